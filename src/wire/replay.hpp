@@ -1,0 +1,36 @@
+// Exact replay detection (S3): the set of counters accepted from one sender, as runs.
+//
+// Counters arrive in order but for messages that MPI matches out of order, so the set is one long run and as many short
+// ones as there are messages still unreceived. It never forgets, unlike a window (RFC 4303 appendix A2).
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace mpisec::wire {
+
+class ReplaySet {
+  public:
+    /// True when `counter` has been accepted before.
+    bool contains(std::uint64_t counter) const;
+    /// Accepts `counter`; false, and no change, when it was accepted before.
+    bool insert(std::uint64_t counter) {
+        if (counter == base_ && runs_.empty()) {  // in order: the usual case
+            ++base_;
+            return true;
+        }
+        return insert_out_of_order(counter);
+    }
+    /// Every counter below has been accepted.
+    std::uint64_t base() const { return base_; }
+    /// Runs above base: one more than the gaps between them.
+    std::size_t runs() const { return runs_.size(); }
+
+  private:
+    bool insert_out_of_order(std::uint64_t counter);
+
+    std::uint64_t base_ = 0;
+    std::map<std::uint64_t, std::uint64_t> runs_;  // first -> one past last, all above base_, none touching
+};
+
+}  // namespace mpisec::wire
