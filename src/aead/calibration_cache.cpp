@@ -1,0 +1,81 @@
+// The file that remembers calibrations: a JSON list, newest first. It may live in a home directory that many
+// kinds of machine share, be damaged, or be written by several ranks at once: nothing in it is trusted
+// further than a library's name.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "aead/calibration.hpp"
+
+namespace mpisec::aead {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t max_entries = 64;
+constexpr std::uintmax_t max_file_bytes = 1 << 20;
+
+json read_entries(const std::string& cache_file) {
+    std::error_code error;
+    std::uintmax_t bytes = fs::file_size(cache_file, error);
+    if (error || bytes > max_file_bytes) return json::array();
+    std::ifstream file(cache_file);
+    json parsed = json::parse(file, nullptr, /*allow_exceptions=*/false);
+    return parsed.is_array() ? parsed : json::array();
+}
+
+bool is_about(const json& entry, const CalibrationKey& key) {
+    auto equals = [&](const char* field, const std::string& value) {
+        return entry.contains(field) && entry[field].is_string() &&
+               entry[field].get_ref<const std::string&>() == value;
+    };
+    return entry.is_object() && equals("cpu", key.cpu) && equals("plugins", key.plugins) &&
+           equals("cipher", key.cipher);
+}
+
+// mkstemp makes the file with mode 0600; rename replaces the old one in one step.
+void replace_file(const std::string& path, const std::string& text) {
+    std::string temporary = path + ".XXXXXX";
+    int file = mkstemp(temporary.data());
+    if (file < 0) return;
+    bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    written = close(file) == 0 && written;
+    if (!written || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+}
+
+}  // namespace
+
+std::optional<Choice> recall(const std::string& cache_file, const CalibrationKey& key) {
+    for (const json& entry : read_entries(cache_file)) {
+        if (!is_about(entry, key) || !entry.contains("libraries")) continue;
+        const json& names = entry["libraries"];
+        if (!names.is_array() || names.size() != size_classes) return std::nullopt;
+        Choice choice;
+        for (std::size_t i = 0; i < size_classes; ++i) {
+            if (!names[i].is_string()) return std::nullopt;
+            choice[i] = names[i].get<std::string>();
+        }
+        return choice;
+    }
+    return std::nullopt;
+}
+
+void remember(const std::string& cache_file, const CalibrationKey& key, const Choice& choice) {
+    json entries = json::array();
+    entries.push_back(
+        {{"cpu", key.cpu}, {"cipher", key.cipher}, {"libraries", choice}, {"plugins", key.plugins}});
+    for (const json& old : read_entries(cache_file))
+        if (entries.size() < max_entries && old.is_object() && !is_about(old, key)) entries.push_back(old);
+    std::error_code error;
+    fs::path directory = fs::path(cache_file).parent_path();
+    if (!directory.empty() && fs::create_directories(directory, error))
+        fs::permissions(directory, fs::perms::owner_all, error);
+    replace_file(cache_file, entries.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace mpisec::aead

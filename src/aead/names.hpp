@@ -1,0 +1,21 @@
+// Names for the sentences of the aead room's errors, and where a plug-in's file is.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "aead/aead.hpp"
+
+namespace mpisec::aead {
+
+/// "a, b, c", or "none".
+std::string join(const std::vector<std::string>& names);
+
+/// The ciphers that `library` offers on this CPU.
+std::vector<std::string> cipher_names(const Library& library);
+
+/// DIRECTORY/libmpisec-aead-NAME.so
+std::string plugin_path(std::string_view name, const std::string& directory);
+
+}  // namespace mpisec::aead

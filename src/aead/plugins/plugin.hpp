@@ -1,0 +1,62 @@
+// What every plug-in shares: the exported table and its helpers. Each plug-in is one file beside this one.
+#pragma once
+
+#include <string.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "aead/aead.hpp"
+
+/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
+/// key), a `bool ready` and the members seal and open, which return true on success; open leaves its output
+/// alone on failure or not: it is zeroed here.
+#define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
+    extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
+        MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
+        plugin_name,                                                                                        \
+        version_function,                                                                                   \
+        has_function,                                                                                       \
+        mpisec::aead::plugins::key_new<State>,                                                              \
+        mpisec::aead::plugins::key_free<State>,                                                             \
+        mpisec::aead::plugins::seal<State>,                                                                 \
+        mpisec::aead::plugins::open<State>,                                                                 \
+    };
+
+namespace mpisec::aead::plugins {
+
+template <class State>
+void* key_new(int cipher, const std::uint8_t* key) {
+    State* state = new (std::nothrow) State(static_cast<Cipher>(cipher), key);
+    if (state && state->ready) return state;
+    delete state;
+    return nullptr;
+}
+
+template <class State>
+void key_free(void* state) {
+    delete static_cast<State*>(state);
+}
+
+// A message without bytes or associated data may come with null pointers, which some libraries refuse.
+inline std::uint8_t nothing[16];
+
+template <class State>
+int seal(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
+         const std::uint8_t* ad, std::size_t ad_n) {
+    bool good =
+        static_cast<State*>(state)->seal(to, from ? from : nothing, n, nonce, ad ? ad : nothing, ad_n);
+    return good ? 0 : -1;
+}
+
+template <class State>
+int open(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
+         const std::uint8_t* ad, std::size_t ad_n) {
+    if (static_cast<State*>(state)->open(to ? to : nothing, from, n, nonce, ad ? ad : nothing, ad_n))
+        return 0;
+    if (n) std::memset(to, 0, n);  // S2: whatever the library left there, it was not authenticated
+    return -1;
+}
+
+}  // namespace mpisec::aead::plugins
