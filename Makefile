@@ -1,0 +1,45 @@
+# A thin front over CMake, pytest and tools/*.sh. `make demo` and `make test` start from a bare machine.
+PREFIX ?= /usr/local
+PYTHON ?= python3
+export PYTHON
+
+.PHONY: help setup setup-demo build demo test bench lint docs install clean
+
+help:
+	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
+	@echo "make test             install what is needed, build, run every test"
+	@echo "make build            build/release: bin/mpisec and its libraries"
+	@echo "make install PREFIX=… install them (relocatable)"
+	@echo "make bench            sealed against plain MPI, and the crypto libraries"
+	@echo "make lint | docs | clean"
+
+setup:
+	@tools/setup.sh test
+
+setup-demo:
+	@tools/setup.sh demo
+
+build:
+	@tools/build.sh release
+
+demo: setup-demo
+	@tools/demo.sh
+
+test: setup
+	@tools/test.sh
+
+bench: setup-demo
+	@tools/bench.sh
+
+lint:
+	@tools/lint.sh
+
+docs:
+	@tools/docs.sh
+
+install:
+	@tools/build.sh release
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:
+	rm -rf build

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# fuzz.sh [SECONDS]: runs every libFuzzer target of build/fuzz, SECONDS (default 60) shared among them.
+set -u
+. "$(dirname "$0")/lib.sh"
+total=${1:-60}
+mapfile -t targets < <(find build/fuzz -type f -executable -name 'fuzz_*' | sort)
+if [ ${#targets[@]} -eq 0 ]; then
+    echo "no fuzz targets were built under build/fuzz"
+    exit 1
+fi
+each=$((total * jobs / ${#targets[@]}))
+[ $each -lt 5 ] && each=5
+
+fuzz_one() {
+    local name
+    name=$(basename "$1")
+    mkdir -p "build/fuzz/corpus/$name" "build/fuzz/crashes"
+    "$1" -max_total_time="$2" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -artifact_prefix="build/fuzz/crashes/$name-" "build/fuzz/corpus/$name" >"build/fuzz/$name.log" 2>&1
+    local status=$?
+    echo "$name: exit $status, $(grep -o 'number_of_executed_units: *[0-9]*' "build/fuzz/$name.log" | grep -o '[0-9]*$') executions in $2 s"
+    [ $status -eq 0 ] || tail -n 40 "build/fuzz/$name.log"
+    return $status
+}
+export -f fuzz_one
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz_one "$1" "$2"' _ {} "$each"

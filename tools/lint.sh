@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# lint.sh: layout of the C and C++ sources, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
+set -u
+. "$(dirname "$0")/lib.sh"
+failed=0
+format=$(command -v clang-format-14 || command -v clang-format || true)
+if [ -n "$format" ]; then
+    git ls-files -z '*.cpp' '*.hpp' '*.c' '*.h' '*.cu' | xargs -0 -r "$format" --dry-run -Werror || failed=1
+else
+    echo "clang-format is not installed: layout not checked"
+fi
+git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
+if command -v ruff >/dev/null; then ruff check . || failed=1; fi
+if command -v shellcheck >/dev/null; then
+    git ls-files -z '*.sh' .ci/run | xargs -0 -r shellcheck -x || failed=1
+else
+    echo "shellcheck is not installed: scripts not checked"
+fi
+[ $failed -eq 0 ] && echo "lint: clean"
+exit $failed

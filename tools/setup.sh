@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# setup.sh demo|test: installs what MPIsec needs to be built and run (Debian packages, then the MPIs and tools from
+# PyPI and crates under .mpis/ and .deps/). Does nothing that has been done before.
+set -u
+. "$(dirname "$0")/lib.sh"
+kind=${1:-test}
+
+wanted() {
+    local lists=("$top/tools/apt-packages-demo.txt")
+    [ "$kind" = test ] && lists+=("$top/tools/apt-packages-test.txt")
+    grep -hv '^#' "${lists[@]}"
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Of "a|b" the one that is installed, else the first that apt can install, else nothing.
+choose() {
+    local name
+    for name in ${1//|/ }; do installed "$name" && return 0; done
+    for name in ${1//|/ }; do
+        if apt-cache show "$name" >/dev/null 2>&1; then
+            echo "$name"
+            return 0
+        fi
+    done
+    echo "$1"
+}
+
+missing() {
+    local line
+    while read -r line; do choose "$line"; done < <(wanted)
+}
+
+install_packages() {
+    if ! command -v apt-get >/dev/null; then
+        echo "no apt-get here: install the equivalents of tools/apt-packages-*.txt yourself"
+        return 0
+    fi
+    local as_root=() names
+    mapfile -t names < <(missing)
+    [ ${#names[@]} -eq 0 ] && return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! sudo -n true 2>/dev/null; then
+            echo "these packages are missing and this user may not install them; ask for: apt-get install ${names[*]}"
+            return 1
+        fi
+        as_root=(sudo -n)
+    fi
+    "${as_root[@]}" apt-get -q update || return 1
+    mapfile -t names < <(missing)  # once more: names that the old lists did not know
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${names[@]}"
+}
+
+# The generator of src/shim's wrappers runs from a venv of its own (gen/requirements.txt).
+generator_venv() {
+    [ -f gen/requirements.txt ] || return 0
+    tools/venv.sh .deps/gen-venv gen/requirements.txt
+}
+
+mpis() { "$PYTHON" -m mpisec_lab setup "$kind"; }
+
+step setup-packages install_packages || exit 1
+step setup-generator generator_venv || exit 1
+step setup-mpis mpis || exit 1
+if [ "$kind" = test ]; then
+    step setup-pytest tools/venv.sh .deps/test-venv tests/requirements.txt || exit 1
+fi

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# test.sh: everything `make test` does after set-up. Every step runs; any that fails makes a non-zero exit. pytest comes last, so that
+# its summary line is the last one. SKIP="asan tsan fuzz unit pytest" leaves steps out; PYTEST_ARGS goes to pytest.
+set -u
+. "$(dirname "$0")/lib.sh"
+failed=()
+run() { [[ " ${SKIP:-} " == *" ${1%%-*} "* ]] || step "$@" || failed+=("$1"); }
+
+unit_tests() { ctest --test-dir "build/$1" -j "$jobs" --output-on-failure --no-tests=error --timeout 300; }
+
+# A failed build is said once; its tests are not run on what an earlier build left.
+built_then() {
+    local kind=$1 preset=$2
+    shift 2
+    [[ " ${SKIP:-} " == *" $kind "* ]] && return
+    local before=${#failed[@]}
+    run "$kind-build" tools/build.sh "$preset"
+    [ ${#failed[@]} -eq "$before" ] && run "$kind-tests" "$@"
+}
+
+start=$SECONDS
+step build tools/build.sh release || exit 1
+run unit-tests unit_tests release
+built_then asan asan unit_tests asan
+built_then tsan tsan unit_tests tsan
+built_then fuzz fuzz tools/fuzz.sh "${FUZZ_SECONDS:-60}"
+echo "the above took $((SECONDS - start)) s; next: tests of the program, the lab and MPI jobs (pytest)"
+
+if [[ " ${SKIP:-} " != *" pytest "* ]]; then
+    # shellcheck disable=SC2086  # PYTEST_ARGS is a list of words
+    .deps/test-venv/bin/python -m pytest tests --durations=10 ${PYTEST_ARGS:-} || failed+=(pytest)
+fi
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "make test: failed: ${failed[*]}"
+    exit 1
+fi
