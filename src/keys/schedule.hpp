@@ -1,4 +1,5 @@
-// The key schedule (design.md 2.3): everything is HKDF-SHA256 (RFC 5869) from the job's master secret, with a label.
+// The key schedule (design.md 2.3): everything is HKDF-SHA256 (RFC 5869) from the job's master secret, with a
+// label.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,11 @@ struct PairSecret {
 };
 
 /// The secret of the messages that world rank `source` sends to world rank `destination` in `epoch`.
-PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t destination, std::uint32_t epoch);
+PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t destination,
+                       std::uint32_t epoch);
 
-/// The key of the large message that carried `counter`: 32 bytes to `out`, of which the cipher takes the first key_bytes.
+/// The key of the large message that carried `counter`: 32 bytes to `out`, of which the cipher takes the
+/// first key_bytes.
 void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8_t* out);
 
 }  // namespace mpisec::keys

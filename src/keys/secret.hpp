@@ -1,4 +1,9 @@
 // Memory for keys (S5): locked, left out of core dumps and children, wiped when freed.
+//
+// Secrets live in slabs of locked pages, many to a page: a job of thousands of ranks has thousands of pair
+// keys. Each slab is locked (mlock), left out of core dumps (MADV_DONTDUMP) and reads as zero in a forked
+// child (MADV_WIPEONFORK). What is not covered: the key schedules that the crypto libraries keep in memory of
+// their own (docs/threat-model.md).
 #pragma once
 
 #include <cstddef>
@@ -9,11 +14,12 @@ namespace mpisec::keys {
 
 inline constexpr std::size_t secret_bytes = 32;
 
-/// 32 secret bytes in their own locked page(s). Movable, not copyable.
+/// 32 secret bytes in locked memory. Movable, not copyable; data() of a moved-from Secret is null.
+/// Constructing one aborts the process with a sentence when there is no memory.
 class Secret {
   public:
     Secret();  ///< all zero
-    explicit Secret(std::span<const std::uint8_t> bytes);
+    explicit Secret(std::span<const std::uint8_t, secret_bytes> bytes);
     Secret(Secret&& other) noexcept;
     Secret& operator=(Secret&& other) noexcept;
     Secret(const Secret&) = delete;
@@ -23,7 +29,9 @@ class Secret {
 
     std::uint8_t* data() { return bytes_; }
     const std::uint8_t* data() const { return bytes_; }
-    std::span<const std::uint8_t, secret_bytes> span() const { return std::span<const std::uint8_t, secret_bytes>(bytes_, secret_bytes); }
+    std::span<const std::uint8_t, secret_bytes> span() const {
+        return std::span<const std::uint8_t, secret_bytes>(bytes_, secret_bytes);
+    }
 
   private:
     std::uint8_t* bytes_;
@@ -32,6 +40,15 @@ class Secret {
 /// Overwrites memory in a way that the compiler keeps.
 void wipe(void* bytes, std::size_t n);
 
-/// Keeps this process's memory out of core dumps (RLIMIT_CORE aside, PR_SET_DUMPABLE is left to the user): documented in
-/// docs/threat-model.md.
+/// Fills memory from the operating system's generator (getrandom(2)); aborts the process when there is none.
+void random_bytes(void* bytes, std::size_t n);
+
+/// How the memory of all secrets of this process stands.
+struct SecretMemory {
+    std::size_t in_use;  ///< secrets alive
+    std::size_t slabs;   ///< mappings made so far; they are kept for reuse
+    bool locked;         ///< false: mlock failed for a slab (RLIMIT_MEMLOCK); its secrets may be swapped out
+};
+SecretMemory secret_memory();
+
 }  // namespace mpisec::keys

@@ -1,0 +1,35 @@
+// The long-term key: a file that only its owner may read (S5).
+//
+// One line of text, 83 bytes and a newline:
+//
+//     mpisec-key-1 KKKK…KKKK CCCCCCCC
+//
+// K: the 32 key bytes as 64 lower-case hexadecimal digits. C: the first 4 bytes of SHA-256("mpisec-key-1" |
+// key) as 8 digits; it finds typing and copying mistakes. Text, so that the file can be carried as a cluster
+// secret (Kubernetes, Vault) and through a terminal.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "keys/secret.hpp"
+
+namespace mpisec::keys {
+
+/// Reads the key. What is checked is the file that was opened, so a symbolic link is as good as what it
+/// points to. It must be a regular file, owned by the effective user or by root, with no permission at all
+/// for group and others. That accepts what a cluster mounts for us: a Kubernetes secret with defaultMode 0400
+/// when the container runs as root (its links lead to a file of root's that only root reads). It refuses the
+/// default mode 0644 and the 0440 that fsGroup makes: copy such a secret to a file of mode 0600 first. Errors
+/// are sentences that name the path and what to do.
+Result<Secret> read_key_file(const std::string& path);
+
+/// Writes a fresh random key to a new file of mode 0600 and syncs it to disk. Missing parent directories are
+/// made with mode 0700. Never overwrites: a file that is there already is an error.
+Result<void> create_key_file(const std::string& path);
+
+/// 16 hexadecimal digits that name the key and tell nothing about it, to compare what two nodes have:
+/// HKDF-Expand(key, "mpisec v1 key fingerprint", 8) (RFC 5869). Safe to print.
+std::string fingerprint(const Secret& key);
+
+}  // namespace mpisec::keys

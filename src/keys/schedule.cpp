@@ -1,0 +1,48 @@
+// The master, and everything derived from it, is uniformly random, so each step is HKDF-Expand alone (RFC
+// 5869 section 3.3). The info strings are a label and fields of fixed length, little-endian; no label is the
+// beginning of another.
+//
+//   pair AEAD key     Expand(master,       "mpisec v1 pair aead"    | source(4) | destination(4) | epoch(4))
+//   pair message key  Expand(master,       "mpisec v1 pair message" | source(4) | destination(4) | epoch(4))
+//   message key       Expand(pair message, "mpisec v1 segments"     | counter(8))
+#include "keys/schedule.hpp"
+
+#include <cstring>
+#include <string_view>
+
+#include "base/bytes.hpp"
+#include "keys/hkdf.hpp"
+
+namespace mpisec::keys {
+namespace {
+
+void expand_pair(const Secret& master, std::string_view label, const std::uint8_t (&pair)[12], Secret& out) {
+    std::uint8_t info[64];
+    std::memcpy(info, label.data(), label.size());
+    std::memcpy(info + label.size(), pair, sizeof pair);
+    hkdf_expand(master.span(), {info, label.size() + sizeof pair}, {out.data(), secret_bytes});
+}
+
+}  // namespace
+
+PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t destination,
+                       std::uint32_t epoch) {
+    std::uint8_t pair[12];
+    store_le(pair, source);
+    store_le(pair + 4, destination);
+    store_le(pair + 8, epoch);
+    PairSecret secret;
+    expand_pair(master, "mpisec v1 pair aead", pair, secret.aead);
+    expand_pair(master, "mpisec v1 pair message", pair, secret.message);
+    return secret;
+}
+
+void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8_t* out) {
+    static constexpr std::string_view label = "mpisec v1 segments";
+    std::uint8_t info[label.size() + sizeof counter];
+    std::memcpy(info, label.data(), label.size());
+    store_le(info + label.size(), counter);
+    hkdf_expand(message_secret.span(), info, {out, secret_bytes});
+}
+
+}  // namespace mpisec::keys
