@@ -1,37 +1,70 @@
-// The MPI library underneath: a table of its PMPI_ procedures, found at run time. The shim does not link an MPI
-// library and never names one of its data symbols (shared/mpi-notes.md, "Interposition").
+// The MPI library underneath: a table of its PMPI_ procedures, found at run time. The shim does not link an
+// MPI library and never names one of its data symbols (docs/architecture.md, "Living under a program").
 #pragma once
 
 #include <mpi.h>
 
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
 namespace mpisec::shim {
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// One pointer per procedure that the family's mpi.h declares; null where the library that runs lacks it.
 struct Real {
 #define MPISEC_PROCEDURE(name) decltype(&::MPI_##name) name;
 #include "real_table.inc"
 #undef MPISEC_PROCEDURE
 };
+#pragma GCC diagnostic pop
 extern Real real;
 
-/// State that the generated wrappers test before anything else. `resolved`: the table is filled. `bypass`: every rank of the job
-/// is on this node, or MPI is not initialized yet or already finalized: nothing to protect, all calls go straight down.
+/// State that the generated wrappers test before anything else. `resolved`: the table is filled. `bypass`:
+/// every rank of the job is on this node, or MPI is not initialized yet or already finalized: nothing to
+/// protect, all calls go straight down.
 struct Gate {
-    bool resolved = false;
-    bool bypass = true;
-    const char* text_begin = nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
+    std::atomic<bool> resolved = false;
+    std::atomic<bool> bypass = true;
+    const char* text_begin =
+        nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
     const char* text_end = nullptr;
 };
 extern Gate gate;
 
-/// Fills `real` with dlsym(RTLD_NEXT), else from the MPI library already in the process. Aborts with a sentence when there is none.
+/// Fills `real` with dlsym(RTLD_NEXT), else from the MPI library already in the process, then the constants.
+/// Ends the process with a sentence when there is no MPI library, or one of another family than this shim was
+/// built for. Thread-safe; cheap when done.
 void resolve_real();
+
+/// The address of a symbol of the MPI library, functions and data alike; null when it has none of that name.
+void* library_symbol(const char* name);
+
+/// True when the MPI library itself makes this call, from its own code. An address in that code is not
+/// enough: a user's callback that the library calls (an attribute's delete function) and that ends in a tail
+/// call to MPI_Send returns there too, and must stay sealed (S1). The library calls its own MPI_X by a direct
+/// call into its procedure linkage table; it calls callbacks indirectly.
+inline bool called_by_library(const void* return_address) {
+    if (!gate.resolved.load(std::memory_order_acquire)) [[unlikely]]
+        resolve_real();
+    const char* caller = static_cast<const char*>(return_address);
+    if (caller < gate.text_begin || caller >= gate.text_end) [[likely]]
+        return false;
+#if defined(__x86_64__)
+    std::int32_t distance;
+    std::memcpy(&distance, caller - sizeof distance, sizeof distance);
+    const char* target = caller + distance;
+    return static_cast<unsigned char>(caller[-5]) == 0xE8 && target >= gate.text_begin &&
+           target < gate.text_end;
+#else
+    return false;
+#endif
+}
 
 /// True when the call must go to the MPI library unchanged.
 inline bool pass_through(const void* return_address) {
-    if (__builtin_expect(!gate.resolved, 0)) resolve_real();
-    const char* caller = static_cast<const char*>(return_address);
-    return gate.bypass || (caller >= gate.text_begin && caller < gate.text_end);
+    return called_by_library(return_address) || gate.bypass.load(std::memory_order_relaxed);
 }
 
 }  // namespace mpisec::shim

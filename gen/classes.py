@@ -1,0 +1,61 @@
+"""The class of every procedure: reads gen/classes.toml and holds it against the standard's list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10 and older
+    import tomli as tomllib
+
+TABLE = Path(__file__).with_name("classes.toml")
+CLASSES = ("sealed", "same-node", "refused", "local")
+CHECKS = ("", "always", "world", "hand")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Procedures that share a class and the reason for it; the fields are described at the top of classes.toml."""
+
+    title: str
+    class_: str
+    reason: str
+    procedures: tuple[str, ...]
+    check: str = ""
+    later: str = ""
+
+
+def load(path: Path = TABLE) -> list[Group]:
+    """The groups in the table's order. Raises ValueError with a sentence for a class or check that does not exist."""
+    groups = []
+    for entry in tomllib.loads(path.read_text())["group"]:
+        group = Group(
+            entry["title"], entry["class"], entry["reason"], tuple(entry["procedures"].split()), entry.get("check", ""),
+            entry.get("later", ""),
+        )
+        if group.class_ not in CLASSES:
+            raise ValueError(f'"{group.title}": class "{group.class_}" is none of {", ".join(CLASSES)}')
+        if group.check not in CHECKS:
+            raise ValueError(f'"{group.title}": check "{group.check}" is none of {", ".join(CHECKS[1:])}')
+        groups.append(group)
+    return groups
+
+
+def class_of(groups: list[Group]) -> dict[str, Group]:
+    return {name: group for group in groups for name in group.procedures}
+
+
+def problems(groups: list[Group], standard: set[str]) -> list[str]:
+    """Sentences: procedures of the standard without a class, with two, and names that are no procedure."""
+    found = []
+    named = [name for group in groups for name in group.procedures]
+    for name in sorted(standard - set(named)):
+        found.append(f"{name} has no class: add it to gen/classes.toml")
+    for name in sorted({name for name in named if named.count(name) > 1}):
+        found.append(f"{name} is in more than one group of gen/classes.toml")
+    removed = {name for group in groups if group.title.startswith("Removed") for name in group.procedures}
+    for name in sorted(set(named) - standard - removed):
+        found.append(f"{name} is no procedure of the standard: correct its name in gen/classes.toml")
+    return found

@@ -1,0 +1,41 @@
+"""docs/procedures.md: the classes as a page."""
+
+from __future__ import annotations
+
+from classes import CLASSES, Group
+from standard import Procedure
+
+HEAD = """# What MPIsec does with each MPI procedure
+
+Rendered from `gen/classes.toml` by `gen/generate.py docs`; do not edit (a test compares). The list of procedures is that of the
+MPI standard as PyPI `pympistandard` carries it, with the few that were removed from it and that MPICH still declares.
+
+"""
+
+MEANING = {
+    "sealed": "MPIsec's own implementation: what leaves the node is sealed",
+    "same-node": "passed through while every rank concerned is on this node, else an MPI error that names the call",
+    "refused": "an MPI error that names the call: it reaches processes that MPIsec has no keys with",
+    "local": "passed through: sends nothing, or works on an object that only exists inside a node",
+}
+
+
+def render(groups: list[Group], standard: dict[str, list[Procedure]]) -> str:
+    counts = {c: sum(len(g.procedures) for g in groups if g.class_ == c) for c in CLASSES}
+    lines = [HEAD + "| class | procedures | what happens |", "| --- | ---: | --- |"]
+    lines += [f"| {c} | {counts[c]} | {MEANING[c]} |" for c in CLASSES]
+    listed = sum(name in standard for group in groups for name in group.procedures)
+    lines.append(f"\n{listed} of the standard's {len(standard)} procedures are listed. *+c*: there is a large-count twin `…_c`, in the")
+    lines.append("same class. `MPISEC_UNPROTECTED=allow` lets *same-node* and *refused* calls through in clear, loudly.\n")
+    for class_ in CLASSES:
+        lines.append(f"## {class_}\n\n{MEANING[class_]}.\n")
+        lines += ["| group | procedures | why | protected by |", "| --- | --- | --- | --- |"]
+        for group in (g for g in groups if g.class_ == class_):
+            names = ", ".join(_name(name, standard) for name in group.procedures)
+            lines.append(f"| {group.title} | {names} | {group.reason} | {group.later or '-'} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _name(name: str, standard: dict[str, list[Procedure]]) -> str:
+    return f"`{name}`" + (" *+c*" if len(standard.get(name, [])) > 1 else "")

@@ -1,0 +1,63 @@
+"""Generates, into the build directory, what follows from the standard's API list, one family's mpi.h and gen/classes.toml.
+
+    generate.py shim --output DIR --compiler CC -- FLAGS…    real_table.inc, refusals.inc, wrappers.cpp
+    generate.py docs --output FILE                           the table as a page
+    generate.py check                                        every procedure has one class
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import classes
+import docs
+import headers
+import standard
+import wrappers
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """Leaves the file's time alone when nothing changed, so that nothing is compiled again."""
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def shim(output: Path, compiler: str, flags: list[str]) -> None:
+    groups = classes.load()
+    found = headers.declared(compiler, flags)
+    known = standard.procedures()
+    if "MPI_Send" not in found:
+        sys.exit(f"{compiler} finds no MPI_Send in mpi.h with {' '.join(flags)}: is that an MPI's include directory?")
+    bindings = [binding for group in known.values() for binding in group if binding.name in found]
+    names = sorted({b.name for b in bindings} | (found & set(classes.class_of(groups))))
+    write_if_changed(output / "real_table.inc", "".join(f"MPISEC_PROCEDURE({n.removeprefix('MPI_')})\n" for n in names))
+    write_if_changed(output / "refusals.inc", wrappers.refusals(groups, known))
+    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, classes.class_of(groups)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("shim")
+    command.add_argument("--output", type=Path, required=True)
+    command.add_argument("--compiler", required=True)
+    command.add_argument("flags", nargs="*")
+    command = commands.add_parser("docs")
+    command.add_argument("--output", type=Path, required=True)
+    commands.add_parser("check")
+    arguments = parser.parse_args()
+
+    problems = classes.problems(classes.load(), set(standard.procedures()))
+    if problems:
+        sys.exit("\n".join(problems))
+    if arguments.command == "shim":
+        shim(arguments.output, arguments.compiler, arguments.flags)
+    elif arguments.command == "docs":
+        write_if_changed(arguments.output, docs.render(classes.load(), standard.procedures()))
+
+
+if __name__ == "__main__":
+    main()

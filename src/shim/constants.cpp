@@ -1,0 +1,59 @@
+#include "shim/constants.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "shim/real.hpp"
+
+// Open MPI's handle constants are addresses of data symbols in its library, written with one macro. Naming
+// the symbols would make the shim unloadable into anything but an Open MPI program, so the macro looks them
+// up instead.
+#if defined(OPEN_MPI)
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, symbol) static_cast<type>(data_symbol(#symbol))
+#endif
+
+namespace mpisec::shim {
+
+Constants constants;
+
+namespace {
+
+[[maybe_unused]] void* data_symbol(const char* name) {
+    if (void* address = library_symbol(name)) return address;
+    std::fprintf(stderr,
+                 "MPIsec: the MPI library lacks \"%s\"; its version is not supported. Please report it with "
+                 "the output of "
+                 "`mpisec doctor`.\n",
+                 name);
+    std::_Exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+void resolve_constants() {
+    constants = Constants{
+        .comm_world = MPI_COMM_WORLD,
+        .comm_self = MPI_COMM_SELF,
+        .comm_null = MPI_COMM_NULL,
+        .request_null = MPI_REQUEST_NULL,
+        .message_null = MPI_MESSAGE_NULL,
+        .message_no_proc = MPI_MESSAGE_NO_PROC,
+        .group_null = MPI_GROUP_NULL,
+        .group_empty = MPI_GROUP_EMPTY,
+        .info_null = MPI_INFO_NULL,
+        .datatype_null = MPI_DATATYPE_NULL,
+        .byte = MPI_BYTE,
+        .packed = MPI_PACKED,
+        .int32 = MPI_INT32_T,
+        .int64 = MPI_INT64_T,
+        .uint64 = MPI_UINT64_T,
+        .max = MPI_MAX,
+        .sum = MPI_SUM,
+        .land = MPI_LAND,
+        .errors_return = MPI_ERRORS_RETURN,
+        .errors_are_fatal = MPI_ERRORS_ARE_FATAL,
+    };
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,122 @@
+// Refusals (S1): a call whose values would leave the node in clear ends in an MPI error that names it.
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "shim/communicator.hpp"
+#include "shim/constants.hpp"
+#include "shim/entry.hpp"
+#include "shim/errors.hpp"
+#include "shim/guarded.hpp"
+#include "shim/real.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+struct Refusal {
+    std::string_view procedure;
+    const char* reason;
+    const char* later;
+};
+constexpr Refusal refusals[] = {
+#include "refusals.inc"
+};
+
+std::mutex refusing;
+
+std::string sentence_for(std::string_view procedure) {
+    std::string sentence = std::string(procedure) + " is refused: ";
+    for (const Refusal& refusal : refusals) {
+        if (refusal.procedure != procedure) continue;
+        return sentence + refusal.reason + ". Protection is to come with " + refusal.later +
+               "; until then keep the call inside a node, or set MPISEC_UNPROTECTED=allow to let it through "
+               "in clear";
+    }
+    return sentence + "the MPI library that runs does not have it";
+}
+
+bool world_model_is_on() {
+    int initialized = 0, finalized = 0;
+    real.Initialized(&initialized);
+    real.Finalized(&finalized);
+    return initialized && !finalized;
+}
+
+/// One error code per procedure, so that MPI_Error_string names it; all of one error class.
+int error_code(std::string_view procedure, const std::string& sentence) {
+    static int error_class = MPI_SUCCESS;
+    static std::map<std::string, int, std::less<>> codes;
+    std::lock_guard lock(refusing);
+    if (error_class == MPI_SUCCESS) {
+        real.Add_error_class(&error_class);
+        real.Add_error_string(error_class, "MPIsec: the call is not protected and was refused");
+    }
+    auto [entry, fresh] = codes.try_emplace(std::string(procedure), MPI_ERR_OTHER);
+    if (fresh) {
+        real.Add_error_code(error_class, &entry->second);
+        real.Add_error_string(entry->second,
+                              ("MPIsec: " + sentence).substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+    }
+    return entry->second;
+}
+
+/// Whether all processes of `comm` share memory. Collective; every member comes to the same answer.
+bool on_one_node(MPI_Comm comm) {
+    int size = 0, here = 0;
+    MPI_Comm node = constants.comm_null;
+    if (real.Comm_size(comm, &size) != MPI_SUCCESS) return false;
+    if (real.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, constants.info_null, &node) != MPI_SUCCESS)
+        return false;
+    real.Comm_size(node, &here);
+    real.Comm_free(&node);
+    return here == size;
+}
+
+}  // namespace
+
+int refuse(const char* procedure, MPI_Comm comm) {
+    const std::string sentence = sentence_for(procedure);
+    say(sentence + ".");
+    if (!world_model_is_on()) return MPI_ERR_OTHER;  // no error handler and no codes to be had
+    const int code = error_code(procedure, sentence);
+    real.Comm_call_errhandler(comm == constants.comm_null ? constants.comm_self : comm, code);
+    return code;
+}
+
+bool refusal_waived(const char* procedure) {
+    if (!settings().unprotected_allow) return false;
+    static std::set<std::string, std::less<>> said;
+    std::lock_guard lock(refusing);
+    if (said.emplace(procedure).second)
+        say(std::string("WARNING: ") + procedure +
+            " goes over the network UNENCRYPTED, because MPISEC_UNPROTECTED=allow is set.");
+    return true;
+}
+
+int Comm_get_parent(MPI_Comm* parent) {
+    const int code = real.Comm_get_parent(parent);
+    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
+        return code;
+    *parent = constants.comm_null;
+    return refuse("MPI_Comm_get_parent", constants.comm_null);
+}
+
+int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
+                           MPI_Comm* newcomm) {
+    const int code = real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
+    if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return code;
+    if (on_one_node(*newcomm)) {
+        if (!gate.bypass)
+            adopt(*newcomm,
+                  wire::ContextId{});  // inside a node nothing is sealed, so the context is never used
+        return code;
+    }
+    if (refusal_waived("MPI_Comm_create_from_group")) return code;
+    real.Comm_free(newcomm);
+    return refuse("MPI_Comm_create_from_group", constants.comm_null);
+}
+
+}  // namespace mpisec::shim
