@@ -1,0 +1,48 @@
+"""Compiles MPI programs for a given MPI, once per content."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from mpisec_lab import places
+from mpisec_lab.errors import LabError
+from mpisec_lab.mpis import find_mpi
+
+_LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".f": "fortran", ".f90": "fortran", ".F90": "fortran"}
+
+
+def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
+    """Compiles a program for `mpi` and returns the executable's Path.
+
+    source: a file (Path or str that exists), or the program text itself, whose language `suffix` tells.
+    flags: further options, after -O1 -g -Wall. The result is kept under build/lab and made again when the text, the flags or the
+    compiler change; files that the source includes are not looked at. Raises LabError with the compiler's words.
+    """
+    implementation = find_mpi(mpi)
+    path = Path(source) if isinstance(source, Path) or "\n" not in str(source) else None
+    text = path.read_text() if path else str(source)
+    suffix = path.suffix if path else suffix
+    compiler = implementation.compiler_for(_LANGUAGES[suffix])
+    if shutil.which(compiler[0]) is None:
+        raise LabError(f"{implementation.title} is not here ({compiler[0]}): {implementation.how_to_install()}")
+    includes = [f"-I{path.resolve().parent}"] if path else []
+    options = ["-O1", "-g", "-Wall", *includes, *map(str, flags)]
+    digest = hashlib.sha256("\0".join([text, *compiler, *options, *implementation.link]).encode()).hexdigest()[:16]
+    directory = places.build() / "apps" / f"{implementation.name}-{digest}"
+    directory.mkdir(parents=True, exist_ok=True)
+    target = directory / (name or (path.stem if path else "app"))
+    with open(directory / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            file = directory / f"source{suffix}"
+            file.write_text(text)
+            unfinished = target.with_suffix(".unfinished")
+            command = [*compiler, *options, "-o", str(unfinished), str(file), *implementation.link]
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                raise LabError(f"{' '.join(command)} failed:\n{made.stderr}")
+            os.replace(unfinished, target)
+    return target

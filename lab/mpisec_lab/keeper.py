@@ -1,0 +1,246 @@
+"""Holds a cluster's namespaces open, and takes them down whatever happens to the lab.
+
+Three kinds of processes:
+
+    lab (the caller)  ──pipe──►  reaper  ──fork──►  init: PID 1 of the cluster's PID namespace; owns the bridge
+                                                      └──fork──►  one holder per node: network, UTS, IPC, mounts
+
+The namespaces have no names in /run/netns: they exist as long as a process is in them. When init is killed the kernel
+kills every process of the PID namespace, then frees networks, mounts and shared memory: nothing can be left behind by
+a daemon that left its process group. The reaper kills init when the lab closes its pipe or dies, SIGKILL included;
+init dies with the reaper (PR_SET_PDEATHSIG). Run as `python3 -m mpisec_lab.keeper` by cluster.py only.
+"""
+
+import array
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from mpisec_lab import linux, offload
+
+BRIDGE = "br0"
+INTERFACE = "eth0"
+_ETH_P_ALL = 0x0003
+_PACKET_IGNORE_OUTGOING = 23
+_SO_RCVBUFFORCE = 33
+_SOL_PACKET = 263
+
+
+def address(node):
+    """IPv4 address of node number `node` (0 based)."""
+    return f"10.77.{(node + 1) // 250}.{(node + 1) % 250}"
+
+
+def _become_root_in_user_namespace():
+    uid, gid = os.geteuid(), os.getegid()
+    linux.unshare(linux.CLONE_NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+
+
+def _hold_node(name, ready, go):
+    """Body of a node's holder process: makes the node's namespaces, says so on `ready`, waits for its network."""
+    linux.die_with_parent()
+    linux.unshare(linux.CLONE_NEWNET | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
+    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+    socket.sethostname(name)
+    linux.mount("tmpfs", "/dev/shm", "tmpfs", data="mode=1777")
+    try:
+        # UCX and hwloc list network interfaces through /sys, which shows the namespace it was mounted in.
+        linux.mount("sysfs", "/sys", "sysfs")
+    except OSError:
+        pass  # refused in user namespaces when parts of /sys are hidden; the host's /sys then stays visible
+    os.write(ready, b"1")
+    os.read(go, 1)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        signal.pause()
+
+
+def _ip(commands, node_pid=None):
+    enter = ["nsenter", "-t", str(node_pid), "-n"] if node_pid else []
+    subprocess.run([*enter, "ip", "-batch", "-"], input="\n".join(commands) + "\n", text=True, check=True)
+
+
+class _Init:
+    """PID 1 of the cluster: sets the network up, then serves the lab's requests until it is killed."""
+
+    def __init__(self, config, control):
+        self.names = config["names"]
+        self.userspace_bridge = config["userspace_bridge"]
+        self.mtu = config["mtu"]
+        self.directory = Path(config["directory"])
+        self.control = control
+        self.holders = []
+        self.ports = []  # AF_PACKET sockets, one per node, when the bridge is in user space
+
+    def start(self):
+        linux.die_with_parent()
+        linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+        linux.mount("proc", "/proc", "proc")
+        hosts = ["127.0.0.1 localhost"] + [f"{address(i)} {name}" for i, name in enumerate(self.names)]
+        (self.directory / "hosts").write_text("\n".join(hosts) + "\n")
+        linux.mount(str(self.directory / "hosts"), "/etc/hosts", flags=linux.MS_BIND)
+        _ip(["link set lo up"])
+        if not self.userspace_bridge:
+            _ip([f"link add {BRIDGE} type bridge", f"link set {BRIDGE} mtu {self.mtu} up"])
+        go_read, go_write = os.pipe()
+        self.holders = [self._fork_holder(name, go_read, go_write) for name in self.names]
+        self._connect()
+        if self.userspace_bridge:
+            self.ports = [self._open_port(f"p{i}") for i in range(len(self.names))]
+        os.close(go_write)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans of the jobs are ours to reap
+
+    def _fork_holder(self, name, go_read, go_write):
+        ready_read, ready_write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(go_write)
+            self.control.close()
+            try:
+                _hold_node(name, ready_write, go_read)
+            finally:
+                os._exit(1)
+        os.close(ready_write)
+        if os.read(ready_read, 1) != b"1":
+            raise RuntimeError(f"node {name} could not be made")
+        os.close(ready_read)
+        return pid
+
+    def _connect(self):
+        """A veth pair per node: p<i> here, eth0 there; MAC addresses and neighbours fixed, so no ARP is needed."""
+        commands = []
+        for i in range(len(self.holders)):
+            commands.append(f"link add p{i} mtu {self.mtu} type veth peer name n{i} mtu {self.mtu}")
+            commands.append(f"link set p{i} up" if self.userspace_bridge else f"link set p{i} master {BRIDGE} up")
+        _ip(commands)
+        for i, pid in enumerate(self.holders):
+            if self.userspace_bridge:
+                offload.disable(f"n{i}")
+            _ip([f"link set n{i} netns {pid} name {INTERFACE}"])
+            others = [j for j in range(len(self.holders)) if j != i]
+            _ip(["link set lo up", f"link set {INTERFACE} address {mac(i)} up",
+                 f"addr add {address(i)}/16 dev {INTERFACE}",
+                 *[f"neigh add {address(j)} lladdr {mac(j)} dev {INTERFACE} nud permanent" for j in others]], pid)
+            # BBR paces by its own estimate, which would drown the lab's. Not every namespace may choose cubic.
+            file = "/proc/sys/net/ipv4/tcp_congestion_control"
+            subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-c", f"echo cubic > {file} || echo reno > {file}"],
+                           check=True, stderr=subprocess.DEVNULL)
+
+    def _open_port(self, name):
+        port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        port.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        port.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 64 << 20)
+        port.bind((name, _ETH_P_ALL))
+        return port
+
+    def serve(self):
+        while True:
+            request = self.control.recv(4096)
+            if not request:
+                os._exit(0)
+            kind = json.loads(request)["request"]
+            if kind == "sweep":
+                self._reply({"killed": self._sweep()})
+            elif kind == "ports":
+                self._reply({"ports": len(self.ports)}, [port.fileno() for port in self.ports])
+
+    def _reply(self, message, descriptors=()):
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        self.control.sendmsg([json.dumps(message).encode()], rights)
+
+    def _sweep(self):
+        """SIGKILLs every process on a node but the holders; returns [pid, command] of each that was found."""
+        own_network = os.readlink("/proc/self/ns/net")
+        found = {}
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            alive = [pid for pid in self._processes() if self._on_a_node(pid, own_network)]
+            if not alive:
+                break
+            for pid in alive:
+                found.setdefault(pid, _command(pid))
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.002)
+        return [[pid, command] for pid, command in found.items()]
+
+    def _processes(self):
+        holders = {os.getpid(), *self.holders}
+        return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in holders]
+
+    @staticmethod
+    def _on_a_node(pid, own_network):
+        try:
+            return os.readlink(f"/proc/{pid}/ns/net") != own_network
+        except OSError:
+            return False  # gone, or a zombie
+
+
+def mac(node):
+    """Ethernet address of node number `node` (0 based)."""
+    return f"02:00:00:00:{node >> 8:02x}:{node & 255:02x}"
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _reap(init, lifeline, lab, directory):
+    """Waits until the lab closes the lifeline or dies, or init dies; then takes everything down."""
+    poll = select.poll()
+    for descriptor in (lifeline, lab, os.pidfd_open(init)):
+        poll.register(descriptor, select.POLLIN | select.POLLHUP)
+    poll.poll()
+    try:
+        os.kill(init, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    os.waitpid(init, 0)  # returns when the kernel has ended every process of the PID namespace
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def main():
+    config = json.loads(sys.argv[1])
+    lab = os.pidfd_open(config["lab_pid"])
+    control = socket.socket(fileno=config["control"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        if config["user_namespace"]:
+            _become_root_in_user_namespace()
+        linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC)
+        init = os.fork()
+    except OSError as error:
+        control.send(json.dumps({"error": str(error)}).encode())
+        sys.exit(1)
+    if init == 0:
+        os.close(config["lifeline"])
+        cluster = _Init(config, control)
+        try:
+            cluster.start()
+        except BaseException as error:  # whatever it was, the caller must hear of it rather than wait
+            control.send(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
+            os._exit(1)
+        control.send(json.dumps({"holders": cluster.holders}).encode())
+        cluster.serve()
+    control.send(json.dumps({"init": init}).encode())  # as the lab sees it: init knows itself as 1
+    control.close()
+    _reap(init, config["lifeline"], lab, config["directory"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Link rate: compiles pacing.c, the library that paces every TCP socket of a job."""
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+from mpisec_lab import places
+from mpisec_lab.errors import LabError
+
+_SOURCE = Path(__file__).resolve().parent / "pacing.c"
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+
+
+def parse_rate(text):
+    """'10gbit', '500mbit', '2.5g' → bits per second. Raises LabError."""
+    lowered = text.strip().lower().removesuffix("/s").removesuffix("bit")
+    unit = lowered[-1:] if lowered[-1:] in _UNITS else ""
+    try:
+        rate = float(lowered.removesuffix(unit) if unit else lowered) * _UNITS[unit]
+    except ValueError:
+        rate = 0
+    if rate < 8:
+        raise LabError(f"{text!r} is no link rate: write 10gbit or 500mbit")
+    return rate
+
+
+def library():
+    """Path of the pacing library, compiled when it is missing or older than its source."""
+    directory = places.build()
+    target = directory / "libmpisec_lab_pacing.so"
+    with open(directory / "pacing.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists() or target.stat().st_mtime < _SOURCE.stat().st_mtime:
+            compiler = os.environ.get("CC", "cc")
+            made = subprocess.run([compiler, "-O2", "-Wall", "-shared", "-fPIC", "-o", str(target), str(_SOURCE)],
+                                  capture_output=True, text=True, check=False)
+            if made.returncode != 0:
+                raise LabError(f"pacing.c does not compile: {made.stderr}")
+    return target

@@ -1,0 +1,52 @@
+"""Where things are: the source tree or an installed prefix, the MPIs, the build directory, mpisec."""
+
+import os
+import shutil
+from pathlib import Path
+
+from mpisec_lab.errors import LabError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def root():
+    """The source tree when the lab runs from one, else the installed prefix's share/mpisec."""
+    return _PACKAGE.parent.parent
+
+
+def mpis():
+    """The directory that `mpisec lab setup` fills: MPISEC_LAB_MPIS, else .mpis in the source tree, else in the cache."""
+    given = os.environ.get("MPISEC_LAB_MPIS")
+    if given:
+        return Path(given)
+    if (root() / "CMakeLists.txt").exists():
+        return root() / ".mpis"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpisec" / "mpis"
+
+
+def build():
+    """A directory for what the lab compiles (made when missing)."""
+    if (root() / "CMakeLists.txt").exists():
+        directory = root() / "build" / "lab"
+    else:
+        directory = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpisec" / "lab"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def find_mpisec(given=None):
+    """The mpisec program: `given`, MPISEC_LAB_MPISEC, the installed one beside this package, build/release, or PATH."""
+    asked = given or os.environ.get("MPISEC_LAB_MPISEC")
+    if asked:
+        found = shutil.which(str(asked))
+        if not found:
+            raise LabError(f"there is no program {asked} (--mpisec, MPISEC_LAB_MPISEC)")
+        return Path(found).absolute()
+    candidates = [root().parent.parent / "bin" / "mpisec", root() / "build" / "release" / "bin" / "mpisec"]
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    found = shutil.which("mpisec")
+    if found:
+        return Path(found)
+    raise LabError("mpisec is not built: `cmake --build --preset release`, or give its path with --mpisec, or run --plain")

@@ -1,0 +1,98 @@
+"""Fixtures for tests that need MPI on several nodes (docs/lab.md).
+
+    def test_something(compile_mpi, run):
+        app = compile_mpi(SOURCE, "mpich-5")
+        result = run([app, "argument"], nodes=2, ranks=4, mpi="mpich-5", plain=True)
+        assert result.returncode == 0, result.stderr
+
+A machine without the privileges or the MPI skips, with the reason; MPISEC_LAB_REQUIRED=1 (CI) makes that a failure.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
+
+from mpisec_lab import build  # noqa: E402
+from mpisec_lab.cluster import Cluster, check_privileges  # noqa: E402
+from mpisec_lab.errors import LabError  # noqa: E402
+from mpisec_lab.mpis import MPIS, find_mpi  # noqa: E402
+
+
+def _missing(reason):
+    if os.environ.get("MPISEC_LAB_REQUIRED") == "1":
+        pytest.fail(f"MPISEC_LAB_REQUIRED=1, but {reason}")
+    pytest.skip(reason)
+
+
+def _require(mpi):
+    implementation = find_mpi(mpi)
+    if not implementation.available():
+        _missing(f"{implementation.title} is not here: {implementation.how_to_install()}")
+    return implementation
+
+
+@pytest.fixture(scope="session")
+def lab():
+    """Skips the test when this machine does not let us make nodes."""
+    try:
+        check_privileges()
+    except LabError as error:
+        _missing(str(error))
+
+
+@pytest.fixture(scope="session")
+def cluster(lab):
+    """cluster(nodes=2, **options): a Cluster that the whole test session shares (one job at a time on each)."""
+    standing = {}
+
+    def get(nodes=2, **options):
+        key = (nodes, tuple(sorted(options.items())))
+        if key not in standing:
+            standing[key] = Cluster(nodes, **options).__enter__()
+        return standing[key]
+
+    yield get
+    for one in standing.values():
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def compile_mpi():
+    """compile_mpi(source, mpi, flags=(), name=None, suffix=".c"): see mpisec_lab.build.compile_mpi."""
+
+    def compile_(source, mpi="mpich-5", **options):
+        _require(mpi)
+        return build.compile_mpi(source, mpi, **options)
+
+    return compile_
+
+
+@pytest.fixture(scope="session")
+def run(cluster):
+    """run(app, nodes=2, ranks=2, mpi="mpich-5", plain=False, **options): a Result (stdout, stderr, returncode, …).
+
+    app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds, 60); see
+    Cluster.run. A job that runs out of time is killed and has returncode 124.
+    """
+
+    def run_(app, nodes=2, ranks=2, mpi="mpich-5", **options):
+        _require(mpi)
+        command = [app] if isinstance(app, str | os.PathLike) else list(app)
+        return cluster(nodes).run(command, ranks=ranks, mpi=mpi, **{"timeout": 60, **options})
+
+    return run_
+
+
+@pytest.fixture(scope="session")
+def mpi_python():
+    """mpi_python(mpi): path of a Python interpreter with numpy and an mpi4py that uses this MPI."""
+    return lambda mpi="mpich-5": str(_require(mpi).python)
+
+
+def mpi_names():
+    """Every MPI of the lab; for pytest.mark.parametrize."""
+    return list(MPIS)
