@@ -1,0 +1,182 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string>
+
+#include "keys/key_file.hpp"
+
+namespace mpisec::keys {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The bytes 0 … 31; checksum from Python's hashlib.
+const std::string example =
+    "mpisec-key-1 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f 1ecc1a8e\n";
+
+class KeyFile : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = (fs::temp_directory_path() / "mpisec-key-test-XXXXXX").string();
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        directory_ = name;
+        path_ = (directory_ / "key").string();
+    }
+    void TearDown() override { fs::remove_all(directory_); }
+
+    void write(const std::string& text, mode_t mode = 0600) {
+        std::ofstream(path_) << text;
+        ASSERT_EQ(chmod(path_.c_str(), mode), 0);
+    }
+    std::string text() {
+        std::ifstream file(path_);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    /// The error must name the file and hold `word`.
+    void expect_refused(const std::string& word) {
+        auto key = read_key_file(path_);
+        ASSERT_FALSE(key) << "accepted, expected an error about: " << word;
+        EXPECT_NE(key.error().message.find(word), std::string::npos) << key.error().message;
+        EXPECT_NE(key.error().message.find(path_), std::string::npos) << key.error().message;
+    }
+
+    fs::path directory_;
+    std::string path_;
+};
+
+TEST_F(KeyFile, CreatedOnesAreReadBack) {
+    mode_t before = umask(0);
+    ASSERT_TRUE(create_key_file(path_));
+    umask(before);
+    struct stat status;
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600u);
+    EXPECT_EQ(status.st_size, static_cast<off_t>(example.size()));
+    auto first = read_key_file(path_), second = read_key_file(path_);
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(std::memcmp(first->data(), second->data(), secret_bytes), 0);
+    EXPECT_EQ(fingerprint(*first), fingerprint(*second));
+}
+
+TEST_F(KeyFile, UmaskCanNotTakeTheOwnersRights) {
+    mode_t before = umask(0777);
+    auto made = create_key_file(path_);
+    umask(before);
+    ASSERT_TRUE(made);
+    EXPECT_TRUE(read_key_file(path_));
+}
+
+TEST_F(KeyFile, TwoKeysDiffer) {
+    ASSERT_TRUE(create_key_file(path_));
+    std::string first = text();
+    fs::remove(path_);
+    ASSERT_TRUE(create_key_file(path_));
+    EXPECT_NE(text(), first);
+}
+
+TEST_F(KeyFile, NeverOverwrites) {
+    write("something else");
+    auto made = create_key_file(path_);
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().message.find("not overwritten"), std::string::npos);
+    EXPECT_EQ(text(), "something else");
+}
+
+TEST_F(KeyFile, ADanglingLinkIsNotFollowedWhenCreating) {
+    ASSERT_EQ(symlink((directory_ / "elsewhere").c_str(), path_.c_str()), 0);
+    EXPECT_FALSE(create_key_file(path_));
+    EXPECT_FALSE(fs::exists(directory_ / "elsewhere"));
+}
+
+TEST_F(KeyFile, ParentDirectoriesAreMadePrivate) {
+    path_ = (directory_ / "a" / "b" / "key").string();
+    ASSERT_TRUE(create_key_file(path_));
+    for (const char* made : {"a", "a/b"}) {
+        struct stat status;
+        ASSERT_EQ(stat((directory_ / made).c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 0777, 0700u);
+    }
+}
+
+TEST_F(KeyFile, FormatIsTheDocumentedOne) {
+    write(example);
+    auto key = read_key_file(path_);
+    ASSERT_TRUE(key) << key.error().message;
+    for (std::size_t i = 0; i < secret_bytes; ++i) EXPECT_EQ(key->data()[i], i);
+}
+
+TEST_F(KeyFile, LastNewlineMayBeMissing) {
+    write(example.substr(0, example.size() - 1));
+    EXPECT_TRUE(read_key_file(path_));
+}
+
+TEST_F(KeyFile, AnyPermissionOfOthersIsRefused) {
+    for (mode_t bit : {0040, 0020, 0010, 0004, 0002, 0001}) {
+        write(example, 0600 | bit);
+        expect_refused("open to others");
+    }
+    for (mode_t mode : {0600, 0400}) {
+        write(example, mode);
+        EXPECT_TRUE(read_key_file(path_));
+    }
+}
+
+TEST_F(KeyFile, LinksAreJudgedByWhatTheyLeadTo) {
+    fs::path target = directory_ / "target";
+    std::ofstream(target) << example;
+    ASSERT_EQ(symlink(target.c_str(), path_.c_str()), 0);
+    ASSERT_EQ(chmod(target.c_str(), 0644), 0);
+    expect_refused("open to others");
+    ASSERT_EQ(chmod(target.c_str(), 0400), 0);
+    EXPECT_TRUE(read_key_file(path_));
+}
+
+TEST_F(KeyFile, OthersFilesAreRefused) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+    write(example);
+    ASSERT_EQ(chown(path_.c_str(), 12345, 0), 0);
+    expect_refused("belongs to user 12345");
+}
+
+TEST_F(KeyFile, OnlyRegularFiles) {
+    ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    expect_refused("not a regular file");  // and no waiting for a writer
+    fs::remove(path_);
+    fs::create_directory(path_);
+    fs::permissions(path_, fs::perms::owner_all);
+    expect_refused("not a regular file");
+}
+
+TEST_F(KeyFile, MissingOneSaysWhatToDo) {
+    expect_refused("mpisec key new");
+}
+
+TEST_F(KeyFile, AnyOtherContentIsRefused) {
+    for (std::size_t cut = 0; cut < example.size() - 1; ++cut) {
+        write(example.substr(0, cut));
+        EXPECT_FALSE(read_key_file(path_)) << "cut to " << cut;
+    }
+    for (const char* extra : {"\n", " ", "x", "\nmpisec-key-1"}) {
+        write(example + extra);
+        EXPECT_FALSE(read_key_file(path_)) << "followed by " << extra;
+    }
+    for (std::size_t at = 0; at < example.size(); ++at) {
+        for (char bit : {1, 2, 4, 8, 16, 32, 64}) {  // 32 turns letters into capitals
+            std::string changed = example;
+            changed[at] = static_cast<char>(changed[at] ^ bit);
+            write(changed);
+            EXPECT_FALSE(read_key_file(path_)) << changed;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace mpisec::keys

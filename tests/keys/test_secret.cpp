@@ -1,0 +1,132 @@
+// S5: key memory is locked, left out of core dumps and of children, and wiped.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "keys/secret.hpp"
+
+namespace mpisec::keys {
+namespace {
+
+bool all(const std::uint8_t* bytes, std::uint8_t value) {
+    return std::all_of(bytes, bytes + secret_bytes, [value](std::uint8_t byte) { return byte == value; });
+}
+
+Secret filled(std::uint8_t value) {
+    Secret secret;
+    std::memset(secret.data(), value, secret_bytes);
+    return secret;
+}
+
+TEST(Secret, IsZeroAtFirst) {
+    EXPECT_TRUE(all(Secret().data(), 0));
+}
+
+TEST(Secret, IsWipedWhenFreed) {
+    const std::uint8_t* where;
+    {
+        Secret secret = filled(0xA5);
+        where = secret.data();
+        ASSERT_TRUE(all(where, 0xA5));
+    }
+    EXPECT_TRUE(all(where, 0));  // the slab stays mapped
+}
+
+TEST(Secret, AssignmentWipesTheOldValue) {
+    const std::uint8_t* where;
+    Secret kept = filled(0x11);
+    where = kept.data();
+    kept = filled(0x22);
+    EXPECT_TRUE(all(kept.data(), 0x22));
+    EXPECT_TRUE(all(where, 0));
+}
+
+TEST(Secret, MovesWithoutACopy) {
+    Secret from = filled(7);
+    const std::uint8_t* where = from.data();
+    Secret to = std::move(from);
+    EXPECT_EQ(to.data(), where);
+    EXPECT_EQ(from.data(), nullptr);
+}
+
+TEST(Secret, RandomOnesDiffer) {
+    EXPECT_NE(std::memcmp(Secret::random().data(), Secret::random().data(), secret_bytes), 0);
+}
+
+TEST(Secret, SlotsAreReusedAndNeverShared) {
+    const std::size_t before = secret_memory().in_use;
+    std::vector<Secret> many;
+    for (int i = 0; i < 3000; ++i) many.push_back(filled(static_cast<std::uint8_t>(i)));
+    for (int i = 0; i < 3000; ++i) ASSERT_TRUE(all(many[i].data(), static_cast<std::uint8_t>(i)));
+    EXPECT_EQ(secret_memory().in_use, before + 3000);
+    const std::size_t slabs = secret_memory().slabs;
+    many.clear();
+    EXPECT_EQ(secret_memory().in_use, before);
+    for (int i = 0; i < 3000; ++i) many.push_back(filled(1));
+    EXPECT_EQ(secret_memory().slabs, slabs);
+}
+
+/// The VmFlags of the mapping that holds `address` (proc(5)).
+std::string mapping_flags(const void* address) {
+    std::ifstream smaps("/proc/self/smaps");
+    bool here = false;
+    for (std::string line; std::getline(smaps, line);) {
+        unsigned long begin, end;
+        if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+            auto at = reinterpret_cast<unsigned long>(address);
+            here = begin <= at && at < end;
+        } else if (here && line.rfind("VmFlags:", 0) == 0) {
+            return line + " ";
+        }
+    }
+    return "";
+}
+
+TEST(Secret, PagesAreLockedAndLeftOutOfDumps) {
+    Secret secret;
+    std::string flags = mapping_flags(secret.data());
+    EXPECT_NE(flags.find(" dd "), std::string::npos) << flags;  // do not dump
+    EXPECT_NE(flags.find(" wf "), std::string::npos) << flags;  // wipe on fork
+    if (secret_memory().locked) {
+        EXPECT_NE(flags.find(" lo "), std::string::npos) << flags;
+    }
+}
+
+/// The exit code of `body` in a child process.
+template <class Body>
+int in_child(Body body) {
+    pid_t child = fork();
+    if (child == 0) _exit(body());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Secret, ChildrenSeeZeros) {
+    Secret secret = filled(0x5A);
+    EXPECT_EQ(in_child([&] { return all(secret.data(), 0) ? 0 : 1; }), 0);
+    EXPECT_TRUE(all(secret.data(), 0x5A));
+}
+
+TEST(Secret, MissingRightToLockIsToleratedAndRemembered) {
+    EXPECT_EQ(in_child([] {
+                  rlimit none{0, 0};
+                  if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) return 2;
+                  if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0)
+                      return 3;                     // root may always lock
+                  std::vector<Secret> many(20000);  // more than the slabs there are
+                  return secret_memory().locked ? 4 : 0;
+              }),
+              0);
+}
+
+}  // namespace
+}  // namespace mpisec::keys
