@@ -65,7 +65,8 @@ int main(int argc, char** argv) {
     HandshakeState handshake(initiator ? Role::initiator : Role::responder, prologue, key);
 
     if (initiator) print(check(handshake.write_message(payload)));
-    std::cout << "payload " << test::hex(check(handshake.read_message(read_line()))) << std::endl;
+    std::vector<std::uint8_t> theirs = check(handshake.read_message(read_line()));
+    std::cout << "payload " << test::hex(theirs) << std::endl;
     if (!initiator) print(check(handshake.write_message(payload)));
 
     auto transport = check(handshake.split());
