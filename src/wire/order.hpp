@@ -1,5 +1,5 @@
-// MPI's non-overtaking rule, checked (S2, "Order" in design.md 3): of two messages of one (communicator, source, tag)
-// the one matched to the earlier receive has the lower counter.
+// MPI's non-overtaking rule, checked (S2, "Order" in design.md 3; MPI 5.0 section 3.5): of two messages of
+// one (communicator, source, tag) the one matched to the earlier receive has the lower counter.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,28 @@
 
 namespace mpisec::wire {
 
-/// One per (communicator, source, tag). A receive has a position: the order in which it was posted.
+/// One per (communicator, source, tag). A receive has a position: the order in which it was posted. Each
+/// position gets one message and each counter is accepted once (ReplaySet), before it comes here.
+///
+/// Usage: record(), then prune(). In order, where every counter below the new one has been accepted and no
+/// earlier receive waits, nothing stays behind, so a caller that sees this with an empty tracker need not
+/// make one at all.
 class OrderTracker {
   public:
-    /// Records that the receive at `position` got `counter`. False, and no change, when that contradicts an earlier record:
-    /// an earlier position with a higher counter or a later position with a lower one.
+    /// Records that the receive at `position` got `counter`. False, and no change, when that contradicts an
+    /// earlier record: an earlier position with a higher counter, a later position with a lower one, or the
+    /// same position.
     bool record(std::uint64_t position, std::uint64_t counter);
-    /// Drops what can no longer be contradicted: no receive posted before `oldest_outstanding` is unfinished, and
-    /// every counter below `replay_base` has been accepted. Keeps the newest record that still matters.
+
+    /// Drops the records that no later record can be the first to contradict. From here on every recorded
+    /// position is `oldest_outstanding` or later (all receives posted before it are finished) and every
+    /// recorded counter is `replay_base` or above (all below have been accepted). What is left is at most one
+    /// record more than there are messages matched both after `oldest_outstanding` and with a counter above
+    /// `replay_base`.
     void prune(std::uint64_t oldest_outstanding, std::uint64_t replay_base);
+
     bool empty() const { return counters_.empty(); }
+    std::size_t size() const { return counters_.size(); }
 
   private:
     std::map<std::uint64_t, std::uint64_t> counters_;  // position -> counter, both increasing

@@ -1,9 +1,12 @@
 // Exact replay detection (S3): the set of counters accepted from one sender, as runs.
 //
-// Counters arrive in order but for messages that MPI matches out of order, so the set is one long run and as many short
-// ones as there are messages still unreceived. It never forgets, unlike a window (RFC 4303 appendix A2).
+// Counters arrive in order but for messages that MPI matches out of order, so the set is one long run and as
+// many short ones as there are gaps, of which there are at most as many as messages still unreceived. It
+// never forgets, unlike a window (RFC 4303 appendix A2), so there is nothing that an attacker who delays a
+// message could outrun.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -21,16 +24,20 @@ class ReplaySet {
         }
         return insert_out_of_order(counter);
     }
-    /// Every counter below has been accepted.
+    /// Every counter below has been accepted, and this one has not.
     std::uint64_t base() const { return base_; }
-    /// Runs above base: one more than the gaps between them.
+    /// Runs above base: as many as there are gaps between accepted counters.
     std::size_t runs() const { return runs_.size(); }
 
   private:
+    using Runs = std::map<std::uint64_t,
+                          std::uint64_t>;  // first -> last, both accepted; never overlapping or touching
+
     bool insert_out_of_order(std::uint64_t counter);
+    Runs::const_iterator run_from(std::uint64_t counter) const;
 
     std::uint64_t base_ = 0;
-    std::map<std::uint64_t, std::uint64_t> runs_;  // first -> one past last, all above base_, none touching
+    Runs runs_;  // all above base_
 };
 
 }  // namespace mpisec::wire

@@ -1,5 +1,7 @@
-// The STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizar, CRYPTO 2015) over a large message's segments:
-// segment i is sealed under the message's own key with nonce (i, last?), so that segments can be neither swapped nor cut off.
+// The STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár, "Online Authenticated-Encryption and its
+// Nonce-Reuse Misuse-Resistance", CRYPTO 2015, section 7) over a large message's segments: segment i is
+// sealed under the message's own key with nonce (i, last?), so that segments can be neither swapped nor cut
+// off.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +10,25 @@
 
 namespace mpisec::wire {
 
-/// index(8) | last(1) | zero(3)
-Nonce segment_nonce(std::uint64_t index, bool last);
+/// index(8) | last(1) | zero(3). One message key seals each index once, so no nonce repeats under it (S4).
+inline Nonce segment_nonce(std::uint64_t index, bool last) {
+    Nonce nonce;
+    store_le(nonce.data(), index);
+    store_le(nonce.data() + 8, static_cast<std::uint32_t>(last));
+    return nonce;
+}
 
-/// How a large message is cut: segment 0 (`threshold` bytes) travels with the header, the others on the channel.
+/// How a large message is cut: segment 0 (`threshold` bytes) travels with the header, the others on the
+/// channel, `segment_bytes` each, the last one what is left (1 … segment_bytes). All in plaintext bytes.
+/// Requires what decode() checks: threshold < total <= max_total, segment_bytes > 0.
 struct SegmentPlan {
     std::uint64_t total;
     std::uint64_t threshold;
     std::uint64_t segment_bytes;
 
-    std::uint64_t count() const;                       ///< segments, number 0 included; at least 2
-    std::uint64_t offset(std::uint64_t index) const;   ///< of the segment's first byte in the message
-    std::uint64_t size(std::uint64_t index) const;     ///< plaintext bytes of the segment
+    std::uint64_t count() const;                      ///< segments, number 0 included; at least 2
+    std::uint64_t offset(std::uint64_t index) const;  ///< of the segment's first byte in the message
+    std::uint64_t size(std::uint64_t index) const;    ///< plaintext bytes of the segment
     bool is_last(std::uint64_t index) const { return index + 1 == count(); }
 };
 
