@@ -1,0 +1,106 @@
+#include "cli/elf.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+namespace mpisec::cli {
+namespace {
+
+/// A file in memory, read only.
+class Mapping {
+  public:
+    explicit Mapping(int fd, std::size_t size)
+        : data_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
+    Mapping(const Mapping&) = delete;
+    Mapping& operator=(const Mapping&) = delete;
+    ~Mapping() {
+        if (data_ != MAP_FAILED) munmap(data_, size_);
+    }
+    bool ok() const { return data_ != MAP_FAILED; }
+    std::size_t size() const { return size_; }
+
+    /// `count` objects at `offset`; empty when they are not all inside the file.
+    template <class T>
+    std::span<const T> at(std::uint64_t offset, std::uint64_t count) const {
+        if (offset > size_ || count > (size_ - offset) / sizeof(T) || offset % alignof(T) != 0) return {};
+        return {reinterpret_cast<const T*>(static_cast<const char*>(data_) + offset), count};
+    }
+    /// The zero-terminated string at `offset`; empty when it does not end inside the file.
+    std::string text(std::uint64_t offset) const {
+        if (offset >= size_) return {};
+        const char* begin = static_cast<const char*>(data_) + offset;
+        std::size_t length = strnlen(begin, size_ - offset);
+        return length == size_ - offset ? std::string() : std::string(begin, length);
+    }
+
+  private:
+    void* data_;
+    std::size_t size_;
+};
+
+/// Where in the file the loader's address `address` comes from.
+std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> headers, std::uint64_t address) {
+    for (const Elf64_Phdr& header : headers)
+        if (header.p_type == PT_LOAD && address >= header.p_vaddr && address - header.p_vaddr < header.p_filesz)
+            return header.p_offset + (address - header.p_vaddr);
+    return std::nullopt;
+}
+
+bool read_dynamic(const Mapping& file, std::span<const Elf64_Phdr> headers, const Elf64_Phdr& dynamic, Elf& elf) {
+    auto entries = file.at<Elf64_Dyn>(dynamic.p_offset, dynamic.p_filesz / sizeof(Elf64_Dyn));
+    if (entries.empty()) return false;
+    std::optional<std::uint64_t> strings;
+    for (const Elf64_Dyn& entry : entries)
+        if (entry.d_tag == DT_STRTAB) strings = file_offset(headers, entry.d_un.d_ptr);
+    if (!strings) return false;
+    for (const Elf64_Dyn& entry : entries) {
+        if (entry.d_tag == DT_NULL) break;
+        if (entry.d_tag == DT_NEEDED) elf.needed.push_back(file.text(*strings + entry.d_un.d_val));
+        if (entry.d_tag == DT_SONAME) elf.soname = file.text(*strings + entry.d_un.d_val);
+    }
+    return true;
+}
+
+}  // namespace
+
+Result<std::optional<Elf>> read_elf(const std::string& path) {
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail("can not read " + path + ": " + std::strerror(errno));
+    struct stat status{};
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < EI_NIDENT) {
+        close(fd);
+        return std::optional<Elf>();
+    }
+    Mapping file(fd, static_cast<std::size_t>(status.st_size));
+    close(fd);
+    if (!file.ok()) return fail("can not map " + path + ": " + std::strerror(errno));
+
+    auto identity = file.at<unsigned char>(0, EI_NIDENT);
+    if (std::memcmp(identity.data(), ELFMAG, SELFMAG) != 0) return std::optional<Elf>();
+    Elf elf;
+    elf.bits = identity[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+    auto machine = file.at<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine), 1);  // the same place in both classes
+    if (!machine.empty()) elf.machine = machine[0];
+    if (elf.bits != 64 || identity[EI_DATA] != ELFDATA2LSB) return elf;
+
+    Error damaged{path + " is not a whole ELF file: its headers lead outside of it"};
+    auto head = file.at<Elf64_Ehdr>(0, 1);
+    if (head.empty()) return tl::unexpected(damaged);
+    auto headers = file.at<Elf64_Phdr>(head[0].e_phoff, head[0].e_phnum);
+    if (headers.size() != head[0].e_phnum) return tl::unexpected(damaged);
+    for (const Elf64_Phdr& header : headers) {
+        if (header.p_type == PT_INTERP) elf.interpreter = file.text(header.p_offset);
+        if (header.p_type == PT_DYNAMIC && header.p_filesz > 0 && !read_dynamic(file, headers, header, elf))
+            return tl::unexpected(damaged);
+    }
+    return elf;
+}
+
+}  // namespace mpisec::cli

@@ -1,0 +1,20 @@
+// What the environment tells about the launcher that started this process.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+#include "cli/family.hpp"
+
+namespace mpisec::cli {
+
+struct Launcher {
+    std::string name;              ///< for people; empty: no launcher in sight
+    std::optional<Family> family;  ///< whose processes it starts, where that is certain
+};
+
+/// An error when two launchers' traces contradict each other.
+Result<Launcher> find_launcher();
+
+}  // namespace mpisec::cli
