@@ -24,6 +24,9 @@
         mpisec::aead::plugins::open<State>,                                                                 \
     };
 
+#define MPISEC_TEXT_(x) #x
+#define MPISEC_TEXT(x) MPISEC_TEXT_(x)
+
 namespace mpisec::aead::plugins {
 
 template <class State>

@@ -1,0 +1,12 @@
+# libaegis from the C source that crate `aegis` carries. Its own code picks the instruction set at run time.
+mpisec_fetch_crate(aegis 0.9.20 MPISEC_AEGIS_CRATE)
+if(MPISEC_AEGIS_CRATE)
+  set(source ${MPISEC_AEGIS_CRATE}/src/c/libaegis/src)
+  file(GLOB files ${source}/aegis*/*.c ${source}/common/*.c)
+  add_library(mpisec_libaegis STATIC ${files})
+  target_include_directories(mpisec_libaegis SYSTEM PUBLIC ${source}/include)
+  target_compile_options(mpisec_libaegis PRIVATE -w -O3 -fvisibility=hidden -fno-sanitize=all)
+  mpisec_aead_plugin(aegis SOURCE plugins/aegis.cpp LINK mpisec_libaegis DEFINE MPISEC_LIBAEGIS_VERSION="crate 0.9.20")
+else()
+  mpisec_aead_skipped(aegis "needs cargo and the crate aegis")
+endif()

@@ -1,0 +1,10 @@
+# Debian's libcrypto++-dev.
+find_path(MPISEC_CRYPTOPP_INCLUDE cryptopp/gcm.h)
+find_library(MPISEC_CRYPTOPP_STATIC NAMES libcryptopp.a libcrypto++.a)
+find_library(MPISEC_CRYPTOPP_SHARED NAMES cryptopp crypto++)
+mpisec_prefer_static(library "${MPISEC_CRYPTOPP_STATIC}" "${MPISEC_CRYPTOPP_SHARED}" _ZN8CryptoPP8GCM_Base18AuthenticateBlocksEPKhm)
+if(MPISEC_CRYPTOPP_INCLUDE AND library)
+  mpisec_aead_plugin(cryptopp SOURCE plugins/cryptopp.cpp INCLUDE ${MPISEC_CRYPTOPP_INCLUDE} LINK ${library})
+else()
+  mpisec_aead_skipped(cryptopp "needs Debian's libcrypto++-dev")
+endif()

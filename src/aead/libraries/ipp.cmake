@@ -1,0 +1,12 @@
+# Intel Cryptography Primitives, formerly IPP Cryptography: static library and headers from PyPI.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  mpisec_fetch_wheel(ipp-crypto-include 2026.2.0 headers 356e825406c834e31d6490c659494760707064b7bf0fe957fc100e72f0497c51)
+  mpisec_fetch_wheel(ipp-crypto-static 2026.2.0 libraries b4b952a9435f7aab3d1684822f644d586ce5f6bda874e4bfb8c008ee674ca5c5)
+endif()
+if(headers AND libraries)
+  file(GLOB include ${headers}/*.data/data/include)
+  file(GLOB archive ${libraries}/*.data/data/lib/libippcp.a)
+  mpisec_aead_plugin(ipp SOURCE plugins/ipp.cpp INCLUDE ${include} LINK ${archive})
+else()
+  mpisec_aead_skipped(ipp "needs an x86-64 CPU, pip and PyPI's ipp-crypto-static and ipp-crypto-include")
+endif()

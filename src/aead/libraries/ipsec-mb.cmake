@@ -1,0 +1,10 @@
+# Debian's libipsec-mb-dev.
+find_path(MPISEC_IPSEC_MB_INCLUDE intel-ipsec-mb.h)
+find_library(MPISEC_IPSEC_MB_STATIC NAMES libIPSec_MB.a)
+find_library(MPISEC_IPSEC_MB_SHARED NAMES IPSec_MB)
+mpisec_prefer_static(library "${MPISEC_IPSEC_MB_STATIC}" "${MPISEC_IPSEC_MB_SHARED}" init_mb_mgr_auto)
+if(MPISEC_IPSEC_MB_INCLUDE AND library)
+  mpisec_aead_plugin(ipsec-mb SOURCE plugins/ipsec_mb.cpp INCLUDE ${MPISEC_IPSEC_MB_INCLUDE} LINK ${library})
+else()
+  mpisec_aead_skipped(ipsec-mb "needs Debian's libipsec-mb-dev")
+endif()

@@ -1,0 +1,10 @@
+# Debian's libsodium-dev.
+find_path(MPISEC_SODIUM_INCLUDE sodium.h)
+find_library(MPISEC_SODIUM_STATIC NAMES libsodium.a)
+find_library(MPISEC_SODIUM_SHARED NAMES sodium)
+mpisec_prefer_static(library "${MPISEC_SODIUM_STATIC}" "${MPISEC_SODIUM_SHARED}" sodium_init)
+if(MPISEC_SODIUM_INCLUDE AND library)
+  mpisec_aead_plugin(sodium SOURCE plugins/sodium.cpp INCLUDE ${MPISEC_SODIUM_INCLUDE} LINK ${library} Threads::Threads)
+else()
+  mpisec_aead_skipped(sodium "needs Debian's libsodium-dev")
+endif()

@@ -1,0 +1,92 @@
+// Intel Cryptography Primitives (IPP Cryptography). It only computes tags: opening compares here.
+#include <ippcp.h>
+#include <ippcpversion.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "aead/plugins/constant_time.hpp"
+#include "aead/plugins/hardware_aes.hpp"
+#include "aead/plugins/plugin.hpp"
+
+namespace {
+
+using namespace mpisec::aead;
+
+constexpr std::size_t piece = std::size_t{1} << 30;  // IPP counts in int
+
+bool initialized() {
+    static const bool done = ippcpInit() >= 0;  // picks the code for this CPU; a warning is no failure
+    return done;
+}
+
+int has(int cipher) {
+    switch (static_cast<Cipher>(cipher)) {
+        case Cipher::aes_128_gcm:
+        case Cipher::aes_256_gcm:
+            return plugins::hardware_aes() && initialized();
+        default:
+            return 0;
+    }
+}
+
+const char* version() {
+    return MPISEC_TEXT(CRYPTO_LIB_VERSION_MAJOR) "." MPISEC_TEXT(CRYPTO_LIB_VERSION_MINOR) "." MPISEC_TEXT(
+        CRYPTO_LIB_VERSION_PATCH);
+}
+
+class State {
+  public:
+    State(Cipher cipher, const std::uint8_t* key) {
+        ready = has(static_cast<int>(cipher)) && ippsAES_GCMGetSize(&size_) == ippStsNoErr;
+        if (!ready) return;
+        memory_.reset(new (std::nothrow) std::uint8_t[size_]);
+        int key_n = cipher == Cipher::aes_128_gcm ? 16 : 32;
+        ready = memory_ && ippsAES_GCMInit(key, key_n, gcm(), size_) == ippStsNoErr;
+    }
+    ~State() {
+        if (memory_) explicit_bzero(memory_.get(), size_);
+    }
+
+    bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
+              const std::uint8_t* ad, std::size_t ad_n) {
+        return run(ippsAES_GCMEncrypt, to, from, n, nonce, ad, ad_n) &&
+               ippsAES_GCMGetTag(to + n, tag_bytes, gcm()) == ippStsNoErr;
+    }
+
+    bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
+              const std::uint8_t* ad, std::size_t ad_n) {
+        std::uint8_t expected[tag_bytes] = {};
+        bool genuine = run(ippsAES_GCMDecrypt, to, from, n, nonce, ad, ad_n) &&
+                       ippsAES_GCMGetTag(expected, tag_bytes, gcm()) == ippStsNoErr &&
+                       plugins::equal_tags(expected, from + n);
+        explicit_bzero(expected, sizeof expected);  // of a forgery it is the tag that would have been right
+        return genuine;
+    }
+
+    bool ready;
+
+  private:
+    IppsAES_GCMState* gcm() { return reinterpret_cast<IppsAES_GCMState*>(memory_.get()); }
+
+    template <class Process>
+    bool run(Process process, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+             const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) {
+        if (ad_n > piece) return false;
+        if (ippsAES_GCMStart(nonce, nonce_bytes, ad, static_cast<int>(ad_n), gcm()) != ippStsNoErr)
+            return false;
+        for (std::size_t done = 0; done < n; done += piece) {
+            int now = static_cast<int>(std::min(piece, n - done));
+            if (process(from + done, to + done, now, gcm()) != ippStsNoErr) return false;
+        }
+        return true;
+    }
+
+    int size_ = 0;
+    std::unique_ptr<std::uint8_t[]> memory_;
+};
+
+}  // namespace
+
+MPISEC_AEAD_PLUGIN("ipp", version, has, State)
