@@ -1,0 +1,105 @@
+#include "shim/arrival.hpp"
+
+#include <cstring>
+
+#include "shim/communicator.hpp"
+#include "shim/errors.hpp"
+#include "shim/pair.hpp"
+#include "shim/state.hpp"
+#include "shim/stats.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::uint64_t order_key(int source, int tag) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 | static_cast<std::uint32_t>(tag);
+}
+
+/// Entries that no message can contradict any more go; called when many have gathered (programs that never reuse a tag).
+void sweep_order(Communicator& comm) {
+    for (auto entry = comm.order.begin(); entry != comm.order.end();) {
+        const auto source = static_cast<std::size_t>(entry->first >> 32);
+        entry->second.prune(comm.oldest_position(), incoming(comm.peers[source].world).replay.base());
+        entry = entry->second.empty() ? comm.order.erase(entry) : std::next(entry);
+    }
+    comm.order_sweep = 64 + 2 * comm.order.size();
+}
+
+/// Step 4. True when `counter` at `position` fits what was received before from this source with this tag.
+bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, std::uint64_t counter, const wire::ReplaySet& replay) {
+    const bool nothing_older_waits = position < comm.oldest_position();
+    if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) return true;
+    auto entry = comm.order.try_emplace(order_key(source, tag)).first;
+    if (!entry->second.record(position, counter)) return false;
+    entry->second.prune(comm.oldest_position(), replay.base());
+    if (entry->second.empty()) comm.order.erase(entry);
+    if (comm.order.size() > comm.order_sweep) sweep_order(comm);
+    return true;
+}
+
+struct Opening {
+    Incoming& pair;
+    EpochKeys* keys;
+    wire::NonceFields nonce;
+};
+
+bool open_small(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire, std::size_t wire_bytes, std::uint8_t* to,
+                std::size_t room) {
+    const std::size_t n = wire_bytes - wire::small_overhead;
+    const wire::AssociatedData ad =
+        wire::associated_data(wire::Kind::small, comm.context, opening.pair.source, state.world.rank, arrival.tag, n);
+    std::uint8_t* sealed = wire + aead::nonce_bytes;
+    arrival.total = n;
+    StatsTimer timer(Stats::open_small, n);
+    return opening.keys->aead.open(n <= room ? to : sealed, sealed, n, wire, ad.data(), ad.size());
+}
+
+bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire, std::size_t wire_bytes) {
+    const wire::AssociatedData ad =
+        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank, arrival.tag, wire_bytes);
+    std::uint8_t header[wire::large_header_bytes];
+    if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size())) return false;
+    if (!wire::decode(header, state.settings.threshold, arrival.header)) return false;
+    arrival.total = arrival.header.total;
+    keys::message_key(opening.keys->message_secret, opening.nonce.counter, arrival.message_key);
+    return true;
+}
+
+}  // namespace
+
+bool looks_large(std::size_t wire_bytes) { return wire_bytes == wire::large_first_wire_bytes(state.settings.threshold); }
+
+std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
+    return wire_bytes > wire::small_overhead ? wire_bytes - wire::small_overhead : 0;
+}
+
+void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes, std::uint64_t position, std::uint8_t* to,
+            std::size_t room) {
+    auto refuse = [&](Violation violation, const char* detail) {
+        arrival.error = report_violation(violation, comm, arrival.source, arrival.tag, detail);
+        arrival.total = 0;
+    };
+    wire::NonceFields nonce;
+    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) return refuse(Violation::malformed, nullptr);
+    arrival.large = nonce.kind == wire::Kind::large_header;
+    if (arrival.large != looks_large(wire_bytes)) return refuse(Violation::malformed, "its length does not fit its kind");
+    arrival.counter = nonce.counter;
+
+    Incoming& pair = incoming(comm.peers[static_cast<std::size_t>(arrival.source)].world);
+    Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
+    const bool opened = arrival.large ? open_header(arrival, comm, opening, wire, wire_bytes)
+                                      : open_small(arrival, comm, opening, wire, wire_bytes, to, room);
+    if (!opened) return refuse(Violation::forged, nullptr);
+    if (!pair.replay.insert(nonce.counter)) {
+        if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
+        return refuse(Violation::replayed, nullptr);
+    }
+    if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) {
+        if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
+        return refuse(Violation::reordered, nullptr);
+    }
+    confirm_epoch(pair, nonce.epoch);
+    ++pair.opened;
+}
+
+}  // namespace mpisec::shim

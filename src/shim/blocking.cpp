@@ -1,0 +1,211 @@
+// Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold with nothing else under way,
+// is a blocking call of MPI on a pooled buffer; all else is a started operation plus the progress loop (M5).
+#include "shim/asides.hpp"
+#include "shim/buffered.hpp"
+#include "shim/constants.hpp"
+#include "shim/entry.hpp"
+#include "shim/errors.hpp"
+#include "shim/operation.hpp"
+#include "shim/pair.hpp"
+#include "shim/plain.hpp"
+#include "shim/simple_operations.hpp"
+#include "shim/state.hpp"
+#include "shim/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+using Mode = SendSpec::Mode;
+
+/// True when a blocking call of MPI would keep nothing else waiting.
+bool may_block() { return !state.thread_multiple && !work_outstanding(); }
+
+/// Waits for it and raises what went wrong.
+int conclude(Operation& operation, MPI_Status* status) {
+    complete_operation(operation);
+    const Outcome& outcome = operation.outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+}
+
+int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
+    const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
+    Buffer wire(wire::small_wire_bytes(n));
+    seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+    WaitScope waiting(spec.call, spec.peer, spec.tag);
+    auto* call = spec.mode == Mode::synchronous ? real.Ssend : spec.mode == Mode::ready ? real.Rsend : real.Send;
+    const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer, spec.tag, spec.comm);
+    if (code == MPI_SUCCESS) ++outgoing(world_peer).sent;
+    return code;
+}
+
+int send_buffered(const SendSpec& spec, const Route& route) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
+    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size)) return raise(route.comm, MPI_ERR_BUFFER);
+    Guard guard;
+    detach(start_send(spec, route));
+    return MPI_SUCCESS;
+}
+
+int send(const SendSpec& spec) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::plain) {
+        if (spec.mode == Mode::buffered || !work_outstanding()) return send_plain(spec);
+        MPI_Request request;
+        return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
+    }
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (spec.mode == Mode::buffered) return send_buffered(spec, route);
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    if (facts.contiguous && n <= state.settings.threshold && may_block()) return send_small_blocking(spec, *route.comm, n);
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_send(spec, route);
+    }
+    return conclude(*operation, MPI_STATUS_IGNORE);
+}
+
+/// What a blocking receive of MPI delivered into `wire`, at `position`.
+int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire, MPI_Status& delivered, std::uint64_t position,
+                      MPI_Status* status) {
+    const std::size_t bytes = wire_bytes_of(delivered);
+    Arrival arrival;
+    arrival.source = delivered.MPI_SOURCE;
+    arrival.tag = delivered.MPI_TAG;
+    accept(arrival, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0);
+    if (arrival.large && arrival.error == MPI_SUCCESS) {
+        arrival.wire = std::move(wire);
+        std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(arrival));
+        return conclude(*operation, status);
+    }
+    int code = arrival.error;
+    if (code == MPI_SUCCESS && arrival.total > capacity) code = MPI_ERR_TRUNCATE;
+    if (status != MPI_STATUS_IGNORE) {
+        const int kept = status->MPI_ERROR;
+        *status = delivered;
+        status->MPI_ERROR = kept;
+        real.Status_set_elements_x(status, constants.byte, static_cast<MPI_Count>(std::min<std::uint64_t>(arrival.total, capacity)));
+    }
+    return raise(&comm, code);
+}
+
+/// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything is received.
+int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, MPI_Status* status) {
+    MPI_Message message;
+    MPI_Status matched;
+    if (int code = real.Mprobe(spec.peer, spec.tag, spec.comm, &message, &matched); code != MPI_SUCCESS) return code;
+    if (comm.is_local(matched.MPI_SOURCE)) return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
+    const std::uint64_t position = comm.next_position++;
+    const std::size_t bytes = wire_bytes_of(matched);
+    Buffer wire(bytes + 1);
+    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched); code != MPI_SUCCESS) return code;
+    return receive_delivered(spec, comm, capacity, std::move(wire), matched, position, status);
+}
+
+int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, MPI_Status* status) {
+    const std::size_t room = receive_room(capacity);
+    Buffer wire(room);
+    const std::uint64_t position = comm.next_position++;
+    MPI_Status delivered;
+    const int code = real.Recv(wire.data(), static_cast<int>(room), constants.byte, spec.peer, spec.tag, spec.comm, &delivered);
+    if (code == MPI_SUCCESS) return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
+    if (comm.has_peer(delivered.MPI_SOURCE)) ++incoming(comm.peers[static_cast<std::size_t>(delivered.MPI_SOURCE)].world).opened;
+    return code;
+}
+
+int receive(const ReceiveSpec& spec, MPI_Status* status) {
+    const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::plain) {
+        if (!work_outstanding()) return receive_plain(spec, status);
+        MPI_Request request;
+        return complete_plain(ireceive_plain(spec, &request), &request, status);
+    }
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
+    if (facts.contiguous && may_block() && route.comm->asides.empty()) {
+        const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
+        WaitScope waiting(spec.call, spec.peer, spec.tag);
+        return route.kind == Route::mixed ? receive_mixed_blocking(spec, *route.comm, capacity, status)
+                                          : receive_sealed_blocking(spec, *route.comm, capacity, status);
+    }
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_receive(spec, route);
+    }
+    return conclude(*operation, status);
+}
+
+/// Waits for both halves of MPI_Sendrecv and its like.
+int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) {
+    complete_operation(receiving);
+    complete_operation(sending);
+    const int received = conclude(receiving, status);
+    const int sent = conclude(sending, MPI_STATUS_IGNORE);
+    return received != MPI_SUCCESS ? received : sent;
+}
+
+}  // namespace
+
+int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
+}
+int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::synchronous, buf, count, type, dest, tag, comm, "MPI_Ssend"});
+}
+int Bsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::buffered, buf, count, type, dest, tag, comm, "MPI_Bsend"});
+}
+int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend"});
+}
+int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+    return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
+}
+
+int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
+             MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+    const Route there = route_send(dest, sendtag, comm, sendcount);
+    const Route back = route_receive(source, recvtag, comm, recvcount);
+    if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv");
+    if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv");
+    if (there.kind == Route::plain && back.kind == Route::plain && !work_outstanding() && sendcount <= INT_MAX && recvcount <= INT_MAX)
+        return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf, static_cast<int>(recvcount), recvtype, source,
+                             recvtag, comm, status);
+    std::unique_ptr<Operation> receiving, sending;
+    {
+        Guard guard;
+        receiving = begin_receive({recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Sendrecv"});
+        sending = begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Sendrecv"});
+    }
+    return conclude_both(*sending, *receiving, status);
+}
+
+int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,
+                     MPI_Status* status) {
+    const Route there = route_send(dest, sendtag, comm, count);
+    const Route back = route_receive(source, recvtag, comm, count);
+    if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv_replace");
+    if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv_replace");
+    if (there.kind == Route::plain && back.kind == Route::plain && !work_outstanding())
+        return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag, comm, status);
+    TypeFacts facts;
+    if (!type_facts(type, facts)) return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE);
+    const std::size_t n = static_cast<std::size_t>(count) * facts.size;
+    Buffer copy(n + 1);
+    if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;
+    std::unique_ptr<Operation> receiving, sending;
+    {
+        Guard guard;
+        sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest, sendtag, comm, "MPI_Sendrecv_replace"});
+        receiving = begin_receive({buf, count, type, source, recvtag, comm, "MPI_Sendrecv_replace"});
+    }
+    return conclude_both(*sending, *receiving, status);
+}
+
+}  // namespace mpisec::shim

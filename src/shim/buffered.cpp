@@ -1,0 +1,77 @@
+#include "shim/buffered.hpp"
+
+#include <mpi.h>
+
+#include "shim/entry.hpp"
+#include "shim/operation.hpp"
+#include "shim/plain.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::size_t attached = 0;
+std::size_t used = 0;
+bool automatic = false;  // MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+
+std::size_t cost(std::size_t n) { return n + MPI_BSEND_OVERHEAD; }
+
+bool take(std::size_t n) {
+    Guard guard;
+    if (!automatic && used + cost(n) > attached) return false;
+    used += cost(n);
+    return true;
+}
+
+int detached_buffer(int code) {
+    if (code != MPI_SUCCESS) return code;
+    Guard guard;
+    attached = 0;
+    automatic = false;
+    return code;
+}
+
+}  // namespace
+
+bool reserve_buffer(std::size_t n) {
+    if (take(n)) return true;
+    // Room that delivered messages have given back is found by looking at them.
+    for (int round = 0; round < 100; ++round) {
+        progress();
+        if (take(n)) return true;
+    }
+    return false;
+}
+
+void release_buffer(std::size_t n) { used -= cost(n); }
+
+int Buffer_attach(void* buffer, MPI_Count size) {
+    const int code = call_counted(MPISEC_BOTH(Buffer_attach), buffer, size);
+    if (code != MPI_SUCCESS) return code;
+    Guard guard;
+    attached = static_cast<std::size_t>(size);
+#ifdef MPI_BUFFER_AUTOMATIC
+    automatic = buffer == MPI_BUFFER_AUTOMATIC;
+#endif
+    return code;
+}
+
+// Detaching waits until every buffered message has been delivered, sealed ones too.
+int Buffer_detach(void* buffer_address, int* size) {
+    finish_detached();
+    return detached_buffer(real.Buffer_detach(buffer_address, size));
+}
+
+int Buffer_detach(void* buffer_address, MPI_Count* size) {
+    finish_detached();
+#ifdef OPEN_MPI
+    int small = 0;
+    const int code = real.Buffer_detach(buffer_address, &small);
+    *size = small;
+#else
+    const int code = real.Buffer_detach_c(buffer_address, size);
+#endif
+    return detached_buffer(code);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,165 @@
+#include "shim/datatype.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/constants.hpp"
+#include "shim/entry.hpp"
+#include "shim/real.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::unordered_map<MPI_Datatype, TypeFacts> cache;
+std::shared_mutex cache_mutex;
+std::atomic<std::uint64_t> cache_generation{1};
+
+/// A few recent types, so that the usual call takes no lock. Stale once a type was freed (generation).
+struct Recent {
+    MPI_Datatype type{};
+    std::uint64_t generation = 0;
+    TypeFacts facts;
+};
+constexpr std::size_t recent_slots = 8;
+thread_local Recent recent[recent_slots];
+
+std::size_t slot_of(MPI_Datatype type) {
+    auto bits = (std::uintptr_t)type;
+    return (bits ^ (bits >> 7) ^ (bits >> 12)) % recent_slots;
+}
+
+/// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type was made: size and
+/// extent alone cannot tell a permuted indexed type from a contiguous one.
+bool is_contiguous(MPI_Datatype type, std::size_t size) {
+    MPI_Aint lower = 0, extent = 0;
+    if (real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
+    if (lower != 0 || extent != static_cast<MPI_Aint>(size)) return false;
+    int integers = 0, addresses = 0, types = 0, combiner = 0;
+    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+    if (combiner == MPI_COMBINER_NAMED) return true;
+    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
+    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
+    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
+    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
+    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(), inner.data()) != MPI_SUCCESS)
+        return false;
+    TypeFacts of_inner;
+    bool answer = type_facts(inner[0], of_inner) && of_inner.contiguous;
+    int ignored = 0, inner_combiner = 0;
+    real.Type_get_envelope(inner[0], &ignored, &ignored, &ignored, &inner_combiner);
+    if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&inner[0]);  // Type_get_contents gave us a reference
+    return answer;
+}
+
+bool look_up(MPI_Datatype type, TypeFacts& facts) {
+    {
+        std::shared_lock lock(cache_mutex);
+        auto found = cache.find(type);
+        if (found != cache.end()) {
+            facts = found->second;
+            return true;
+        }
+    }
+    if (type == constants.datatype_null) return false;
+    MPI_Count size = 0;
+    if (real.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return false;
+    facts.size = static_cast<std::size_t>(size);
+    facts.contiguous = is_contiguous(type, facts.size);
+    std::unique_lock lock(cache_mutex);
+    cache[type] = facts;
+    return true;
+}
+
+/// Calls `step(first element, elements, bytes offset)` for runs of elements whose packed size MPI's int arguments can hold.
+template <class Step>
+int in_int_steps(MPI_Count count, std::size_t size, Step step) {
+    const MPI_Count most = size == 0 ? INT_MAX : std::max<MPI_Count>(1, INT_MAX / static_cast<MPI_Count>(size));
+    for (MPI_Count first = 0; first < count; first += most) {
+        const MPI_Count elements = std::min(most, count - first);
+        if (int code = step(first, static_cast<int>(elements)); code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+bool type_facts(MPI_Datatype type, TypeFacts& facts) {
+    Recent& mine = recent[slot_of(type)];
+    const std::uint64_t generation = cache_generation.load(std::memory_order_relaxed);
+    if (mine.type == type && mine.generation == generation) {
+        facts = mine.facts;
+        return true;
+    }
+    if (!look_up(type, facts)) return false;
+    mine = {type, generation, facts};
+    return true;
+}
+
+int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to) {
+    if (facts.size == 0) return MPI_SUCCESS;
+    if (facts.size > INT_MAX) return MPI_ERR_COUNT;  // one element over 2 GiB: MPI_Pack cannot hold it
+    MPI_Aint lower = 0, extent = 0;
+    real.Type_get_extent(type, &lower, &extent);
+    return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
+        int position = 0;
+        const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
+        return real.Pack(static_cast<const std::uint8_t*>(buf) + first * extent, elements, type, to + static_cast<std::size_t>(first) * facts.size,
+                         room, &position, constants.comm_self);
+    });
+}
+
+int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts) {
+    if (facts.size == 0 || bytes == 0) return MPI_SUCCESS;
+    if (facts.size > INT_MAX) return MPI_ERR_COUNT;
+    MPI_Aint lower = 0, extent = 0;
+    real.Type_get_extent(type, &lower, &extent);
+    const MPI_Count whole = std::min<MPI_Count>(count, static_cast<MPI_Count>(bytes / facts.size));
+    int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
+        int position = 0;
+        const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
+        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position, static_cast<std::uint8_t*>(buf) + first * extent,
+                           elements, type, constants.comm_self);
+    });
+    const std::size_t rest = bytes - static_cast<std::size_t>(whole) * facts.size;
+    if (code != MPI_SUCCESS || rest == 0 || whole >= count) return code;
+    // A partial last element (MPI_Get_elements exists for it): complete it with what the buffer holds, then unpack the whole.
+    std::vector<std::uint8_t> element(facts.size);
+    void* last = static_cast<std::uint8_t*>(buf) + whole * extent;
+    int position = 0;
+    code = real.Pack(last, 1, type, element.data(), static_cast<int>(facts.size), &position, constants.comm_self);
+    std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
+    position = 0;
+    if (code == MPI_SUCCESS)
+        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, type, constants.comm_self);
+    return code;
+}
+
+MPI_Datatype keep_type(MPI_Datatype type) {
+    int ignored = 0, combiner = 0;
+    real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) return type;
+    MPI_Datatype kept = type;
+    real.Type_dup(type, &kept);
+    return kept;
+}
+
+void release_type(MPI_Datatype kept, MPI_Datatype original) {
+    if (kept != original) Type_free(&kept);
+}
+
+int Type_free(MPI_Datatype* type) {
+    if (type) {
+        std::unique_lock lock(cache_mutex);
+        cache.erase(*type);
+        cache_generation.fetch_add(1, std::memory_order_relaxed);
+    }
+    return real.Type_free(type);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,73 @@
+#include "shim/errors.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "shim/communicator.hpp"
+#include "shim/constants.hpp"
+#include "shim/real.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+struct ViolationText {
+    const char* error_string;
+};
+constexpr std::array<ViolationText, 4> texts = {{
+    {"MPIsec integrity error: a message does not authenticate (changed, forged or sealed under another key)"},
+    {"MPIsec integrity error: a message was received before (replayed)"},
+    {"MPIsec integrity error: messages were swapped on the way (overtaking)"},
+    {"MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)"},
+}};
+std::array<int, texts.size()> codes{};
+
+}  // namespace
+
+void register_errors() {
+    int error_class = 0;
+    real.Add_error_class(&error_class);
+    real.Add_error_string(error_class, "MPIsec integrity error");
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        real.Add_error_code(error_class, &codes[i]);
+        real.Add_error_string(codes[i], texts[i].error_string);
+    }
+}
+
+int report_violation(Violation violation, const Communicator& comm, int source, int tag, const char* detail) {
+    const auto kind = static_cast<std::size_t>(violation);
+    std::string sentence = texts[kind].error_string;
+    sentence += "; from rank " + std::to_string(source);
+    if (source >= 0 && source < static_cast<int>(comm.peers.size()))
+        sentence += " (world rank " + std::to_string(comm.peers[source].world) + ")";
+    sentence += ", tag " + std::to_string(tag);
+    if (detail) sentence += std::string(", ") + detail;
+    say(sentence + ". Nothing of it was delivered.");
+    return codes[kind];
+}
+
+MPI_Comm handler_owner(const Communicator* comm) { return comm && !comm->freed ? comm->handle : constants.comm_self; }
+
+int raise_on(MPI_Comm comm, int code) {
+    if (code != MPI_SUCCESS) real.Comm_call_errhandler(comm, code);
+    return code;
+}
+
+int raise(const Communicator* comm, int code) { return raise_on(handler_owner(comm), code); }
+
+void say(const std::string& sentence) {
+    char host[256] = "?";
+    gethostname(host, sizeof host - 1);
+    std::string line = "mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence + "\n";
+    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void abort_job(const std::string& sentence) {
+    say(sentence);
+    if (real.Abort) real.Abort(constants.comm_world, 1);
+    _exit(1);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,91 @@
+// The life of MPIsec in a process:
+//
+//   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the gate closes: calls are protected
+//   MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set first and so run last (MPI standard section 11.4.2): detached
+//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the gate opens → the rest of MPI_Finalize
+#include "shim/communicator.hpp"
+#include "shim/constants.hpp"
+#include "shim/entry.hpp"
+#include "shim/errors.hpp"
+#include "shim/operation.hpp"
+#include "shim/pair.hpp"
+#include "shim/pool.hpp"
+#include "shim/real.hpp"
+#include "shim/requests.hpp"
+#include "shim/state.hpp"
+#include "shim/stats.hpp"
+#include "shim/tally.hpp"
+#include "shim/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+int shut_down(MPI_Comm, int, void*, void*) {
+    finish_detached();
+    compare_tallies();
+    print_stats();
+    stop_watchdog();
+    gate.bypass = true;
+    free_requests();
+    state.engine.reset();
+    forget_pairs();
+    state.world.master.reset();
+    forget_all();
+    empty_pool();
+    return MPI_SUCCESS;
+}
+
+void protect() {
+    register_errors();
+    int* upper_bound = nullptr;
+    int found = 0;
+    real.Comm_get_attr(constants.comm_world, MPI_TAG_UB, &upper_bound, &found);
+    if (found) state.tag_upper_bound = *upper_bound;
+    real.Comm_dup(constants.comm_self, &state.private_self);
+    real.Comm_set_errhandler(state.world.channel, constants.errors_return);
+    adopt(constants.comm_world, nullptr, "MPI_COMM_WORLD");
+    adopt(constants.comm_self, nullptr, "MPI_COMM_SELF");
+    adopt(state.world.channel, nullptr, "channel");
+    int keyval = 0;
+    real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr);
+    real.Comm_set_attr(constants.comm_self, keyval, nullptr);
+    real.Comm_free_keyval(&keyval);
+    gate.bypass = false;
+}
+
+void start(int thread_level) {
+    real.Comm_rank(constants.comm_world, &state.world.rank);
+    Result<config::Settings> settings = config::load();
+    if (!settings) abort_job(settings.error().message);
+    state.settings = std::move(*settings);
+    state.stats = !state.settings.stats.empty();
+    state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+    start_watchdog();
+    {
+        WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+        state.world = establish(state.settings);
+    }
+    gate.single_node = !state.world.crosses_nodes;
+    if (gate.single_node)
+        stop_watchdog();
+    else
+        protect();
+}
+
+}  // namespace
+
+int Init(int* argc, char*** argv) {
+    const int code = real.Init(argc, argv);
+    if (code == MPI_SUCCESS) start(MPI_THREAD_SINGLE);
+    return code;
+}
+
+int Init_thread(int* argc, char*** argv, int required, int* provided) {
+    const int code = real.Init_thread(argc, argv, required, provided);
+    if (code == MPI_SUCCESS) start(*provided);
+    return code;
+}
+
+int Finalize() { return real.Finalize(); }
+
+}  // namespace mpisec::shim

@@ -1,0 +1,195 @@
+#include "shim/operation.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "shim/constants.hpp"
+#include "shim/errors.hpp"
+#include "shim/real.hpp"
+#include "shim/simple_operations.hpp"
+#include "shim/state.hpp"
+#include "shim/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::vector<Operation*> work_list;                      // under the Guard
+std::vector<std::unique_ptr<Operation>> detached;       // under the Guard; all of them are on the work list too
+std::atomic<std::size_t> work_count{0};
+
+}  // namespace
+
+void write_status(const Outcome& outcome, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    status->MPI_SOURCE = outcome.source;
+    status->MPI_TAG = outcome.tag;
+    real.Status_set_elements_x(status, constants.byte, static_cast<MPI_Count>(outcome.bytes));
+    real.Status_set_cancelled(status, outcome.cancelled);
+}
+
+Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    if (peer == MPI_PROC_NULL) return {};
+    Route route;
+    route.comm = find_communicator(comm);
+    if (!route.comm) {
+        if (comm == constants.comm_null) return {};
+        return {Route::invalid, nullptr, MPI_ERR_COMM};
+    }
+    if (!route.comm->crosses) return route;
+    if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
+    if (route.comm->is_local(peer)) return route;
+    if (tag < 0 || tag > state.tag_upper_bound) return {Route::invalid, route.comm, MPI_ERR_TAG};
+    if (count < 0) return {Route::invalid, route.comm, MPI_ERR_COUNT};
+    route.kind = Route::sealed;
+    return route;
+}
+
+Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    if (peer == MPI_PROC_NULL) return {};
+    Route route;
+    route.comm = find_communicator(comm);
+    if (!route.comm) {
+        if (comm == constants.comm_null) return {};
+        return {Route::invalid, nullptr, MPI_ERR_COMM};
+    }
+    if (!route.comm->crosses) return route;
+    if (peer != MPI_ANY_SOURCE) {
+        if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
+        if (route.comm->is_local(peer)) return route;
+    }
+    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound) return {Route::invalid, route.comm, MPI_ERR_TAG};
+    if (count < 0) return {Route::invalid, route.comm, MPI_ERR_COUNT};
+    route.kind = peer == MPI_ANY_SOURCE && route.comm->mixed ? Route::mixed : Route::sealed;
+    return route;
+}
+
+int raise_route(const Route& route, const char* call) {
+    if (!route.comm)
+        say(std::string(call) + ": MPIsec does not know this communicator and can not protect its traffic, so the call is refused");
+    return raise(route.comm, route.error);
+}
+
+std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed) return start_send(spec, route);
+    if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
+    MPI_Request request = constants.request_null;
+    const int started = isend_plain(spec, &request);
+    return std::make_unique<PlainOperation>(route.comm, started, request);
+}
+
+std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
+    const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
+    if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
+    MPI_Request request = constants.request_null;
+    const int started = ireceive_plain(spec, &request);
+    return std::make_unique<PlainOperation>(route.comm, started, request);
+}
+
+void enlist(Operation& operation) {
+    if (operation.listed || operation.complete() || !operation.needs_progress()) return;
+    operation.listed = true;
+    work_list.push_back(&operation);
+    work_count.store(work_list.size(), std::memory_order_relaxed);
+}
+
+void leave_work_list(Operation& operation) {
+    if (!operation.listed) return;
+    operation.listed = false;
+    std::erase(work_list, &operation);
+    work_count.store(work_list.size(), std::memory_order_relaxed);
+}
+
+void detach(std::unique_ptr<Operation> operation) {
+    if (operation->advance()) {
+        leave_work_list(*operation);
+        return;
+    }
+    if (!operation->listed) {
+        operation->listed = true;
+        work_list.push_back(operation.get());
+        work_count.store(work_list.size(), std::memory_order_relaxed);
+    }
+    detached.push_back(std::move(operation));
+}
+
+bool work_outstanding() { return work_count.load(std::memory_order_relaxed) != 0; }
+
+void progress() {
+    if (!work_outstanding()) return;
+    Guard guard;
+    // An operation may start others (an error handler that communicates): index, do not iterate.
+    for (std::size_t i = 0; i < work_list.size();) {
+        Operation* operation = work_list[i];
+        if (!operation->advance()) {
+            ++i;
+            continue;
+        }
+        leave_work_list(*operation);
+        std::erase_if(detached, [&](const auto& mine) { return mine.get() == operation; });
+    }
+}
+
+void finish_detached() {
+    Backoff backoff;
+    while (true) {
+        {
+            Guard guard;
+            if (detached.empty()) return;
+        }
+        progress();
+        backoff.pause();
+    }
+}
+
+void complete_operation(Operation& operation) {
+    const Whereabouts at = operation.whereabouts();
+    WaitScope waiting(at.call, at.peer, at.tag);
+    Backoff backoff;
+    while (true) {
+        if (!state.thread_multiple && !work_outstanding()) {
+            // Nothing else to move: let MPI block on the one request there is.
+            if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
+                MPI_Status status;
+                const int code = real.Wait(request, &status);
+                operation.sole_request_done(code, status);
+            }
+        }
+        progress();
+        {
+            Guard guard;
+            if (operation.advance()) {
+                leave_work_list(operation);
+                return;
+            }
+            enlist(operation);
+        }
+        backoff.pause();
+    }
+}
+
+int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
+    if (started != MPI_SUCCESS) return started;
+    WaitScope waiting("a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (true) {
+        if (!work_outstanding()) return real.Wait(request, status);
+        int flag = 0;
+        const int code = real.Test(request, &flag, status);
+        if (code != MPI_SUCCESS || flag) return code;
+        progress();
+        backoff.pause();
+    }
+}
+
+int finish_nonblocking(int started_error, MPI_Request* request) { return complete_plain(started_error, request, MPI_STATUS_IGNORE); }
+
+void Backoff::pause() {
+    // Ranks often outnumber cores in tests and on shared machines; a yield costs little when nobody else wants the core.
+    if (++polls_ > 64) sched_yield();
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,195 @@
+// Sending one message (design.md section 3):
+//
+//   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
+//   2 pack           only when the datatype is not one run of bytes (M8)
+//   3 ticket         the pair's next counter, once and for all this message's (S4)
+//   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
+//   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
+//   6 pipeline       large: the other segments on the private channel, sealed while their predecessors are sent
+//
+// Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
+#include <cstring>
+
+#include "shim/buffered.hpp"
+#include "shim/constants.hpp"
+#include "shim/errors.hpp"
+#include "shim/operation.hpp"
+#include "shim/pair.hpp"
+#include "shim/plain.hpp"
+#include "shim/real.hpp"
+#include "shim/simple_operations.hpp"
+#include "shim/state.hpp"
+#include "shim/stats.hpp"
+
+namespace mpisec::shim {
+
+using Mode = SendSpec::Mode;
+
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm, std::int32_t world_peer, int tag) {
+    const SendTicket ticket = take_ticket(outgoing(world_peer), n);
+    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, ticket.epoch, ticket.counter});
+    const wire::AssociatedData ad = wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
+    std::memcpy(wire, nonce.data(), nonce.size());
+    StatsTimer timer(Stats::seal_small, n);
+    if (!ticket.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
+        abort_job("the crypto library failed to seal a message of " + std::to_string(n) + " bytes; nothing was sent");
+}
+
+namespace {
+
+/// MPI_Isend in the given mode. Buffered sends are standard ones from MPIsec's own copy (buffered.hpp).
+int start_in_mode(Mode mode, const void* buf, int bytes, int peer, int tag, MPI_Comm comm, MPI_Request* request) {
+    switch (mode) {
+        case Mode::synchronous: return real.Issend(buf, bytes, constants.byte, peer, tag, comm, request);
+        case Mode::ready: return real.Irsend(buf, bytes, constants.byte, peer, tag, comm, request);
+        default: return real.Isend(buf, bytes, constants.byte, peer, tag, comm, request);
+    }
+}
+
+class SealedSend final : public Operation {
+  public:
+    SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), world_peer_(comm->peers[static_cast<std::size_t>(spec.peer)].world) {
+        n_ = static_cast<std::size_t>(spec.count) * facts.size;
+        plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
+        if (!facts.contiguous && n_ > 0) {
+            packed_ = Buffer(n_);
+            plaintext_ = packed_.data();
+            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data()); code != MPI_SUCCESS) return finish(code);
+        } else if (spec.mode == Mode::buffered && n_ > state.settings.threshold) {
+            packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
+            plaintext_ = packed_.data();
+            std::memcpy(packed_.data(), spec.buf, n_);
+        }
+        n_ <= state.settings.threshold ? start_small() : start_large();
+    }
+    ~SealedSend() override {
+        if (spec_.mode == Mode::buffered) release_buffer(n_);
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
+    void sole_request_done(int code, const MPI_Status& status) override {
+        int cancelled = 0;
+        real.Test_cancelled(&status, &cancelled);
+        outcome_.cancelled = cancelled != 0;
+        if (outcome_.cancelled) --outgoing(world_peer_).sent;
+        first_done(code);
+    }
+    void cancel() override {
+        if (!pipeline_ && !complete_) real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
+    }
+    bool needs_progress() const override { return pipeline_ != nullptr; }
+    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+
+  private:
+    void start_small() {
+        wire_ = Buffer(wire::small_wire_bytes(n_));
+        seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+        packed_ = Buffer();
+        hand_over(wire::small_wire_bytes(n_));
+    }
+
+    void start_large() {
+        Outgoing& pair = outgoing(world_peer_);
+        const SendTicket ticket = take_ticket(pair, n_);
+        const std::size_t first_bytes = wire::large_first_wire_bytes(state.settings.threshold);
+        const wire::LargeHeader header{n_, static_cast<std::uint32_t>(state.settings.segment),
+                                       static_cast<std::int32_t>(pair.next_channel++ % (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
+        const wire::SegmentPlan plan{n_, state.settings.threshold, state.settings.segment};
+        std::uint8_t key[aead::max_key_bytes];
+        keys::message_key(ticket.keys->message_secret, ticket.counter, key);
+        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_, spec_.mode == Mode::synchronous);
+        keys::wipe(key, sizeof key);
+
+        wire_ = Buffer(first_bytes);
+        const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
+        const wire::AssociatedData ad =
+            wire::associated_data(wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
+        std::uint8_t plain_header[wire::large_header_bytes];
+        wire::encode(header, plain_header);
+        std::memcpy(wire_.data(), nonce.data(), nonce.size());
+        if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header, nonce.data(), ad.data(), ad.size()) ||
+            !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
+            abort_job("the crypto library failed to seal a message of " + std::to_string(n_) + " bytes; nothing was sent");
+        hand_over(first_bytes);
+        if (!complete_) step();
+    }
+
+    void hand_over(std::size_t bytes) {
+        const int code =
+            start_in_mode(spec_.mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag, comm_->handle, &request_);
+        if (code != MPI_SUCCESS) return finish(code);
+        ++outgoing(world_peer_).sent;
+    }
+
+    void first_done(int code) {
+        request_ = constants.request_null;
+        if (code != MPI_SUCCESS) return finish(code);
+        first_done_ = true;
+        if (!pipeline_) finish();
+    }
+
+    void step() override {
+        if (!first_done_) {
+            int flag = 0;
+            MPI_Status status;
+            const int code = real.Test(&request_, &flag, &status);
+            if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
+            if (complete_) return;
+        }
+        if (!pipeline_) return;
+        int error = MPI_SUCCESS;
+        const bool all_sent = pipeline_->advance(error);
+        if (error != MPI_SUCCESS) return finish(error);
+        if (all_sent && first_done_) {
+            finish();
+            packed_ = Buffer();
+        }
+    }
+
+    SendSpec spec_;
+    std::int32_t world_peer_;
+    std::size_t n_ = 0;
+    const std::uint8_t* plaintext_ = nullptr;
+    Buffer packed_;
+    Buffer wire_;
+    MPI_Request request_{};
+    bool first_done_ = false;
+    std::unique_ptr<SendPipeline> pipeline_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);
+    enlist(*operation);
+    return operation;
+}
+
+int isend_plain(const SendSpec& spec, MPI_Request* request) {
+    auto start = [&](auto small, auto big) {
+        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm, request);
+    };
+    switch (spec.mode) {
+        case Mode::synchronous: return start(MPISEC_BOTH(Issend));
+        case Mode::buffered: return start(MPISEC_BOTH(Ibsend));
+        case Mode::ready: return start(MPISEC_BOTH(Irsend));
+        default: return start(MPISEC_BOTH(Isend));
+    }
+}
+
+int send_plain(const SendSpec& spec) {
+    auto call = [&](auto small, auto big) { return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm); };
+    switch (spec.mode) {
+        case Mode::synchronous: return call(MPISEC_BOTH(Ssend));
+        case Mode::buffered: return call(MPISEC_BOTH(Bsend));
+        case Mode::ready: return call(MPISEC_BOTH(Rsend));
+        default: return call(MPISEC_BOTH(Send));
+    }
+}
+
+}  // namespace mpisec::shim

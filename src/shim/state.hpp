@@ -1,0 +1,46 @@
+// What the shim of one process knows: settings, the job, and the lock that MPI_THREAD_MULTIPLE programs need (M10).
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "config/settings.hpp"
+#include "engine/engine.hpp"
+#include "shim/bootstrap.hpp"
+
+namespace mpisec::shim {
+
+struct State {
+    config::Settings settings;
+    World world;
+    std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
+    bool thread_multiple = false;
+    int tag_upper_bound = 32767;
+    bool stats = false;
+    MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
+};
+extern State state;
+
+const config::Settings& settings();
+
+/// The engine, started on first use.
+engine::Engine& engine_of_process();
+
+/// Serializes the shim's own state. Only MPI_THREAD_MULTIPLE programs pay for it; recursive, because an error handler that the
+/// MPI library runs under us may communicate. Never held while the MPI library may block.
+class Guard {
+  public:
+    Guard() {
+        if (state.thread_multiple) mutex().lock();
+    }
+    ~Guard() {
+        if (state.thread_multiple) mutex().unlock();
+    }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+  private:
+    static std::recursive_mutex& mutex();
+};
+
+}  // namespace mpisec::shim

@@ -1,0 +1,120 @@
+#include "shim/watchdog.hpp"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "shim/errors.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::mutex slots_mutex;
+std::list<std::shared_ptr<WaitSlot>> slots;
+
+struct Watchdog {
+    std::thread thread;
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stop = false;
+};
+std::unique_ptr<Watchdog> watchdog;
+
+std::string name_of(int value, int wildcard, const char* any) { return value == wildcard ? any : std::to_string(value); }
+
+void report(const char* call, int peer, int tag, double seconds) {
+    std::string sentence = std::string("stalled: waiting in ") + call + " for rank " + name_of(peer, MPI_ANY_SOURCE, "any") + ", tag " +
+                           name_of(tag, MPI_ANY_TAG, "any") + ", since " + std::to_string(static_cast<long>(seconds)) +
+                           " s; a message may have been lost or held back on the way, or its sender may be late or dead";
+    if (state.settings.stall_abort) {
+        say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
+        kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies
+        return;
+    }
+    say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then)");
+}
+
+/// What the watchdog saw of one slot the last time.
+struct Watch {
+    std::uint64_t sequence = 0;
+    Clock::time_point since;
+    bool reported = false;
+};
+
+void look_at(WaitSlot& slot, Watch& watch, double limit) {
+    const char* call = slot.call.load(std::memory_order_acquire);
+    const std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
+    if (!call || sequence != watch.sequence) {
+        watch = {sequence, Clock::now(), false};
+        return;
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - watch.since).count();
+    if (seconds < limit || watch.reported) return;
+    watch.reported = true;
+    report(call, slot.peer.load(std::memory_order_relaxed), slot.tag.load(std::memory_order_relaxed), seconds);
+}
+
+void run(Watchdog& self) {
+    pthread_setname_np(pthread_self(), "mpisec-watchdog");
+    const double limit = state.settings.stall_seconds;
+    std::list<std::pair<std::shared_ptr<WaitSlot>, Watch>> watched;
+    std::unique_lock lock(self.mutex);
+    while (!self.wake.wait_for(lock, std::chrono::duration<double>(limit / 4), [&] { return self.stop; })) {
+        {
+            std::lock_guard slots_lock(slots_mutex);
+            for (const auto& slot : slots) {
+                bool known = false;
+                for (const auto& [mine, watch] : watched) known = known || mine == slot;
+                if (!known) watched.emplace_back(slot, Watch{});
+            }
+        }
+        for (auto& [slot, watch] : watched) look_at(*slot, watch, limit);
+    }
+}
+
+}  // namespace
+
+WaitSlot& wait_slot_of_this_thread() {
+    thread_local WaitSlot* mine = [] {
+        auto slot = std::make_shared<WaitSlot>();
+        std::lock_guard lock(slots_mutex);
+        slots.push_back(slot);
+        return slot.get();  // kept alive by the list: a thread may end while the watchdog looks
+    }();
+    return *mine;
+}
+
+void start_watchdog() {
+    if (state.settings.stall_seconds <= 0 || watchdog) return;
+    watchdog = std::make_unique<Watchdog>();
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
+    watchdog->thread = std::thread([] { run(*watchdog); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void stop_watchdog() {
+    if (!watchdog) return;
+    {
+        std::lock_guard lock(watchdog->mutex);
+        watchdog->stop = true;
+    }
+    watchdog->wake.notify_one();
+    watchdog->thread.join();
+    watchdog.reset();
+}
+
+}  // namespace mpisec::shim
