@@ -1,35 +1,52 @@
-// The effective settings of a process: MPISEC_* variables over a TOML file over the defaults (docs/configuration.md).
+// The effective settings of a process: MPISEC_* variables over a TOML file over the defaults
+// (docs/configuration.md).
+//
+// Every rank reads them in MPI_Init: no stream, no locale, and no file but the one TOML file, where there is
+// one.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 
 namespace mpisec::config {
 
 struct Settings {
-    std::string aead = "auto";                       ///< MPISEC_AEAD: library:cipher, library, cipher, auto
-    std::string key_file;                            ///< MPISEC_KEY_FILE; default ~/.config/mpisec/key
-    std::string plugin_dir;                          ///< MPISEC_PLUGIN_DIR; empty: beside the library
-    std::uint64_t threshold = 64 * 1024;             ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes
-    std::uint64_t segment = 128 * 1024;              ///< MPISEC_SEGMENT: plaintext bytes of a channel segment
-    int workers = -1;                                ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
-    bool unprotected_allow = false;                  ///< MPISEC_UNPROTECTED=allow|refuse
-    double stall_seconds = 60;                       ///< MPISEC_STALL_TIME; 0: never report
-    bool stall_abort = false;                        ///< MPISEC_STALL_ACTION=report|abort
-    std::string stats;                               ///< MPISEC_STATS: empty, "1" or "json:PATH"
-    std::uint64_t rekey_messages = 1ull << 28;       ///< MPISEC_REKEY_MESSAGES per pair and epoch
-    std::uint64_t rekey_bytes = 1ull << 38;          ///< MPISEC_REKEY_BYTES per pair and epoch
-    std::string cache_dir;                           ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
+    std::string config;                   ///< MPISEC_CONFIG; default ~/.config/mpisec/config.toml
+    std::string aead = "auto";            ///< MPISEC_AEAD: library:cipher, library, cipher, auto
+    std::string key_file;                 ///< MPISEC_KEY_FILE; default ~/.config/mpisec/key
+    std::string plugin_dir;               ///< MPISEC_PLUGIN_DIR; empty: beside the library
+    std::string mpi;                      ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
+    std::uint64_t threshold = 64 * 1024;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes
+    std::uint64_t segment = 128 * 1024;   ///< MPISEC_SEGMENT: plaintext bytes of a channel segment
+    int workers = -1;                     ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
+    bool unprotected_allow = false;       ///< MPISEC_UNPROTECTED=allow|refuse
+    double stall_seconds = 60;            ///< MPISEC_STALL_TIME; 0: never report
+    bool stall_abort = false;             ///< MPISEC_STALL_ACTION=report|abort
+    std::string stats;                    ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
+    std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
+    std::string cache_dir;                      ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
 
-    std::map<std::string, std::string> origin;       ///< variable name -> "environment", "default" or "file PATH"
+    std::map<std::string, std::string> origin;  ///< variable name -> "environment", "default" or "file PATH"
 };
 
-/// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, absent is fine).
-/// An unknown MPISEC_ variable or TOML key, or a value out of range, is an error that names it and what is accepted. Sizes take K, M, G suffixes
-/// (powers of two); times are seconds.
+/// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, absent is
+/// fine). An unknown MPISEC_ variable or TOML key, or a value out of range, is an error that names it and
+/// what is accepted. Sizes take K, M, G suffixes (powers of two); times are seconds. A variable that is set
+/// but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the lab and are ignored.
 Result<Settings> load();
+
+/// One setting as it is in force.
+struct Row {
+    std::string variable, value, origin;
+};
+std::vector<Row> rows(const Settings& settings);
+
+/// rows() as text for `mpisec doctor`: a line each, in aligned columns.
+std::string describe(const Settings& settings);
 
 }  // namespace mpisec::config

@@ -1,0 +1,141 @@
+#include "config/settings.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "config/sources.hpp"
+#include "config/table.hpp"
+#include "config/values.hpp"
+
+namespace mpisec::config {
+namespace {
+
+constexpr std::string_view prefix = "MPISEC_";
+constexpr std::string_view lab_prefix = "MPISEC_LAB_";
+constexpr std::size_t max_file_bytes = 1 << 20;
+
+bool starts_with(std::string_view text, std::string_view start) {
+    return text.substr(0, start.size()) == start;
+}
+
+Result<void> apply_variable(Settings& settings, std::string_view name, std::string_view value) {
+    // Of an unknown variable only the name is said: its value may be a key that somebody meant for us (S5).
+    const Setting* setting = find_variable(name);
+    if (!setting)
+        return fail(
+            fmt::format("The variable {} is no setting of MPIsec; the nearest is {}. Correct or unset it.",
+                        name, nearest_variable(name).variable));
+    if (value.empty()) return {};
+    if (Result<void> set = setting->set(settings, value); !set)
+        return fail(fmt::format("{} can not be \"{}\": {}.", name, value, set.error().message));
+    settings.origin[std::string(name)] = "environment";
+    return {};
+}
+
+/// Defaults that depend on who runs the process. Without a home directory nothing is remembered (cache_dir
+/// stays empty).
+void set_home_defaults(Settings& settings) {
+    const std::string home = home_directory();
+    if (home.empty()) return;
+    settings.config = home + "/.config/mpisec/config.toml";
+    settings.key_file = home + "/.config/mpisec/key";
+    settings.cache_dir = home + "/.cache/mpisec";
+}
+
+}  // namespace
+
+Result<void> apply_environment(Settings& settings, const char* const* environment) {
+    for (; *environment; ++environment) {
+        const std::string_view variable = *environment;
+        if (!starts_with(variable, prefix) || starts_with(variable, lab_prefix)) continue;
+        const std::size_t equals = std::min(variable.find('='), variable.size());
+        const std::string_view value = variable.substr(std::min(equals + 1, variable.size()));
+        if (Result<void> applied = apply_variable(settings, variable.substr(0, equals), value); !applied)
+            return applied;
+    }
+    return {};
+}
+
+Result<std::string> read_config_file(const std::string& path, bool may_be_absent) {
+    auto failed = [&](const char* what) {
+        return fail(fmt::format("The settings file {} {}. MPISEC_CONFIG names another.", path, what));
+    };
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        if (may_be_absent && (errno == ENOENT || errno == ENOTDIR)) return std::string();
+        return failed(fmt::format("can not be opened: {}", std::strerror(errno)).c_str());
+    }
+    std::string text(max_file_bytes + 1, '\0');
+    std::size_t n = 0;
+    ssize_t got = 0;
+    while (n < text.size() &&
+           ((got = read(file, text.data() + n, text.size() - n)) > 0 || (got < 0 && errno == EINTR)))
+        if (got > 0) n += static_cast<std::size_t>(got);
+    const int error = errno;
+    close(file);
+    if (got < 0) return failed(fmt::format("can not be read: {}", std::strerror(error)).c_str());
+    if (n > max_file_bytes) return failed("is longer than 1 MiB");
+    text.resize(n);
+    return text;
+}
+
+Result<Settings> load() {
+    Settings settings;
+    for (const Setting& setting : table()) settings.origin.emplace(setting.variable, "default");
+    set_home_defaults(settings);
+
+    // The file comes first, so that variables win; only its own path is needed before.
+    const char* pinned = std::getenv("MPISEC_CONFIG");
+    const bool is_pinned = pinned && *pinned;
+    if (is_pinned)
+        if (Result<void> applied = apply_variable(settings, "MPISEC_CONFIG", pinned); !applied)
+            return tl::unexpected(applied.error());
+    if (!settings.config.empty()) {
+        Result<std::string> text = read_config_file(settings.config, !is_pinned);
+        if (!text) return tl::unexpected(text.error());
+        if (!text->empty())
+            if (Result<void> applied = apply_toml(settings, *text, settings.config); !applied)
+                return tl::unexpected(applied.error());
+    }
+    if (Result<void> applied = apply_environment(settings, environ); !applied)
+        return tl::unexpected(applied.error());
+    if (settings.key_file.empty())
+        return fail(
+            "There is no home directory (HOME is not set), so the key file has no default place: set "
+            "MPISEC_KEY_FILE.");
+    return settings;
+}
+
+std::vector<Row> rows(const Settings& settings) {
+    std::vector<Row> all;
+    for (const Setting& setting : table()) {
+        const std::string variable(setting.variable);
+        auto origin = settings.origin.find(variable);
+        all.push_back(
+            {variable, setting.show(settings), origin == settings.origin.end() ? "default" : origin->second});
+    }
+    return all;
+}
+
+std::string describe(const Settings& settings) {
+    const std::vector<Row> all = rows(settings);
+    std::size_t variable_width = 0, value_width = 0;
+    for (const Row& row : all) {
+        variable_width = std::max(variable_width, row.variable.size());
+        value_width = std::max(value_width, row.value.size());
+    }
+    std::string text;
+    for (const Row& row : all)
+        text += fmt::format("{:{}}  {:{}}  {}\n", row.variable, variable_width, row.value, value_width,
+                            row.origin);
+    return text;
+}
+
+}  // namespace mpisec::config

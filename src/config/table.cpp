@@ -1,0 +1,144 @@
+#include "config/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "config/values.hpp"
+
+namespace mpisec::config {
+namespace {
+
+constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, TiB = 1ull << 40;
+
+/// Stores a parsed value, or hands the error on.
+template <class Field, class Value>
+Result<void> store(Field& field, Result<Value> value) {
+    if (!value) return tl::unexpected(value.error());
+    field = std::move(*value);
+    return {};
+}
+
+Result<void> set_stats(Settings& s, std::string_view text) {
+    const bool to_file = text.substr(0, 5) == "json:" && text.size() > 5;
+    if (text != "0" && text != "1" && !to_file) return fail("\"0\", \"1\" or \"json:PATH\" is accepted");
+    s.stats = text == "0" ? "" : text;
+    return {};
+}
+
+Result<void> set_workers(Settings& s, std::string_view text) {
+    if (text == "auto") return store(s.workers, Result<int>(-1));
+    Result<int> workers = parse_integer(text, 0, 256);
+    if (!workers) return fail("\"auto\" or a whole number from 0 to 256 is accepted");
+    return store(s.workers, workers);
+}
+
+Result<void> set_mpi(Settings& s, std::string_view text) {
+    if (text != "mpich" && text != "abi" && text != "openmpi")
+        return fail("\"mpich\", \"abi\" or \"openmpi\" is accepted");
+    s.mpi = text;
+    return {};
+}
+
+using Text = std::string_view;
+
+// variable, TOML key, default, accepted, set, show. Names of libraries and ciphers are checked where these
+// are loaded.
+constexpr Setting settings_table[] = {
+    {"MPISEC_CONFIG", "", "~/.config/mpisec/config.toml", "path",
+     [](Settings& s, Text t) { return store(s.config, parse_path(t)); },
+     [](const Settings& s) { return s.config; }},
+    {"MPISEC_KEY_FILE", "key_file", "~/.config/mpisec/key", "path",
+     [](Settings& s, Text t) { return store(s.key_file, parse_path(t)); },
+     [](const Settings& s) { return s.key_file; }},
+    {"MPISEC_AEAD", "aead", "auto", "library:cipher, library, cipher, auto or auto:cipher",
+     [](Settings& s, Text t) { return store(s.aead, Result<std::string>(t)); },
+     [](const Settings& s) { return s.aead; }},
+    {"MPISEC_UNPROTECTED", "unprotected", "refuse", "refuse or allow",
+     [](Settings& s, Text t) { return store(s.unprotected_allow, parse_choice(t, "allow", "refuse")); },
+     [](const Settings& s) { return std::string(s.unprotected_allow ? "allow" : "refuse"); }},
+    {"MPISEC_STATS", "stats", "0", "0, 1 or json:PATH", set_stats,
+     [](const Settings& s) { return s.stats.empty() ? "0" : s.stats; }},
+    {"MPISEC_STALL_TIME", "stall_time", "60", "0 (never) to 1000000 seconds",
+     [](Settings& s, Text t) { return store(s.stall_seconds, parse_seconds(t, 1e6)); },
+     [](const Settings& s) { return fmt::format("{}", s.stall_seconds); }},
+    {"MPISEC_STALL_ACTION", "stall_action", "report", "report or abort",
+     [](Settings& s, Text t) { return store(s.stall_abort, parse_choice(t, "abort", "report")); },
+     [](const Settings& s) { return std::string(s.stall_abort ? "abort" : "report"); }},
+    {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "64K", "1K to 256M bytes",
+     [](Settings& s, Text t) { return store(s.threshold, parse_size(t, KiB, 256 * MiB)); },
+     [](const Settings& s) { return show_size(s.threshold); }},
+    {"MPISEC_SEGMENT", "segment", "128K", "1K to 256M bytes",
+     [](Settings& s, Text t) { return store(s.segment, parse_size(t, KiB, 256 * MiB)); },
+     [](const Settings& s) { return show_size(s.segment); }},
+    {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
+     [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
+    {"MPISEC_REKEY_MESSAGES", "rekey_messages", "256M", "1 to 4G messages",
+     [](Settings& s, Text t) { return store(s.rekey_messages, parse_size(t, 1, 1ull << 32)); },
+     [](const Settings& s) { return show_size(s.rekey_messages); }},
+    {"MPISEC_REKEY_BYTES", "rekey_bytes", "256G", "1 to 1024G bytes",
+     [](Settings& s, Text t) { return store(s.rekey_bytes, parse_size(t, 1, TiB)); },
+     [](const Settings& s) { return show_size(s.rekey_bytes); }},
+    {"MPISEC_CACHE_DIR", "cache_dir", "~/.cache/mpisec", "path",
+     [](Settings& s, Text t) { return store(s.cache_dir, parse_path(t)); },
+     [](const Settings& s) { return s.cache_dir; }},
+    {"MPISEC_PLUGIN_DIR", "", "beside the library", "path",
+     [](Settings& s, Text t) { return store(s.plugin_dir, parse_path(t)); },
+     [](const Settings& s) { return s.plugin_dir; }},
+    {"MPISEC_MPI", "", "found out", "mpich, abi or openmpi", set_mpi,
+     [](const Settings& s) { return s.mpi; }},
+};
+
+/// Levenshtein, by rows.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t above = row[j + 1];
+            row[j + 1] = std::min({diagonal + (a[i] != b[j]), above + 1, row[j] + 1});
+            diagonal = above;
+        }
+    }
+    return row[b.size()];
+}
+
+const Setting* find(std::string_view name, std::string_view Setting::*column) {
+    for (const Setting& setting : table())
+        if (!name.empty() && setting.*column == name) return &setting;
+    return nullptr;
+}
+
+const Setting& nearest(std::string_view name, std::string_view Setting::*column) {
+    const Setting* best = nullptr;
+    std::size_t least = 0;
+    for (const Setting& setting : table()) {
+        if ((setting.*column).empty()) continue;
+        const std::size_t d = distance(name.substr(0, 64), setting.*column);
+        if (!best || d < least) best = &setting, least = d;
+    }
+    return *best;
+}
+
+}  // namespace
+
+std::span<const Setting> table() {
+    return settings_table;
+}
+const Setting* find_variable(std::string_view variable) {
+    return find(variable, &Setting::variable);
+}
+const Setting* find_key(std::string_view key) {
+    return find(key, &Setting::key);
+}
+const Setting& nearest_variable(std::string_view variable) {
+    return nearest(variable, &Setting::variable);
+}
+const Setting& nearest_key(std::string_view key) {
+    return nearest(key, &Setting::key);
+}
+
+}  // namespace mpisec::config

@@ -1,0 +1,58 @@
+// toml++ is included here and nowhere else: header-only, without exceptions, hidden.
+#include <fmt/format.h>
+
+#include "config/sources.hpp"
+#include "config/table.hpp"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+namespace mpisec::config {
+namespace {
+
+/// The value as a variable would have it; false for what no setting is (booleans, dates, arrays, tables).
+bool as_text(const toml::node& value, std::string& text) {
+    if (const auto* string = value.as_string())
+        text = string->get();
+    else if (const auto* integer = value.as_integer())
+        text = fmt::format("{}", integer->get());
+    else if (const auto* number = value.as_floating_point())
+        text = fmt::format("{}", number->get());
+    else
+        return false;
+    return true;
+}
+
+Result<void> apply_entry(Settings& settings, std::string_view key, const toml::node& value,
+                         const std::string& path) {
+    const auto line = value.source().begin.line;
+    const Setting* setting = find_key(key);
+    if (!setting)
+        return fail(fmt::format("{}, line {}: \"{}\" is no setting of MPIsec; the nearest is \"{}\".", path,
+                                line, key, nearest_key(key).key));
+    std::string text;
+    if (!as_text(value, text))
+        return fail(fmt::format("{}, line {}: {} takes a string or a number ({}).", path, line, key,
+                                setting->accepted));
+    if (Result<void> set = setting->set(settings, text); !set)
+        return fail(fmt::format("{}, line {}: {} can not be \"{}\": {}.", path, line, key, text,
+                                set.error().message));
+    settings.origin[std::string(setting->variable)] = "file " + path;
+    return {};
+}
+
+}  // namespace
+
+Result<void> apply_toml(Settings& settings, std::string_view text, const std::string& path) {
+    const toml::parse_result parsed = toml::parse(text, std::string_view(path));
+    if (!parsed)
+        return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,
+                                parsed.error().source().begin.line, parsed.error().description()));
+    for (const auto& [key, value] : parsed.table())
+        if (Result<void> applied = apply_entry(settings, key.str(), value, path); !applied) return applied;
+    return {};
+}
+
+}  // namespace mpisec::config
