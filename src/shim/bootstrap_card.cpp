@@ -1,0 +1,172 @@
+#include "shim/bootstrap_card.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "base/version.hpp"
+#include "keys/secret.hpp"
+#include "shim/bootstrap_node.hpp"
+#include "shim/constants.hpp"
+#include "shim/errors.hpp"
+#include "shim/real.hpp"
+#include "wire/frame.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+template <std::size_t n>
+void put(std::array<char, n>& to, std::string_view text) {
+    std::memcpy(to.data(), text.data(), std::min(n - 1, text.size()));
+}
+
+/// A received string: up to its zero, and nothing that would upset a terminal.
+template <std::size_t n>
+std::string get(const std::array<char, n>& from) {
+    std::string text(from.data(), strnlen(from.data(), n));
+    for (char& c : text) {
+        if (c < ' ' || c > '~') c = '?';
+    }
+    return text;
+}
+
+std::string cipher_name(std::uint32_t id) {
+    for (const aead::CipherInfo& cipher : aead::ciphers()) {
+        if (static_cast<std::uint32_t>(cipher.id) == id) return std::string(cipher.name);
+    }
+    return "number " + std::to_string(id);
+}
+
+/// Collects in what one rank differs from rank 0.
+class Comparison {
+  public:
+    void values(const char* what, const std::string& theirs, const std::string& rank0s) {
+        if (theirs == rank0s) return;
+        if (!text_.empty()) text_ += ", ";
+        text_ += std::string(what) + " " + theirs + " instead of " + rank0s;
+    }
+    void values(const char* what, std::uint64_t theirs, std::uint64_t rank0s) {
+        values(what, std::to_string(theirs), std::to_string(rank0s));
+    }
+    const std::string& text() const { return text_; }
+
+  private:
+    std::string text_;
+};
+
+/// Empty when `card` agrees with rank 0's.
+std::string differences(const Card& card, const Card& zero) {
+    Comparison comparison;
+    comparison.values("MPIsec version", get(card.version), get(zero.version));
+    comparison.values("protocol version", card.protocol, zero.protocol);
+    if (card.protocol != zero.protocol) return comparison.text();  // the rest may mean something else
+    comparison.values("wire version", card.wire_version, zero.wire_version);
+    comparison.values("cipher (MPISEC_AEAD)", cipher_name(card.cipher), cipher_name(zero.cipher));
+    auto policy = [](const Card& c) { return std::string(c.unprotected_allow ? "allow" : "refuse"); };
+    comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
+    comparison.values("MPISEC_PIPELINE_THRESHOLD", card.threshold, zero.threshold);
+    comparison.values("MPISEC_SEGMENT", card.segment, zero.segment);
+    comparison.values("MPISEC_REKEY_MESSAGES", card.rekey_messages, zero.rekey_messages);
+    comparison.values("MPISEC_REKEY_BYTES", card.rekey_bytes, zero.rekey_bytes);
+    return comparison.text();
+}
+
+constexpr const char* forged =
+    "; something between the nodes changes messages, or MPIsec is not loaded on every rank.";
+
+}  // namespace
+
+Card make_card(int rank, int leader, const config::Settings& settings, aead::Cipher cipher) {
+    Card card;
+    card.protocol = protocol_version;
+    card.wire_version = wire::version;
+    put(card.version, version);
+    gethostname(card.host.data(), card.host.size() - 1);
+    keys::random_bytes(card.nonce.data(), card.nonce.size());
+    card.rank = rank;
+    card.leader = leader;
+    card.cipher = static_cast<std::uint32_t>(cipher);
+    card.unprotected_allow = settings.unprotected_allow;
+    card.threshold = settings.threshold;
+    card.segment = settings.segment;
+    card.rekey_messages = settings.rekey_messages;
+    card.rekey_bytes = settings.rekey_bytes;
+    return card;
+}
+
+std::string name_of(const Card& card) {
+    return "rank " + std::to_string(card.rank) + " (" + get(card.host) + ")";
+}
+
+std::vector<Card> exchange_cards(const Card& own, int size, MPI_Comm channel,
+                                 const config::Settings& settings) {
+    std::vector<Card> cards(size);
+    MPI_Request request;
+    check_mpi(real.Iallgather(&own, sizeof own, constants.byte, cards.data(), sizeof own, constants.byte,
+                              channel, &request),
+              "MPI_Iallgather");
+    StallClock stall(settings, "the other ranks' settings");
+    for (int done = 0; !done; stall.look())
+        check_mpi(real.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Iallgather");
+
+    if (std::memcmp(&cards[own.rank], &own, sizeof own) != 0) {
+        abort_job(std::string("The settings that this rank sent came back changed") + forged);
+    }
+    for (int r = 0; r < size; ++r) {
+        if (cards[r].rank != r) {
+            abort_job("The settings of rank " + std::to_string(r) + " did not arrive as it sent them" +
+                      forged);
+        }
+    }
+    return cards;
+}
+
+void require_agreement(const std::vector<Card>& cards, int rank) {
+    constexpr int named = 5;
+    std::string sentence;
+    int differing = 0;
+    for (const Card& card : cards) {
+        std::string difference = differences(card, cards[0]);
+        if (difference.empty()) continue;
+        if (++differing <= named)
+            sentence += (sentence.empty() ? "" : "; ") + name_of(card) + " has " + difference;
+    }
+    if (differing == 0) return;
+    if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
+    // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
+    if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    abort_job("The ranks' settings differ from those of " + name_of(cards[0]) + ": " + sentence +
+              ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");
+}
+
+std::vector<std::int32_t> node_map(const std::vector<Card>& cards, const std::vector<std::int32_t>& members,
+                                   int rank) {
+    std::vector<std::int32_t> node(cards.size());
+    std::int32_t nodes = 0;
+    for (std::size_t r = 0; r < cards.size(); ++r) {
+        const std::int32_t leader = cards[r].leader;
+        const bool leads = leader == static_cast<std::int32_t>(r);
+        if (leader < 0 || leader > static_cast<std::int32_t>(r) || cards[leader].leader != leader) {
+            abort_job("The node that " + name_of(cards[r]) + " named as its own makes no sense" + forged);
+        }
+        node[r] = leads ? nodes++ : node[leader];
+        // S1: whom this rank may talk to in clear is decided by its own memory; what arrived must not say
+        // otherwise.
+        if ((leader == members.front()) !=
+            std::binary_search(members.begin(), members.end(), static_cast<std::int32_t>(r))) {
+            abort_job(name_of(cards[r]) + " and " + name_of(cards[rank]) +
+                      " disagree on whether they share memory" + forged);
+        }
+    }
+    return node;
+}
+
+keys::Digest digest(const std::vector<Card>& cards) {
+    return keys::sha256({reinterpret_cast<const std::uint8_t*>(cards.data()), cards.size() * sizeof(Card)});
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,62 @@
+// What every rank tells every other before there is a key: who it is, on which node, and its settings (S7).
+//
+// Cards travel in clear and unauthenticated. What makes them trustworthy afterwards is the handshake: its
+// prologue holds the hash of all cards, so it succeeds only between leaders that received the same ones, and
+// members compare the hash with their leader's.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aead/aead.hpp"
+#include "config/settings.hpp"
+#include "keys/hkdf.hpp"
+
+namespace mpisec::shim {
+
+inline constexpr std::uint32_t protocol_version = 1;  ///< of the start-up exchange; docs/protocol.md
+
+/// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each
+/// other.
+struct Card {
+    std::uint32_t protocol = 0;
+    std::uint32_t wire_version = 0;
+    std::array<char, 24> version{};        ///< of MPIsec, zero-padded
+    std::array<char, 64> host{};           ///< for error messages, zero-padded
+    std::array<std::uint8_t, 16> nonce{};  ///< random: cards of an earlier job are not this job's
+    std::int32_t rank = 0;
+    std::int32_t leader = 0;  ///< lowest world rank of its node
+    std::uint32_t cipher = 0;
+    std::uint32_t unprotected_allow = 0;
+    std::uint64_t threshold = 0;
+    std::uint64_t segment = 0;
+    std::uint64_t rekey_messages = 0;
+    std::uint64_t rekey_bytes = 0;
+    std::array<std::uint8_t, 96> zero{};
+};
+static_assert(sizeof(Card) == 256);
+
+Card make_card(int rank, int leader, const config::Settings& settings, aead::Cipher cipher);
+
+/// Collective over `channel`: all cards by world rank. Ends the job when this rank's own comes back changed.
+std::vector<Card> exchange_cards(const Card& own, int size, MPI_Comm channel,
+                                 const config::Settings& settings);
+
+/// Ends the job, naming who differs from rank 0 in what, unless all agree.
+void require_agreement(const std::vector<Card>& cards, int rank);
+
+/// Per world rank the number of its node, 0 … nodes-1 by lowest rank. Ends the job when the cards contradict
+/// themselves or `members`, the ranks that this rank was proven to share memory with.
+std::vector<std::int32_t> node_map(const std::vector<Card>& cards, const std::vector<std::int32_t>& members,
+                                   int rank);
+
+keys::Digest digest(const std::vector<Card>& cards);
+
+/// "rank 3 (host)"
+std::string name_of(const Card& card);
+
+}  // namespace mpisec::shim
