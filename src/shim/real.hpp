@@ -27,6 +27,7 @@ extern Real real;
 struct Gate {
     std::atomic<bool> resolved = false;
     std::atomic<bool> bypass = true;
+    std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
     const char* text_begin =
         nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
     const char* text_end = nullptr;

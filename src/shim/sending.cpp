@@ -55,7 +55,10 @@ class SealedSend final : public Operation {
         if (!facts.contiguous && n_ > 0) {
             packed_ = Buffer(n_);
             plaintext_ = packed_.data();
-            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data()); code != MPI_SUCCESS) return finish(code);
+            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data()); code != MPI_SUCCESS) {
+                finish(code);
+                return;
+            }
         } else if (spec.mode == Mode::buffered && n_ > state.settings.threshold) {
             packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
             plaintext_ = packed_.data();
