@@ -1,7 +1,8 @@
 # libaegis from the C source that crate `aegis` carries. Its own code picks the instruction set at run time.
-mpisec_fetch_crate(aegis 0.9.20 MPISEC_AEGIS_CRATE)
-if(MPISEC_AEGIS_CRATE)
-  set(source ${MPISEC_AEGIS_CRATE}/src/c/libaegis/src)
+mpisec_fetch_crate(aegis 0.9.20 crate)
+set(MPISEC_AEGIS_CRATE_DIRECTORY "${crate}" CACHE INTERNAL "whose test vectors tests/aead reads")
+if(crate)
+  set(source ${crate}/src/c/libaegis/src)
   file(GLOB files ${source}/aegis*/*.c ${source}/common/*.c)
   add_library(mpisec_libaegis STATIC ${files})
   target_include_directories(mpisec_libaegis SYSTEM PUBLIC ${source}/include)
