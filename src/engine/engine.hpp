@@ -1,7 +1,11 @@
 // Worker threads that seal and open segments of large messages (design.md sections 3 and 4).
 //
-// The thread that calls MPI submits tasks in the order of the segments and takes their results in that order; the
-// workers run them in between. Workers never call MPI (M10). Without workers a task runs in submit().
+// The thread that calls MPI submits tasks and watches each task's state; the workers run them in between,
+// oldest first, and may finish them in any order: the caller takes results in the order it needs. Workers
+// never call MPI (M10). Without workers a task runs in submit().
+//
+// A worker that has nothing to do spins for about 20 microseconds, in which the next segment of the same
+// message usually comes, and then sleeps until the next submit().
 #pragma once
 
 #include <atomic>
@@ -15,12 +19,16 @@
 
 namespace mpisec::engine {
 
-/// The key of one large message, set up once per thread that uses it.
+/// The key of one large message, set up once per thread that uses it. Destroy it when every task that names
+/// it is finished.
 class MessageKey {
   public:
+    /// `key_bytes`: as many bytes as the cipher's key has. `threads`: Engine::workers() + 1.
     MessageKey(const aead::Selection& selection, const std::uint8_t* key_bytes, unsigned threads);
     ~MessageKey();
-    aead::KeySet& for_thread(unsigned thread);  ///< 0: the thread that calls MPI; 1…: workers
+    /// 0: the thread that calls MPI; 1…: workers. With MPI_THREAD_MULTIPLE several threads call MPI: whoever
+    /// calls submit(), help() or this with 0 must hold the lock that these threads share.
+    aead::KeySet& for_thread(unsigned thread);
 
   private:
     struct Impl;
@@ -33,12 +41,13 @@ struct SegmentTask {
 
     MessageKey* key = nullptr;
     Direction direction = Direction::seal;
-    std::uint8_t* to = nullptr;
-    const std::uint8_t* from = nullptr;
-    std::size_t n = 0;  ///< plaintext bytes
+    std::uint8_t* to = nullptr;          ///< seal: n + tag_bytes; open: n bytes, zeros when it failed (S2)
+    const std::uint8_t* from = nullptr;  ///< seal: n bytes; open: n + tag_bytes
+    std::size_t n = 0;                   ///< plaintext bytes
     wire::Nonce nonce{};
     std::atomic<State> state{State::idle};
 
+    /// Once true, the worker is done with the task, its buffers and its key, and what it wrote is visible.
     bool finished() const {
         State now = state.load(std::memory_order_acquire);
         return now == State::done || now == State::failed;
@@ -48,13 +57,20 @@ struct SegmentTask {
 class Engine {
   public:
     /// `workers` threads on the given cores (operating-system indices, cycled; empty: wherever they may run).
+    /// Fewer when the system grants no more. The threads block every signal, so that the program's handlers
+    /// run on the program's threads, and are named mpisec-1, mpisec-2, …
     Engine(unsigned workers, std::vector<unsigned> cores);
-    ~Engine();  ///< joins the workers; queued tasks are finished first (M14)
+    /// Finishes what is queued and joins the workers (M14). In a child made by fork(), which has no workers,
+    /// it does nothing.
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
     unsigned workers() const;
 
     /// Queues `task`, which must stay where it is until finished(). Without workers it is finished on return.
     void submit(SegmentTask& task);
-    /// Lets the calling thread run one queued task; false when there was none. For a caller that would wait otherwise.
+    /// Lets the calling thread run the oldest queued task; false when there was none. For a caller that would
+    /// wait otherwise.
     bool help();
 
   private:
@@ -62,12 +78,16 @@ class Engine {
     std::unique_ptr<Impl> impl_;
 };
 
-/// Cores that this process may use and that no rank of this node needs: allowed physical cores minus `ranks_on_node`, none when ranks are
-/// bound to all of them. `setting` is MPISEC_WORKERS (-1: all spare ones up to 4).
+/// Where the workers of one rank go.
 struct Placement {
     unsigned workers;
-    std::vector<unsigned> cores;
+    std::vector<unsigned> cores;  ///< operating-system indices, one hardware thread of each core
 };
+
+/// Cores that this process may use and that no rank of this node needs, shared among the ranks that may use
+/// the same ones. None when the ranks are bound to all of them. `setting` is MPISEC_WORKERS: -1 means all
+/// spare cores up to 4 per rank, 0 none (and costs nothing), else that many workers, on the spare cores if
+/// there are any. Reads /sys: call it with the first large message, not at start-up.
 Placement place_workers(int setting, unsigned ranks_on_node, unsigned rank_on_node);
 
 }  // namespace mpisec::engine

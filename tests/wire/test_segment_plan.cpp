@@ -1,0 +1,68 @@
+// A large message is cut into segments that cover every byte once.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "wire/stream.hpp"
+
+namespace mpisec::wire {
+namespace {
+
+constexpr std::uint64_t random_seed = 20261121;
+
+void expect_exact_cover(const SegmentPlan& plan) {
+    ASSERT_GE(plan.count(), 2u);
+    std::uint64_t covered = 0;
+    for (std::uint64_t i = 0; i < plan.count(); ++i) {
+        ASSERT_EQ(plan.offset(i), covered);
+        ASSERT_EQ(plan.is_last(i), i + 1 == plan.count());
+        if (i == 0)
+            ASSERT_EQ(plan.size(i), plan.threshold);
+        else if (plan.is_last(i))
+            ASSERT_TRUE(plan.size(i) >= 1 && plan.size(i) <= plan.segment_bytes);
+        else
+            ASSERT_EQ(plan.size(i), plan.segment_bytes);
+        covered += plan.size(i);
+    }
+    ASSERT_EQ(covered, plan.total);
+}
+
+TEST(SegmentPlan, RandomPlansCoverEveryByteOnce) {
+    std::mt19937_64 random(random_seed);
+    for (int round = 0; round < 20000; ++round) {
+        const std::uint64_t threshold = random() % 300, segment = 1 + random() % 300;
+        expect_exact_cover({threshold + 1 + random() % 3000, threshold, segment});
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(SegmentPlan, Edges) {
+    expect_exact_cover({65537, 65536, 131072});           // one byte beyond
+    expect_exact_cover({65536 + 131072, 65536, 131072});  // exactly one full segment
+    expect_exact_cover({65536 + 131073, 65536, 131072});
+    expect_exact_cover({1, 0, 1});
+    EXPECT_EQ((SegmentPlan{65536 + 131072, 65536, 131072}.count()), 2u);
+    EXPECT_EQ((SegmentPlan{65536 + 131073, 65536, 131072}.count()), 3u);
+}
+
+TEST(SegmentPlan, LongestMessageDoesNotWrap) {
+    const SegmentPlan plan{max_total, 0, 1};
+    EXPECT_EQ(plan.count(), max_total + 1);
+    EXPECT_EQ(plan.offset(plan.count() - 1), max_total - 1);
+    EXPECT_EQ(plan.size(plan.count() - 1), 1u);
+    const SegmentPlan coarse{max_total, 65536, max_segment_bytes};
+    const std::uint64_t last = coarse.count() - 1;
+    EXPECT_EQ(coarse.offset(last) + coarse.size(last), max_total);
+}
+
+TEST(SegmentNonce, LayoutAndUniqueness) {
+    const Nonce expected = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 1, 0, 0, 0};
+    EXPECT_EQ(segment_nonce(0x1122334455667788, true), expected);
+    std::set<Nonce> seen;
+    for (std::uint64_t i = 0; i < 1000; ++i)
+        for (bool last : {false, true}) EXPECT_TRUE(seen.insert(segment_nonce(i, last)).second);
+}
+
+}  // namespace
+}  // namespace mpisec::wire
