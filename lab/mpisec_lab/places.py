@@ -14,19 +14,24 @@ def root():
     return _PACKAGE.parent.parent
 
 
+def in_source_tree():
+    """Whether the lab runs from a source tree rather than from an installed prefix."""
+    return (root() / "CMakeLists.txt").exists()
+
+
 def mpis():
     """The directory that `mpisec lab setup` fills: MPISEC_LAB_MPIS, else .mpis in the source tree, else in the cache."""
     given = os.environ.get("MPISEC_LAB_MPIS")
     if given:
         return Path(given)
-    if (root() / "CMakeLists.txt").exists():
+    if in_source_tree():
         return root() / ".mpis"
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpisec" / "mpis"
 
 
 def build():
     """A directory for what the lab compiles (made when missing)."""
-    if (root() / "CMakeLists.txt").exists():
+    if in_source_tree():
         directory = root() / "build" / "lab"
     else:
         directory = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpisec" / "lab"
@@ -42,10 +47,9 @@ def find_mpisec(given=None):
         if not found:
             raise LabError(f"there is no program {asked} (--mpisec, MPISEC_LAB_MPISEC)")
         return Path(found).absolute()
-    candidates = [root().parent.parent / "bin" / "mpisec", root() / "build" / "release" / "bin" / "mpisec"]
-    for candidate in candidates:
-        if os.access(candidate, os.X_OK):
-            return candidate
+    beside = root() / "build/release/bin/mpisec" if in_source_tree() else root().parent.parent / "bin/mpisec"
+    if os.access(beside, os.X_OK):
+        return beside
     found = shutil.which("mpisec")
     if found:
         return Path(found)

@@ -1,0 +1,142 @@
+"""The lab's command line: `python3 -m mpisec_lab run|setup|check-rate|list|clean`, also `mpisec lab …`."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from mpisec_lab import cluster as clusters
+from mpisec_lab import pacing
+from mpisec_lab.errors import LabError
+from mpisec_lab.mpis import ALIASES, MPIS
+
+
+def _arguments(arguments):
+    parser = argparse.ArgumentParser(prog="mpisec lab", description="A cluster on one machine: namespaces as nodes.")
+    actions = parser.add_subparsers(dest="action", required=True)
+    run = actions.add_parser("run", help="run an MPI program on the nodes")
+    _add_cluster_options(run)
+    run.add_argument("-n", "--ranks", type=int, default=2, metavar="RANKS", help="ranks, block-wise over the nodes (2)")
+    run.add_argument("--mpi", default="mpich-5", help=f"one of {', '.join([*MPIS, *ALIASES])} (mpich-5)")
+    run.add_argument("--rate", help="link rate of each TCP connection, as 10gbit; a raw TCP stream checks it first")
+    run.add_argument("--plain", action="store_true", help="without MPIsec")
+    run.add_argument("--capture", metavar="FILE.pcap", help="record every frame between nodes")
+    run.add_argument("--env", action="append", default=[], metavar="[NODE:]K=V", help="variable for the ranks (of a node)")
+    run.add_argument("--key", action="append", default=[], metavar="[NODE:]FILE",
+                     help="key file (of a node); without it a fresh one")
+    run.add_argument("--timeout", type=float, default=3600, metavar="S", help="seconds until the job is killed (3600)")
+    run.add_argument("--mpisec", metavar="PATH", help="the mpisec program")
+    run.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT …]")
+    rate = actions.add_parser("check-rate", help="measure a raw TCP stream between two nodes")
+    _add_cluster_options(rate)
+    rate.add_argument("--rate", help="pace it, as 10gbit")
+    rate.add_argument("--seconds", type=float, default=1.0)
+    rate.add_argument("--json", action="store_true")
+    setup = actions.add_parser("setup", help="install the MPIs")
+    setup.add_argument("names", nargs="*", help="all, when none is named")
+    actions.add_parser("list", help="the MPIs that the lab knows")
+    actions.add_parser("clean", help="remove files of labs that were killed")
+    return parser.parse_args(arguments)
+
+
+def _add_cluster_options(parser):
+    parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
+    parser.add_argument("--no-pin", action="store_true", help="do not give nodes cores of their own")
+
+
+def _per_node(items, what):
+    """['x', '1:y'] → (['x'], {1: ['y']})"""
+    everywhere, single = [], {}
+    for item in items:
+        node, colon, rest = item.partition(":")
+        if colon and node.isdigit():
+            single.setdefault(int(node), []).append(rest)
+        else:
+            everywhere.append(item)
+    if what == "K=V" and not all("=" in item for item in [*everywhere, *sum(single.values(), [])]):
+        raise LabError("--env takes NAME=VALUE or NODE:NAME=VALUE")
+    return everywhere, single
+
+
+def _variables(items):
+    return dict(item.split("=", 1) for item in items)
+
+
+def _run(options):
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise LabError("give the program to run: mpisec lab run --nodes 2 -n 4 ./app")
+    env, node_env = _per_node(options.env, "K=V")
+    keys, node_key = _per_node(options.key, "FILE")
+    rate = pacing.parse_rate(options.rate) if options.rate else None
+    with clusters.Cluster(options.nodes, pin=not options.no_pin) as cluster:
+        if rate:
+            from mpisec_lab.rate import check_rate
+
+            print(f"lab: {check_rate(cluster, rate)}", file=sys.stderr)
+
+        def job():
+            return cluster.run(
+                command, ranks=options.ranks, mpi=options.mpi, plain=options.plain, env=_variables(env),
+                node_env={node: _variables(items) for node, items in node_env.items()}, mpisec=options.mpisec,
+                key=Path(keys[-1]).absolute() if keys else None,
+                node_key={node: Path(files[-1]).absolute() for node, files in node_key.items()},
+                rate=rate, timeout=options.timeout, stream=True)
+
+        if options.capture:
+            with cluster.capture(options.capture) as capture:
+                result = job()
+            print(f"lab: {options.capture}: {capture.dropped} frames dropped", file=sys.stderr)
+        else:
+            result = job()
+    if result.timed_out:
+        print(f"lab: the job was killed after {options.timeout:g} seconds", file=sys.stderr)
+    for left in result.left_over:
+        print(f"lab: still ran after the job and was killed: {left}", file=sys.stderr)
+    return result.returncode
+
+
+def _check_rate(options):
+    from mpisec_lab.rate import check_rate
+
+    with clusters.Cluster(options.nodes, pin=not options.no_pin) as cluster:
+        check = check_rate(cluster, pacing.parse_rate(options.rate) if options.rate else None, options.seconds)
+    print(json.dumps({"asked": check.asked, "measured": check.measured}) if options.json else check)
+    return 0
+
+
+def _list():
+    for mpi in MPIS.values():
+        state = "ready" if mpi.available() else mpi.how_to_install()
+        print(f"{mpi.name:12} {mpi.title:40} {state}" + (f"\n{'':13}{mpi.quirks}" if mpi.quirks else ""))
+    return 0
+
+
+def main(arguments=None):
+    """Returns the exit status: the job's own, 1 for the lab's errors, 130 after an interrupt."""
+    options = _arguments(arguments)
+    clusters.interrupt_on_terminate()
+    try:
+        if options.action == "run":
+            return _run(options)
+        if options.action == "check-rate":
+            return _check_rate(options)
+        if options.action == "setup":
+            from mpisec_lab.setup import main as setup
+
+            return setup(options.names)
+        if options.action == "list":
+            return _list()
+        for directory in clusters.remove_stale():
+            print(f"removed {directory}")
+        return 0
+    except LabError as error:
+        print(f"mpisec lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("mpisec lab: interrupted, the cluster is gone", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

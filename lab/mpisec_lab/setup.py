@@ -1,0 +1,90 @@
+"""Provisions the MPIs: a virtual environment each, with the MPI from PyPI where it is there, mpi4py and numpy.
+
+Debian's MPICH and Open MPI are only checked for: installing packages is left to the user or the Makefile.
+"""
+
+import fcntl
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mpisec_lab import places
+from mpisec_lab.mpis import MPIS, find_mpi
+
+_COMMON = ("mpi4py==4.1.2", "numpy>=1.24")
+_STAMP = "mpisec-lab-setup"
+
+
+def setup(names=()):
+    """Provisions the named MPIs (all by default) side by side; returns {name: None, or the sentence what is wrong}."""
+    chosen = [find_mpi(name) for name in names] or list(MPIS.values())
+    venvs = {}
+    for mpi in chosen:
+        venvs.setdefault(mpi.venv, mpi)
+    with ThreadPoolExecutor() as pool:
+        problems = dict(zip(venvs, pool.map(_provision, venvs.values())))
+    return {mpi.name: problems[mpi.venv] or _missing_programs(mpi) or _link_alias(mpi) for mpi in chosen}
+
+
+def _provision(mpi):
+    """Makes the virtual environment of `mpi`, unless it stands; returns what went wrong, as a sentence, or None."""
+    wanted = "\n".join([*([mpi.requirement] if mpi.requirement else []), *_COMMON])
+    mpi.venv.parent.mkdir(parents=True, exist_ok=True)
+    with open(mpi.venv.parent / f"{mpi.venv.name}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        stamp = mpi.venv / _STAMP
+        if stamp.exists() and stamp.read_text() == wanted and mpi.python.exists():
+            return None
+        if not mpi.python.exists():
+            problem = _run([sys.executable, "-m", "venv", str(mpi.venv)])
+            if problem:
+                return f"no virtual environment ({problem}): `apt-get install python3-venv`"
+        problem = _run([str(mpi.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                        *wanted.splitlines()])
+        if problem:
+            return f"pip could not install {' '.join(wanted.split())}: {problem}"
+        stamp.write_text(wanted)
+    return None
+
+
+def _missing_programs(mpi):
+    """What Debian's part of `mpi` lacks, as a sentence, or None."""
+    if mpi.available():
+        return None
+    return f"`apt-get install {mpi.debian}`" if mpi.debian else f"{mpi.mpiexec} is missing from {mpi.requirement}"
+
+
+def _link_alias(mpi):
+    """Gives Debian's library the name that mpi4py's wheel looks for; returns what went wrong, as a sentence, or None."""
+    if not mpi.alias:
+        return None
+    wanted, debian = mpi.alias
+    asked = subprocess.run(["cc", f"-print-file-name={debian}"], capture_output=True, text=True, check=False)
+    library = Path(asked.stdout.strip())
+    if not library.is_absolute():
+        return f"{debian} is not in the compiler's library path: `apt-get install {mpi.debian}`"
+    link = mpi.venv / "lib" / wanted
+    if not link.exists():
+        link.unlink(missing_ok=True)
+        link.symlink_to(library)
+    return None
+
+
+def _run(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return None
+    lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
+    return lines[-1]
+
+
+def main(names):
+    """`mpisec lab setup`: prints a line per MPI; returns the exit status."""
+    status = 0
+    for name, problem in setup(names).items():
+        print(f"{name:12} {'ready' if problem is None else problem}")
+        status |= problem is not None
+    if status:
+        print(f"The environments are under {places.mpis()}.")
+    return int(status)
