@@ -71,20 +71,21 @@ class Cluster:
         self._control = None
         self._lifeline = None
         self._owner = None
+        self._user_namespace = False
         self._jobs = []
 
     # --- life ---------------------------------------------------------------------------------------------------
 
     def __enter__(self):
-        user_namespace = check_privileges()
+        self._user_namespace = check_privileges()
         remove_stale()
         self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
             # Held by us and the keeper: a directory whose lock is free belongs to nobody (remove_stale).
             self._owner = open(self.directory / "owner", "w", encoding="ascii")
             fcntl.flock(self._owner, fcntl.LOCK_EX)
-            self._start_keeper(user_namespace)
-            self._write_agent(user_namespace)
+            self._start_keeper()
+            self._write_agent()
         except BaseException:
             self.close()
             raise
@@ -114,12 +115,12 @@ class Cluster:
         if self.directory is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _start_keeper(self, user_namespace):
+    def _start_keeper(self):
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         lifeline_read, self._lifeline = os.pipe()
         config = {
             "names": self.names, "directory": str(self.directory), "lab_pid": os.getpid(), "mtu": self._mtu,
-            "control": theirs.fileno(), "lifeline": lifeline_read, "user_namespace": user_namespace,
+            "control": theirs.fileno(), "lifeline": lifeline_read, "user_namespace": self._user_namespace,
             "userspace_bridge": self._userspace_bridge,
         }
         with theirs:
@@ -140,7 +141,7 @@ class Cluster:
         self._init = answer["init"]
         self._holders = answer["holders"]
 
-    def _write_agent(self, user_namespace):
+    def _write_agent(self):
         """Writes the ssh stand-in: `ssh [options] NODE command…` starts the command there with an empty environment."""
         cases = [
             f"    {name}) pid={pid}; cores={cores or ''} ;;"
@@ -154,7 +155,7 @@ class Cluster:
         rank = self.directory / "rank"
         shutil.copyfile(_PACKAGE / "rank.sh", rank)
         rank.chmod(0o755)
-        user = ["-U", "--preserve-credentials"] if user_namespace else []
+        user = ["-U", "--preserve-credentials"] if self._user_namespace else []
         self._enter = ["nsenter", "-t", str(self._init), *user, "-m", "-n", "-i", "-p", "--"]
         for name in self.names:
             (self.directory / f"{name}.tmp").mkdir()
@@ -209,8 +210,10 @@ class Cluster:
             if not plain:
                 variables |= _mpisec_settings()
                 variables["MPISEC_KEY_FILE"] = str((node_key or {}).get(node, key))
-            variables |= env or {}
-            variables |= (node_env or {}).get(node, {})
+            given = (env or {}) | (node_env or {}).get(node, {})
+            if "LD_PRELOAD" in variables and "LD_PRELOAD" in given:
+                given = given | {"LD_PRELOAD": f"{given['LD_PRELOAD']}:{variables['LD_PRELOAD']}"}
+            variables |= given
             self._write_environment(name, variables)
         hosts = block_placement(self.names, ranks)
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
@@ -234,6 +237,8 @@ class Cluster:
     @property
     def bridge(self):
         """Name of the bridge's interface, for captures."""
+        if self._user_namespace:
+            raise LabError("captures need root: tcpdump can not change its user in a user namespace")
         if self._userspace_bridge:
             raise LabError("captures need the kernel's bridge: make the cluster without userspace_bridge")
         return BRIDGE
