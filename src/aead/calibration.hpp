@@ -34,4 +34,20 @@ std::optional<Choice> recall(const std::string& cache_file, const CalibrationKey
 /// not be written is measured again next time: not an error.
 void remember(const std::string& cache_file, const CalibrationKey& key, const Choice& choice);
 
+/// Lets one process of a machine calibrate at a time, so that a job's first start does not time its own ranks
+/// against each other: held by a lock on the cache's directory, which needs no file and ends with the
+/// process.
+class CalibrationTurn {
+  public:
+    /// Waits for its turn, 250 ms at most. Where it can not be had (no directory, no locks there), goes on
+    /// without.
+    explicit CalibrationTurn(const std::string& cache_file);
+    ~CalibrationTurn();
+    CalibrationTurn(const CalibrationTurn&) = delete;
+    CalibrationTurn& operator=(const CalibrationTurn&) = delete;
+
+  private:
+    int directory_ = -1;
+};
+
 }  // namespace mpisec::aead

@@ -1,13 +1,17 @@
 // The file that remembers calibrations: a JSON list, newest first. It may live in a home directory that many
 // kinds of machine share, be damaged, or be written by several ranks at once: nothing in it is trusted
 // further than a library's name.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "aead/calibration.hpp"
 
@@ -36,6 +40,14 @@ bool is_about(const json& entry, const CalibrationKey& key) {
     };
     return entry.is_object() && equals("cpu", key.cpu) && equals("plugins", key.plugins) &&
            equals("cipher", key.cipher);
+}
+
+fs::path make_directory(const std::string& cache_file) {
+    std::error_code error;
+    fs::path directory = fs::path(cache_file).parent_path();
+    if (directory.empty()) return ".";
+    if (fs::create_directories(directory, error)) fs::permissions(directory, fs::perms::owner_all, error);
+    return directory;
 }
 
 // mkstemp makes the file with mode 0600; rename replaces the old one in one step.
@@ -71,11 +83,22 @@ void remember(const std::string& cache_file, const CalibrationKey& key, const Ch
         {{"cpu", key.cpu}, {"cipher", key.cipher}, {"libraries", choice}, {"plugins", key.plugins}});
     for (const json& old : read_entries(cache_file))
         if (entries.size() < max_entries && old.is_object() && !is_about(old, key)) entries.push_back(old);
-    std::error_code error;
-    fs::path directory = fs::path(cache_file).parent_path();
-    if (!directory.empty() && fs::create_directories(directory, error))
-        fs::permissions(directory, fs::perms::owner_all, error);
+    make_directory(cache_file);
     replace_file(cache_file, entries.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
+CalibrationTurn::CalibrationTurn(const std::string& cache_file) {
+    if (cache_file.empty()) return;
+    directory_ = open(make_directory(cache_file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory_ < 0) return;
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+    while (flock(directory_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
+           std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+CalibrationTurn::~CalibrationTurn() {
+    if (directory_ >= 0) close(directory_);
 }
 
 }  // namespace mpisec::aead

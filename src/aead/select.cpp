@@ -81,6 +81,13 @@ std::optional<Selection> from_choice(const Choice& choice, Cipher cipher, const 
     return selection;
 }
 
+std::optional<Selection> from_cache(const std::string& cache_file, const CalibrationKey& key, Cipher cipher,
+                                    const std::string& directory) {
+    if (cache_file.empty()) return std::nullopt;
+    std::optional<Choice> choice = recall(cache_file, key);
+    return choice ? from_choice(*choice, cipher, directory) : std::nullopt;
+}
+
 std::vector<const Library*> working_libraries(Cipher cipher, const std::string& directory) {
     std::vector<const Library*> libraries;
     for (const std::string& name : available(directory)) {
@@ -100,9 +107,10 @@ Result<Selection> select(std::string_view setting, const std::string& cache_file
 
     Cipher cipher = wish->cipher.value_or(default_cipher);
     CalibrationKey key = calibration_key(cipher, directory);
-    if (!cache_file.empty())
-        if (std::optional<Choice> choice = recall(cache_file, key))
-            if (auto selection = from_choice(*choice, cipher, directory)) return *selection;
+    if (auto remembered = from_cache(cache_file, key, cipher, directory)) return *remembered;
+    CalibrationTurn turn(cache_file);
+    if (auto remembered = from_cache(cache_file, key, cipher, directory))
+        return *remembered;  // by whom we waited for
 
     std::vector<const Library*> candidates = working_libraries(cipher, directory);
     if (candidates.empty())

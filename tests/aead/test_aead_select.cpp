@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numeric>
 #include <sstream>
+#include <thread>
 
 #include "aead/aead.hpp"
 #include "aead/calibration.hpp"
@@ -160,6 +161,19 @@ TEST_F(Select, RememberedChoiceIsTaken) {
     remember(cache_, key, {"openssl", "openssl", "openssl"});
     Result<Selection> selection = select("auto", cache_);
     for (const Library* library : selection->library) EXPECT_EQ(library->name(), "openssl");
+}
+
+TEST_F(Select, RanksThatStartTogetherShareOneCalibration) {
+    std::vector<Choice> choices(6);
+    std::vector<std::thread> ranks;
+    for (Choice& choice : choices)
+        ranks.emplace_back([&] {
+            if (Result<Selection> selection = select("auto", cache_))
+                for (std::size_t i = 0; i < size_classes; ++i) choice[i] = selection->library[i]->name();
+        });
+    for (std::thread& rank : ranks) rank.join();
+    EXPECT_FALSE(choices[0][0].empty());
+    for (const Choice& choice : choices) EXPECT_EQ(choice, choices[0]);
 }
 
 TEST_F(Select, OtherMachineOrPluginIsMeasuredAnew) {

@@ -6,8 +6,6 @@
 #include <aegis128x4.h>
 #include <aegis256.h>
 
-#include <new>
-
 #include "aead/plugins/plugin.hpp"
 
 namespace {

@@ -2,8 +2,6 @@
 // too.
 #include <openssl/aead.h>
 
-#include <new>
-
 #include "aead/plugins/plugin.hpp"
 
 namespace {

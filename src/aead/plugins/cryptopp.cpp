@@ -5,7 +5,6 @@
 #include <cryptopp/gcm.h>
 
 #include <memory>
-#include <new>
 
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"

@@ -3,8 +3,6 @@
 #include <ippcpversion.h>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
 #include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
@@ -39,15 +37,14 @@ const char* version() {
 class State {
   public:
     State(Cipher cipher, const std::uint8_t* key) {
-        ready = has(static_cast<int>(cipher)) && ippsAES_GCMGetSize(&size_) == ippStsNoErr;
+        int size = 0;
+        ready = has(static_cast<int>(cipher)) && ippsAES_GCMGetSize(&size) == ippStsNoErr &&
+                size <= static_cast<int>(sizeof gcm_);
         if (!ready) return;
-        memory_.reset(new (std::nothrow) std::uint8_t[size_]);
         int key_n = cipher == Cipher::aes_128_gcm ? 16 : 32;
-        ready = memory_ && ippsAES_GCMInit(key, key_n, gcm(), size_) == ippStsNoErr;
+        ready = ippsAES_GCMInit(key, key_n, gcm(), sizeof gcm_) == ippStsNoErr;
     }
-    ~State() {
-        if (memory_) explicit_bzero(memory_.get(), size_);
-    }
+    ~State() { explicit_bzero(gcm_, sizeof gcm_); }
 
     bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
@@ -68,7 +65,7 @@ class State {
     bool ready;
 
   private:
-    IppsAES_GCMState* gcm() { return reinterpret_cast<IppsAES_GCMState*>(memory_.get()); }
+    IppsAES_GCMState* gcm() { return reinterpret_cast<IppsAES_GCMState*>(gcm_); }
 
     template <class Process>
     bool run(Process process, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
@@ -83,8 +80,7 @@ class State {
         return true;
     }
 
-    int size_ = 0;
-    std::unique_ptr<std::uint8_t[]> memory_;
+    alignas(64) std::uint8_t gcm_[2048];  // its size is known at run time only: about 1,000
 };
 
 }  // namespace

@@ -2,8 +2,6 @@
 // compares here.
 #include <intel-ipsec-mb.h>
 
-#include <new>
-
 #include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"

@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <new>
 
 #include "aead/plugins/plugin.hpp"
 

@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 #include "aead/aead.hpp"
+#include "base/locked_slab.hpp"
 
-/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
-/// key), a `bool ready` and the members seal and open, which return true on success; open leaves its output
-/// alone on failure or not: it is zeroed here.
+/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t* key), a
+/// `bool ready`, and the members seal and open, which return true on success. What open leaves on failure is zeroed here.
 #define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
     extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
         MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
@@ -29,17 +30,28 @@
 
 namespace mpisec::aead::plugins {
 
+// Key states lie in locked memory (S5). Never destroyed: keys in static variables may outlive it otherwise.
 template <class State>
-void* key_new(int cipher, const std::uint8_t* key) {
-    State* state = new (std::nothrow) State(static_cast<Cipher>(cipher), key);
-    if (state && state->ready) return state;
-    delete state;
-    return nullptr;
+LockedSlab& states() {
+    static_assert(alignof(State) <= 64);
+    static LockedSlab* const slab = new LockedSlab(sizeof(State));
+    return *slab;
 }
 
 template <class State>
 void key_free(void* state) {
-    delete static_cast<State*>(state);
+    static_cast<State*>(state)->~State();
+    states<State>().give_back(state);  // wipes
+}
+
+template <class State>
+void* key_new(int cipher, const std::uint8_t* key) {
+    void* slot = states<State>().take();
+    if (!slot) return nullptr;
+    State* state = new (slot) State(static_cast<Cipher>(cipher), key);
+    if (state->ready) return state;
+    key_free<State>(state);
+    return nullptr;
 }
 
 // A message without bytes or associated data may come with null pointers, which some libraries refuse.

@@ -1,8 +1,6 @@
 // libsodium: AES-256-GCM where the CPU has AES, ChaCha20-Poly1305 (RFC 8439) everywhere.
 #include <sodium.h>
 
-#include <new>
-
 #include "aead/plugins/plugin.hpp"
 
 namespace {

@@ -1,0 +1,56 @@
+// Memory for key material (S5): slots of one size in pages that are locked, left out of core dumps and wiped
+// in children.
+#pragma once
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace mpisec {
+
+/// Thread-safe. Pages are kept for reuse until the process ends; every free slot is all zero.
+class LockedSlab {
+  public:
+    /// `slot_bytes` is rounded up to a cache line, to which slots are aligned.
+    explicit LockedSlab(std::size_t slot_bytes) : slot_bytes_((slot_bytes + 63) / 64 * 64) {}
+
+    /// A zeroed slot; null when the system has no memory.
+    void* take() {
+        std::lock_guard lock(mutex_);
+        if (free_.empty() && !grow()) return nullptr;
+        void* slot = free_.back();
+        free_.pop_back();
+        return slot;
+    }
+
+    void give_back(void* slot) {
+        explicit_bzero(slot, slot_bytes_);
+        std::lock_guard lock(mutex_);
+        free_.push_back(slot);  // never allocates: grow() made room for every slot
+    }
+
+  private:
+    bool grow() {
+        const std::size_t slots = std::max<std::size_t>(1, 65536 / slot_bytes_), bytes = slots * slot_bytes_;
+        void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED) return false;
+        mlock(pages,
+              bytes);  // may meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own
+        madvise(pages, bytes, MADV_DONTDUMP);
+        madvise(pages, bytes, MADV_WIPEONFORK);
+        total_ += slots;
+        free_.reserve(total_);
+        for (std::size_t i = slots; i-- > 0;) free_.push_back(static_cast<char*>(pages) + i * slot_bytes_);
+        return true;
+    }
+
+    std::mutex mutex_;
+    std::vector<void*> free_;
+    std::size_t slot_bytes_, total_ = 0;
+};
+
+}  // namespace mpisec
