@@ -7,6 +7,7 @@
 #include "shim/bootstrap_card.hpp"
 #include "shim/bootstrap_node.hpp"
 #include "shim/bootstrap_tree.hpp"
+#include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -14,27 +15,19 @@
 namespace mpisec::shim {
 namespace {
 
-/// The part of World that shared memory alone decides.
-World local_world(int rank, int size, const std::vector<std::int32_t>& members) {
+World make_world(int rank, std::vector<std::int32_t> node, const std::vector<std::int32_t>& members) {
     World world;
     world.rank = rank;
-    world.size = size;
-    world.node.assign(size, 0);
-    world.same_node.assign(size, 0);
+    world.size = static_cast<int>(node.size());
+    world.same_node.assign(node.size(), 0);
     for (std::int32_t member : members) world.same_node[member] = 1;
+    world.nodes = 1 + *std::max_element(node.begin(), node.end());
+    world.node = std::move(node);
     world.ranks_on_node = static_cast<int>(members.size());
     world.rank_on_node =
         static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
-    world.crosses_nodes = world.ranks_on_node < size;
+    world.crosses_nodes = world.ranks_on_node < world.size;
     return world;
-}
-
-MPI_Comm private_channel() {
-    MPI_Comm channel;
-    check_mpi(real.Comm_dup(constants.comm_world, &channel), "MPI_Comm_dup");
-    // What goes wrong on the channel is said through the user's communicators.
-    check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
-    return channel;
 }
 
 keys::Secret long_term_key(const config::Settings& settings) {
@@ -50,24 +43,28 @@ World establish(const config::Settings& settings) {
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
-    NodeMemory node(rank, size, settings);
-    World world = local_world(rank, size, node.members());
+    const std::vector<Card> cards = exchange_cards(make_card(rank, settings), size, settings);
+    require_agreement(cards, rank);
+    std::vector<std::int32_t> map = node_map(cards);
+    NodeMemory node(cards, map, rank, settings);
+    World world = make_world(rank, std::move(map), node.members());
     if (!world.crosses_nodes) return world;
 
+    // While MPI makes the channel: what this rank does by itself.
+    MPI_Request channel_made;
+    check_mpi(real.Comm_idup(constants.comm_world, &world.channel, &channel_made), "MPI_Comm_idup");
     world.selection = node.select_aead();
     std::optional<keys::Secret> key;
     if (node.leads()) key = long_term_key(settings);
-
-    world.channel = private_channel();
-    const Card own = make_card(rank, node.members().front(), settings, world.selection.cipher);
-    const std::vector<Card> cards = exchange_cards(own, size, world.channel, settings);
-    require_agreement(cards, rank);
-    world.node = node_map(cards, node.members(), rank);
-    world.nodes = 1 + *std::max_element(world.node.begin(), world.node.end());
+    complete(&channel_made, "the other ranks to make a communicator", settings);
+    // What goes wrong on the channel is said through the user's communicators.
+    check_mpi(real.Comm_set_errhandler(world.channel, constants.errors_return), "MPI_Comm_set_errhandler");
 
     std::optional<keys::Secret> master;
-    if (key) master = agree_on_master(cards, world.node, rank, world.channel, *key, settings);
-    world.master = node.share_master(std::move(master), digest(cards));
+    if (key)
+        master =
+            agree_on_master({cards, world.node, rank, world.channel, *key, world.selection.cipher, settings});
+    world.master = node.share_master(std::move(master));
     return world;
 }
 

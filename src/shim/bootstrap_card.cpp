@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <thread>
 
 #include "base/version.hpp"
 #include "keys/secret.hpp"
-#include "shim/bootstrap_node.hpp"
+#include "shim/bootstrap_place.hpp"
+#include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -32,13 +34,6 @@ std::string get(const std::array<char, n>& from) {
         if (c < ' ' || c > '~') c = '?';
     }
     return text;
-}
-
-std::string cipher_name(std::uint32_t id) {
-    for (const aead::CipherInfo& cipher : aead::ciphers()) {
-        if (static_cast<std::uint32_t>(cipher.id) == id) return std::string(cipher.name);
-    }
-    return "number " + std::to_string(id);
 }
 
 /// Collects in what one rank differs from rank 0.
@@ -65,7 +60,6 @@ std::string differences(const Card& card, const Card& zero) {
     comparison.values("protocol version", card.protocol, zero.protocol);
     if (card.protocol != zero.protocol) return comparison.text();  // the rest may mean something else
     comparison.values("wire version", card.wire_version, zero.wire_version);
-    comparison.values("cipher (MPISEC_AEAD)", cipher_name(card.cipher), cipher_name(zero.cipher));
     auto policy = [](const Card& c) { return std::string(c.unprotected_allow ? "allow" : "refuse"); };
     comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
     comparison.values("MPISEC_PIPELINE_THRESHOLD", card.threshold, zero.threshold);
@@ -80,16 +74,15 @@ constexpr const char* forged =
 
 }  // namespace
 
-Card make_card(int rank, int leader, const config::Settings& settings, aead::Cipher cipher) {
+Card make_card(int rank, const config::Settings& settings) {
     Card card;
     card.protocol = protocol_version;
     card.wire_version = wire::version;
     put(card.version, version);
     gethostname(card.host.data(), card.host.size() - 1);
     keys::random_bytes(card.nonce.data(), card.nonce.size());
+    card.place = place_mark();
     card.rank = rank;
-    card.leader = leader;
-    card.cipher = static_cast<std::uint32_t>(cipher);
     card.unprotected_allow = settings.unprotected_allow;
     card.threshold = settings.threshold;
     card.segment = settings.segment;
@@ -102,17 +95,14 @@ std::string name_of(const Card& card) {
     return "rank " + std::to_string(card.rank) + " (" + get(card.host) + ")";
 }
 
-std::vector<Card> exchange_cards(const Card& own, int size, MPI_Comm channel,
-                                 const config::Settings& settings) {
+std::vector<Card> exchange_cards(const Card& own, int size, const config::Settings& settings) {
     std::vector<Card> cards(size);
     MPI_Request request;
+    // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
     check_mpi(real.Iallgather(&own, sizeof own, constants.byte, cards.data(), sizeof own, constants.byte,
-                              channel, &request),
+                              constants.comm_world, &request),
               "MPI_Iallgather");
-    StallClock stall(settings, "the other ranks' settings");
-    for (int done = 0; !done; stall.look())
-        check_mpi(real.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Iallgather");
-
+    complete(&request, "the other ranks' settings", settings);
     if (std::memcmp(&cards[own.rank], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }
@@ -143,24 +133,12 @@ void require_agreement(const std::vector<Card>& cards, int rank) {
               ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");
 }
 
-std::vector<std::int32_t> node_map(const std::vector<Card>& cards, const std::vector<std::int32_t>& members,
-                                   int rank) {
-    std::vector<std::int32_t> node(cards.size());
-    std::int32_t nodes = 0;
-    for (std::size_t r = 0; r < cards.size(); ++r) {
-        const std::int32_t leader = cards[r].leader;
-        const bool leads = leader == static_cast<std::int32_t>(r);
-        if (leader < 0 || leader > static_cast<std::int32_t>(r) || cards[leader].leader != leader) {
-            abort_job("The node that " + name_of(cards[r]) + " named as its own makes no sense" + forged);
-        }
-        node[r] = leads ? nodes++ : node[leader];
-        // S1: whom this rank may talk to in clear is decided by its own memory; what arrived must not say
-        // otherwise.
-        if ((leader == members.front()) !=
-            std::binary_search(members.begin(), members.end(), static_cast<std::int32_t>(r))) {
-            abort_job(name_of(cards[r]) + " and " + name_of(cards[rank]) +
-                      " disagree on whether they share memory" + forged);
-        }
+std::vector<std::int32_t> node_map(const std::vector<Card>& cards) {
+    std::map<std::array<std::uint8_t, 16>, std::int32_t> number;
+    std::vector<std::int32_t> node;
+    for (const Card& card : cards) {
+        node.push_back(
+            number.try_emplace(card.place, static_cast<std::int32_t>(number.size())).first->second);
     }
     return node;
 }

@@ -1,4 +1,5 @@
 // What every rank tells every other before there is a key: who it is, on which node, and its settings (S7).
+// (The cipher is not among them: it may depend on a calibration, and is compared in the handshake.)
 //
 // Cards travel in clear and unauthenticated. What makes them trustworthy afterwards is the handshake: its
 // prologue holds the hash of all cards, so it succeeds only between leaders that received the same ones, and
@@ -12,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "aead/aead.hpp"
 #include "config/settings.hpp"
 #include "keys/hkdf.hpp"
 
@@ -28,31 +28,28 @@ struct Card {
     std::array<char, 24> version{};        ///< of MPIsec, zero-padded
     std::array<char, 64> host{};           ///< for error messages, zero-padded
     std::array<std::uint8_t, 16> nonce{};  ///< random: cards of an earlier job are not this job's
+    std::array<std::uint8_t, 16> place{};  ///< place_mark(): alike for ranks that may share memory
     std::int32_t rank = 0;
-    std::int32_t leader = 0;  ///< lowest world rank of its node
-    std::uint32_t cipher = 0;
     std::uint32_t unprotected_allow = 0;
     std::uint64_t threshold = 0;
     std::uint64_t segment = 0;
     std::uint64_t rekey_messages = 0;
     std::uint64_t rekey_bytes = 0;
-    std::array<std::uint8_t, 96> zero{};
+    std::array<std::uint8_t, 88> zero{};
 };
 static_assert(sizeof(Card) == 256);
 
-Card make_card(int rank, int leader, const config::Settings& settings, aead::Cipher cipher);
+Card make_card(int rank, const config::Settings& settings);
 
-/// Collective over `channel`: all cards by world rank. Ends the job when this rank's own comes back changed.
-std::vector<Card> exchange_cards(const Card& own, int size, MPI_Comm channel,
-                                 const config::Settings& settings);
+/// Collective over MPI_COMM_WORLD: all cards by world rank. Ends the job when this rank's own comes back
+/// changed.
+std::vector<Card> exchange_cards(const Card& own, int size, const config::Settings& settings);
 
 /// Ends the job, naming who differs from rank 0 in what, unless all agree.
 void require_agreement(const std::vector<Card>& cards, int rank);
 
-/// Per world rank the number of its node, 0 … nodes-1 by lowest rank. Ends the job when the cards contradict
-/// themselves or `members`, the ranks that this rank was proven to share memory with.
-std::vector<std::int32_t> node_map(const std::vector<Card>& cards, const std::vector<std::int32_t>& members,
-                                   int rank);
+/// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal places are one node.
+std::vector<std::int32_t> node_map(const std::vector<Card>& cards);
 
 keys::Digest digest(const std::vector<Card>& cards);
 

@@ -3,21 +3,18 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <sched.h>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <string>
 
+#include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -25,42 +22,27 @@
 namespace mpisec::shim {
 namespace {
 
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+/// Ranks of a node come here within moments of each other; one that does not come was never there, or its
+/// card was changed.
+constexpr double patience_seconds = 60;
+
+/// Another rank may still need a message of ours that MPI holds back until we call it.
+void keep_moving() {
+    int flag = 0;
+    real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, constants.comm_world, &flag, MPI_STATUS_IGNORE);
 }
 
-/// Sleeps until another process of the node changes `word` from `seen`, a few milliseconds at most. Members
-/// sleep so that their leader has the core when there are more ranks than cores. (std::atomic::wait is for
-/// the threads of one process.)
+/// Sleeps until another process of the node changes `word` from `seen`, or a few milliseconds. Ranks sleep so
+/// that others have the core where there are more ranks than cores. (std::atomic::wait is for the threads of
+/// one process.)
 void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
     timespec limit{0, 5'000'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+    keep_moving();
 }
 
 void wake_all(std::atomic<std::uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-/// What this process knows of its launcher without asking the network: alike for the ranks of one job on one
-/// node, and different for those of another job. Launchers that say nothing leave it empty.
-keys::Digest launcher_mark() {
-    keys::Sha256 hash;
-    for (const char* name :
-         {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "FLUX_JOB_ID", "PBS_JOBID"}) {
-        const char* value = std::getenv(name);
-        hash.update(keys::as_bytes(value ? value : "-")).update(keys::as_bytes("\n"));
-    }
-    // Hydra: the process at the other end of the PMI socket, which is the node's proxy of this job.
-    if (const char* descriptor = std::getenv("PMI_FD")) {
-        ucred peer{};
-        socklen_t n = sizeof peer;
-        if (getsockopt(std::atoi(descriptor), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0) {
-            hash.update({reinterpret_cast<const std::uint8_t*>(&peer.pid), sizeof peer.pid});
-        }
-    }
-    keys::Digest mark;
-    hash.finish(mark.data());
-    return mark;
 }
 
 keys::Digest aead_wish(const config::Settings& settings) {
@@ -79,82 +61,50 @@ aead::Selection select_or_abort(const config::Settings& settings) {
 
 }  // namespace
 
-void check_mpi(int code, const char* call) {
-    if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    real.Error_string(code, text, &length);
-    abort_job(std::string("The key exchange at start-up stopped in ") + call + ": " +
-              std::string(text, length) + ".");
-}
-
-StallClock::StallClock(const config::Settings& settings, std::string waiting_for)
-    : settings_(settings), waiting_for_(std::move(waiting_for)), begun_(seconds_now()) {}
-
-void StallClock::look() {
-    sched_yield();
-    if (reported_ || settings_.stall_seconds <= 0) return;
-    const double waited = seconds_now() - begun_;
-    if (waited < settings_.stall_seconds) return;
-    reported_ = true;
-    std::string sentence =
-        "MPI_Init has waited " + std::to_string(static_cast<int>(waited)) + " s for " + waiting_for_;
-    if (settings_.stall_abort) abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
-    say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then).");
-}
-
-/// One process that found the memory.
+/// One process that found the memory; at the place of its rank among the members.
 struct NodeMemory::Entry {
-    std::atomic<std::uint32_t> written;   ///< 1: the rest of the entry is complete
-    std::atomic<std::uint32_t> accepted;  ///< 1: on the list that the maker closed
-    std::int32_t rank;
-    std::int32_t size;
-    keys::Digest launcher;
+    std::atomic<std::uint32_t> written;  ///< 1: complete
+    std::array<std::uint8_t, 16> nonce;  ///< of its card
 };
 
 struct NodeMemory::Shared {
     std::atomic<std::uint32_t> stage;
-    std::atomic<std::uint32_t> entered;  ///< entries taken
-    std::atomic<std::uint32_t> copied;   ///< members that have the master
-    std::int32_t maker;
+    std::atomic<std::uint32_t> entered;
+    std::atomic<std::uint32_t> copied;  ///< members that have the master
+    keys::Digest cards;                 ///< as the leader received them
     keys::Digest aead_wish;
     std::uint32_t cipher;
     std::array<std::array<char, 32>, aead::size_classes> libraries;
-    keys::Digest agreement;
     std::array<std::uint8_t, keys::secret_bytes> master;
 
     Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
-    static std::size_t bytes(std::size_t candidates) { return sizeof(Shared) + candidates * sizeof(Entry); }
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-NodeMemory::NodeMemory(int rank, int size, const config::Settings& settings)
-    : rank_(rank), size_(size), settings_(settings) {
-    check_mpi(real.Comm_split_type(constants.comm_world, MPI_COMM_TYPE_SHARED, rank, constants.info_null,
-                                   &candidates_),
-              "MPI_Comm_split_type");
-    int place = 0, candidates = 1;
-    check_mpi(real.Comm_rank(candidates_, &place), "MPI_Comm_rank");
-    check_mpi(real.Comm_size(candidates_, &candidates), "MPI_Comm_size");
-    if (candidates > 1) {
-        if (place == 0) create(candidates);
-        check_mpi(real.Bcast(name_, sizeof name_, constants.byte, 0, candidates_), "MPI_Bcast");
-        if (place != 0) open(candidates);
-        if (shared_) enter();
-        check_mpi(real.Barrier(candidates_), "MPI_Barrier");
-        if (shared_ && place == 0) close_list();
-        if (shared_) learn_members();
+NodeMemory::NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+                       const config::Settings& settings)
+    : cards_(cards), rank_(rank), settings_(settings) {
+    for (std::size_t r = 0; r < map.size(); ++r) {
+        if (map[r] == map[rank]) members_.push_back(static_cast<std::int32_t>(r));
     }
-    if (members_.empty()) members_ = {rank};
+    if (members_.size() == 1) return;
+    bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
+    name_ = "/mpisec-";
+    for (std::uint8_t byte : cards[members_.front()].nonce) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", byte);
+        name_ += digits;
+    }
+    leads() ? create() : open();
+    enter();
+    leads() ? close_list() : require_listed();
 }
 
 NodeMemory::~NodeMemory() {
     if (shared_) munmap(shared_, bytes_);
-    real.Comm_free(&candidates_);
 }
 
-bool NodeMemory::map(int descriptor, std::size_t candidates) {
-    bytes_ = Shared::bytes(candidates);
+bool NodeMemory::map(int descriptor) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) return false;
     mlock(memory,
@@ -164,86 +114,78 @@ bool NodeMemory::map(int descriptor, std::size_t candidates) {
     return true;
 }
 
-void NodeMemory::create(std::size_t candidates) {
-    std::uint8_t random[16];
-    keys::random_bytes(random, sizeof random);
-    int at = std::snprintf(name_, sizeof name_, "/mpisec-");
-    for (std::uint8_t byte : random) at += std::snprintf(name_ + at, sizeof name_ - at, "%02x", byte);
-
-    int descriptor = shm_open(name_, O_RDWR | O_CREAT | O_EXCL, 0600);
+void NodeMemory::create() {
+    int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     // posix_fallocate: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
-    bool made = descriptor >= 0 &&
-                posix_fallocate(descriptor, 0, static_cast<off_t>(Shared::bytes(candidates))) == 0 &&
-                map(descriptor, candidates);
+    int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_));
+    if (error == 0 && !map(descriptor)) error = errno;
     if (descriptor >= 0) close(descriptor);
-    if (made) {
-        shared_->maker = rank_;
-        return;
-    }
-    if (descriptor >= 0) shm_unlink(name_);
-    name_[0] = '\0';
-    say("Shared memory could not be made in /dev/shm, so that the ranks of this node count as being on "
-        "different nodes: "
-        "their messages are sealed too, which costs time.");
+    if (error == 0) return;
+    if (descriptor >= 0) shm_unlink(name_.c_str());
+    abort_job("The " + std::to_string(bytes_) +
+              " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
+              "/dev/shm: " + std::strerror(error) + ".");
 }
 
-/// Leaves shared_ null when the name leads to nothing, or to nothing of ours.
-void NodeMemory::open(std::size_t candidates) {
-    name_[sizeof name_ - 1] = '\0';
-    if (std::strncmp(name_, "/mpisec-", 8) != 0) return;
-    int descriptor = shm_open(name_, O_RDWR, 0);
-    if (descriptor < 0) return;
-    struct stat status;
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        (status.st_mode & 077) == 0 && status.st_size == static_cast<off_t>(Shared::bytes(candidates))) {
-        map(descriptor, candidates);
+/// Waits until the leader has made it.
+void NodeMemory::open() {
+    const std::string leader = name_of(cards_[members_.front()]);
+    StallClock stall(settings_, "shared memory with " + leader);
+    while (!shared_) {
+        int descriptor = shm_open(name_.c_str(), O_RDWR, 0);
+        if (descriptor >= 0) {
+            struct stat status;
+            bool ours = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                        status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
+                        status.st_size == static_cast<off_t>(bytes_);
+            if (ours) map(descriptor);
+            close(descriptor);
+        }
+        if (stall.seconds() > patience_seconds) {
+            abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
+        }
+        if (!shared_) {
+            usleep(200);
+            keep_moving();
+        }
+        stall.look();
     }
-    close(descriptor);
 }
 
 void NodeMemory::enter() {
-    const std::size_t room = (bytes_ - sizeof(Shared)) / sizeof(Entry);
-    const std::uint32_t place = shared_->entered.fetch_add(1);
-    if (place >= room) return;
-    own_ = shared_->entries() + place;
-    own_->rank = rank_;
-    own_->size = size_;
-    own_->launcher = launcher_mark();
-    own_->written.store(1, std::memory_order_release);
+    auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
+    Entry& entry = shared_->entries()[place];
+    entry.nonce = cards_[rank_].nonce;
+    entry.written.store(1, std::memory_order_release);
+    shared_->entered.fetch_add(1, std::memory_order_release);
+    wake_all(shared_->entered);
 }
 
-/// The maker decides, once, who is on the node; everybody reads the same answer.
 void NodeMemory::close_list() {
-    shm_unlink(name_);
-    const std::size_t room = (bytes_ - sizeof(Shared)) / sizeof(Entry);
-    std::vector<bool> taken(size_);
-    for (Entry* entry = shared_->entries(); entry < shared_->entries() + room; ++entry) {
-        if (!entry->written.load(std::memory_order_acquire)) continue;
-        if (entry->size != size_ || entry->launcher != own_->launcher || entry->rank < rank_ ||
-            entry->rank >= size_)
-            continue;
-        if (taken[entry->rank]) {
-            abort_job("Two processes of this node say that they are rank " + std::to_string(entry->rank) +
-                      ": something between the nodes changes messages.");
-        }
-        taken[entry->rank] = true;
-        entry->accepted.store(1, std::memory_order_relaxed);
+    StallClock stall(settings_, "the other ranks of this node to share memory");
+    for (;;) {
+        std::uint32_t entered = shared_->entered.load(std::memory_order_acquire);
+        if (entered >= members_.size() || stall.seconds() > patience_seconds) break;
+        sleep_while(shared_->entered, entered);
+        stall.look();
     }
+    shm_unlink(name_.c_str());
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        Entry& entry = shared_->entries()[i];
+        if (!entry.written.load(std::memory_order_acquire) || entry.nonce != cards_[members_[i]].nonce) {
+            abort_job(name_of(cards_[members_[i]]) +
+                      " says that it is on this node, but does not share its memory.");
+        }
+    }
+    shared_->cards = digest(cards_);
     publish(formed);
 }
 
-void NodeMemory::learn_members() {
+void NodeMemory::require_listed() {
     await(formed, "the list of this node's ranks");
-    if (!own_ || !own_->accepted.load(std::memory_order_relaxed)) {
-        munmap(shared_, bytes_);
-        shared_ = nullptr;
-        return;
-    }
-    const std::size_t room = (bytes_ - sizeof(Shared)) / sizeof(Entry);
-    for (Entry* entry = shared_->entries(); entry < shared_->entries() + room; ++entry) {
-        if (entry->accepted.load(std::memory_order_relaxed)) members_.push_back(entry->rank);
-    }
-    std::sort(members_.begin(), members_.end());
+    if (shared_->cards == digest(cards_)) return;
+    abort_job("The settings and node map that this rank received are not those that " +
+              name_of(cards_[members_.front()]) + " received: something between the nodes changes messages.");
 }
 
 void NodeMemory::publish(Stage stage) {
@@ -252,14 +194,10 @@ void NodeMemory::publish(Stage stage) {
 }
 
 void NodeMemory::await(Stage stage, const char* what) {
-    StallClock stall(settings_,
-                     std::string(what) + " from rank " + std::to_string(shared_->maker) + " of this node");
+    StallClock stall(settings_, std::string(what) + " from " + name_of(cards_[members_.front()]));
     for (;;) {
         std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
         if (seen >= stage) return;
-        // The leader may still need a message of ours that MPI holds back until we call it.
-        int flag = 0;
-        real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, candidates_, &flag, MPI_STATUS_IGNORE);
         sleep_while(shared_->stage, seen);
         stall.look();
     }
@@ -280,9 +218,15 @@ aead::Selection NodeMemory::select_aead() {
         return selection;
     }
     await(selected, "the choice of crypto libraries");
-    if (shared_->aead_wish != aead_wish(settings_)) return select_or_abort(settings_);
     aead::Selection selection;
     selection.cipher = static_cast<aead::Cipher>(shared_->cipher);
+    if (shared_->aead_wish != aead_wish(settings_)) {
+        aead::Selection own = select_or_abort(settings_);
+        if (own.cipher == selection.cipher) return own;
+        abort_job("This rank uses the cipher " + std::string(aead::info(own.cipher).name) + ", " +
+                  name_of(cards_[members_.front()]) + " uses " +
+                  std::string(aead::info(selection.cipher).name) + ": set MPISEC_AEAD alike on all ranks.");
+    }
     for (std::size_t i = 0; i < selection.library.size(); ++i) {
         auto library = aead::load(shared_->libraries[i].data());
         if (!library) abort_job(library.error().message);
@@ -291,11 +235,9 @@ aead::Selection NodeMemory::select_aead() {
     return selection;
 }
 
-keys::Secret NodeMemory::share_master(std::optional<keys::Secret> from_leader,
-                                      const keys::Digest& agreement) {
+keys::Secret NodeMemory::share_master(std::optional<keys::Secret> from_leader) {
     if (members_.size() == 1) return std::move(*from_leader);
     if (leads()) {
-        shared_->agreement = agreement;
         std::memcpy(shared_->master.data(), from_leader->data(), keys::secret_bytes);
         publish(mastered);
         StallClock stall(settings_, "the other ranks of this node to take the master secret");
@@ -309,11 +251,6 @@ keys::Secret NodeMemory::share_master(std::optional<keys::Secret> from_leader,
         return std::move(*from_leader);
     }
     await(mastered, "the job's master secret");
-    if (shared_->agreement != agreement) {
-        abort_job("The settings and node map that this rank received are not those that rank " +
-                  std::to_string(shared_->maker) +
-                  " of its node received: something between the nodes changes messages.");
-    }
     keys::Secret master(shared_->master);
     shared_->copied.fetch_add(1, std::memory_order_release);
     wake_all(shared_->copied);

@@ -1,14 +1,12 @@
 // Which ranks share memory with this one, proven by sharing memory (M1), and what the ranks of a node tell
 // each other through it.
 //
-// MPI's shared split only proposes: its answer is made from messages that an attacker may have forged. The
-// lowest rank of the proposed group makes a shared-memory object of a random name, the others open it by that
-// name, and only those whose entries its maker then reads in that memory are on its node. The name is gone as
-// soon as all have tried. A proposed rank that does not find the object, or was started by another launcher
-// (another job of this user, whose messages an attacker could splice into ours), is a node of its own: all
-// its traffic is sealed, nothing is lost but speed.
-//
-// What MPI's transport does between two ranks that share memory is trusted: it stays on the node.
+// The cards propose: ranks with the same place mark. But cards arrive over the network, so each rank of the
+// proposed node opens one shared-memory object, named after a random value of the lowest of them, and enters
+// itself there with the random value of its own card. Only when exactly the proposed ranks are found in that
+// memory, with the values on their cards, are they a node; anything else ends the job (S1). MPI's own shared
+// split is not asked: it too is made of unauthenticated messages, and its blocking rounds cost 0.1 to 4 s
+// where there are more ranks than cores.
 #pragma once
 
 #include <mpi.h>
@@ -20,31 +18,16 @@
 
 #include "aead/aead.hpp"
 #include "config/settings.hpp"
-#include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
+#include "shim/bootstrap_card.hpp"
 
 namespace mpisec::shim {
 
-/// Ends the job with a sentence unless `code` is MPI_SUCCESS.
-void check_mpi(int code, const char* call);
-
-/// Reports once, and aborts when so set, when a wait at start-up lasts longer than MPISEC_STALL_TIME (S8).
-class StallClock {
-  public:
-    StallClock(const config::Settings& settings, std::string waiting_for);
-    void look();
-
-  private:
-    const config::Settings& settings_;
-    std::string waiting_for_;
-    double begun_;
-    bool reported_ = false;
-};
-
 class NodeMemory {
   public:
-    /// Collective over MPI_COMM_WORLD.
-    NodeMemory(int rank, int size, const config::Settings& settings);
+    /// Called by all ranks of the node that `map` proposes.
+    NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+               const config::Settings& settings);
     ~NodeMemory();
     NodeMemory(const NodeMemory&) = delete;
     NodeMemory& operator=(const NodeMemory&) = delete;
@@ -57,35 +40,33 @@ class NodeMemory {
     // Each of the following is called by all members, once, in this order.
 
     /// The leader's choice of crypto libraries, which may need a calibration; members whose MPISEC_AEAD is
-    /// the same adopt it.
+    /// the same adopt it. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
-    /// The leader hands over the master secret and what it was agreed with; the others copy it. Returns it on
-    /// all members. Ends the job when a member's `agreement` differs from its leader's. The memory is wiped
-    /// before the leader returns.
-    keys::Secret share_master(std::optional<keys::Secret> from_leader, const keys::Digest& agreement);
+    /// The leader hands over the master secret and the others copy it; all return it. The shared copy is
+    /// wiped before the leader returns.
+    keys::Secret share_master(std::optional<keys::Secret> from_leader);
 
   private:
     struct Shared;
     struct Entry;
     enum Stage : std::uint32_t { forming, formed, selected, mastered };
 
-    void create(std::size_t candidates);
-    void open(std::size_t candidates);
+    void create();
+    void open();
+    bool map(int descriptor);
     void enter();
     void close_list();
-    void learn_members();
-    bool map(int descriptor, std::size_t candidates);
+    void require_listed();
     void publish(Stage stage);
     void await(Stage stage, const char* what);
 
-    int rank_, size_;
+    const std::vector<Card>& cards_;
+    int rank_;
     const config::Settings& settings_;
-    MPI_Comm candidates_;
-    char name_[48] = {};
-    Shared* shared_ = nullptr;
-    Entry* own_ = nullptr;
-    std::size_t bytes_ = 0;
     std::vector<std::int32_t> members_;
+    std::string name_;
+    std::size_t bytes_ = 0;
+    Shared* shared_ = nullptr;
 };
 
 }  // namespace mpisec::shim

@@ -1,6 +1,6 @@
 // Messages, all on the private channel; little-endian:
 //
-//   1  child to parent   digest of the cards (32, in clear) | Noise message 1 (48)
+//   1  child to parent   digest of the cards (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
 //   3  parent to child   transport message: master (32) and tag
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
@@ -10,8 +10,6 @@
 //   | parent's rank (4)
 #include "shim/bootstrap_tree.hpp"
 
-#include <sched.h>
-
 #include <cstring>
 #include <optional>
 #include <string>
@@ -19,7 +17,7 @@
 #include "base/bytes.hpp"
 #include "keys/key_file.hpp"
 #include "keys/noise.hpp"
-#include "shim/bootstrap_node.hpp"
+#include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -31,7 +29,8 @@ using keys::noise::HandshakeState;
 using keys::noise::Role;
 using keys::noise::Transport;
 
-constexpr std::size_t hello_bytes = keys::digest_bytes + HandshakeState::message_bytes(0);
+constexpr std::size_t clear_bytes = keys::digest_bytes + 4;
+constexpr std::size_t hello_bytes = clear_bytes + HandshakeState::message_bytes(0);
 constexpr std::size_t answer_bytes = HandshakeState::message_bytes(0);
 constexpr std::size_t master_bytes = keys::secret_bytes + keys::noise::tag_bytes;
 constexpr std::size_t count_bytes = 4 + keys::noise::tag_bytes;
@@ -41,16 +40,7 @@ enum Tag : int { tag_hello = 1, tag_answer, tag_master, tag_count };
 /// One node leader's part.
 class Leader {
   public:
-    Leader(const std::vector<Card>& cards, const std::vector<std::int32_t>& node, int rank, MPI_Comm channel,
-           const keys::Secret& key, const config::Settings& settings)
-        : cards_(cards),
-          rank_(rank),
-          channel_(channel),
-          key_(key),
-          settings_(settings),
-          digest_(digest(cards)) {
-        find_neighbours(node);
-    }
+    explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
 
     keys::Secret run() {
         handshakes();
@@ -69,13 +59,15 @@ class Leader {
 
     /// The binomial tree: node n is below n without its lowest bit, and above n + 1, n + 2, n + 4 … as far as
     /// those bits are free.
-    void find_neighbours(const std::vector<std::int32_t>& node) {
+    void find_neighbours() {
         std::vector<int> leaders;
-        for (std::size_t r = 0; r < node.size(); ++r) {
-            if (cards_[r].leader == static_cast<std::int32_t>(r)) leaders.push_back(static_cast<int>(r));
+        for (std::size_t r = 0; r < own_.node.size(); ++r) {
+            // Nodes are numbered by lowest rank: a new number is that of the next node's leader.
+            if (static_cast<std::size_t>(own_.node[r]) == leaders.size())
+                leaders.push_back(static_cast<int>(r));
         }
         nodes_ = leaders.size();
-        const std::size_t own = static_cast<std::size_t>(node[rank_]);
+        const auto own = static_cast<std::size_t>(own_.node[own_.rank]);
         if (own != 0) parent_ = Link{leaders[own & (own - 1)], {}, {}};
         for (std::size_t bit = 1; own + bit < nodes_ && (own & bit) == 0; bit <<= 1) {
             children_.push_back(Link{leaders[own + bit], {}, {}});
@@ -91,7 +83,8 @@ class Leader {
         auto add_number = [&add](std::uint32_t number) { add(&number, sizeof number); };
         add("mpisec handshake", 16);
         add_number(protocol_version);
-        add_number(static_cast<std::uint32_t>(cards_.size()));
+        add_number(static_cast<std::uint32_t>(own_.cipher));
+        add_number(static_cast<std::uint32_t>(own_.cards.size()));
         add(digest_.data(), digest_.size());
         add_number(static_cast<std::uint32_t>(child));
         add_number(static_cast<std::uint32_t>(parent));
@@ -110,20 +103,25 @@ class Leader {
     }
 
     void send_hello() {
-        parent_->handshake.emplace(Role::initiator, prologue(rank_, parent_->rank), key_);
+        parent_->handshake.emplace(Role::initiator, prologue(own_.rank, parent_->rank), own_.key);
         auto message = parent_->handshake->write_message({});
         if (!message) abort_job(message.error().message);
-        message->insert(message->begin(), digest_.begin(), digest_.end());
-        send(parent_->rank, tag_hello, *message);
+        std::vector<std::uint8_t> hello(clear_bytes);
+        std::memcpy(hello.data(), digest_.data(), digest_.size());
+        store_le(hello.data() + digest_.size(), static_cast<std::uint32_t>(own_.cipher));
+        hello.insert(hello.end(), message->begin(), message->end());
+        send(parent_->rank, tag_hello, hello);
     }
 
     void answer(Link& child) {
-        child.handshake.emplace(Role::responder, prologue(child.rank, rank_), key_);
+        child.handshake.emplace(Role::responder, prologue(child.rank, own_.rank), own_.key);
         auto hello = receive(child.rank, tag_hello, hello_bytes, "the handshake's first message");
         if (std::memcmp(hello.data(), digest_.data(), digest_.size()) != 0) {
             abort_changed(child.rank, "The node map and settings that each received");
         }
-        if (!child.handshake->read_message(keys::Bytes(hello).subspan(digest_.size())))
+        const auto cipher = load_le<std::uint32_t>(hello.data() + digest_.size());
+        if (cipher != static_cast<std::uint32_t>(own_.cipher)) abort_cipher(child.rank, cipher);
+        if (!child.handshake->read_message(keys::Bytes(hello).subspan(clear_bytes)))
             abort_wrong_key(child.rank);
         auto message = child.handshake->write_message({});
         if (!message) abort_job(message.error().message);
@@ -181,8 +179,9 @@ class Leader {
     }
 
     void send(int to, Tag tag, const std::vector<std::uint8_t>& bytes) {
-        check_mpi(real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag, channel_),
-                  "MPI_Send");
+        check_mpi(
+            real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag, own_.channel),
+            "MPI_Send");
     }
 
     /// A message of exactly `n` bytes; room for one more, so that a longer one shows.
@@ -190,39 +189,42 @@ class Leader {
         std::vector<std::uint8_t> bytes(n + 1);
         MPI_Request request;
         MPI_Status status;
-        int done = 0, count = 0;
+        int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
-                              channel_, &request);
-        StallClock stall(settings_, std::string(what) + " from " + name_of(cards_[from]));
-        while (code == MPI_SUCCESS && !done) {
-            code = real.Test(&request, &done, &status);
-            if (!done) stall.look();
-        }
+                              own_.channel, &request);
+        const std::string waiting = std::string(what) + " from " + name_of(own_.cards[from]);
+        if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);
         if (code != MPI_SUCCESS || count != static_cast<int>(n)) abort_changed(from, what);
         bytes.resize(n);
         return bytes;
     }
 
+    [[noreturn]] void abort_cipher(int peer, std::uint32_t cipher) {
+        std::string theirs = "number " + std::to_string(cipher);
+        for (const aead::CipherInfo& known : aead::ciphers()) {
+            if (static_cast<std::uint32_t>(known.id) == cipher) theirs = known.name;
+        }
+        abort_job(name_of(own_.cards[peer]) + " uses the cipher " + theirs + ", this rank uses " +
+                  std::string(aead::info(own_.cipher).name) +
+                  ": set MPISEC_AEAD alike on all nodes; `mpisec doctor` shows where a setting comes from.");
+    }
+
     [[noreturn]] void abort_wrong_key(int peer) {
-        abort_job("The handshake with " + name_of(cards_[peer]) +
-                  " failed: its node has another key than this one (" + settings_.key_file +
-                  ", fingerprint " + keys::fingerprint(key_) +
+        abort_job("The handshake with " + name_of(own_.cards[peer]) +
+                  " failed: its node has another key than this one (" + own_.settings.key_file +
+                  ", fingerprint " + keys::fingerprint(own_.key) +
                   "), or something between the nodes changed the message. Run `mpisec key show` on both "
                   "nodes, and copy the right file to "
                   "every node.");
     }
 
     [[noreturn]] void abort_changed(int peer, const std::string& what) {
-        abort_job(what + ", between this rank and " + name_of(cards_[peer]) +
+        abort_job(what + ", between this rank and " + name_of(own_.cards[peer]) +
                   ", is not what it should be: something between the nodes changes messages.");
     }
 
-    const std::vector<Card>& cards_;
-    int rank_;
-    MPI_Comm channel_;
-    const keys::Secret& key_;
-    const config::Settings& settings_;
+    const Leadership& own_;
     keys::Digest digest_;
     std::size_t nodes_ = 0;
     std::optional<Link> parent_;
@@ -231,10 +233,8 @@ class Leader {
 
 }  // namespace
 
-keys::Secret agree_on_master(const std::vector<Card>& cards, const std::vector<std::int32_t>& node, int rank,
-                             MPI_Comm channel, const keys::Secret& long_term_key,
-                             const config::Settings& settings) {
-    return Leader(cards, node, rank, channel, long_term_key, settings).run();
+keys::Secret agree_on_master(const Leadership& own) {
+    return Leader(own).run();
 }
 
 }  // namespace mpisec::shim
