@@ -1,6 +1,8 @@
 // toml++ is included here and nowhere else: header-only, without exceptions, hidden.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/sources.hpp"
 #include "config/table.hpp"
 
@@ -43,9 +45,21 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
     return {};
 }
 
+/// toml++ before 3.4 runs into undefined behaviour on some characters beyond ASCII (its issue 190), so none
+/// reach it.
+Result<void> check_ascii(std::string_view text, const std::string& path) {
+    const auto* beyond =
+        std::find_if(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) < 0; });
+    if (beyond == text.end()) return {};
+    return fail(fmt::format(
+        "{}, line {}: only ASCII characters are accepted; inside a string write others as \\uXXXX.", path,
+        1 + std::count(text.begin(), beyond, '\n')));
+}
+
 }  // namespace
 
 Result<void> apply_toml(Settings& settings, std::string_view text, const std::string& path) {
+    if (Result<void> ascii = check_ascii(text, path); !ascii) return ascii;
     const toml::parse_result parsed = toml::parse(text, std::string_view(path));
     if (!parsed)
         return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,

@@ -201,6 +201,17 @@ TEST_F(Load, TildeIsTheHomeDirectory) {
     EXPECT_EQ(settings->key_file, home + "/secret/key");
 }
 
+TEST_F(Load, CharactersBeyondAsciiAreEscaped) {
+    write_config("segment = 4096\nkey_file = \"/k\u00fcche/key\"\n");
+    EXPECT_EQ(error(),
+              config_path() +
+                  ", line 2: only ASCII characters are accepted; inside a string write others as \\uXXXX.");
+    write_config("key_file = \"/k\\u00fcche/key\"\n");
+    auto settings = load();
+    ASSERT_TRUE(settings) << settings.error().message;
+    EXPECT_EQ(settings->key_file, "/k\u00fcche/key");
+}
+
 TEST_F(Load, DescriptionHasALinePerSetting) {
     auto settings = load();
     ASSERT_TRUE(settings) << settings.error().message;

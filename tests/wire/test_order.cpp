@@ -9,24 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "models.hpp"
 #include "wire/order.hpp"
 
 namespace mpisec::wire {
 namespace {
 
 constexpr std::uint64_t random_seed = 20261121;
-
-/// Every record ever made, compared with each new one.
-struct Model {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> records;
-
-    bool record(std::uint64_t position, std::uint64_t counter) {
-        for (auto [p, c] : records)
-            if (p == position || (p < position) != (c < counter)) return false;
-        records.emplace_back(position, counter);
-        return true;
-    }
-};
 
 TEST(OrderTracker, ASwapIsSeenInBothOrdersOfCompletion) {
     OrderTracker first_completes_first;
@@ -84,7 +73,7 @@ TEST(OrderTracker, OneRecordStandsForAStream) {
 /// that forgets nothing.
 void compare_with_model(std::mt19937_64& random, int messages, double swap_chance) {
     OrderTracker tracker;
-    Model model;
+    OrderModel model;
     std::uniform_real_distribution<double> chance(0, 1);
     std::vector<std::uint64_t> counters(static_cast<std::size_t>(messages));
     std::iota(counters.begin(), counters.end(), std::uint64_t{0});

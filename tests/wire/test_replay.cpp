@@ -5,36 +5,15 @@
 #include <limits>
 #include <numeric>
 #include <random>
-#include <set>
 #include <vector>
 
+#include "models.hpp"
 #include "wire/replay.hpp"
 
 namespace mpisec::wire {
 namespace {
 
 constexpr std::uint64_t random_seed = 20261121;
-
-/// What ReplaySet promises, in the plainest way.
-struct Model {
-    std::set<std::uint64_t> accepted;
-
-    bool insert(std::uint64_t counter) { return accepted.insert(counter).second; }
-    std::uint64_t base() const {
-        std::uint64_t expected = 0;
-        for (std::uint64_t counter : accepted) {
-            if (counter != expected) break;
-            ++expected;
-        }
-        return expected;
-    }
-    std::size_t runs() const {
-        std::size_t runs = 0;
-        for (std::uint64_t counter : accepted)
-            if (counter > base() && !accepted.contains(counter - 1)) ++runs;
-        return runs;
-    }
-};
 
 TEST(ReplaySet, InOrderKeepsNothing) {
     ReplaySet set;
@@ -53,7 +32,7 @@ TEST(ReplaySet, EveryPermutationOfSevenAgreesWithTheModel) {
     std::iota(order.begin(), order.end(), std::uint64_t{0});
     do {
         ReplaySet set;
-        Model model;
+        ReplayModel model;
         for (std::uint64_t counter : order) {
             ASSERT_TRUE(set.insert(counter));
             ASSERT_FALSE(set.insert(counter));
@@ -71,7 +50,7 @@ TEST(ReplaySet, RandomInsertsAndReplaysAgreeWithTheModel) {
     for (int round = 0; round < 300; ++round) {
         const std::uint64_t span = 1 + random() % 120;
         ReplaySet set;
-        Model model;
+        ReplayModel model;
         for (int i = 0; i < 200; ++i) {
             const std::uint64_t counter = random() % span;
             ASSERT_EQ(set.contains(counter), model.accepted.contains(counter));
