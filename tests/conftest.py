@@ -5,7 +5,8 @@
         result = run([app, "argument"], nodes=2, ranks=4, mpi="mpich-5", plain=True)
         assert result.returncode == 0, result.stderr
 
-A machine without the privileges or the MPI skips, with the reason; MPISEC_LAB_REQUIRED=1 (CI) makes that a failure.
+A machine without the privileges or the MPI skips, with the reason; MPISEC_LAB_REQUIRED=1 (CI) makes that a
+failure.
 """
 
 import os
@@ -46,7 +47,8 @@ def lab():
 
 @pytest.fixture(scope="session")
 def cluster(lab):
-    """cluster(nodes=2, **options): a Cluster that the whole test session shares (one job at a time on each)."""
+    """cluster(nodes=2, **options): a Cluster that the whole test session shares (one job at a time on
+    each)."""
     standing = {}
 
     def get(nodes=2, **options):
@@ -73,10 +75,11 @@ def compile_mpi():
 
 @pytest.fixture(scope="session")
 def run(cluster):
-    """run(app, nodes=2, ranks=2, mpi="mpich-5", plain=False, **options): a Result (stdout, stderr, returncode, …).
+    """run(app, nodes=2, ranks=2, mpi="mpich-5", plain=False, **options): a Result (stdout, stderr,
+    returncode, …).
 
-    app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds, 60); see
-    Cluster.run. A job that runs out of time is killed and has returncode 124.
+    app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds,
+    60); see Cluster.run. A job that runs out of time is killed and has returncode 124.
     """
 
     def run_(app, nodes=2, ranks=2, mpi="mpich-5", **options):

@@ -1,6 +1,7 @@
 """A cluster on one machine: network namespaces as nodes, joined by a bridge, with MPI launched across them.
 
-Nothing here runs in the path of a job: the lab starts processes, watches the wire and cleans up (docs/lab.md).
+Nothing here runs in the path of a job: the lab starts processes, watches the wire and cleans up
+(docs/lab.md).
 """
 
 from mpisec_lab.cluster import Cluster, LabError, Result

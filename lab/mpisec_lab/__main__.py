@@ -12,19 +12,34 @@ from mpisec_lab.mpis import ALIASES, MPIS
 
 
 def _arguments(arguments):
-    parser = argparse.ArgumentParser(prog="mpisec lab", description="A cluster on one machine: namespaces as nodes.")
+    parser = argparse.ArgumentParser(
+        prog="mpisec lab", description="A cluster on one machine: namespaces as nodes."
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     run = actions.add_parser("run", help="run an MPI program on the nodes")
     _add_cluster_options(run)
-    run.add_argument("-n", "--ranks", type=int, default=2, metavar="RANKS", help="ranks, block-wise over the nodes (2)")
+    run.add_argument(
+        "-n", "--ranks", type=int, default=2, metavar="RANKS", help="ranks, block-wise over the nodes (2)"
+    )
     run.add_argument("--mpi", default="mpich-5", help=f"one of {', '.join([*MPIS, *ALIASES])} (mpich-5)")
-    run.add_argument("--rate", help="link rate of each TCP connection, as 10gbit; a raw TCP stream checks it first")
+    run.add_argument(
+        "--rate", help="link rate of each TCP connection, as 10gbit; a raw TCP stream checks it first"
+    )
     run.add_argument("--plain", action="store_true", help="without MPIsec")
     run.add_argument("--capture", metavar="FILE.pcap", help="record every frame between nodes")
-    run.add_argument("--env", action="append", default=[], metavar="[NODE:]K=V", help="variable for the ranks (of a node)")
-    run.add_argument("--key", action="append", default=[], metavar="[NODE:]FILE",
-                     help="key file (of a node); without it a fresh one")
-    run.add_argument("--timeout", type=float, default=3600, metavar="S", help="seconds until the job is killed (3600)")
+    run.add_argument(
+        "--env", action="append", default=[], metavar="[NODE:]K=V", help="variable for the ranks (of a node)"
+    )
+    run.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="[NODE:]FILE",
+        help="key file (of a node); without it a fresh one",
+    )
+    run.add_argument(
+        "--timeout", type=float, default=3600, metavar="S", help="seconds until the job is killed (3600)"
+    )
     run.add_argument("--mpisec", metavar="PATH", help="the mpisec program")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT …]")
     rate = actions.add_parser("check-rate", help="measure a raw TCP stream between two nodes")
@@ -33,7 +48,7 @@ def _arguments(arguments):
     rate.add_argument("--seconds", type=float, default=1.0)
     rate.add_argument("--json", action="store_true")
     setup = actions.add_parser("setup", help="install the MPIs")
-    setup.add_argument("names", nargs="*", help="all, when none is named")
+    setup.add_argument("names", nargs="*", help="MPIs, or demo, or test; all when none is named")
     actions.add_parser("list", help="the MPIs that the lab knows")
     actions.add_parser("clean", help="remove files of labs that were killed")
     return parser.parse_args(arguments)
@@ -77,11 +92,19 @@ def _run(options):
 
         def job():
             return cluster.run(
-                command, ranks=options.ranks, mpi=options.mpi, plain=options.plain, env=_variables(env),
-                node_env={node: _variables(items) for node, items in node_env.items()}, mpisec=options.mpisec,
+                command,
+                ranks=options.ranks,
+                mpi=options.mpi,
+                plain=options.plain,
+                env=_variables(env),
+                node_env={node: _variables(items) for node, items in node_env.items()},
+                mpisec=options.mpisec,
                 key=Path(keys[-1]).absolute() if keys else None,
                 node_key={node: Path(files[-1]).absolute() for node, files in node_key.items()},
-                rate=rate, timeout=options.timeout, stream=True)
+                rate=rate,
+                timeout=options.timeout,
+                stream=True,
+            )
 
         if options.capture:
             with cluster.capture(options.capture) as capture:
@@ -100,7 +123,9 @@ def _check_rate(options):
     from mpisec_lab.rate import check_rate
 
     with clusters.Cluster(options.nodes, pin=not options.no_pin) as cluster:
-        check = check_rate(cluster, pacing.parse_rate(options.rate) if options.rate else None, options.seconds)
+        check = check_rate(
+            cluster, pacing.parse_rate(options.rate) if options.rate else None, options.seconds
+        )
     print(json.dumps({"asked": check.asked, "measured": check.measured}) if options.json else check)
     return 0
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The lab's ssh: `ssh [options] NODE command…` runs the command on that node, with as little environment as a real
-# ssh leaves: what a launcher has set here does not get there. cluster.py fills in the nodes.
+# The lab's ssh: `ssh [options] NODE command…` runs the command on that node, with as little environment as
+# a real ssh leaves: what a launcher has set here does not get there. cluster.py fills in the nodes.
 while [ $# -gt 0 ]; do
     case $1 in
     -[BbcDEeFIiJLlmOopQRSWw]) shift 2 ;;

@@ -18,8 +18,9 @@ def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
     """Compiles a program for `mpi` and returns the executable's Path.
 
     source: a file (Path or str that exists), or the program text itself, whose language `suffix` tells.
-    flags: further options, after -O1 -g -Wall. The result is kept under build/lab and made again when the text, the flags or the
-    compiler change; files that the source includes are not looked at. Raises LabError with the compiler's words.
+    flags: further options, after -O1 -g -Wall. The result is kept under build/lab and made again when the
+    text, the flags or the compiler change; files that the source includes are not looked at. Raises
+    LabError with the compiler's words.
     """
     implementation = find_mpi(mpi)
     path = Path(source) if isinstance(source, Path) or "\n" not in str(source) else None
@@ -27,10 +28,14 @@ def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
     suffix = path.suffix if path else suffix
     compiler = implementation.compiler_for(_LANGUAGES[suffix])
     if shutil.which(compiler[0]) is None:
-        raise LabError(f"{implementation.title} is not here ({compiler[0]}): {implementation.how_to_install()}")
+        raise LabError(
+            f"{implementation.title} is not here ({compiler[0]}): {implementation.how_to_install()}"
+        )
     includes = [f"-I{path.resolve().parent}"] if path else []
     options = ["-O1", "-g", "-Wall", *includes, *map(str, flags)]
-    digest = hashlib.sha256("\0".join([text, *compiler, *options, *implementation.link]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(
+        "\0".join([text, *compiler, *options, *implementation.link]).encode()
+    ).hexdigest()[:16]
     directory = places.build() / "apps" / f"{implementation.name}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
     target = directory / (name or (path.stem if path else "app"))

@@ -1,7 +1,8 @@
 """What was on the wire: packet capture on the bridge, TCP streams put together, and searching them.
 
-The reader is for the lab's own captures: Ethernet, IPv4, classic pcap. Payloads are looked at as the streams that TCP
-delivers, so that a marker is found across packet boundaries and a retransmission counts once.
+The reader is for the lab's own captures: Ethernet, IPv4, classic pcap. Payloads are looked at as the
+streams that TCP delivers, so that a marker is found across packet boundaries and a retransmission counts
+once.
 """
 
 import mmap
@@ -55,8 +56,24 @@ class Capture:
             raise LabError("packet capture needs tcpdump: `apt-get install tcpdump`")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._job = self._cluster.popen_on_bridge(
-            [program, "-i", self._cluster.bridge, "-Z", "root", "--immediate-mode", "-U", "-n", "-s", "0",
-             "-B", "131072", "-w", str(self.path.absolute())], stderr=subprocess.PIPE)
+            [
+                program,
+                "-i",
+                self._cluster.bridge,
+                "-Z",
+                "root",
+                "--immediate-mode",
+                "-U",
+                "-n",
+                "-s",
+                "0",
+                "-B",
+                "131072",
+                "-w",
+                str(self.path.absolute()),
+            ],
+            stderr=subprocess.PIPE,
+        )
         line = b""
         for line in self._job.stderr:
             if b"listening on" in line:
@@ -76,10 +93,16 @@ class Capture:
         self.dropped = int(found.group(1))
 
     def _wait_for_all_before(self, seconds=30):
-        """Sends a datagram and waits until it is in the file: what was on the wire before it is then there too."""
+        """Sends a datagram and waits until it is in the file: what was on the wire before it is then there
+        too."""
         nonce = secrets.token_hex(16)
-        send = "import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (sys.argv[2], 9))"
-        self._cluster.execute(0, [sys.executable, "-c", send, nonce, self._cluster.addresses[1]], sweep=False).check()
+        send = (
+            "import socket, sys\n"
+            "socket.socket(type=socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (sys.argv[2], 9))"
+        )
+        self._cluster.execute(
+            0, [sys.executable, "-c", send, nonce, self._cluster.addresses[1]], sweep=False
+        ).check()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with open(self.path, "rb") as file:
@@ -90,7 +113,8 @@ class Capture:
         raise LabError("tcpdump does not keep up: the capture is not complete")
 
     def streams(self):
-        """The capture's streams. Raises LabError when frames are missing, because absence then proves nothing."""
+        """The capture's streams. Raises LabError when frames are missing, because absence then proves
+        nothing."""
         if self.dropped:
             raise LabError(f"the capture lacks {self.dropped} frames: make the job smaller")
         found = read_streams(self.path)
@@ -117,14 +141,16 @@ def count(streams, marker):
 
 
 def find_runs(streams, plaintext, length=16):
-    """Where `length` (>= 15) or more consecutive bytes of `plaintext` occur: [(stream, offset in it, offset in plaintext)].
+    """Where `length` (>= 15) or more consecutive bytes of `plaintext` occur: [(stream, offset in it,
+    offset in plaintext)].
 
-    One entry per 8-byte word of a stream inside such a run. The plaintext has to be random: any 8 of its bytes occur once in it
-    (ValueError otherwise), so that zeros in a protocol's header are no false alarm.
+    One entry per 8-byte word of a stream inside such a run. The plaintext has to be random: any 8 of its
+    bytes occur once in it (ValueError otherwise), so that zeros in a protocol's header are no false alarm.
     """
     import numpy as np  # only here: running jobs must not need it
 
-    # Any run of 15 bytes holds an aligned 8-byte word of the stream: look up these, then measure the run around them.
+    # Any run of 15 bytes holds an aligned 8-byte word of the stream: look up these, then measure the run
+    # around them.
     plain = np.frombuffer(plaintext, np.uint8)
     windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(plain, 8)).view("<u8").ravel()
     order = np.argsort(windows, kind="stable")
@@ -144,9 +170,12 @@ def find_runs(streams, plaintext, length=16):
 
 
 def _run_length(data, offset, plaintext, position):
-    """Length of the longest common run around data[offset] and plaintext[position], looked for up to 64 bytes each way."""
+    """Length of the longest common run around data[offset] and plaintext[position], looked for up to 64
+    bytes each way."""
     before = 0
-    while before < min(offset, position, 64) and data[offset - before - 1] == plaintext[position - before - 1]:
+    while (
+        before < min(offset, position, 64) and data[offset - before - 1] == plaintext[position - before - 1]
+    ):
         before += 1
     after = 0
     limit = min(len(data) - offset, len(plaintext) - position, 64)
@@ -206,7 +235,8 @@ def _take_frame(data, start, end, connections, datagrams):
 
 
 def _connection(connections, pair, sequence, synchronizes):
-    """The segment list of the newest connection of `pair`; a SYN with another number starts a new one (port reuse)."""
+    """The segment list of the newest connection of `pair`; a SYN with another number starts a new one
+    (port reuse)."""
     generation = 0
     while (*pair, generation + 1) in connections:
         generation += 1
@@ -221,7 +251,8 @@ def _connection(connections, pair, sequence, synchronizes):
 
 
 class _Segments(list):
-    """[(sequence number, start, end)] in order of arrival; `first` is the number of the stream's first byte, if seen."""
+    """[(sequence number, start, end)] in order of arrival; `first` is the number of the stream's first
+    byte, if seen."""
 
     first = None
 
@@ -232,7 +263,9 @@ def _assemble(key, segments, data):
     placed = []
     high = 0  # highest position so far: sequence numbers near it are meant, so that streams may exceed 4 GiB
     for sequence, start, end in segments:
-        position = high + ((sequence - base - high + _SEQUENCE_SPACE // 2) % _SEQUENCE_SPACE - _SEQUENCE_SPACE // 2)
+        position = high + (
+            (sequence - base - high + _SEQUENCE_SPACE // 2) % _SEQUENCE_SPACE - _SEQUENCE_SPACE // 2
+        )
         high = max(high, position + end - start)
         placed.append((position, start, end))
     placed.sort(key=lambda piece: piece[0])

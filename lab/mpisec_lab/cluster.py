@@ -3,8 +3,8 @@
     with Cluster(nodes=2) as cluster:
         result = cluster.run(["./app"], ranks=4, mpi="mpich-5")
 
-Nodes differ in host name, network interface, /dev/shm and System V IPC; they see the same files and processes. Whatever
-runs on a node is inside the cluster's PID namespace and dies with it (keeper.py).
+Nodes differ in host name, network interface, /dev/shm and System V IPC; they see the same files and
+processes. Whatever runs on a node is inside the cluster's PID namespace and dies with it (keeper.py).
 """
 
 import fcntl
@@ -39,7 +39,7 @@ class Result:
     stdout: str
     stderr: str
     timed_out: bool
-    left_over: list = field(default_factory=list)  # command lines that were still running on nodes and were killed
+    left_over: list = field(default_factory=list)  # command lines that outlived the job and were killed
 
     def check(self):
         """Returns itself, or raises LabError with the output when the job failed."""
@@ -53,7 +53,7 @@ class Cluster:
     """A cluster of `nodes` nodes named node0, node1, …; a context manager.
 
     userspace_bridge: frames are forwarded by this process (tamper.Wire) rather than by the kernel, slowly.
-    pin: give nodes disjoint cores when there are enough; None means that.
+    pin: give nodes disjoint cores when there are enough. mtu: bytes of a frame's payload.
     Raises LabError when the machine does not let it.
     """
 
@@ -74,16 +74,11 @@ class Cluster:
         self._user_namespace = False
         self._jobs = []
 
-    # --- life ---------------------------------------------------------------------------------------------------
-
     def __enter__(self):
         self._user_namespace = check_privileges()
         remove_stale()
-        self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.directory, self._owner = _make_directory()
         try:
-            # Held by us and the keeper: a directory whose lock is free belongs to nobody (remove_stale).
-            self._owner = open(self.directory / "owner", "w", encoding="ascii")
-            fcntl.flock(self._owner, fcntl.LOCK_EX)
             self._start_keeper()
             self._write_agent()
         except BaseException:
@@ -119,15 +114,23 @@ class Cluster:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         lifeline_read, self._lifeline = os.pipe()
         config = {
-            "names": self.names, "directory": str(self.directory), "lab_pid": os.getpid(), "mtu": self._mtu,
-            "control": theirs.fileno(), "lifeline": lifeline_read, "user_namespace": self._user_namespace,
+            "names": self.names,
+            "directory": str(self.directory),
+            "lab_pid": os.getpid(),
+            "mtu": self._mtu,
+            "control": theirs.fileno(),
+            "lifeline": lifeline_read,
+            "user_namespace": self._user_namespace,
             "userspace_bridge": self._userspace_bridge,
         }
         with theirs:
             self._keeper = subprocess.Popen(
-                [sys.executable, "-c", "from mpisec_lab import keeper; keeper.main()", json.dumps(config)], stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), lifeline_read, self._owner.fileno()], start_new_session=True,
-                env=os.environ | {"PYTHONPATH": str(_PACKAGE.parent)})
+                [sys.executable, "-c", "from mpisec_lab import keeper; keeper.main()", json.dumps(config)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), lifeline_read, self._owner.fileno()],
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": str(_PACKAGE.parent)},
+            )
             os.close(lifeline_read)
         self._control.settimeout(_START_SECONDS)
         answer = {}
@@ -142,7 +145,7 @@ class Cluster:
         self._holders = answer["holders"]
 
     def _write_agent(self):
-        """Writes the ssh stand-in: `ssh [options] NODE command…` starts the command there with an empty environment."""
+        """Writes the ssh stand-in: `ssh [options] NODE command…` runs it there, with an empty environment."""
         cases = [
             f"    {name}) pid={pid}; cores={cores or ''} ;;"
             for name, pid, cores in zip(self.names, self._holders, self._cores)
@@ -161,11 +164,10 @@ class Cluster:
             (self.directory / f"{name}.tmp").mkdir()
             (self.directory / f"{name}.env").write_text("")
 
-    # --- running things -----------------------------------------------------------------------------------------
-
     def popen(self, node, command, **options):
-        """Starts `command` (list of str) on node number `node`; returns the Popen. Its environment is empty but for
-        HOME, PATH and TMPDIR; killing the Popen does not kill the command, sweep() or close() do."""
+        """Starts `command` (list of str) on node number `node`; returns the Popen. Its environment is
+        empty but for HOME, PATH and TMPDIR; killing the Popen does not kill the command, sweep() or
+        close() do."""
         line = f"cd {shlex.quote(os.getcwd())} && exec {shlex.join(map(str, command))}"
         arguments = [*self._enter, str(self.agent), self.names[node], line]
         job = subprocess.Popen(arguments, start_new_session=True, **{"stdin": subprocess.DEVNULL, **options})
@@ -174,25 +176,43 @@ class Cluster:
 
     def popen_on_bridge(self, command, **options):
         """Starts `command` in the namespace that owns the bridge and sees every frame."""
-        job = subprocess.Popen([*self._enter, *map(str, command)], start_new_session=True,
-                               **{"stdin": subprocess.DEVNULL, **options})
+        job = subprocess.Popen(
+            [*self._enter, *map(str, command)],
+            start_new_session=True,
+            **{"stdin": subprocess.DEVNULL, **options},
+        )
         self._jobs = [other for other in self._jobs if other.poll() is None] + [job]
         return job
 
     def execute(self, node, command, timeout=60, sweep=True):
-        """Runs `command` on a node to its end; returns a Result. sweep=False leaves what else runs on nodes alone."""
+        """Runs `command` on a node to its end; returns a Result. sweep=False: others may go on."""
         job = self.popen(node, command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return self._finish(job, timeout, sweep)
 
-    def run(self, command, *, ranks, mpi="mpich-5", plain=False, env=None, node_env=None, node_key=None, key=None,
-            mpisec=None, rate=None, timeout=120, stream=False):
+    def run(
+        self,
+        command,
+        *,
+        ranks,
+        mpi="mpich-5",
+        plain=False,
+        env=None,
+        node_env=None,
+        node_key=None,
+        key=None,
+        mpisec=None,
+        rate=None,
+        timeout=120,
+        stream=False,
+    ):
         """Runs an MPI job: `command` on `ranks` ranks, block-wise over the nodes. Returns a Result.
 
         command: list of str; mpi: a name of mpis.MPIS; plain: without `mpisec exec`.
         env: variables for all ranks, over the MPISEC_… of our own environment (unless plain); node_env:
         {node: {name: value}}, over env. They are set on the node.
         key: a key file for all nodes (default: a fresh one); node_key: {node: file} for some.
-        rate: bits per second of each TCP connection, None for unlimited. timeout: seconds, then the job is killed.
+        rate: bits per second of each TCP connection, None for unlimited. timeout: seconds, then the job is
+        killed.
         stream: output goes to our own instead of into the Result. One job at a time per cluster.
         """
         implementation = find_mpi(mpi)
@@ -201,29 +221,21 @@ class Cluster:
             binary = places.find_mpisec(mpisec)
             prefix = [str(binary), "exec"]
             key = key or os.environ.get("MPISEC_KEY_FILE") or self._make_key(binary)
-        for node, name in enumerate(self.names):
-            variables = dict(implementation.environment)
-            variables["TMPDIR"] = str(self.directory / f"{name}.tmp")
-            if rate:
-                variables["LD_PRELOAD"] = str(pacing.library())
-                variables["MPISEC_LAB_PACING"] = str(int(rate / 8))
+        for node in range(len(self.names)):
+            variables = implementation.environment | implementation.mpi4py
             if not plain:
-                variables |= _mpisec_settings()
-                variables["MPISEC_KEY_FILE"] = str((node_key or {}).get(node, key))
-            given = (env or {}) | (node_env or {}).get(node, {})
-            if "LD_PRELOAD" in variables and "LD_PRELOAD" in given:
-                given = given | {"LD_PRELOAD": f"{given['LD_PRELOAD']}:{variables['LD_PRELOAD']}"}
-            variables |= given
-            self._write_environment(name, variables)
+                variables |= _mpisec_settings() | {"MPISEC_KEY_FILE": (node_key or {}).get(node, key)}
+            variables |= (env or {}) | (node_env or {}).get(node, {})
+            self._write_environment(node, variables | _pacing(rate, variables.get("LD_PRELOAD")))
         hosts = block_placement(self.names, ranks)
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
         job_command = [*launch, str(self.directory / "rank"), *prefix, *map(str, command)]
         pipes = {} if stream else {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return self._finish(self.popen(0, job_command, **pipes), timeout)
 
-    def sweep(self):
-        """Kills whatever runs on the nodes; returns the command lines of what it found."""
-        self._control.send(json.dumps({"request": "sweep"}).encode())
+    def sweep(self, grace=0.0):
+        """Kills what still runs on the nodes after `grace` seconds; returns the command lines of these."""
+        self._control.send(json.dumps({"request": "sweep", "grace": grace}).encode())
         return [command for _, command in json.loads(self._control.recv(1 << 20))["killed"]]
 
     def bridge_ports(self):
@@ -259,27 +271,32 @@ class Cluster:
             self.sweep()
             job.communicate()
             raise
-        left_over = [] if timed_out or not sweep else self.sweep()
+        # Launchers may end a moment before their daemons on other nodes.
+        left_over = self.sweep(grace=2) if sweep and not timed_out else []
         returncode = 124 if timed_out else job.returncode
         if returncode < 0:
             returncode = 128 - returncode
         return Result(returncode, _text(stdout), _text(stderr), timed_out, left_over)
 
-    def _write_environment(self, name, variables):
+    def _write_environment(self, node, variables):
+        name = self.names[node]
+        variables = {"TMPDIR": self.directory / f"{name}.tmp"} | variables
         lines = [f"export {key}={shlex.quote(str(value))}" for key, value in variables.items()]
         (self.directory / f"{name}.env").write_text("\n".join(lines) + "\n")
 
     def _make_key(self, binary):
         path = self.directory / "key"
         if not path.exists():
-            made = subprocess.run([str(binary), "key", "new", str(path)], capture_output=True, text=True, check=False)
+            made = subprocess.run(
+                [str(binary), "key", "new", str(path)], capture_output=True, text=True, check=False
+            )
             if made.returncode != 0:
                 raise LabError(f"`{binary} key new` failed: {made.stderr.strip() or made.stdout.strip()}")
         return path
 
 
 def block_placement(names, ranks):
-    """[(name, ranks there)]: consecutive ranks on a node, sizes as equal as can be, nodes without ranks left out."""
+    """[(name, ranks there)]: consecutive ranks on a node, as equal as can be; nodes without any left out."""
     if ranks < 1:
         raise LabError("a job needs at least one rank (-n)")
     count = len(names)
@@ -288,23 +305,38 @@ def block_placement(names, ranks):
 
 
 def check_privileges():
-    """Whether a user namespace is needed for the lab's namespaces. Raises LabError when neither way is open."""
+    """Whether the lab's namespaces need a user namespace. Raises LabError when that is refused, too."""
+
     def allowed(*options):
-        test = subprocess.run(["unshare", *options, "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        test = subprocess.run(
+            ["unshare", *options, "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
         return test.returncode == 0
 
     if allowed():
         return False
     if allowed("--map-root-user"):
         return True
-    raise LabError("mpisec lab makes network namespaces, which this user may not do here: run it as root "
-                   "(CAP_SYS_ADMIN and CAP_NET_ADMIN), or allow user namespaces (kernel.unprivileged_userns_clone=1)")
+    raise LabError(
+        "mpisec lab makes network namespaces, which this user may not do here: run it as root "
+        "(CAP_SYS_ADMIN and CAP_NET_ADMIN), or allow user namespaces (kernel.unprivileged_userns_clone=1)"
+    )
+
+
+def _make_directory():
+    """A new directory and its lock, held by us and the keeper: with a free lock it would be stale."""
+    unfinished = Path(tempfile.mkdtemp(prefix="mpisec-new-"))
+    owner = open(unfinished / "owner", "w", encoding="ascii")
+    fcntl.flock(owner, fcntl.LOCK_EX)
+    return unfinished.rename(str(unfinished).replace("mpisec-new-", PREFIX)), owner
 
 
 def remove_stale():
-    """Removes what clusters of killed labs left in the temporary directory and returns it: files only, since the
-    kernel has ended their processes and namespaces."""
+    """Removes what clusters of killed labs left in the temporary directory and returns it: files only,
+    since the kernel has ended their processes and namespaces."""
     removed = []
     for directory in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
@@ -317,14 +349,25 @@ def remove_stale():
     return removed
 
 
+def _pacing(rate, preloaded):
+    """Variables that pace a rank's sockets to `rate` (bits per second or None); other preloads stay first."""
+    if not rate:
+        return {}
+    libraries = [preloaded, str(pacing.library())] if preloaded else [str(pacing.library())]
+    return {"LD_PRELOAD": ":".join(libraries), "MPISEC_LAB_PACING": int(rate / 8)}
+
+
 def _mpisec_settings():
-    """The MPISEC_ settings of our own environment, for the ranks; those of the lab itself are none of theirs."""
-    return {name: value for name, value in os.environ.items()
-            if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")}
+    """The MPISEC_ settings of our own environment, for the ranks, without those of the lab itself."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")
+    }
 
 
 def _core_sets(nodes):
-    """Disjoint core lists (as taskset takes them), one per node; Nones when there are fewer cores than nodes."""
+    """Disjoint core lists (for taskset), one per node; Nones when there are fewer cores than nodes."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < nodes:
         return [None] * nodes
@@ -338,6 +381,7 @@ def _text(data):
 
 def interrupt_on_terminate():
     """Makes SIGTERM end the lab as ^C does, so that with-blocks run."""
+
     def stop(*_):
         raise KeyboardInterrupt
 

@@ -1,14 +1,16 @@
 """Holds a cluster's namespaces open, and takes them down whatever happens to the lab.
 
-Three kinds of processes:
+Who is who:
 
-    lab (the caller)  ──pipe──►  reaper  ──fork──►  init: PID 1 of the cluster's PID namespace; owns the bridge
-                                                      └──fork──►  one holder per node: network, UTS, IPC, mounts
+    lab      the caller; holds the write end of a pipe
+    reaper   waits for that pipe to close; parent of
+    init     PID 1 of the cluster's PID namespace; owns the bridge; parent of
+    holders  one per node: its network, UTS and IPC namespaces, its mounts
 
-The namespaces have no names in /run/netns: they exist as long as a process is in them. When init is killed the kernel
-kills every process of the PID namespace, then frees networks, mounts and shared memory: nothing can be left behind by
-a daemon that left its process group. The reaper kills init when the lab closes its pipe or dies, SIGKILL included;
-init dies with the reaper (PR_SET_PDEATHSIG). Run as `python3 -m mpisec_lab.keeper` by cluster.py only.
+The namespaces have no names in /run/netns: they exist as long as a process is in them. When init is killed
+the kernel kills every process of the PID namespace, then frees networks, mounts and shared memory: nothing
+can be left behind by a daemon that left its process group. The reaper kills init when the lab closes its
+pipe or dies, SIGKILL included; init dies with the reaper (PR_SET_PDEATHSIG). Started by cluster.py.
 """
 
 import array
@@ -47,7 +49,7 @@ def _become_root_in_user_namespace():
 
 
 def _hold_node(name, ready, go):
-    """Body of a node's holder process: makes the node's namespaces, says so on `ready`, waits for its network."""
+    """A holder's whole life: makes the node's namespaces, says so on `ready`, then reaps what dies there."""
     linux.die_with_parent()
     linux.unshare(linux.CLONE_NEWNET | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
@@ -117,24 +119,38 @@ class _Init:
         return pid
 
     def _connect(self):
-        """A veth pair per node: p<i> here, eth0 there; MAC addresses and neighbours fixed, so no ARP is needed."""
+        """A veth pair per node: p<i> here, eth0 there; with fixed MAC addresses and neighbours, so no ARP."""
         commands = []
         for i in range(len(self.holders)):
             commands.append(f"link add p{i} mtu {self.mtu} type veth peer name n{i} mtu {self.mtu}")
-            commands.append(f"link set p{i} up" if self.userspace_bridge else f"link set p{i} master {BRIDGE} up")
+            commands.append(
+                f"link set p{i} up" if self.userspace_bridge else f"link set p{i} master {BRIDGE} up"
+            )
         _ip(commands)
         for i, pid in enumerate(self.holders):
             if self.userspace_bridge:
                 offload.disable(f"n{i}")
             _ip([f"link set n{i} netns {pid} name {INTERFACE}"])
             others = [j for j in range(len(self.holders)) if j != i]
-            _ip(["link set lo up", f"link set {INTERFACE} address {mac(i)} up",
-                 f"addr add {address(i)}/16 dev {INTERFACE}",
-                 *[f"neigh add {address(j)} lladdr {mac(j)} dev {INTERFACE} nud permanent" for j in others]], pid)
-            # BBR paces by its own estimate, which would drown the lab's. Not every namespace may choose cubic.
+            _ip(
+                [
+                    "link set lo up",
+                    f"link set {INTERFACE} address {mac(i)} up",
+                    f"addr add {address(i)}/16 dev {INTERFACE}",
+                    *[
+                        f"neigh add {address(j)} lladdr {mac(j)} dev {INTERFACE} nud permanent"
+                        for j in others
+                    ],
+                ],
+                pid,
+            )
+            # BBR paces by an estimate of its own. Not every namespace may choose cubic.
             file = "/proc/sys/net/ipv4/tcp_congestion_control"
-            subprocess.run(["nsenter", "-t", str(pid), "-n", "sh", "-c", f"echo cubic > {file} || echo reno > {file}"],
-                           check=True, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                ["nsenter", "-t", str(pid), "-n", "sh", "-c", f"echo cubic > {file} || echo reno > {file}"],
+                check=True,
+                stderr=subprocess.DEVNULL,
+            )
 
     def _open_port(self, name):
         port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -148,44 +164,37 @@ class _Init:
             request = self.control.recv(4096)
             if not request:
                 os._exit(0)
-            kind = json.loads(request)["request"]
-            if kind == "sweep":
-                self._reply({"killed": self._sweep()})
-            elif kind == "ports":
+            wish = json.loads(request)
+            if wish["request"] == "sweep":
+                self._reply({"killed": self._sweep(wish["grace"])})
+            elif wish["request"] == "ports":
                 self._reply({"ports": len(self.ports)}, [port.fileno() for port in self.ports])
 
     def _reply(self, message, descriptors=()):
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        rights = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        )
         self.control.sendmsg([json.dumps(message).encode()], rights)
 
-    def _sweep(self):
-        """SIGKILLs every process on a node but the holders; returns [pid, command] of each that was found."""
-        own_network = os.readlink("/proc/self/ns/net")
+    def _sweep(self, grace):
+        """SIGKILLs what is on nodes after `grace` seconds, holders apart; returns [pid, command] of each."""
         found = {}
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            alive = [pid for pid in self._processes() if self._on_a_node(pid, own_network)]
+        begin = time.monotonic()
+        while (elapsed := time.monotonic() - begin) < grace + 5:
+            alive = self._processes_on_nodes()
             if not alive:
                 break
-            for pid in alive:
+            for pid in alive if elapsed >= grace else []:
                 found.setdefault(pid, _command(pid))
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+                _kill(pid)
             time.sleep(0.002)
         return [[pid, command] for pid, command in found.items()]
 
-    def _processes(self):
+    def _processes_on_nodes(self):
+        own_network = os.readlink("/proc/self/ns/net")
         holders = {os.getpid(), *self.holders}
-        return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in holders]
-
-    @staticmethod
-    def _on_a_node(pid, own_network):
-        try:
-            return os.readlink(f"/proc/{pid}/ns/net") != own_network
-        except OSError:
-            return False  # gone, or a zombie
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in holders]
+        return [pid for pid in pids if _network(pid) not in (own_network, None)]
 
 
 def mac(node):
@@ -200,16 +209,28 @@ def _command(pid):
         return ""
 
 
+def _network(pid):
+    """Which network namespace a process is in; None when it is gone or a zombie."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return None
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def _reap(init, lifeline, lab, directory):
     """Waits until the lab closes the lifeline or dies, or init dies; then takes everything down."""
     poll = select.poll()
     for descriptor in (lifeline, lab, os.pidfd_open(init)):
         poll.register(descriptor, select.POLLIN | select.POLLHUP)
     poll.poll()
-    try:
-        os.kill(init, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+    _kill(init)
     os.waitpid(init, 0)  # returns when the kernel has ended every process of the PID namespace
     shutil.rmtree(directory, ignore_errors=True)
 

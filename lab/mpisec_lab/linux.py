@@ -27,7 +27,8 @@ def _check(result, what):
 
 
 def unshare(flags):
-    """Moves the calling process into new namespaces (unshare(2)); CLONE_NEWPID takes effect for its children."""
+    """Moves the calling process into new namespaces (unshare(2)); CLONE_NEWPID takes effect for its
+    children."""
     _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 

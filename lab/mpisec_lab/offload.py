@@ -6,8 +6,14 @@ import socket
 import struct
 
 _SIOCETHTOOL = 0x8946
-# Transmit checksums, scatter/gather, TCP segmentation, generic segmentation (linux/ethtool.h, the S… commands).
-_COMMANDS = {"tx checksum": 0x17, "scatter/gather": 0x19, "TCP segmentation": 0x1F, "generic segmentation": 0x24}
+# Transmit checksums, scatter/gather, TCP segmentation, generic segmentation (linux/ethtool.h, the S…
+# commands).
+_COMMANDS = {
+    "tx checksum": 0x17,
+    "scatter/gather": 0x19,
+    "TCP segmentation": 0x1F,
+    "generic segmentation": 0x24,
+}
 
 
 def disable(interface):

@@ -1,7 +1,8 @@
 /* Preloaded into the ranks of a lab job: gives every TCP socket the rate of the lab's link.
  *
- * TCP paces itself to SO_MAX_PACING_RATE, smoothly and without loss, where a token bucket on the interface lets bursts
- * through or collapses the window. MPISEC_LAB_PACING is the rate in bytes per second; without it nothing is changed.
+ * TCP paces itself to SO_MAX_PACING_RATE, smoothly and without loss, where a token bucket on the interface
+ * lets bursts through or collapses the window. MPISEC_LAB_PACING is the rate in bytes per second; without it
+ * nothing is changed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,9 +11,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-static void pace(int fd)
-{
-    const char *text = getenv("MPISEC_LAB_PACING");
+static void pace(int fd) {
+    const char* text = getenv("MPISEC_LAB_PACING");
     uint64_t rate = text ? strtoull(text, NULL, 10) : 0;
     int saved = errno, domain = 0, type = 0;
     socklen_t size = sizeof domain;
@@ -27,31 +27,25 @@ static void pace(int fd)
     errno = saved;
 }
 
-int socket(int domain, int type, int protocol)
-{
+int socket(int domain, int type, int protocol) {
     static int (*real)(int, int, int);
-    if (!real)
-        real = (int (*)(int, int, int))dlsym(RTLD_NEXT, "socket");
+    if (!real) real = (int (*)(int, int, int))dlsym(RTLD_NEXT, "socket");
     int fd = real(domain, type, protocol);
     pace(fd);
     return fd;
 }
 
-int accept(int listener, struct sockaddr *restrict address, socklen_t *restrict length)
-{
-    static int (*real)(int, struct sockaddr *, socklen_t *);
-    if (!real)
-        real = (int (*)(int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "accept");
+int accept(int listener, struct sockaddr* restrict address, socklen_t* restrict length) {
+    static int (*real)(int, struct sockaddr*, socklen_t*);
+    if (!real) real = (int (*)(int, struct sockaddr*, socklen_t*))dlsym(RTLD_NEXT, "accept");
     int fd = real(listener, address, length);
     pace(fd);
     return fd;
 }
 
-int accept4(int listener, struct sockaddr *restrict address, socklen_t *restrict length, int flags)
-{
-    static int (*real)(int, struct sockaddr *, socklen_t *, int);
-    if (!real)
-        real = (int (*)(int, struct sockaddr *, socklen_t *, int))dlsym(RTLD_NEXT, "accept4");
+int accept4(int listener, struct sockaddr* restrict address, socklen_t* restrict length, int flags) {
+    static int (*real)(int, struct sockaddr*, socklen_t*, int);
+    if (!real) real = (int (*)(int, struct sockaddr*, socklen_t*, int))dlsym(RTLD_NEXT, "accept4");
     int fd = real(listener, address, length, flags);
     pace(fd);
     return fd;

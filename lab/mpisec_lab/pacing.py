@@ -33,8 +33,12 @@ def library():
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists() or target.stat().st_mtime < _SOURCE.stat().st_mtime:
             compiler = os.environ.get("CC", "cc")
-            made = subprocess.run([compiler, "-O2", "-Wall", "-shared", "-fPIC", "-o", str(target), str(_SOURCE)],
-                                  capture_output=True, text=True, check=False)
+            made = subprocess.run(
+                [compiler, "-O2", "-Wall", "-shared", "-fPIC", "-o", str(target), str(_SOURCE)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if made.returncode != 0:
                 raise LabError(f"pacing.c does not compile: {made.stderr}")
     return target

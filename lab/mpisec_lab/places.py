@@ -20,7 +20,8 @@ def in_source_tree():
 
 
 def mpis():
-    """The directory that `mpisec lab setup` fills: MPISEC_LAB_MPIS, else .mpis in the source tree, else in the cache."""
+    """The directory that `mpisec lab setup` fills: MPISEC_LAB_MPIS, else .mpis in the source tree, else in
+    the cache."""
     given = os.environ.get("MPISEC_LAB_MPIS")
     if given:
         return Path(given)
@@ -40,7 +41,8 @@ def build():
 
 
 def find_mpisec(given=None):
-    """The mpisec program: `given`, MPISEC_LAB_MPISEC, the installed one beside this package, build/release, or PATH."""
+    """The mpisec program: `given`, MPISEC_LAB_MPISEC, the installed one beside this package,
+    build/release, or PATH."""
     asked = given or os.environ.get("MPISEC_LAB_MPISEC")
     if asked:
         found = shutil.which(str(asked))
@@ -53,4 +55,4 @@ def find_mpisec(given=None):
     found = shutil.which("mpisec")
     if found:
         return Path(found)
-    raise LabError("mpisec is not built: `cmake --build --preset release`, or give its path with --mpisec, or run --plain")
+    raise LabError("mpisec is not built: `make build`, or give its path (--mpisec), or run --plain")

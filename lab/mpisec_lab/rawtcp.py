@@ -1,6 +1,7 @@
 """A raw TCP stream between two nodes: what the lab's link carries without MPI.
 
-Run on the nodes as `rawtcp.py receive PORT SECONDS` and `rawtcp.py send ADDRESS PORT SECONDS`; standard library only.
+Run on the nodes as `rawtcp.py receive PORT SECONDS` and `rawtcp.py send ADDRESS PORT SECONDS`; standard
+library only.
 """
 
 import json

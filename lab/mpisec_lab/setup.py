@@ -1,4 +1,4 @@
-"""Provisions the MPIs: a virtual environment each, with the MPI from PyPI where it is there, mpi4py and numpy.
+"""Provisions the MPIs: a virtual environment each, with mpi4py, numpy and, where PyPI has it, the MPI.
 
 Debian's MPICH and Open MPI are only checked for: installing packages is left to the user or the Makefile.
 """
@@ -13,12 +13,14 @@ from mpisec_lab import places
 from mpisec_lab.mpis import MPIS, find_mpi
 
 _COMMON = ("mpi4py==4.1.2", "numpy>=1.24")
+GROUPS = {"demo": ("mpich-5", "openmpi-5"), "test": tuple(MPIS)}
 _STAMP = "mpisec-lab-setup"
 
 
 def setup(names=()):
-    """Provisions the named MPIs (all by default) side by side; returns {name: None, or the sentence what is wrong}."""
-    chosen = [find_mpi(name) for name in names] or list(MPIS.values())
+    """Provisions the named MPIs or groups (all by default) side by side; returns {name: problem or None}."""
+    wanted = [name for given in names for name in GROUPS.get(given, (given,))]
+    chosen = [find_mpi(name) for name in wanted] or list(MPIS.values())
     venvs = {}
     for mpi in chosen:
         venvs.setdefault(mpi.venv, mpi)
@@ -28,7 +30,7 @@ def setup(names=()):
 
 
 def _provision(mpi):
-    """Makes the virtual environment of `mpi`, unless it stands; returns what went wrong, as a sentence, or None."""
+    """Makes the virtual environment of `mpi`, unless it stands; returns what went wrong, or None."""
     wanted = "\n".join([*([mpi.requirement] if mpi.requirement else []), *_COMMON])
     mpi.venv.parent.mkdir(parents=True, exist_ok=True)
     with open(mpi.venv.parent / f"{mpi.venv.name}.lock", "w", encoding="ascii") as lock:
@@ -40,8 +42,17 @@ def _provision(mpi):
             problem = _run([sys.executable, "-m", "venv", str(mpi.venv)])
             if problem:
                 return f"no virtual environment ({problem}): `apt-get install python3-venv`"
-        problem = _run([str(mpi.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        *wanted.splitlines()])
+        problem = _run(
+            [
+                str(mpi.python),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                *wanted.splitlines(),
+            ]
+        )
         if problem:
             return f"pip could not install {' '.join(wanted.split())}: {problem}"
         stamp.write_text(wanted)
@@ -52,11 +63,15 @@ def _missing_programs(mpi):
     """What Debian's part of `mpi` lacks, as a sentence, or None."""
     if mpi.available():
         return None
-    return f"`apt-get install {mpi.debian}`" if mpi.debian else f"{mpi.mpiexec} is missing from {mpi.requirement}"
+    return (
+        f"`apt-get install {mpi.debian}`"
+        if mpi.debian
+        else f"{mpi.mpiexec} is missing from {mpi.requirement}"
+    )
 
 
 def _link_alias(mpi):
-    """Gives Debian's library the name that mpi4py's wheel looks for; returns what went wrong, as a sentence, or None."""
+    """Gives Debian's library the name that mpi4py's wheel looks for; returns what went wrong, or None."""
     if not mpi.alias:
         return None
     wanted, debian = mpi.alias

@@ -4,9 +4,9 @@
         result = cluster.run(...)
     assert wire.rule.hits
 
-A rule is called with each TCP packet that carries payload and returns the packets to deliver instead. TCP repairs what
-is merely lost or doubled once, so an attack has to hit what TCP accepts: FlipByte keeps the checksum right and changes
-each retransmission alike; Blackhole never lets anything through again.
+A rule is called with each TCP packet that carries payload and returns the packets to deliver instead. TCP
+repairs what is merely lost or doubled once, so an attack has to hit what TCP accepts: FlipByte keeps the
+checksum right and changes each retransmission alike; Blackhole never lets anything through again.
 """
 
 import select
@@ -22,7 +22,8 @@ _LONGEST_FRAME = 65536 + 64
 
 
 class Packet:
-    """A TCP packet in an Ethernet frame. source and destination are node numbers; payload is bytes and can be set."""
+    """A TCP packet in an Ethernet frame. source and destination are node numbers; payload is bytes and can
+    be set."""
 
     def __init__(self, frame, source, destination):
         self.source = source
@@ -74,8 +75,8 @@ class Packet:
 
 @dataclass
 class Target:
-    """Which packet: from node `source` to node `destination`, the `nth` (from 0) new one with at least `min_payload`
-    bytes, counted after a payload with the bytes `marker` has passed (None: from the start)."""
+    """Which packet: from node `source` to node `destination`, the `nth` (from 0) new one with at least
+    `min_payload` bytes, counted after a payload with the bytes `marker` has passed (None: from the start)."""
 
     source: int
     destination: int
@@ -110,7 +111,8 @@ class Target:
 
 @dataclass
 class FlipByte(Target):
-    """Flips one bit of the target's payload, `offset` bytes from its start (negative: from its end; None: the middle)."""
+    """Flips one bit of the target's payload, `offset` bytes from its start (negative: from its end; None:
+    the middle)."""
 
     offset: int | None = None
     mask: int = 0x01
@@ -124,7 +126,12 @@ class FlipByte(Target):
         if self._place is None and self.reached(packet):
             size = len(packet.payload)
             at = size // 2 if self.offset is None else self.offset % size
-            self._place = (packet.source, packet.destination, packet.flow, (packet.sequence + at) & 0xFFFFFFFF)
+            self._place = (
+                packet.source,
+                packet.destination,
+                packet.flow,
+                (packet.sequence + at) & 0xFFFFFFFF,
+            )
         if self._place and self._place[:3] == (packet.source, packet.destination, packet.flow):
             payload = bytearray(packet.payload)
             at = (self._place[3] - packet.sequence) & 0xFFFFFFFF
@@ -177,7 +184,8 @@ class Duplicate(Target):
 
 
 class Wire:
-    """Forwards frames between the nodes of a userspace_bridge cluster in a thread, through `rule`; a context manager.
+    """Forwards frames between the nodes of a userspace_bridge cluster in a thread, through `rule`; a
+    context manager.
 
     rule: a callable that takes a Packet and returns a list of Packets; None forwards everything as it is.
     forwarded: number of frames. After the with-block the nodes are cut off.
@@ -215,7 +223,7 @@ class Wire:
                     if descriptor not in by_descriptor:
                         return
                     self._forward_waiting(by_descriptor[descriptor])
-        except Exception as error:  # shown to whoever leaves the with-block, instead of a stack trace from a thread
+        except Exception as error:  # for whoever leaves the with-block; a thread's own would be lost
             self._error = error
 
     def _forward_waiting(self, source, most=64):

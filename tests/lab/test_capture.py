@@ -12,8 +12,12 @@ MARKER = b"heat-diffusion-marker-0123456789"
 
 
 def tcp_frame(sequence, payload, *, syn=False, ports=(1000, 2000)):
-    tcp = struct.pack("!HHIIBBHHH", *ports, sequence % 2**32, 0, 5 << 4, 2 if syn else 0x10, 0, 0, 0) + payload
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2")
+    tcp = (
+        struct.pack("!HHIIBBHHH", *ports, sequence % 2**32, 0, 5 << 4, 2 if syn else 0x10, 0, 0, 0) + payload
+    )
+    ip = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2"
+    )
     return bytes(12) + b"\x08\0" + ip + tcp + bytes(6)  # Ethernet's padding
 
 
@@ -43,11 +47,21 @@ def test_segments_are_put_in_order_and_retransmissions_count_once(tmp_path):
 
 
 def test_missing_bytes_are_counted(tmp_path):
-    assert one_stream(tmp_path, [tcp_frame(99, b"", syn=True), tcp_frame(100, b"ab"), tcp_frame(107, b"c")]).missing == 5
+    assert (
+        one_stream(
+            tmp_path, [tcp_frame(99, b"", syn=True), tcp_frame(100, b"ab"), tcp_frame(107, b"c")]
+        ).missing
+        == 5
+    )
 
 
 def test_a_reused_port_is_another_stream(tmp_path):
-    frames = [tcp_frame(9, b"", syn=True), tcp_frame(10, b"one"), tcp_frame(5000, b"", syn=True), tcp_frame(5001, b"two")]
+    frames = [
+        tcp_frame(9, b"", syn=True),
+        tcp_frame(10, b"one"),
+        tcp_frame(5000, b"", syn=True),
+        tcp_frame(5001, b"two"),
+    ]
     streams = capture.read_streams(write_pcap(tmp_path / "x.pcap", frames))
     assert [stream.data for stream in streams] == [b"one", b"two"]
 
@@ -96,7 +110,9 @@ def test_a_plain_job_is_seen_on_the_wire(cluster, compile_mpi, tmp_path, request
         assert f"right {repeats} of {repeats}" in result.check().stdout
     streams = wire.streams()
     assert wire.dropped == 0
-    assert repeats * 0.95 <= capture.count(streams, MARKER) <= repeats + 10, "fragment headers cut few markers"
+    assert repeats * 0.95 <= capture.count(streams, MARKER) <= repeats + 10, (
+        "fragment headers cut few markers"
+    )
     assert capture.by_pair(streams)[one.addresses[0], one.addresses[1]] > repeats * len(MARKER)
     assert capture.find_runs(streams, MARKER)
 
@@ -105,7 +121,7 @@ def test_ranks_of_one_node_are_not_on_the_wire(compile_mpi, tmp_path, request, c
     app = compile_mpi(request.path.parent / "marker.c", "mpich-5")
     one = cluster(2)
     with one.capture(tmp_path / "node.pcap") as wire:
-        # Three ranks: 0 and 1 on node 0. Rank 0 sends to the last, so give the launcher two ranks of one node.
+        # Both ranks on node 1, launched from node 0.
         launch = MPIS["mpich-5"].launch([(one.names[1], 2)], str(one.agent), "eth0", one.directory)
         one.execute(0, [*launch, app, MARKER.decode(), "20000"]).check()
     assert capture.count(wire.streams(), MARKER) <= 10, "only the launcher's command line may hold it"

@@ -54,7 +54,7 @@ def nap():
     return f"{600 + int.from_bytes(os.urandom(4), 'big') / 2**32:.9f}"
 
 
-# --- nodes and jobs --------------------------------------------------------------------------------------------------
+# --- nodes and jobs ---
 
 
 @pytest.mark.parametrize("mpi", MPIS)
@@ -73,10 +73,14 @@ def test_ranks_are_on_separate_nodes(run, compile_mpi, mpi, nodes, ranks):
 
 @pytest.mark.parametrize("mpi", [name for name, mpi in MPIS.items() if mpi.mpi4py])
 def test_mpi4py_uses_the_chosen_mpi(run, mpi_python, mpi):
-    program = ("from mpi4py import MPI; import time; world = MPI.COMM_WORLD\n"
-               "print(world.allreduce(world.rank), MPI.Get_library_version()); world.barrier(); time.sleep(0.02)")
+    program = (
+        "from mpi4py import MPI; import time; world = MPI.COMM_WORLD\n"
+        "print(world.allreduce(world.rank), MPI.Get_library_version()); world.barrier(); time.sleep(0.02)"
+    )
     result = run([mpi_python(mpi), "-c", program], nodes=2, ranks=2, mpi=mpi, plain=True).check()
-    words = {"mpich-5": "5.0.", "openmpi-5": "v5.0", "mpich-4": "4.0.", "openmpi-4": "v4.1", "impi": "Intel"}[mpi]
+    words = {"mpich-5": "5.0.", "openmpi-5": "v5.0", "mpich-4": "4.0.", "openmpi-4": "v4.1", "impi": "Intel"}[
+        mpi
+    ]
     assert result.stdout.startswith("1 ") and words in result.stdout
 
 
@@ -85,8 +89,14 @@ def test_environment_is_set_on_the_node_and_not_carried(cluster):
     printing = ["sh", "-c", "echo $(hostname) [$COLOUR] [$FROM_LAUNCHER]"]
     os.environ["FROM_LAUNCHER"] = "yes"
     try:
-        result = one.run(printing, ranks=2, mpi="mpich-5", plain=True, env={"COLOUR": "red"},
-                         node_env={1: {"COLOUR": "it's \"blue\" $HOME"}}).check()
+        result = one.run(
+            printing,
+            ranks=2,
+            mpi="mpich-5",
+            plain=True,
+            env={"COLOUR": "red"},
+            node_env={1: {"COLOUR": 'it\'s "blue" $HOME'}},
+        ).check()
     finally:
         del os.environ["FROM_LAUNCHER"]
     assert sorted(result.stdout.splitlines()) == ["node0 [red] []", 'node1 [it\'s "blue" $HOME] []']
@@ -142,7 +152,7 @@ def test_two_clusters_at_once(cluster, compile_mpi):
         assert cluster(2).sweep() and jobs[0].wait(10) != 0
 
 
-# --- link rate -------------------------------------------------------------------------------------------------------
+# --- link rate ---
 
 
 def test_raw_tcp_keeps_the_rate(cluster):
@@ -160,13 +170,17 @@ def test_jobs_keep_the_rate(cluster, compile_mpi, mpi):
     rate = 100e6
     measured = {}
     for limit in (None, rate):
-        result = cluster(2).run([compile_mpi(source, mpi), "24"], ranks=2, mpi=mpi, plain=True, rate=limit, timeout=60)
+        result = cluster(2).run(
+            [compile_mpi(source, mpi), "24"], ranks=2, mpi=mpi, plain=True, rate=limit, timeout=60
+        )
         measured[limit] = float(result.check().stdout)
     assert 0.4 * rate <= measured[rate] <= 1.1 * rate
     assert measured[None] > 2 * measured[rate]
 
 
-@pytest.mark.parametrize(("text", "rate"), [("10gbit", 1e10), ("2.5g", 2.5e9), ("500mbit/s", 5e8), ("9600", 9600)])
+@pytest.mark.parametrize(
+    ("text", "rate"), [("10gbit", 1e10), ("2.5g", 2.5e9), ("500mbit/s", 5e8), ("9600", 9600)]
+)
 def test_rates_are_read(text, rate):
     assert pacing.parse_rate(text) == rate
 
@@ -177,7 +191,7 @@ def test_other_rates_are_refused(text):
         pacing.parse_rate(text)
 
 
-# --- nothing stays ---------------------------------------------------------------------------------------------------
+# --- nothing stays ---
 
 
 def nothing_left(directory, word):
@@ -198,8 +212,15 @@ def start_lab(short_tmp):
 
     def start(mpi, *command):
         arguments = lab_command("run", "--plain", "-n", "4", "--nodes", "2", "--mpi", mpi, *command)
-        started.append(subprocess.Popen(arguments, env=lab_environment(TMPDIR=str(short_tmp)), stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True))
+        started.append(
+            subprocess.Popen(
+                arguments,
+                env=lab_environment(TMPDIR=str(short_tmp)),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
         return started[-1]
 
     yield start
@@ -225,8 +246,10 @@ def test_nothing_is_left_after_a_signal(short_tmp, start_lab, mpi, number):
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_nothing_is_left_after_a_crash(short_tmp, start_lab, mpi):
     word = nap()
-    # The sleep lets go of its output, for which launchers would wait.
-    process = start_lab(mpi, "sh", "-c", f"setsid sleep {word} >/dev/null 2>&1 & sleep 0.1; kill -SEGV $$")
+    # The sleep lets go of everything that it has inherited: launchers wait for the last holder of their
+    # pipes.
+    daemon = f'for f in /proc/self/fd/*; do eval "exec ${{f##*/}}>&-"; done; exec setsid sleep {word}'
+    process = start_lab(mpi, "bash", "-c", f"({daemon}) & sleep 0.1; kill -SEGV $$")
     _, errors = process.communicate(timeout=60)
     assert process.returncode not in (0, 124)
     assert "still ran after the job and was killed" in errors and word in errors
@@ -260,18 +283,38 @@ def test_files_of_killed_labs_are_removed_and_those_of_living_ones_kept(lab, mon
         assert remove_stale() == [] and living.directory.exists()
 
 
-# --- privileges ------------------------------------------------------------------------------------------------------
+# --- privileges ---
 
 
 def unprivileged(*command):
     """The command without capabilities, in a user namespace that allows no further one."""
-    drop = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\""
-    return ["unshare", "--user", "--map-root-user", "--mount-proc", "--pid", "--fork", "sh", "-c", drop, "sh", *command]
+    drop = (
+        'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
+    )
+    return [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount-proc",
+        "--pid",
+        "--fork",
+        "sh",
+        "-c",
+        drop,
+        "sh",
+        *command,
+    ]
 
 
 def test_refuses_politely_without_privileges(lab):
-    done = subprocess.run(unprivileged(*lab_command("run", "--plain", "-n", "2", "hostname")), env=lab_environment(),
-                          capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        unprivileged(*lab_command("run", "--plain", "-n", "2", "hostname")),
+        env=lab_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("mpisec lab: ") and "run it as root" in done.stderr
     assert "Traceback" not in done.stderr
@@ -284,8 +327,18 @@ def test_works_in_a_user_namespace(short_tmp):
     os.chown(short_tmp, 65534, 65534)
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     variables = {"TMPDIR": str(short_tmp), "HOME": str(short_tmp), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = ["/usr/bin/python3", *lab_command("run", "--plain", "-n", "4", "--mpi", "mpich-5", "hostname")[1:]]
-    done = subprocess.run([*drop, *command], env=lab_environment(**variables), cwd="/", capture_output=True, text=True,
-                          check=False, timeout=60)
+    command = [
+        "/usr/bin/python3",
+        *lab_command("run", "--plain", "-n", "4", "--mpi", "mpich-5", "hostname")[1:],
+    ]
+    done = subprocess.run(
+        [*drop, *command],
+        env=lab_environment(**variables),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert sorted(done.stdout.split()) == ["node0"] * 2 + ["node1"] * 2, done.stderr
     assert list(short_tmp.iterdir()) == []

@@ -1,4 +1,5 @@
-"""Attacks on the wire of plain jobs: what the attacker does reaches the application, so that sealing has to stop it."""
+"""Attacks on the wire of plain jobs: what the attacker does reaches the application, so that sealing has
+to stop it."""
 
 import random
 import struct
@@ -8,7 +9,7 @@ import pytest
 from mpisec_lab import tamper
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
-from mpisec_lab.tamper import Blackhole, Duplicate, DropOnce, FlipByte, Packet, Wire
+from mpisec_lab.tamper import Blackhole, DropOnce, Duplicate, FlipByte, Packet, Wire
 
 REPEATS = 60_000
 MARKER = "attack-me-0123456789"
@@ -17,7 +18,9 @@ MARKER = "attack-me-0123456789"
 def frame(payload, sequence=1000):
     """A TCP frame with a wrong checksum (0)."""
     tcp = struct.pack("!HHIIBBHHH", 1, 2, sequence, 7, 5 << 4, 0x18, 100, 0, 0) + payload
-    ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2")
+    ip = struct.pack(
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2"
+    )
     return bytes(12) + b"\x08\0" + ip + tcp
 
 
@@ -45,8 +48,16 @@ def test_a_retransmission_is_changed_alike():
 
 def test_the_target_is_counted_after_the_marker_in_one_direction():
     rule = DropOnce(0, 1, nth=1, min_payload=2, marker=b"go")
-    packets = [(0, 1, 10, b"xx"), (1, 0, 10, b"go"), (0, 1, 12, b"go"), (0, 1, 14, b"1"), (0, 1, 15, b"22"), (1, 0, 12, b"yy"),
-               (0, 1, 17, b"33"), (0, 1, 19, b"44")]
+    packets = [
+        (0, 1, 10, b"xx"),
+        (1, 0, 10, b"go"),
+        (0, 1, 12, b"go"),
+        (0, 1, 14, b"1"),
+        (0, 1, 15, b"22"),
+        (1, 0, 12, b"yy"),
+        (0, 1, 17, b"33"),
+        (0, 1, 19, b"44"),
+    ]
     kept = []
     for source, destination, sequence, payload in packets:
         kept += [p.payload for p in rule(Packet(frame(payload, sequence), source, destination))]

@@ -1,22 +1,22 @@
-/* Each rank says its node, how many ranks share its memory, and what /dev/shm held before it left a file there. */
+/* Each rank says its node, how many ranks share its memory, and what /dev/shm held before it left a file
+ * there. */
 #include <dirent.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static int foreign_files(const char *prefix, const char *host)
-{
+static int foreign_files(const char* prefix, const char* host) {
     int count = 0;
-    DIR *directory = opendir("/dev/shm");
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += strncmp(entry->d_name, prefix, strlen(prefix)) == 0 && strcmp(entry->d_name + strlen(prefix), host) != 0;
+    DIR* directory = opendir("/dev/shm");
+    for (struct dirent* entry; (entry = readdir(directory)) != NULL;)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            count += strcmp(entry->d_name + strlen(prefix), host) != 0;
     closedir(directory);
     return count;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char** argv) {
     int rank, sharing;
     char host[256], path[600], processor[MPI_MAX_PROCESSOR_NAME];
     MPI_Comm node;
