@@ -107,7 +107,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
 }
 
 int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, MPI_Status* status) {
-    const std::size_t room = receive_room(capacity);
+    const std::size_t room = receive_room(capacity, false);
     Buffer wire(room);
     const std::uint64_t position = comm.next_position++;
     MPI_Status delivered;

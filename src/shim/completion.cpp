@@ -153,6 +153,26 @@ void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_sta
     }
 }
 
+/// Every request of the call is complete: statuses and handles to the program.
+int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuses, const std::vector<int>& plain_errors, MPI_Status* statuses) {
+    ErrorsInStatus errors;
+    for (int i = 0; i < mixture.count(); ++i) {
+        const auto k = static_cast<std::size_t>(i);
+        MPI_Status* status = at(statuses, i);
+        if (UserRequest* mine = mixture.sealed(i)) {
+            errors.add(hand_over(*mine, mixture.request(i), status), status);
+            continue;
+        }
+        if (status != MPI_STATUS_IGNORE) {
+            const int kept = status->MPI_ERROR;
+            *status = plain_statuses[k];
+            status->MPI_ERROR = kept;
+        }
+        errors.add({plain_errors[k], plain_errors[k] != MPI_SUCCESS, {}}, status);
+    }
+    return errors.result();
+}
+
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {
@@ -199,41 +219,35 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
         progress();
         backoff.pause();
     }
-    ErrorsInStatus errors;
-    for (int i = 0; i < count; ++i) {
-        const auto k = static_cast<std::size_t>(i);
-        MPI_Status* status = at(statuses, i);
-        if (UserRequest* mine = mixture.sealed(i)) {
-            errors.add(hand_over(*mine, mixture.request(i), status), status);
-            continue;
-        }
-        if (status != MPI_STATUS_IGNORE) {
-            const int kept = status->MPI_ERROR;
-            *status = plain_statuses[k];
-            status->MPI_ERROR = kept;
-        }
-        errors.add({plain_errors[k], plain_errors[k] != MPI_SUCCESS, {}}, status);
-    }
-    return errors.result();
+    return hand_over_all(mixture, plain_statuses, plain_errors, statuses);
 }
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     progress();
     if (straight_to_mpi(count, requests)) return real.Testall(count, requests, flag, statuses);
     Mixture mixture(count, requests);
-    *flag = 0;
-    bool all = true;
-    for (int i = 0; i < count; ++i) {
-        int done = 0;
-        if (UserRequest* mine = mixture.sealed(i))
-            done = advanced(*mine);
-        else if (int code = real.Request_get_status(requests[i], &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS)
-            done = 1;  // completing it below shows the error
-        all = all && done;
-    }
-    if (!all) return MPI_SUCCESS;
     *flag = 1;
-    return Waitall(count, requests, statuses);
+    for (int i = 0; i < count; ++i) {
+        UserRequest* mine = mixture.sealed(i);
+        if (mine && !advanced(*mine)) *flag = 0;
+    }
+    if (!*flag) return MPI_SUCCESS;
+    // The library's own requests complete together or not at all, in its own MPI_Testall.
+    Mixture::Plain plain = mixture.plain();
+    std::vector<MPI_Status> statuses_of_plain(plain.requests.size() + 1);
+    const int code = real.Testall(static_cast<int>(plain.requests.size()), plain.requests.data(), flag, statuses_of_plain.data());
+    mixture.put_back(plain);
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return code;
+    if (code == MPI_SUCCESS && !*flag) return MPI_SUCCESS;
+    *flag = 1;
+    std::vector<MPI_Status> plain_statuses(static_cast<std::size_t>(count));
+    std::vector<int> plain_errors(static_cast<std::size_t>(count), MPI_SUCCESS);
+    for (std::size_t k = 0; k < plain.indices.size(); ++k) {
+        const auto i = static_cast<std::size_t>(plain.indices[k]);
+        plain_statuses[i] = statuses_of_plain[k];
+        if (code == MPI_ERR_IN_STATUS) plain_errors[i] = statuses_of_plain[k].MPI_ERROR;
+    }
+    return hand_over_all(mixture, plain_statuses, plain_errors, statuses);
 }
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {

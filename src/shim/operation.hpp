@@ -127,8 +127,8 @@ std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& r
 
 /// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`. Under the Guard.
 void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm, std::int32_t world_peer, int tag);
-/// Bytes to receive a message into whose plaintext may have `capacity` bytes, with room to tell an extended message from a long one.
-std::size_t receive_room(std::size_t capacity);
+/// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the user's `capacity`.
+std::size_t receive_room(std::size_t capacity, bool mixed);
 
 /// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
 std::unique_ptr<Operation> begin_send(const SendSpec& spec);

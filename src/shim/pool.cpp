@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned smallest = 9;   // 512 bytes
 constexpr unsigned largest = 21;   // 2 MiB: beyond, the system's allocator maps pages anyway
+constexpr std::size_t overhead = 128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
 constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class
 
 std::vector<std::uint8_t*>& free_list(unsigned size_class) {
@@ -21,7 +22,8 @@ std::vector<std::uint8_t*>& free_list(unsigned size_class) {
 }  // namespace
 
 Buffer::Buffer(std::size_t bytes) {
-    size_class_ = bytes <= (1u << smallest) ? smallest : static_cast<unsigned>(std::bit_width(bytes - 1));
+    const std::size_t payload = bytes > overhead ? bytes - overhead : 1;
+    size_class_ = payload <= (1u << smallest) ? smallest : static_cast<unsigned>(std::bit_width(payload - 1));
     if (size_class_ <= largest) {
         auto& list = free_list(size_class_);
         if (!list.empty()) {
@@ -29,7 +31,7 @@ Buffer::Buffer(std::size_t bytes) {
             list.pop_back();
             return;
         }
-        bytes = std::size_t{1} << size_class_;
+        bytes = (std::size_t{1} << size_class_) + overhead;
     }
     data_ = static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
     if (!data_) abort_job("out of memory for a sealed message of " + std::to_string(bytes) + " bytes");

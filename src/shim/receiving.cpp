@@ -21,10 +21,11 @@
 
 namespace mpisec::shim {
 
-std::size_t receive_room(std::size_t capacity) {
-    // A message longer than the user's buffer is received as far as it can be told apart from one that was extended on the way.
-    const std::size_t generous = std::max(2 * capacity, capacity + 4096);
-    return wire::large_first_wire_bytes(std::min<std::size_t>(state.settings.threshold, generous));
+std::size_t receive_room(std::size_t capacity, bool mixed) {
+    // Always room for the longest first message: one that does not fit the user's buffer must still be authenticated, and a large one
+    // received to its end, before it is MPI_ERR_TRUNCATE. Pages that no message touches cost nothing.
+    const std::size_t longest = wire::large_first_wire_bytes(state.settings.threshold);
+    return mixed ? std::max(longest, capacity) : longest;
 }
 
 namespace {
@@ -44,7 +45,7 @@ class SealedReceive final : public Operation {
     }
 
     void post(bool mixed) {
-        const std::size_t room = std::max(receive_room(capacity_), mixed ? capacity_ : 0);
+        const std::size_t room = receive_room(capacity_, mixed);
         wire_ = Buffer(room);
         take_position(std::make_unique<PostedReceive>(), true);
         const int code = call_counted(MPISEC_BOTH(Irecv), static_cast<void*>(wire_.data()), static_cast<MPI_Count>(room), constants.byte,
@@ -75,7 +76,7 @@ class SealedReceive final : public Operation {
         posted_.reset();
         MPI_Count bytes = 0;
         if (code != MPI_SUCCESS) {
-            // Longer than receive_room(): MPI has dropped it. Counted, so that Finalize does not miss it (S8).
+            // Longer than any message of MPIsec: MPI has dropped it. Counted, so that Finalize does not miss it (S8).
             if (comm_->has_peer(status.MPI_SOURCE) && !comm_->is_local(status.MPI_SOURCE))
                 ++incoming(comm_->peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).opened;
             return finish(code, true);

@@ -21,8 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::mutex slots_mutex;
-std::list<std::shared_ptr<WaitSlot>> slots;
+// Never destroyed: a program may leave through exit() without MPI_Finalize while the watchdog sleeps.
+std::mutex& slots_mutex = *new std::mutex;
+std::list<std::shared_ptr<WaitSlot>>& slots = *new std::list<std::shared_ptr<WaitSlot>>;
 
 struct Watchdog {
     std::thread thread;
@@ -30,7 +31,7 @@ struct Watchdog {
     std::condition_variable wake;
     bool stop = false;
 };
-std::unique_ptr<Watchdog> watchdog;
+Watchdog* watchdog = nullptr;
 
 std::string name_of(int value, int wildcard, const char* any) { return value == wildcard ? any : std::to_string(value); }
 
@@ -98,7 +99,7 @@ WaitSlot& wait_slot_of_this_thread() {
 
 void start_watchdog() {
     if (state.settings.stall_seconds <= 0 || watchdog) return;
-    watchdog = std::make_unique<Watchdog>();
+    watchdog = new Watchdog;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
@@ -114,7 +115,8 @@ void stop_watchdog() {
     }
     watchdog->wake.notify_one();
     watchdog->thread.join();
-    watchdog.reset();
+    delete watchdog;
+    watchdog = nullptr;
 }
 
 }  // namespace mpisec::shim
