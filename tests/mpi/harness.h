@@ -22,6 +22,7 @@
 #if defined(MPICH_NUMVERSION) || defined(MPI_ABI_VERSION)
 #define NO_STATUS_OF_ISENDRECV 1 /* MPICH 5.0: not filled in */
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 50000000
+#define ISENDRECV_FREES_TYPES 1        /* MPICH 4.0: a derived datatype too often */
 #define NO_STATUS_OF_IRECV_FROM_NULL 1 /* MPICH 4.0: says source 0 and tag 0 */
 #endif
 #elif defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5

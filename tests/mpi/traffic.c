@@ -11,6 +11,9 @@
 #include "layout.h"
 #include "schedule.h"
 
+#if defined(HAVE_ISENDRECV) && !defined(ISENDRECV_FREES_TYPES)
+#define EXCHANGE_NONBLOCKING
+#endif
 enum { BARRIER_EVERY = 8, NEVER_SENT = 30000, MOST_THREADS = 8, BSEND_ROOM = 64 << 20 };
 
 struct started {
@@ -209,7 +212,7 @@ static void start_send(struct lane* lane, struct message* message) {
     if (persistent) OK(MPI_Start(request));
 }
 
-#ifdef HAVE_ISENDRECV
+#ifdef EXCHANGE_NONBLOCKING
 static void start_exchange(struct lane* lane, struct message* message, struct message* back) {
     struct started* it = &lane->started[lane->count];
     MPI_Request* request = &lane->requests[lane->count++];
@@ -313,9 +316,9 @@ static void finish(struct lane* lane, int i, const MPI_Status* status) {
 #endif
         take(lane, matched(lane, it->message, status), &it->place, status, "completed");
     }
+    if (lane->requests[i] != MPI_REQUEST_NULL) OK(MPI_Request_free(&lane->requests[i])); /* persistent */
     if (it->second.buffer) free_place(&it->second);
     free_place(&it->place);
-    if (lane->requests[i] != MPI_REQUEST_NULL) OK(MPI_Request_free(&lane->requests[i])); /* persistent */
 }
 
 /* Receives from anyone are told apart by the order of posting: their statuses are looked at in that order, at
@@ -403,7 +406,7 @@ static void run_exchanges(struct lane* lane) {
             if (there->source == there->destination) back = there;
             struct message *mine = there->source == rank ? there : back,
                            *other = there->source == rank ? back : there;
-#ifdef HAVE_ISENDRECV
+#ifdef EXCHANGE_NONBLOCKING
             if ((mine->send == ISENDRECV) == blocking) continue;
             if (mine->send == ISENDRECV) {
                 start_exchange(lane, mine, other);
