@@ -1,6 +1,5 @@
 #include "cli/detect.hpp"
 
-#include <cstdlib>
 #include <map>
 
 #include "cli/launcher.hpp"
@@ -31,11 +30,13 @@ Found decide(const std::string& who, const std::vector<LoadedLibrary>& libraries
     }
     if (found.contains(Family::abi)) found.erase(Family::mpich);  // a libmpi_abi may sit on its MPI's libmpi
     if (found.size() > 1)
-        return fail(who + " loads two MPIs, " + found.begin()->second + " and " + found.rbegin()->second + "; " + how_to_say);
+        return fail(who + " loads two MPIs, " + found.begin()->second + " and " + found.rbegin()->second +
+                    "; " + how_to_say);
     if (!found.empty()) return FoundMpi{found.begin()->first, found.begin()->second, why};
     if (!unknown.empty())
-        return fail(who + " uses " + unknown + ", an MPI that MPIsec does not know (it knows libmpi.so.12 and libmpich.so.12, "
-                          "libmpi_abi.so.1, libmpi.so.40)");
+        return fail(who + " uses " + unknown +
+                    ", an MPI that MPIsec does not know (it knows libmpi.so.12 and libmpich.so.12, "
+                    "libmpi_abi.so.1, libmpi.so.40)");
     return std::nullopt;
 }
 
@@ -45,9 +46,12 @@ Found by_elf(const std::string& who, const Elf& elf) {
     return decide(who, libraries, "linked with " + who);
 }
 
-bool only_runs_others(const Program& program) { return program.is_script || program.is_python; }
+bool only_runs_others(const Program& program) {
+    return program.is_script || program.is_python;
+}
 
-/// The program's own links, then its libraries': only the loader knows where they are (RPATH, RUNPATH, its cache).
+/// The program's own links, then its libraries': only the loader knows where they are (RPATH, RUNPATH, its
+/// cache).
 Found by_links(const Program& program) {
     auto direct = by_elf(program.executable, program.elf);
     if (!direct || *direct || only_runs_others(program)) return direct;
@@ -73,16 +77,20 @@ Result<FoundMpi> by_surroundings(const Program& program) {
     if (program.is_python)
         if (auto found = mpi4py_default(program)) return *found;
     if (launcher->name.empty())
-        return fail(program.path + " does not use MPI as far as can be seen, and no MPI launcher started this process; "
-                                   "if it loads MPI later, " + how_to_say);
-    return fail(program.path + " is not linked with MPI, and " + launcher->name + " may start any MPI; " + how_to_say);
+        return fail(program.path +
+                    " does not use MPI as far as can be seen, and no MPI launcher started this process; "
+                    "if it loads MPI later, " +
+                    how_to_say);
+    return fail(program.path + " is not linked with MPI, and " + launcher->name + " may start any MPI; " +
+                how_to_say);
 }
 
 }  // namespace
 
-Result<FoundMpi> detect(const Program& program, const std::vector<std::string>& arguments, const std::string& given) {
+Result<FoundMpi> detect(const Program& program, const std::vector<std::string>& arguments,
+                        const std::string& given, const std::string& setting) {
     if (!given.empty()) return named(given, "--mpi");
-    if (const char* setting = std::getenv("MPISEC_MPI"); setting && *setting) return named(setting, "MPISEC_MPI");
+    if (!setting.empty()) return named(setting, "MPISEC_MPI");
     Found found = by_links(program);
     if (found && !*found) found = by_arguments(arguments);
     if (!found) return tl::unexpected(found.error());

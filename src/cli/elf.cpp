@@ -7,24 +7,32 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <span>
 
 namespace mpisec::cli {
 namespace {
 
-/// A file in memory, read only.
+/// A file in memory, read only; nothing when it is no regular file or can not be read, then errno says why.
 class Mapping {
   public:
-    explicit Mapping(int fd, std::size_t size)
-        : data_(mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0)), size_(size) {}
+    explicit Mapping(const std::string& path) {
+        int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (fd < 0) return;
+        struct stat status {};
+        if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+            size_ = static_cast<std::size_t>(status.st_size);
+            data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+        }
+        close(fd);
+    }
     Mapping(const Mapping&) = delete;
     Mapping& operator=(const Mapping&) = delete;
     ~Mapping() {
-        if (data_ != MAP_FAILED) munmap(data_, size_);
+        if (ok()) munmap(data_, size_);
     }
     bool ok() const { return data_ != MAP_FAILED; }
-    std::size_t size() const { return size_; }
 
     /// `count` objects at `offset`; empty when they are not all inside the file.
     template <class T>
@@ -41,19 +49,31 @@ class Mapping {
     }
 
   private:
-    void* data_;
-    std::size_t size_;
+    void* data_ = MAP_FAILED;
+    std::size_t size_ = 0;
 };
+
+bool is_elf(const Mapping& file) {
+    auto identity = file.at<unsigned char>(0, EI_NIDENT);
+    return !identity.empty() && std::memcmp(identity.data(), ELFMAG, SELFMAG) == 0;
+}
+
+bool is_64_bit_little_endian(const Mapping& file) {
+    auto identity = file.at<unsigned char>(0, EI_NIDENT);
+    return identity[EI_CLASS] == ELFCLASS64 && identity[EI_DATA] == ELFDATA2LSB;
+}
 
 /// Where in the file the loader's address `address` comes from.
 std::optional<std::uint64_t> file_offset(std::span<const Elf64_Phdr> headers, std::uint64_t address) {
     for (const Elf64_Phdr& header : headers)
-        if (header.p_type == PT_LOAD && address >= header.p_vaddr && address - header.p_vaddr < header.p_filesz)
+        if (header.p_type == PT_LOAD && address >= header.p_vaddr &&
+            address - header.p_vaddr < header.p_filesz)
             return header.p_offset + (address - header.p_vaddr);
     return std::nullopt;
 }
 
-bool read_dynamic(const Mapping& file, std::span<const Elf64_Phdr> headers, const Elf64_Phdr& dynamic, Elf& elf) {
+bool read_dynamic(const Mapping& file, std::span<const Elf64_Phdr> headers, const Elf64_Phdr& dynamic,
+                  Elf& elf) {
     auto entries = file.at<Elf64_Dyn>(dynamic.p_offset, dynamic.p_filesz / sizeof(Elf64_Dyn));
     if (entries.empty()) return false;
     std::optional<std::uint64_t> strings;
@@ -71,24 +91,17 @@ bool read_dynamic(const Mapping& file, std::span<const Elf64_Phdr> headers, cons
 }  // namespace
 
 Result<std::optional<Elf>> read_elf(const std::string& path) {
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail("can not read " + path + ": " + std::strerror(errno));
-    struct stat status{};
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < EI_NIDENT) {
-        close(fd);
-        return std::optional<Elf>();
-    }
-    Mapping file(fd, static_cast<std::size_t>(status.st_size));
-    close(fd);
-    if (!file.ok()) return fail("can not map " + path + ": " + std::strerror(errno));
+    errno = 0;
+    Mapping file(path);
+    if (!file.ok() && errno != 0) return fail("can not read " + path + ": " + std::strerror(errno));
+    if (!file.ok() || !is_elf(file)) return std::optional<Elf>();
 
-    auto identity = file.at<unsigned char>(0, EI_NIDENT);
-    if (std::memcmp(identity.data(), ELFMAG, SELFMAG) != 0) return std::optional<Elf>();
     Elf elf;
-    elf.bits = identity[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-    auto machine = file.at<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine), 1);  // the same place in both classes
+    elf.bits = file.at<unsigned char>(EI_CLASS, 1)[0] == ELFCLASS64 ? 64 : 32;
+    auto machine =
+        file.at<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine), 1);  // the same place in both classes
     if (!machine.empty()) elf.machine = machine[0];
-    if (elf.bits != 64 || identity[EI_DATA] != ELFDATA2LSB) return elf;
+    if (!is_64_bit_little_endian(file)) return elf;
 
     Error damaged{path + " is not a whole ELF file: its headers lead outside of it"};
     auto head = file.at<Elf64_Ehdr>(0, 1);
@@ -101,6 +114,28 @@ Result<std::optional<Elf>> read_elf(const std::string& path) {
             return tl::unexpected(damaged);
     }
     return elf;
+}
+
+std::vector<std::string> mpi_symbols(const std::string& path, Symbols which) {
+    std::vector<std::string> names;
+    Mapping file(path);
+    if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return names;
+    auto head = file.at<Elf64_Ehdr>(0, 1);
+    if (head.empty()) return names;
+    auto sections = file.at<Elf64_Shdr>(head[0].e_shoff, head[0].e_shnum);
+    for (const Elf64_Shdr& section : sections) {
+        if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
+        const std::uint64_t strings = sections[section.sh_link].sh_offset;
+        for (const Elf64_Sym& symbol :
+             file.at<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym))) {
+            if ((symbol.st_shndx == SHN_UNDEF) != (which == Symbols::imported)) continue;
+            std::string name = file.text(strings + symbol.st_name);
+            if (name.starts_with("MPI_") || name.starts_with("PMPI_") || name.starts_with("mpi_") ||
+                name.starts_with("pmpi_"))
+                names.push_back(name);
+        }
+    }
+    return names;
 }
 
 }  // namespace mpisec::cli

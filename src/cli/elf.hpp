@@ -1,5 +1,5 @@
-// The little of an ELF file (System V gABI, chapters 4 and 5) that tells how a program is started and what it is
-// linked with.
+// The little of an ELF file (System V gABI, chapters 4 and 5) that tells how a program is started and what it
+// is linked with.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,21 @@
 namespace mpisec::cli {
 
 struct Elf {
-    unsigned bits = 0;                 ///< 32 or 64
-    std::uint16_t machine = 0;         ///< e_machine, EM_…
-    std::string interpreter;           ///< PT_INTERP, the dynamic loader; empty: a static program, or a library
-    std::string soname;                ///< DT_SONAME
-    std::vector<std::string> needed;   ///< DT_NEEDED, in order
+    unsigned bits = 0;          ///< 32 or 64
+    std::uint16_t machine = 0;  ///< e_machine, EM_…
+    std::string interpreter;    ///< PT_INTERP, the dynamic loader; empty: a static program, or a library
+    std::string soname;         ///< DT_SONAME
+    std::vector<std::string> needed;  ///< DT_NEEDED, in order
 };
 
-/// Reads the headers of the file at `path`. Nothing when it is not ELF; an error when it can not be read or its headers lead outside
-/// of the file. Of a file for another word size or byte order only `bits` and `machine` are filled.
+/// Reads the headers of the file at `path`. Nothing when it is not ELF; an error when it can not be read or
+/// its headers lead outside of the file. Of a file for another word size or byte order only `bits` and
+/// `machine` are filled.
 Result<std::optional<Elf>> read_elf(const std::string& path);
+
+enum class Symbols { imported, defined };
+/// Names in the dynamic symbol table that begin with MPI_, PMPI_, mpi_ or pmpi_. Empty when the file has no
+/// such table.
+std::vector<std::string> mpi_symbols(const std::string& path, Symbols which);
 
 }  // namespace mpisec::cli

@@ -13,21 +13,25 @@
 #include "cli/detect.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
+#include "config/settings.hpp"
 
 namespace mpisec::cli {
 namespace {
 
 constexpr const char* help =
-    "Runs an MPI program with its traffic between nodes sealed. It takes the program's place, under any launcher:\n\n"
+    "Runs an MPI program with its traffic between nodes sealed. It takes the program's place, under any "
+    "launcher:\n\n"
     "  mpisec exec [--mpi FAMILY] [--] PROGRAM [ARGUMENTS...]\n\n"
     "  mpiexec -n 64 mpisec exec ./app input.dat\n"
     "  srun mpisec exec python3 solve.py\n"
     "  mpiexec -n 4 mpisec exec --mpi openmpi -- ./run.sh\n";
 
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
+    auto settings = config::load();  // a wrong setting is said here, once per rank but before MPI starts
+    if (!settings) return tl::unexpected(settings.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());
-    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi);
+    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings->mpi);
     if (!found) return tl::unexpected(found.error());
     auto shim = shim_path(found->family);
     if (!shim) return tl::unexpected(shim.error());
@@ -48,7 +52,8 @@ Result<void> replace_process(const std::vector<std::string>& command, const std:
 int exec_command(int count, char** arguments) {
     CLI::App app{help, "mpisec exec"};
     std::string mpi;
-    app.add_option("--mpi", mpi, "MPI family of PROGRAM, where it can not be seen: mpich (also Intel MPI), abi, openmpi")
+    app.add_option("--mpi", mpi,
+                   "MPI family of PROGRAM, where it can not be seen: mpich (also Intel MPI), abi, openmpi")
         ->type_name("FAMILY");
     app.prefix_command();
     CLI11_PARSE(app, count, arguments);

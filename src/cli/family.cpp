@@ -22,18 +22,24 @@ bool is_version(std::string_view version, std::string_view major) {
 
 std::string_view name(Family family) {
     switch (family) {
-        case Family::mpich: return "mpich";
-        case Family::abi: return "abi";
-        case Family::openmpi: return "openmpi";
+        case Family::mpich:
+            return "mpich";
+        case Family::abi:
+            return "abi";
+        case Family::openmpi:
+            return "openmpi";
     }
     return "";
 }
 
 std::string_view description(Family family) {
     switch (family) {
-        case Family::mpich: return "MPICH, Intel MPI, MVAPICH and Cray MPICH";
-        case Family::abi: return "the standard ABI of MPI 5";
-        case Family::openmpi: return "Open MPI 4.1 and 5.0";
+        case Family::mpich:
+            return "MPICH, Intel MPI, MVAPICH and Cray MPICH";
+        case Family::abi:
+            return "the standard ABI of MPI 5";
+        case Family::openmpi:
+            return "Open MPI 4.1 and 5.0";
     }
     return "";
 }
@@ -47,9 +53,11 @@ std::optional<Family> family_by_name(std::string_view wanted) {
 std::optional<Family> family_of_library(std::string_view soname) {
     auto [stem, version] = split(soname);
     if (stem.starts_with("libmpi_abi")) return Family::abi;
-    // MPICH ABI initiative: major version 12; Debian and old MPICH say libmpich, Cray libmpi_COMPILER. Open MPI: 40.
+    // MPICH ABI initiative: major version 12; Debian and old MPICH say libmpich, Cray libmpi_COMPILER. Open
+    // MPI: 40.
     bool is_c = stem == "libmpi" || stem.starts_with("libmpi_");
-    if (is_version(version, "12") && (is_c || stem.starts_with("libmpich") || stem == "libmpifort" || stem == "libmpicxx"))
+    if (is_version(version, "12") &&
+        (is_c || stem.starts_with("libmpich") || stem == "libmpifort" || stem == "libmpicxx"))
         return Family::mpich;
     if (is_version(version, "40") && is_c) return Family::openmpi;
     return std::nullopt;
@@ -57,8 +65,8 @@ std::optional<Family> family_of_library(std::string_view soname) {
 
 bool looks_like_mpi(std::string_view soname) {
     std::string_view stem = split(soname).stem;
-    return stem == "libmpi" || stem.starts_with("libmpi_") || stem.starts_with("libmpich") || stem == "libmpifort" ||
-           stem == "libmpicxx";
+    return stem == "libmpi" || stem.starts_with("libmpi_") || stem.starts_with("libmpich") ||
+           stem == "libmpifort" || stem == "libmpicxx";
 }
 
 }  // namespace mpisec::cli

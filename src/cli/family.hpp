@@ -1,4 +1,5 @@
-// The families of MPI libraries: inside one, all versions share an ABI, and one libmpisec-NAME.so serves them.
+// The families of MPI libraries: inside one, all versions share an ABI, and one libmpisec-NAME.so serves
+// them.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ std::string_view name(Family family);
 std::string_view description(Family family);
 std::optional<Family> family_by_name(std::string_view name);
 
-/// The family of a shared library's DT_SONAME or DT_NEEDED name; nothing when it is no MPI library, or of no family served.
+/// The family of a shared library's DT_SONAME or DT_NEEDED name; nothing when it is no MPI library, or of no
+/// family served.
 std::optional<Family> family_of_library(std::string_view soname);
 /// True for what looks like an MPI library, of whatever family and version.
 bool looks_like_mpi(std::string_view soname);

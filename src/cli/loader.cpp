@@ -21,18 +21,21 @@ std::string output_of(const char* const arguments[], char* const environment[]) 
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     pid_t child = 0;
-    int error = posix_spawn(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments), environment);
+    int error = posix_spawn(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments),
+                            environment);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     std::string output;
     char block[4096];
-    for (ssize_t n; error == 0 && (n = read(ends[0], block, sizeof block)) > 0;) output.append(block, static_cast<std::size_t>(n));
+    for (ssize_t n; error == 0 && (n = read(ends[0], block, sizeof block)) > 0;)
+        output.append(block, static_cast<std::size_t>(n));
     close(ends[0]);
     if (error == 0) waitpid(child, nullptr, 0);
     return output;
 }
 
-/// Lines read "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x…)", "\t/lib64/ld-linux-x86-64.so.2 (0x…)" or "\tlibx.so => not found".
+/// Lines read "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x…)", "\t/lib64/ld-linux-x86-64.so.2 (0x…)" or
+/// "\tlibx.so => not found".
 std::vector<LoadedLibrary> parse(const std::string& listing) {
     std::vector<LoadedLibrary> libraries;
     std::istringstream lines(listing);
@@ -50,7 +53,8 @@ std::vector<LoadedLibrary> parse(const std::string& listing) {
 }  // namespace
 
 std::vector<LoadedLibrary> libraries_of(const Program& program, const std::string& preload) {
-    const char* arguments[] = {program.elf.interpreter.c_str(), "--list", program.executable.c_str(), nullptr};
+    const char* arguments[] = {program.elf.interpreter.c_str(), "--list", program.executable.c_str(),
+                               nullptr};
     if (preload.empty()) return parse(output_of(arguments, environ));
     std::vector<char*> environment;
     std::string setting = "LD_PRELOAD=" + preload;

@@ -1,19 +1,46 @@
-// The mpisec program: `exec` is done here, with nothing else loaded, because it runs once per rank; every other command is in
-// LIBDIR/mpisec/mpisec-tool, whose libraries (libcrypto first) would double the time that `exec` takes.
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
+// The mpisec program. `exec` comes first and touches nothing of the rest: it runs once per rank.
+#include <CLI/CLI.hpp>
 #include <cstring>
-#include <string>
 
+#include "cli/commands.hpp"
 #include "cli/exec.hpp"
-#include "cli/places.hpp"
+
+namespace mpisec::cli {
+namespace {
+
+constexpr const char* help =
+    "MPIsec encrypts the network traffic of unmodified MPI programs.\n\n"
+    "  mpisec key new                               once per user\n"
+    "  mpiexec -n 64 mpisec exec ./app              any launcher; what leaves a node is sealed\n"
+    "  mpisec doctor -- ./app                       what would be protected, what is missing\n"
+    "  mpisec lab run --nodes 2 -n 4 ./app          the same on one machine";
+
+int run(int count, char** arguments) {
+    CLI::App app{help, "mpisec"};
+    app.require_subcommand(1);
+    app.set_version_flag("--version", version_line());
+    // Only listed here: main() has taken it already.
+    app.add_subcommand("exec", "Run an MPI program with its traffic between nodes sealed");
+    Status status = 0;
+    add_key(app, status);
+    add_doctor(app, status);
+    add_info(app, status);
+    add_bench(app, status);
+    add_lab(app, status);
+    try {
+        app.parse(count, arguments);
+    } catch (const CLI::ParseError& error) {
+        int code = app.exit(error);
+        return code == 0 ? 0 : 2;
+    }
+    return status;
+}
+
+}  // namespace
+}  // namespace mpisec::cli
 
 int main(int count, char** arguments) {
-    if (count > 1 && std::strcmp(arguments[1], "exec") == 0) return mpisec::cli::exec_command(count - 1, arguments + 1);
-    std::string tool = mpisec::cli::tool_path();
-    execv(tool.c_str(), arguments);
-    std::fprintf(stderr, "mpisec: can not start %s: %s; is the installation complete?\n", tool.c_str(), std::strerror(errno));
-    return 126;
+    if (count > 1 && std::strcmp(arguments[1], "exec") == 0)
+        return mpisec::cli::exec_command(count - 1, arguments + 1);
+    return mpisec::cli::run(count, arguments);
 }

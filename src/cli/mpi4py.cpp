@@ -31,7 +31,8 @@ std::optional<FoundMpi> look_in(const fs::path& directory, const std::string& wh
 }
 
 /// As dlopen(NAME) would: the program's own search path, LD_LIBRARY_PATH, the loader's cache.
-std::optional<FoundMpi> look_everywhere(const Program& python, const std::string& names, const std::string& why) {
+std::optional<FoundMpi> look_everywhere(const Program& python, const std::string& names,
+                                        const std::string& why) {
     for (const LoadedLibrary& library : libraries_of(python, names))
         if (looks_like_mpi(fs::path(library.path).filename().string()))
             if (auto found = look_at(library.path, why)) return found;
@@ -53,14 +54,15 @@ std::optional<FoundMpi> mpi4py_pinned(const Program& python) {
         std::string wanted = abi;
         if (wanted == "mpiabi") wanted = "abi";
         if (wanted == "impi") wanted = "mpich";
-        if (auto family = family_by_name(wanted)) return FoundMpi{*family, "", std::string("MPI4PY_MPIABI=") + abi};
+        if (auto family = family_by_name(wanted))
+            return FoundMpi{*family, "", std::string("MPI4PY_MPIABI=") + abi};
     }
     const char* pinned = std::getenv("MPI4PY_LIBMPI");
     std::istringstream entries(pinned ? pinned : "");
     std::string why = std::string("MPI4PY_LIBMPI=") + (pinned ? pinned : "");
     for (std::string entry; std::getline(entries, entry, ':');) {
         std::error_code ignored;
-        auto found = fs::is_directory(entry, ignored)            ? look_in(entry, why)
+        auto found = fs::is_directory(entry, ignored)       ? look_in(entry, why)
                      : entry.find('/') != std::string::npos ? look_at(entry, why)
                                                             : look_everywhere(python, entry, why);
         if (found) return found;
@@ -73,7 +75,8 @@ std::optional<FoundMpi> mpi4py_default(const Program& python) {
     if (prefix != "/usr")
         if (auto found = look_in(prefix / "lib", "where mpi4py looks first")) return found;
     if (const char* home = std::getenv("HOME"))
-        if (auto found = look_in(fs::path(home) / ".local" / "lib", "where mpi4py looks in the user's site")) return found;
+        if (auto found = look_in(fs::path(home) / ".local" / "lib", "where mpi4py looks in the user's site"))
+            return found;
     std::string names;
     for (const char* name : library_names) names += (names.empty() ? "" : ":") + std::string(name);
     return look_everywhere(python, names, "what the loader finds for mpi4py");

@@ -18,7 +18,8 @@ struct FoundMpi {
 /// What the user pinned: MPI4PY_MPIABI, MPI4PY_LIBMPI.
 std::optional<FoundMpi> mpi4py_pinned(const Program& python);
 
-/// What mpi4py would find by itself: lib/ of the virtual environment, of the user's site, of the interpreter, then the loader's search.
+/// What mpi4py would find by itself: lib/ of the virtual environment, of the user's site, of the interpreter,
+/// then the loader's search.
 std::optional<FoundMpi> mpi4py_default(const Program& python);
 
 }  // namespace mpisec::cli

@@ -7,13 +7,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// PREFIX of PREFIX/bin/mpisec and of PREFIX/LIBDIR/mpisec/mpisec-tool: the nearest directory above that holds bin/mpisec.
+/// PREFIX of PREFIX/bin/mpisec.
 fs::path prefix() {
     std::error_code error;
-    fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-    for (fs::path up = here; up.has_relative_path(); up = up.parent_path())
-        if (fs::exists(up / "bin" / "mpisec", error)) return up;
-    return here.parent_path();
+    return fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+}
+
+/// share/mpisec of the prefix; then, for a build tree, each directory above, one of which is the source tree.
+std::vector<fs::path> data_directories() {
+    std::vector<fs::path> directories;
+    for (fs::path base = prefix() / "share" / "mpisec"; base.has_relative_path(); base = base.parent_path())
+        directories.push_back(base);
+    return directories;
 }
 
 }  // namespace
@@ -30,21 +35,23 @@ Result<std::string> shim_path(Family family) {
     fs::path path = fs::path(library_directory()) / file;
     std::error_code error;
     if (library_directory().empty() || !fs::exists(path, error))
-        return fail("this installation of MPIsec has no library for " + std::string(description(family)) + ": " + file +
-                    " is not in " + (prefix() / "lib").string());
+        return fail("this installation of MPIsec has no library for " + std::string(description(family)) +
+                    ": " + file + " is not in " + (prefix() / "lib").string());
     return path.string();
+}
+
+std::string data_file(const std::string& relative) {
+    std::error_code error;
+    for (const fs::path& base : data_directories())
+        if (fs::exists(base / relative, error)) return base / relative;
+    return {};
 }
 
 std::vector<std::string> python_directories() {
     std::vector<std::string> found;
-    std::error_code error;
-    for (fs::path base = prefix() / "share" / "mpisec"; ; base = base.parent_path()) {
-        for (const char* part : {"lab", "bench"})
-            if (fs::exists(base / part / (std::string("mpisec_") + part), error)) found.push_back(base / part);
-        if (!found.empty() || !base.has_relative_path()) return found;
-    }
+    for (const char* package : {"lab/mpisec_lab", "bench/mpisec_bench"})
+        if (fs::path path = data_file(package); !path.empty()) found.push_back(path.parent_path());
+    return found;
 }
-
-std::string tool_path() { return fs::path(library_directory()) / "mpisec" / "mpisec-tool"; }
 
 }  // namespace mpisec::cli

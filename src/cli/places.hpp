@@ -1,4 +1,5 @@
-// Where MPIsec's own files are, found from this program's place: PREFIX/bin/mpisec beside PREFIX/lib, in the build tree alike.
+// Where MPIsec's own files are, found from this program's place: PREFIX/bin/mpisec beside PREFIX/lib, in the
+// build tree alike.
 #pragma once
 
 #include <string>
@@ -15,10 +16,12 @@ std::string library_directory();
 /// The library to preload for `family`; an error that says where it was looked for.
 Result<std::string> shim_path(Family family);
 
-/// Directories with the Python parts (lab, bench): PREFIX/share/mpisec/*, or the source tree's when run from its build tree.
+/// Directories with the Python parts (lab, bench): PREFIX/share/mpisec/*, or the source tree's when run from
+/// its build tree.
 std::vector<std::string> python_directories();
 
-/// The program of all commands but `exec`.
-std::string tool_path();
+/// A file of MPIsec's under share/mpisec, or in the source tree when run from its build tree; empty when it
+/// is not there.
+std::string data_file(const std::string& relative);
 
 }  // namespace mpisec::cli

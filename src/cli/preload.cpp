@@ -15,7 +15,8 @@ Result<std::string> preload_with(const std::string& shim, const std::string& pre
         if (name == shim) return present;
         std::string file = name.substr(name.rfind('/') + 1);
         if (file.starts_with("libmpisec-"))
-            return fail("LD_PRELOAD already has " + name + ", which is not " + shim + ": unset it, `mpisec exec` sets it itself");
+            return fail("LD_PRELOAD already has " + name + ", which is not " + shim +
+                        ": unset it, `mpisec exec` sets it itself");
     }
     return present.empty() ? shim : shim + ":" + present;
 }

@@ -23,7 +23,9 @@ constexpr std::uint16_t this_machine = EM_AARCH64;
 #error "tell read_elf's users which e_machine this processor is"
 #endif
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 std::vector<std::string> words(const std::string& line) {
     std::istringstream stream(line);
@@ -43,7 +45,8 @@ std::string shebang(const std::string& path) {
 /// What `env` in a shebang line starts: its first word that is neither an option nor an assignment.
 std::string command_of_env(const std::vector<std::string>& arguments) {
     for (std::size_t i = 1; i < arguments.size(); ++i)
-        if (!arguments[i].starts_with('-') && arguments[i].find('=') == std::string::npos) return arguments[i];
+        if (!arguments[i].starts_with('-') && arguments[i].find('=') == std::string::npos)
+            return arguments[i];
     return {};
 }
 
@@ -53,13 +56,14 @@ Result<std::string> interpreter(const std::string& path) {
     if (line.empty()) return std::string("/bin/sh");
     std::string command = base_name(line[0]) == "env" ? command_of_env(line) : line[0];
     std::string found = command.empty() ? "" : search_path(command);
-    if (found.empty()) return fail("the script " + path + " wants an interpreter that is not here: #!" + shebang(path));
+    if (found.empty())
+        return fail("the script " + path + " wants an interpreter that is not here: #!" + shebang(path));
     return found;
 }
 
 /// The loader ignores LD_PRELOAD for these (ld.so(8), "secure-execution mode").
 bool runs_privileged(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     if (stat(path.c_str(), &status) != 0) return false;
     return (status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
            getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
@@ -68,18 +72,23 @@ bool runs_privileged(const std::string& path) {
 Result<void> refuse_unreachable(const Program& program) {
     const std::string& path = program.executable;
     if (program.elf.bits != 64 || program.elf.machine != this_machine)
-        return fail(path + " is built for another kind of processor than mpisec (ELF" + std::to_string(program.elf.bits) +
-                    ", machine " + std::to_string(program.elf.machine) + ")");
+        return fail(path + " is built for another kind of processor than mpisec (ELF" +
+                    std::to_string(program.elf.bits) + ", machine " + std::to_string(program.elf.machine) +
+                    ")");
     if (program.elf.interpreter.empty())
-        return fail(path + " is statically linked: MPIsec can not get between it and MPI. Link it with the shared MPI library");
+        return fail(path +
+                    " is statically linked: MPIsec can not get between it and MPI. Link it with the shared "
+                    "MPI library");
     if (runs_privileged(path))
-        return fail(path + " is set-user-ID, set-group-ID or has file capabilities: the loader would not let MPIsec in. "
-                           "Start it without these");
+        return fail(
+            path +
+            " is set-user-ID, set-group-ID or has file capabilities: the loader would not let MPIsec in. "
+            "Start it without these");
     return {};
 }
 
 bool is_executable_file(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
@@ -87,8 +96,9 @@ Result<std::string> locate(const std::string& name) {
     std::string path = search_path(name);
     if (!path.empty()) return path;
     if (name.find('/') == std::string::npos) return fail("there is no program " + name + " on PATH");
-    struct stat status{};
-    if (stat(name.c_str(), &status) != 0) return fail("there is no program " + name + ": " + std::strerror(errno));
+    struct stat status {};
+    if (stat(name.c_str(), &status) != 0)
+        return fail("there is no program " + name + ": " + std::strerror(errno));
     return fail(name + (S_ISDIR(status.st_mode) ? " is a directory" : " is not executable (chmod +x?)"));
 }
 
@@ -115,7 +125,8 @@ Result<Program> find_program(const std::string& name) {
         if (*elf) {
             program.elf = **elf;
             program.is_python = base_name(program.executable).starts_with("python");
-            if (auto reachable = refuse_unreachable(program); !reachable) return tl::unexpected(reachable.error());
+            if (auto reachable = refuse_unreachable(program); !reachable)
+                return tl::unexpected(reachable.error());
             return program;
         }
         program.is_script = true;

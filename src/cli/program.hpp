@@ -9,15 +9,17 @@
 namespace mpisec::cli {
 
 struct Program {
-    std::string path;        ///< what is executed: the program or the script
-    std::string executable;  ///< the ELF file that the kernel loads for it: path itself, or the script's interpreter
-    Elf elf;                 ///< of `executable`
+    std::string path;  ///< what is executed: the program or the script
+    std::string
+        executable;  ///< the ELF file that the kernel loads for it: path itself, or the script's interpreter
+    Elf elf;         ///< of `executable`
     bool is_script = false;
     bool is_python = false;  ///< `executable` is a Python interpreter: it may load MPI while it runs (mpi4py)
 };
 
-/// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD can not reach and would thus run unprotected (S1):
-/// set-user-ID and set-group-ID programs and those with file capabilities, static programs, programs for another processor.
+/// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD can not reach and would thus run
+/// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs,
+/// programs for another processor.
 Result<Program> find_program(const std::string& name);
 
 /// The file that execvp would start for `name`; empty when there is none.

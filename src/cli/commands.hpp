@@ -1,0 +1,22 @@
+// The commands of mpisec other than exec. Each add_… puts its options into the command line and, once parsed,
+// leaves the exit status of what it did in `status`: 0 done, 1 failed or found wrong, 2 a command line that
+// makes no sense.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+
+namespace mpisec::cli {
+
+using Status = int;
+
+void add_key(CLI::App& app, Status& status);     ///< key new, show, check
+void add_doctor(CLI::App& app, Status& status);  ///< doctor [-- PROGRAM]
+void add_info(CLI::App& app, Status& status);    ///< info
+void add_bench(CLI::App& app, Status& status);   ///< bench crypto, and what bench/ measures
+void add_lab(CLI::App& app, Status& status);     ///< lab …
+
+/// "mpisec 0.1.0 (gcc 12.2.0, RelWithDebInfo)"
+std::string version_line();
+
+}  // namespace mpisec::cli

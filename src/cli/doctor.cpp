@@ -1,0 +1,115 @@
+// mpisec doctor: what would happen to a job on this machine, before it runs.
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "aead/aead.hpp"
+#include "cli/commands.hpp"
+#include "cli/crypto_report.hpp"
+#include "cli/doctor_program.hpp"
+#include "cli/findings.hpp"
+#include "cli/procedures.hpp"
+#include "cli/say.hpp"
+#include "config/settings.hpp"
+#include "keys/key_file.hpp"
+
+namespace mpisec::cli {
+namespace {
+
+constexpr const char* examples =
+    "  mpisec doctor                        settings, key file, crypto libraries, this machine\n"
+    "  mpisec doctor -- ./app               the same for one program: its MPI, what would be protected\n"
+    "  mpiexec -n 4 -ppn 1 mpisec doctor -- ./app    on every node, as the job would see it\n\n"
+    "Exit status 1 when something would keep a job from running protected.";
+
+void examine_crypto(const config::Settings& settings, Findings& findings) {
+    if (!print_crypto_libraries())
+        return findings.problem("crypto", "without a crypto library no job can start");
+    auto selection =
+        aead::select(settings.aead, settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration");
+    if (!selection) return findings.problem("crypto", selection.error().message);
+    auto name = [&](std::size_t size_class) { return std::string(selection->library[size_class]->name()); };
+    findings.line("selected", std::string(aead::info(selection->cipher).name) + ": " + name(0) +
+                                  " up to 1 KiB, " + name(1) + " up to 16 KiB, " + name(2) + " above");
+}
+
+void examine_key(const config::Settings& settings, Findings& findings) {
+    auto key = keys::read_key_file(settings.key_file);
+    if (!key) return findings.problem("key", key.error().message);
+    findings.line("key", settings.key_file + ": usable, fingerprint " + keys::fingerprint(*key) +
+                             " (must be the same on all nodes)");
+}
+
+void examine_machine(Findings& findings) {
+    rlimit limit{};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    constexpr rlim_t wanted = 1 << 20;  // keys take 16 KiB at a time
+    std::string amount =
+        limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur / 1024) + " KiB";
+    if (limit.rlim_cur < wanted)
+        findings.note(
+            "memory",
+            "only " + amount + " may be locked (ulimit -l): keys could be written to swap; allow 1024 KiB");
+    else
+        findings.line("memory", amount + " may be locked: enough to keep keys out of swap");
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof cores, &cores);
+    findings.line(
+        "cores",
+        std::to_string(CPU_COUNT(&cores)) +
+            " logical CPUs may be used here; those that no rank is bound to help to seal large messages");
+}
+
+void examine_protection(const config::Settings& settings, Findings& findings) {
+    auto table = ProcedureTable::load();
+    if (!table) return findings.problem("protected", table.error().message);
+    findings.line("protected", std::to_string(table->count("sealed")) + " MPI procedures are sealed, " +
+                                   std::to_string(table->count("local")) + " send nothing, " +
+                                   std::to_string(table->count("same-node")) +
+                                   " work inside a node and fail across nodes, " +
+                                   std::to_string(table->count("refused")) + " always fail");
+    if (settings.unprotected_allow)
+        findings.problem(
+            "protected",
+            "MPISEC_UNPROTECTED=allow: calls that MPIsec can not protect send their data in clear");
+}
+
+Status examine(const std::vector<std::string>& command, const std::string& mpi) {
+    Findings findings;
+    auto settings = config::load();
+    if (!settings) {
+        findings.problem("settings", settings.error().message);
+        return 1;
+    }
+    if (!command.empty()) examine_program(command, mpi, *settings, findings);
+    examine_key(*settings, findings);
+    examine_crypto(*settings, findings);
+    examine_machine(findings);
+    examine_protection(*settings, findings);
+    std::printf("\nsettings in force\n%s\n", config::describe(*settings).c_str());
+    if (findings.problems() > 0)
+        std::printf("%d problem%s: see PROBLEM above\n", findings.problems(),
+                    findings.problems() == 1 ? "" : "s");
+    else
+        std::printf("no problem found%s\n", findings.notes() > 0 ? "; see the notes above" : "");
+    return findings.problems() > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Status& status) {
+    CLI::App* doctor = app.add_subcommand("doctor", "Tell what would be protected, and what is missing");
+    doctor->footer(examples);
+    auto mpi = std::make_shared<std::string>();
+    auto command = std::make_shared<std::vector<std::string>>();
+    doctor->add_option("--mpi", *mpi, "MPI family of the program, as for mpisec exec");
+    doctor->add_option("PROGRAM", *command, "the program, with its arguments, as for mpisec exec");
+    doctor->positionals_at_end();
+    doctor->callback([=, &status] { status = examine(*command, *mpi); });
+}
+
+}  // namespace mpisec::cli

@@ -1,0 +1,38 @@
+// What MPIsec does with each MPI procedure: gen/classes.toml, which the shim is generated from, read again
+// for `mpisec doctor`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace mpisec::cli {
+
+struct ProcedureGroup {
+    std::string title;
+    std::string handling;  ///< sealed, same-node, refused or local
+    std::string later;     ///< where protection is going to come from; may be empty
+};
+
+class ProcedureTable {
+  public:
+    /// From share/mpisec, or the source tree; an error when the file is missing or damaged.
+    static Result<ProcedureTable> load();
+    /// The group of a symbol: MPI_Send, PMPI_Send_c, mpi_send_, pmpi_send_f08_ … Null when it is none of
+    /// MPI's procedures.
+    const ProcedureGroup* find(std::string_view symbol) const;
+    /// Number of procedures handled so.
+    std::size_t count(std::string_view handling) const;
+
+  private:
+    std::map<std::string, std::shared_ptr<const ProcedureGroup>, std::less<>>
+        by_name_;  // "mpi_send" -> group
+};
+
+/// "mpi_send" for MPI_Send, PMPI_Send_c, mpi_send_, mpi_send_f08_ and their like.
+std::string procedure_of_symbol(std::string_view symbol);
+
+}  // namespace mpisec::cli

@@ -1,0 +1,51 @@
+#include "cli/python_command.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/places.hpp"
+#include "cli/say.hpp"
+
+namespace mpisec::cli {
+namespace {
+
+/// Starts `python3 -m package arguments…`; returns only when that fails.
+Error become_python(const std::string& package, const std::vector<std::string>& arguments) {
+    std::string path;
+    bool there = false;
+    for (const std::string& directory : python_directories()) {
+        path += directory + ":";
+        there = there || access((directory + "/" + package).c_str(), F_OK) == 0;
+    }
+    if (!there) return {"this installation lacks its Python package " + package + " (share/mpisec)"};
+    if (const char* present = std::getenv("PYTHONPATH")) path += present;
+    setenv("PYTHONPATH", path.c_str(), 1);
+    std::vector<const char*> words = {"python3", "-m", package.c_str()};
+    for (const std::string& argument : arguments) words.push_back(argument.c_str());
+    words.push_back(nullptr);
+    execvp(words[0], const_cast<char* const*>(words.data()));
+    return {std::string("can not start python3: ") + std::strerror(errno)};
+}
+
+}  // namespace
+
+void run_in_python(CLI::App& command, Status& status, const std::string& package,
+                   const std::vector<std::string>& first) {
+    command.prefix_command();
+    command.set_help_flag();  // the package has its own
+    command.callback([=, &command, &status] {
+        std::vector<std::string> arguments = first;
+        for (const std::string& word : command.remaining()) arguments.push_back(word);
+        status = complain(command.get_name().c_str(), become_python(package, arguments));
+    });
+}
+
+void add_lab(CLI::App& app, Status& status) {
+    run_in_python(*app.add_subcommand("lab", "A cluster on this machine: network namespaces as nodes"),
+                  status, "mpisec_lab", {});
+}
+
+}  // namespace mpisec::cli
