@@ -4,7 +4,7 @@
  * whose own PMPI_ procedures are looked up in it: only this program's test pattern ever travels that way. Blocks of both take turns, in an order that
  * changes, so that a machine that changes its speed changes both alike; each pair of blocks gives one ratio.
  *
- * pingpong [--sizes 1,16,…] [--rounds N] [--block-us T] [--window W]      one line of JSON per size on rank 0:
+ * pingpong [--sizes 1,16,…] [--rounds N] [--block-us T] [--window W] [--peer RANK]      one line of JSON per size on rank 0:
  *   {"bytes": B, "window": W, "plain_us": median, "sealed_us": median, "ratio": median, "ratio_low": …, "ratio_high": …, "rounds": N}
  * times are one-way microseconds per message (window 0) or per window; low and high bound the middle half of the ratios. */
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ struct procedures {
     int (*Waitall)(int, MPI_Request*, MPI_Status*);
 };
 
-static int rank, size, peer;
+static int rank, size, last, peer;  /* ranks 0 and last exchange, others wait */
 static char *out, *in;
 
 static void* symbol(void* library, const char* name) {
@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
         else if (strcmp(argv[i], "--rounds") == 0) rounds = atoi(argv[i + 1]);
         else if (strcmp(argv[i], "--block-us") == 0) block_us = atof(argv[i + 1]);
         else if (strcmp(argv[i], "--window") == 0) window = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--peer") == 0) last = atoi(argv[i + 1]);
         else {
             fprintf(stderr, "pingpong: unknown option %s\n", argv[i]);
             return 2;
@@ -141,16 +142,17 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    peer = rank == 0 ? size - 1 : 0;
-    if (size < 2) {
-        fprintf(stderr, "pingpong: needs two ranks\n");
+    if (last <= 0) last = size - 1;
+    peer = rank == 0 ? last : 0;
+    if (size < 2 || last >= size) {
+        fprintf(stderr, "pingpong: needs two ranks, --peer one of them\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     const struct procedures plain = find_plain(), sealed = {MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall};
     char* list = strdup(sizes);
     for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 0 || rank == size - 1) measure(&plain, &sealed, atoi(item), window, rounds, block_us);
+        if (rank == 0 || rank == last) measure(&plain, &sealed, atoi(item), window, rounds, block_us);
     }
     free(list);
     MPI_Barrier(MPI_COMM_WORLD);

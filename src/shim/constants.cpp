@@ -1,5 +1,7 @@
 #include "shim/constants.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,6 +13,9 @@
 #if defined(OPEN_MPI)
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, symbol) static_cast<type>(data_symbol(#symbol))
+#undef MPI_COMM_NULL_COPY_FN
+#define MPI_COMM_NULL_COPY_FN \
+    reinterpret_cast<MPI_Comm_copy_attr_function*>(data_symbol("OMPI_C_MPI_COMM_NULL_COPY_FN"))
 #endif
 
 namespace mpisec::shim {
@@ -20,6 +25,8 @@ Constants constants;
 namespace {
 
 [[maybe_unused]] void* data_symbol(const char* name) {
+    // A program that names the symbol may hold it itself (copy relocation): the global scope knows, the library does not.
+    if (void* address = dlsym(RTLD_DEFAULT, name)) return address;
     if (void* address = library_symbol(name)) return address;
     std::fprintf(stderr,
                  "MPIsec: the MPI library lacks \"%s\"; its version is not supported. Please report it with "
@@ -53,6 +60,7 @@ void resolve_constants() {
         .land = MPI_LAND,
         .errors_return = MPI_ERRORS_RETURN,
         .errors_are_fatal = MPI_ERRORS_ARE_FATAL,
+        .comm_null_copy_fn = MPI_COMM_NULL_COPY_FN,
     };
 }
 

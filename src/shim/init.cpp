@@ -47,7 +47,7 @@ void protect() {
     adopt(constants.comm_self, nullptr, "MPI_COMM_SELF");
     adopt(state.world.channel, nullptr, "channel");
     int keyval = 0;
-    real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, shut_down, &keyval, nullptr);
+    real.Comm_create_keyval(constants.comm_null_copy_fn, shut_down, &keyval, nullptr);
     real.Comm_set_attr(constants.comm_self, keyval, nullptr);
     real.Comm_free_keyval(&keyval);
     gate.bypass = false;
