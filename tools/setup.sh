@@ -51,16 +51,9 @@ install_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${names[@]}"
 }
 
-# The generator of src/shim's wrappers runs from a venv of its own (gen/requirements.txt).
-generator_venv() {
-    [ -f gen/requirements.txt ] || return 0
-    tools/venv.sh .deps/gen-venv gen/requirements.txt
-}
-
 mpis() { "$PYTHON" -m mpisec_lab setup "$kind"; }
 
 step setup-packages install_packages || exit 1
-step setup-generator generator_venv || exit 1
 step setup-mpis mpis || exit 1
 if [ "$kind" = test ]; then
     step setup-pytest tools/venv.sh .deps/test-venv tests/requirements.txt || exit 1
