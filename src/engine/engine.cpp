@@ -151,7 +151,8 @@ Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_
 }
 
 Engine::~Engine() {
-    if (impl_->process != getpid()) {  // joining threads that did not come along would wait for ever
+    // In a forked child the workers are missing, and mutex and condition variable are as these had left them.
+    if (impl_->process != getpid()) {
         (void)impl_.release();
         return;
     }

@@ -26,13 +26,10 @@ bool OrderTracker::record(std::uint64_t position, std::uint64_t counter) {
 void OrderTracker::prune(std::uint64_t oldest_outstanding, std::uint64_t replay_base) {
     auto first_kept = counters_.begin();
     while (first_kept != counters_.end()) {
-        const bool finished_before = first_kept->first < oldest_outstanding;
-        const bool complete_below = first_kept->second < replay_base;
-        const bool settled = finished_before && complete_below;
+        const bool settled = first_kept->first < oldest_outstanding && first_kept->second < replay_base;
         auto next = std::next(first_kept);
         const bool next_stands_for_it =
-            next != counters_.end() && ((finished_before && next->first < oldest_outstanding) ||
-                                        (complete_below && next->second < replay_base));
+            next != counters_.end() && (next->first < oldest_outstanding || next->second < replay_base);
         if (!settled && !next_stands_for_it) break;
         first_kept = next;
     }

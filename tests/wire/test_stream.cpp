@@ -40,24 +40,24 @@ class Stream : public testing::Test {
         return out;
     }
 
-    /// As a receiver does it: by its own plan, segment by segment.
-    bool opens(const std::vector<Bytes>& segments, const SegmentPlan& plan) const {
+    /// As a receiver does it: by its own plan, segment by segment; true when every one is authentic.
+    bool opens(const std::vector<Bytes>& segments, const SegmentPlan& plan) {
         if (segments.size() != plan.count()) return false;
-        Bytes message(plan.total);
+        opened_.assign(plan.total, 0);
         for (std::uint64_t i = 0; i < plan.count(); ++i) {
             if (segments[i].size() != plan.size(i) + aead::tag_bytes) return false;
             const Nonce nonce = segment_nonce(i, plan.is_last(i));
-            std::uint8_t* to = message.data() + plan.offset(i);
+            std::uint8_t* to = opened_.data() + plan.offset(i);
             if (!key_.open(to, segments[i].data(), plan.size(i), nonce.data(), nullptr, 0)) return false;
         }
-        return message == message_;
+        return true;
     }
 
     SegmentPlan plan_{1000 + 4 * 300, 1000,
                       300};  // all channel segments of one length, so that lengths give nothing away
     std::mt19937_64 random_{random_seed};
     aead::Key key_, other_key_;
-    Bytes message_;
+    Bytes message_, opened_;
     std::vector<Bytes> sealed_;
 };
 
@@ -94,7 +94,6 @@ TEST_F(Stream, CutMessageDoesNotOpenEvenWhenTheReceiverExpectsTheShorterOne) {
 TEST_F(Stream, ExtendedMessageDoesNotOpen) {
     auto segments = sealed_;
     segments.push_back(sealed_.back());
-    message_.resize(plan_.total + 300);
     EXPECT_FALSE(opens(segments, {plan_.total + 300, plan_.threshold, 300}));
 }
 
