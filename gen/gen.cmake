@@ -20,6 +20,8 @@ else()
   set(gen_python ${MPISEC_GEN_PYTHON})
 endif()
 
+set(MPISEC_GEN_INTERPRETER ${gen_python} CACHE INTERNAL "The generator's Python, for its tests")
+
 set(gen_script ${PROJECT_SOURCE_DIR}/gen/generate.py)
 file(GLOB gen_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py ${PROJECT_SOURCE_DIR}/gen/classes.toml)
 

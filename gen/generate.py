@@ -1,6 +1,7 @@
 """Generates, into the build directory, what follows from the standard's API list, one family's mpi.h and gen/classes.toml.
 
     generate.py shim --output DIR --compiler CC -- FLAGS…    real_table.inc, refusals.inc, wrappers.cpp
+    generate.py calls --output FILE --compiler CC -- FLAGS…  a C program that calls everything that is refused
     generate.py docs --output FILE                           the table as a page
     generate.py check                                        every procedure has one class
 """
@@ -11,6 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import calls
 import classes
 import docs
 import headers
@@ -38,13 +40,20 @@ def shim(output: Path, compiler: str, flags: list[str]) -> None:
     write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, classes.class_of(groups)))
 
 
+def refused_calls(output: Path, compiler: str, flags: list[str]) -> None:
+    found = headers.declared(compiler, flags)
+    bindings = [binding for group in standard.procedures().values() for binding in group if binding.name in found]
+    write_if_changed(output, calls.render(bindings, classes.class_of(classes.load())))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("shim")
-    command.add_argument("--output", type=Path, required=True)
-    command.add_argument("--compiler", required=True)
-    command.add_argument("flags", nargs="*")
+    for name in ("shim", "calls"):
+        command = commands.add_parser(name)
+        command.add_argument("--output", type=Path, required=True)
+        command.add_argument("--compiler", required=True)
+        command.add_argument("flags", nargs="*")
     command = commands.add_parser("docs")
     command.add_argument("--output", type=Path, required=True)
     commands.add_parser("check")
@@ -55,6 +64,8 @@ def main() -> None:
         sys.exit("\n".join(problems))
     if arguments.command == "shim":
         shim(arguments.output, arguments.compiler, arguments.flags)
+    elif arguments.command == "calls":
+        refused_calls(arguments.output, arguments.compiler, arguments.flags)
     elif arguments.command == "docs":
         write_if_changed(arguments.output, docs.render(classes.load(), standard.procedures()))
 

@@ -1,0 +1,96 @@
+"""The table of classes against the standard, against docs/procedures.md and against the tests; what the wrappers of each class do."""
+
+import re
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+import classes
+import docs
+import standard
+import wrappers
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTED_BY_GENERATED_CALLS = ("same-node", "refused")  # tests/gen/test_refusals.py calls every one of these
+
+
+def mentions():
+    """Names of procedures that occur in the tests' sources, those of this folder's generator aside."""
+    names = set()
+    for file in (ROOT / "tests").rglob("*"):
+        if file.suffix in (".c", ".cpp", ".h", ".inc", ".py", ".f90", ".F90", ".f") and not file.name.startswith("check_"):
+            names |= set(re.findall(r"\bP?(MPI_\w+?)(?:_c)?\s*\(", file.read_text()))
+            names |= {"MPI_" + word for word in re.findall(r"\breal\.([A-Z]\w+?)(?:_c)?\(", file.read_text())}
+    return names
+
+
+class Table(unittest.TestCase):
+    def setUp(self):
+        self.groups = classes.load()
+        self.standard = standard.procedures()
+
+    def test_every_procedure_of_the_standard_has_one_class(self):
+        self.assertEqual(classes.problems(self.groups, set(self.standard)), [])
+        self.assertGreaterEqual(len(self.standard), 533)
+
+    def test_a_procedure_without_class_with_two_or_unknown_is_named(self):
+        for wrong, words in (
+            ([replace(self.groups[0], procedures=self.groups[0].procedures[1:]), *self.groups[1:]], "MPI_Init has no class"),
+            ([*self.groups, self.groups[0]], "MPI_Finalize is in more than one group"),
+            ([*self.groups, replace(self.groups[0], procedures=("MPI_Sned",))], "MPI_Sned is no procedure"),
+        ):
+            self.assertTrue(any(words in said for said in classes.problems(wrong, set(self.standard))), words)
+
+    def test_every_sealed_procedure_is_called_in_a_test(self):
+        called = mentions()
+        sealed = [name for group in self.groups if group.class_ == "sealed" for name in group.procedures]
+        self.assertEqual([name for name in sealed if name not in called], [], "these have no test under tests/")
+
+    def test_every_refusal_gives_its_reason(self):
+        for group in self.groups:
+            if group.class_ in TESTED_BY_GENERATED_CALLS:
+                self.assertTrue(group.later, f'"{group.title}" does not say where protection is to come from')
+                self.assertLess(len(group.reason), 120, "error messages of MPI may be as short as 256 bytes")
+
+    def test_page_is_up_to_date(self):
+        page = (ROOT / "docs/procedures.md").read_text()
+        self.assertEqual(page, docs.render(self.groups, self.standard), "run `cmake --build <build directory> --target docs`")
+
+
+class Wrappers(unittest.TestCase):
+    def setUp(self):
+        self.class_of = classes.class_of(classes.load())
+        self.standard = standard.procedures()
+
+    def wrapper(self, name):
+        return wrappers.render(self.standard[name], self.class_of).removeprefix(wrappers.HEAD)
+
+    def test_local_procedures_are_not_exported(self):
+        for name in ("MPI_Get_version", "MPI_Abi_get_version", "MPI_Comm_c2f", "MPI_Comm_rank", "MPI_Wtime", "MPI_Put"):
+            self.assertEqual(self.wrapper(name), "", name)
+
+    def test_both_names_and_the_large_count_twin_are_defined(self):
+        text = self.wrapper("MPI_Send")
+        for name in ("int PMPI_Send(", "decltype(MPI_Send) MPI_Send ", "int PMPI_Send_c(", "decltype(MPI_Send_c) MPI_Send_c "):
+            self.assertIn(name, text)
+        self.assertEqual(text.count("return mpisec::shim::Send("), 2)
+
+    def test_same_node_asks_the_communicator(self):
+        text = self.wrapper("MPI_Scan")
+        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPI_Scan")) return real.Scan(', text)
+        self.assertIn('return refuse("MPI_Scan", comm);', text)
+
+    def test_refused_and_first_calls_have_no_short_cut_for_one_node(self):
+        for name in ("MPI_Comm_spawn", "MPI_Lookup_name", "MPI_Init", "MPI_Comm_get_parent", "MPI_Comm_create_from_group"):
+            self.assertNotIn("pass_through", self.wrapper(name), name)
+            self.assertIn("called_by_library", self.wrapper(name), name)
+
+    def test_what_a_library_lacks_is_an_error(self):
+        for name, group in self.class_of.items():
+            if group.class_ != "local" and name in self.standard:
+                for binding in self.standard[name]:
+                    self.assertIn(f"if (!real.{binding.name.removeprefix('MPI_')}) return refuse(", self.wrapper(name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
