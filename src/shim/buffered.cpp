@@ -6,6 +6,7 @@
 #include "shim/operation.hpp"
 #include "shim/plain.hpp"
 #include "shim/state.hpp"
+#include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -21,6 +22,20 @@ bool take(std::size_t n) {
     if (!automatic && used + cost(n) > attached) return false;
     used += cost(n);
     return true;
+}
+
+/// Until every buffered message has left (MPI standard section 3.6.1).
+void wait_until_unused() {
+    WaitScope waiting("MPI_Buffer_detach", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (true) {
+        {
+            Guard guard;
+            if (used == 0) return;
+        }
+        progress();
+        backoff.pause();
+    }
 }
 
 int detached_buffer(int code) {
@@ -58,12 +73,12 @@ int Buffer_attach(void* buffer, MPI_Count size) {
 
 // Detaching waits until every buffered message has been delivered, sealed ones too.
 int Buffer_detach(void* buffer_address, int* size) {
-    finish_detached();
+    wait_until_unused();
     return detached_buffer(real.Buffer_detach(buffer_address, size));
 }
 
 int Buffer_detach(void* buffer_address, MPI_Count* size) {
-    finish_detached();
+    wait_until_unused();
 #ifdef OPEN_MPI
     int small = 0;
     const int code = real.Buffer_detach(buffer_address, &small);

@@ -81,7 +81,7 @@ SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
     ++pair.epoch_messages;
     pair.epoch_bytes += bytes;
     pair.last_use = ++clock_of_use;
-    return {pair.next_counter++, pair.epoch, pair.keys};
+    return {pair.next_counter.fetch_add(1, std::memory_order_relaxed), pair.epoch, pair.keys};
 }
 
 EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {

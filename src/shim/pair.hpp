@@ -1,6 +1,7 @@
 // Keys and counters between this process and one other rank (design.md 2.3 and 3; S3, S4, S6).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "aead/aead.hpp"
@@ -18,7 +19,8 @@ struct EpochKeys {
 
 struct Outgoing {
     std::int32_t destination = 0;       ///< world rank
-    std::uint64_t next_counter = 0;     ///< never reset, never reused: S4 holds over epochs too
+    std::atomic<std::uint64_t> next_counter{0};  ///< never reset, never reused: S4 holds over epochs too, and should a program
+                                                 ///< that asked for fewer threads than it uses race here
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
     std::uint64_t epoch_bytes = 0;
