@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-int rank, size, threads_given, nodes;
+int rank, size, threads_given, nodes, sealed;
 int* node_of;
 
 const int sizes[] = {0,

@@ -33,16 +33,6 @@ static void receive_short(int way, int peer, int tag, int n, int room, unsigned 
     expect_truncation(code, n, room);
 }
 
-/* Plain Open MPI (4.1 and 5.0) writes up to a whole message behind a buffer that is too small, between ranks
- * of a node. */
-static int writes_behind(int peer) {
-#ifdef OPEN_MPI
-    return is_local(peer);
-#else
-    return (void)peer, 0;
-#endif
-}
-
 static void one(int peer, int way, int n, int room) {
     unsigned char *out = memory((size_t)n), *in = memory((size_t)n + 1), *before = memory((size_t)n + 1);
     memset(in, 0x5A, (size_t)n + 1), memset(before, 0x5A, (size_t)n + 1);
@@ -54,7 +44,8 @@ static void one(int peer, int way, int n, int room) {
             OK(MPI_Send(&next_out, 1, MPI_INT, peer, 9, MPI_COMM_WORLD));
         } else {
             receive_short(way, peer, 9, n, room, in);
-            CHECK(memcmp(in + room, before, (size_t)(n - room)) == 0 || writes_behind(peer),
+            CHECK(memcmp(in + room, before, (size_t)(n - room)) == 0 ||
+                      (OVERRUNS_SHORT_BUFFERS && plain_to(peer)),
                   "%d bytes into a buffer of %d wrote behind it", n, room);
             OK(MPI_Recv(&next_in, 1, MPI_INT, peer, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
             CHECK(next_in == peer, "the message after a truncated one is wrong");
@@ -76,7 +67,7 @@ void m03_truncation(void) {
     for (int round = 0; round < size; ++round) {
         if (round != 1 && round != size - 1) continue;
         int peer = partner_in(round);
-        if (peer == rank) continue;
+        if (peer == rank || (TRUNCATION_HANGS && !sealed && !is_local(peer))) continue;
         for (int way = 0; way < 4; ++way)
             for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
                 one(peer, way, cases[i][0], cases[i][1]);

@@ -67,9 +67,7 @@ static void with(int peer) {
     for (int i = 0; i < few_count; ++i) {
         for (int mode = 0; mode < MODES; ++mode) {
             int tag = 200 + i * MODES + mode;
-#ifdef NO_SECOND_START_OF_BSEND
-            if (mode == 2 && few_sizes[i] > 1000) continue;
-#endif
+            if (mode == 2 && few_sizes[i] > 1000 && BSEND_RESTARTS_WRONG && plain_to(peer)) continue;
             add(&sends, mode, few_sizes[i], peer, tag);
             add(&receives, 3, few_sizes[i], peer, tag);
             if (mode == 2) room += few_sizes[i] + MPI_BSEND_OVERHEAD;

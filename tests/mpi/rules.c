@@ -67,8 +67,9 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    sealed = getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "libmpisec");
     find_nodes();
-    if (rank == 0) printf("rules: %d ranks on %d nodes\n", size, nodes);
+    if (rank == 0) printf("rules: %d ranks on %d nodes, %s\n", size, nodes, sealed ? "sealed" : "plain");
     run_rules(argc, argv);
     free(node_of);
     if (rank == 0) printf("rules: done\n"), fflush(stdout);

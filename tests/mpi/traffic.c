@@ -305,15 +305,13 @@ static void finish(struct lane* lane, int i, const MPI_Status* status) {
     struct started* it = &lane->started[i];
     CHECK(it->place.buffer, "lane %d: request %d completed twice", lane->number, i);
     if (it->receives) {
-#ifdef NO_STATUS_OF_ISENDRECV
         MPI_Status expected = *status;
-        if (it->second.buffer) {
+        if (it->second.buffer && ISENDRECV_STATUS_EMPTY) {
             expected.MPI_SOURCE = in_comm(it->message->comm, it->message->source);
             expected.MPI_TAG = it->message->tag;
             MPI_Status_set_elements(&expected, MPI_BYTE, it->message->n);
             status = &expected;
         }
-#endif
         take(lane, matched(lane, it->message, status), &it->place, status, "completed");
     }
     if (lane->requests[i] != MPI_REQUEST_NULL) OK(MPI_Request_free(&lane->requests[i])); /* persistent */
