@@ -1,0 +1,185 @@
+"""mpisec exec: which library it preloads, what it refuses, and that nothing else stays."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mpisec_lab import find_mpi
+
+SOURCE = Path(__file__).with_name("preloaded.c")
+LIBRARY = {"mpich": "libmpisec-mpich.so", "abi": "libmpisec-abi.so", "openmpi": "libmpisec-openmpi.so"}
+FAMILY = {"mpich-5": "mpich", "mpich-4": "mpich", "mpich-5-abi": "abi", "openmpi-5": "openmpi", "openmpi-4": "openmpi"}
+UNDER_HYDRA = {"PMI_RANK": "0", "PMI_SIZE": "1", "HYDI_CONTROL_FD": "9", "MPI_LOCALRANKID": "0"}
+UNDER_OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "0", "PMIX_RANK": "0"}
+
+
+def loaded(ran):
+    return [line.removeprefix("loaded ") for line in ran.stdout.splitlines() if line.startswith("loaded ")]
+
+
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def app(compile_mpi):
+    return lambda mpi: compile_mpi(SOURCE, mpi)
+
+
+@pytest.mark.parametrize("mpi", FAMILY)
+def test_family_from_the_program(mpisec, app, mpi):
+    ran = mpisec("exec", app(mpi), "-n", "--", "--mpi", "x")
+    assert loaded(ran) == [LIBRARY[FAMILY[mpi]]], ran.stderr
+    assert ran.returncode == 7, "the program's own exit status"
+    assert ran.stdout.count("argument ") == 4, "the program's own arguments, untouched"
+
+
+def test_the_program_decides_not_the_launcher(mpisec, app):
+    assert loaded(mpisec("exec", app("openmpi-5"), env=UNDER_HYDRA)) == [LIBRARY["openmpi"]]
+
+
+def test_family_from_a_library_of_the_program(mpisec, app, tmp_path, compile_mpi):
+    """The program itself names no MPI; a library that only its RUNPATH finds does."""
+    implementation = find_mpi("openmpi-5")
+    if not implementation.available():
+        pytest.skip("Open MPI 5 is not here")
+    (tmp_path / "solver.c").write_text("#include <mpi.h>\nint solve(void) { int a, b; return MPI_Get_version(&a, &b); }\n")
+    (tmp_path / "main.c").write_text('#include <stdlib.h>\nint solve(void);\nint main(int c, char** v) { (void)v;'
+                                     ' if (c > 9) return solve(); return system("echo $LD_PRELOAD"); }\n')
+    subprocess.run([*implementation.compiler_for("c"), "-shared", "-fPIC", "-o", tmp_path / "libsolver.so", tmp_path / "solver.c",
+                    *implementation.link], check=True)
+    subprocess.run(["cc", "-o", tmp_path / "main", tmp_path / "main.c", "-L", tmp_path, "-lsolver", "-Wl,-rpath,$ORIGIN",
+                    "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True)
+    ran = mpisec("exec", tmp_path / "main")
+    assert ran.stdout.strip().endswith(LIBRARY["openmpi"]), ran.stderr
+
+
+def test_program_among_the_arguments(mpisec, app):
+    ran = mpisec("exec", shutil.which("env"), "A=1", app("mpich-5-abi"))
+    assert loaded(ran) == [LIBRARY["abi"]], ran.stderr
+
+
+@pytest.mark.parametrize("environment, family", [(UNDER_HYDRA, "mpich"), ({"PMI_RANK": "0"}, "mpich"),
+                                                 (UNDER_OPEN_MPI, "openmpi")])
+def test_script_takes_the_launchers_family(mpisec, tmp_path, environment, family):
+    script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD $1\n")
+    ran = mpisec("exec", script, "argument", env=environment)
+    path, argument = ran.stdout.split()
+    assert (Path(path).name, argument) == (LIBRARY[family], "argument"), ran.stderr
+
+
+@pytest.mark.parametrize("environment, words", [
+    ({}, ["no MPI launcher", "--mpi"]),
+    ({"PMIX_RANK": "0"}, ["may start any MPI", "--mpi"]),
+    ({"SLURM_PROCID": "0", "SLURM_STEP_ID": "1"}, ["srun", "--mpi"]),
+    (UNDER_HYDRA | UNDER_OPEN_MPI, ["two launchers", "--mpi"]),
+])
+def test_doubt_is_an_error(mpisec, tmp_path, environment, words):
+    ran = mpisec("exec", executable(tmp_path / "run.sh", "#!/bin/sh\necho ran\n"), env=environment)
+    assert (ran.returncode, ran.stdout) == (126, "")
+    assert all(word in ran.stderr for word in words), ran.stderr
+
+
+@pytest.mark.parametrize("how", [("--mpi", "abi"), ("--mpi=abi",), ("--mpi", "abi", "--")])
+def test_family_given(mpisec, tmp_path, how):
+    script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD $@\n")
+    assert mpisec("exec", *how, script, "x").stdout.split()[0].endswith(LIBRARY["abi"])
+
+
+def test_family_from_the_setting_and_option_first(mpisec, tmp_path):
+    script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD\n")
+    assert LIBRARY["openmpi"] in mpisec("exec", script, env={"MPISEC_MPI": "openmpi"} | UNDER_HYDRA).stdout
+    assert LIBRARY["mpich"] in mpisec("exec", "--mpi", "mpich", script, env={"MPISEC_MPI": "openmpi"}).stdout
+
+
+def test_shebang_with_env(mpisec, tmp_path):
+    script = executable(tmp_path / "solve", f"#!/usr/bin/env -S {sys.executable} -u\nimport os\nprint(os.environ['LD_PRELOAD'])\n")
+    assert LIBRARY["openmpi"] in mpisec("exec", script, env=UNDER_OPEN_MPI).stdout
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_mpi4py_finds_its_own(mpisec, mpi):
+    """No launcher: the library beside the interpreter decides, as it does for mpi4py."""
+    implementation = find_mpi(mpi)
+    if not implementation.available():
+        pytest.skip(f"{mpi} is not here")
+    print_preload = "import os; print(os.environ['LD_PRELOAD'])"
+    assert LIBRARY[FAMILY[mpi]] in mpisec("exec", implementation.python, "-c", print_preload).stdout
+    other = find_mpi("openmpi-5" if mpi == "mpich-5" else "mpich-5")
+    pinned = {"MPI4PY_LIBMPI": str(other.venv / "lib" / ("libmpi.so.40" if mpi == "mpich-5" else "libmpi.so.12"))}
+    if Path(pinned["MPI4PY_LIBMPI"]).exists():
+        ran = mpisec("exec", implementation.python, "-c", print_preload, env=pinned)
+        assert LIBRARY[FAMILY[other.name]] in ran.stdout, ran.stderr
+
+
+def test_other_preloads_stay_behind_ours(mpisec, tmp_path):
+    script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD\n")
+    other = str(next(Path("/").glob("lib/*/libm.so.6")))
+    first, second = mpisec("exec", "--mpi", "mpich", script, env={"LD_PRELOAD": other}).stdout.strip().split(":")
+    assert first.endswith(LIBRARY["mpich"]) and second == other
+    again = mpisec("exec", "--mpi", "mpich", script, env={"LD_PRELOAD": f"{first}:{other}"})
+    assert again.stdout.strip() == f"{first}:{other}", "not twice"
+    wrong = mpisec("exec", "--mpi", "abi", script, env={"LD_PRELOAD": first})
+    assert wrong.returncode == 126 and "already has" in wrong.stderr
+
+
+def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    build = ["cc", tmp_path / "main.c", "-o"]
+    subprocess.run([*build, tmp_path / "static", "-static"], check=True)
+    subprocess.run([*build, tmp_path / "setuid"], check=True)
+    (tmp_path / "setuid").chmod(0o755 | stat.S_ISUID)
+    shutil.copy(tmp_path / "static", tmp_path / "foreign")
+    with open(tmp_path / "foreign", "r+b") as file:
+        file.seek(18)
+        file.write((243).to_bytes(2, "little"))  # e_machine: EM_RISCV
+    (tmp_path / "cut").write_bytes((tmp_path / "setuid").read_bytes()[:1000])
+    (tmp_path / "cut").chmod(0o755)
+    for name, words in {"static": "statically linked", "setuid": "set-user-ID", "foreign": "another kind of processor",
+                        "cut": "outside of it"}.items():
+        ran = mpisec("exec", "--mpi", "mpich", tmp_path / name)
+        assert ran.returncode == 126 and words in ran.stderr, (name, ran)
+
+
+@pytest.mark.parametrize("arguments, status, words", [
+    ((), 2, "which program"),
+    (("--",), 2, "which program"),
+    (("--frob", "/bin/true"), 2, "no option --frob"),
+    (("--mpi", "lam", "/bin/true"), 126, "mpich, abi, openmpi"),
+    (("no-such-program",), 127, "on PATH"),
+    (("./no-such-program",), 127, "there is no program"),
+    (("/tmp",), 126, "is a directory"),
+    ((__file__,), 126, "not executable"),
+])
+def test_wrong_command_lines(mpisec, arguments, status, words):
+    ran = mpisec("exec", *arguments)
+    assert ran.returncode == status and words in ran.stderr and not ran.stdout, ran
+
+
+def test_wrong_setting_is_said_before_the_program_starts(mpisec):
+    ran = mpisec("exec", "--mpi", "mpich", "/bin/echo", "ran", env={"MPISEC_SEGMNT": "1M"})
+    assert ran.returncode == 126 and not ran.stdout and "MPISEC_SEGMNT" in ran.stderr
+
+
+def test_nothing_stays_in_between(program, app):
+    """The program has mpisec's process id, and no child."""
+    home = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
+    with subprocess.Popen([str(program), "exec", "--mpi", "mpich", "/bin/sleep", "30"], env=home) as process:
+        link = Path(f"/proc/{process.pid}/exe")
+        while os.readlink(link).endswith("/mpisec"):
+            assert process.poll() is None
+        assert os.path.basename(os.readlink(link)) in ("sleep", "coreutils", "busybox")
+        process.kill()
+
+
+def test_help(mpisec):
+    ran = mpisec("exec", "--help")
+    assert ran.returncode == 0 and "mpiexec -n 64 mpisec exec ./app" in ran.stdout
+
+
