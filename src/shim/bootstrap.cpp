@@ -43,23 +43,28 @@ World establish(const config::Settings& settings) {
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
+    // MPI makes the channel while the cards travel: at start-up, with more ranks than cores, each round is
+    // dear.
+    MPI_Comm channel;
+    MPI_Request channel_made;
+    check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
     const std::vector<Card> cards = exchange_cards(make_card(rank, settings), size, settings);
     require_agreement(cards, rank);
     std::vector<std::int32_t> map = node_map(cards);
     NodeMemory node(cards, map, rank, settings);
     World world = make_world(rank, std::move(map), node.members());
-    if (!world.crosses_nodes) return world;
+    if (world.crosses_nodes) world.selection = node.select_aead();
+    complete(&channel_made, "the other ranks to make a communicator", settings);
+    if (!world.crosses_nodes) {
+        check_mpi(real.Comm_free(&channel), "MPI_Comm_free");
+        return world;
+    }
+    // What goes wrong on the channel is said through the user's communicators.
+    check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
+    world.channel = channel;
 
-    // While MPI makes the channel: what this rank does by itself.
-    MPI_Request channel_made;
-    check_mpi(real.Comm_idup(constants.comm_world, &world.channel, &channel_made), "MPI_Comm_idup");
-    world.selection = node.select_aead();
     std::optional<keys::Secret> key;
     if (node.leads()) key = long_term_key(settings);
-    complete(&channel_made, "the other ranks to make a communicator", settings);
-    // What goes wrong on the channel is said through the user's communicators.
-    check_mpi(real.Comm_set_errhandler(world.channel, constants.errors_return), "MPI_Comm_set_errhandler");
-
     std::optional<keys::Secret> master;
     if (key)
         master =
