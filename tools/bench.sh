@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# bench.sh: the crypto libraries on this machine, then sealed against plain MPI on two lab nodes.
+# bench.sh: the crypto libraries on this machine, then sealed against plain MPI on lab nodes.
 set -u
 . "$(dirname "$0")/lib.sh"
 step build tools/build.sh release programs || exit 1
-build/release/bin/mpisec bench crypto && build/release/bin/mpisec bench pingpong
+mpisec=build/release/bin/mpisec
+$mpisec bench crypto && $mpisec bench pingpong --own-cost && $mpisec bench startup

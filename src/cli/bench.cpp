@@ -45,13 +45,17 @@ void add_bench(CLI::App& app, Status& status) {
     bench->footer(
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
         "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed, in one run on two lab "
-        "nodes\n\n"
+        "nodes\n"
+        "  mpisec bench startup                      what MPI_Init costs on four lab nodes\n\n"
         "Each has its own --help.");
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
     CLI::App* pingpong =
         bench->add_subcommand("pingpong", "One-way times, plain and sealed interleaved, on two lab nodes");
     run_in_python(*pingpong, status, "mpisec_bench", {"pingpong"});
+    CLI::App* startup =
+        bench->add_subcommand("startup", "What MPI_Init costs, plain and sealed by turns, on lab nodes");
+    run_in_python(*startup, status, "mpisec_bench", {"startup"});
 }
 
 }  // namespace mpisec::cli
