@@ -13,15 +13,16 @@
 #include <vector>
 
 namespace mpisec::cli {
-namespace {
 
 #if defined(__x86_64__)
-constexpr std::uint16_t this_machine = EM_X86_64;
+const std::uint16_t this_machine = EM_X86_64;
 #elif defined(__aarch64__)
-constexpr std::uint16_t this_machine = EM_AARCH64;
+const std::uint16_t this_machine = EM_AARCH64;
 #else
-#error "tell read_elf's users which e_machine this processor is"
+#error "say here which e_machine this processor is"
 #endif
+
+namespace {
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
@@ -79,6 +80,10 @@ Result<void> refuse_unreachable(const Program& program) {
         return fail(path +
                     " is statically linked: MPIsec can not get between it and MPI. Link it with the shared "
                     "MPI library");
+    if (program.elf.interpreter.find("ld-musl") != std::string::npos)
+        return fail(path +
+                    " is built for musl, whose loader ignores libraries that need glibc, as MPIsec's do. "
+                    "Build it for glibc");
     if (runs_privileged(path))
         return fail(
             path +

@@ -1,12 +1,16 @@
 // What `mpisec exec NAME` will really start: PATH searched, scripts followed to their interpreter.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
 #include "cli/elf.hpp"
 
 namespace mpisec::cli {
+
+extern const std::uint16_t
+    this_machine;  ///< e_machine (EM_…) of the processor that this program was built for
 
 struct Program {
     std::string path;  ///< what is executed: the program or the script

@@ -135,6 +135,7 @@ def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
     subprocess.run([*build, tmp_path / "static", "-static"], check=True)
     subprocess.run([*build, tmp_path / "setuid"], check=True)
     (tmp_path / "setuid").chmod(0o755 | stat.S_ISUID)
+    subprocess.run([*build, tmp_path / "musl", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], check=True)
     shutil.copy(tmp_path / "static", tmp_path / "foreign")
     with open(tmp_path / "foreign", "r+b") as file:
         file.seek(18)
@@ -142,7 +143,7 @@ def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
     (tmp_path / "cut").write_bytes((tmp_path / "setuid").read_bytes()[:1000])
     (tmp_path / "cut").chmod(0o755)
     for name, words in {"static": "statically linked", "setuid": "set-user-ID", "foreign": "another kind of processor",
-                        "cut": "outside of it"}.items():
+                        "cut": "outside of it", "musl": "built for musl"}.items():
         ran = mpisec("exec", "--mpi", "mpich", tmp_path / name)
         assert ran.returncode == 126 and words in ran.stderr, (name, ran)
 

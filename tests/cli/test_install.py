@@ -43,6 +43,28 @@ def test_exec_takes_the_moved_library(moved, mpisec, tmp_path):
     assert ran.stdout.strip() == str(moved / "lib" / "libmpisec-openmpi.so"), ran.stderr
 
 
+def test_a_library_that_the_loader_would_skip_is_an_error(moved, mpisec, tmp_path):
+    """ld.so warns about such a library and starts the program without it: unprotected."""
+    for name in ("broken", "with space", "with$dollar"):
+        shutil.copytree(moved, tmp_path / name, symlinks=True)
+    (tmp_path / "broken" / "lib" / "libmpisec-mpich.so").write_bytes(b"\x7fELF, cut off")
+    for name, words in {"broken": "install MPIsec again", "with space": "without spaces", "with$dollar": "dollar"}.items():
+        ran = mpisec("exec", "--mpi", "mpich", "/bin/echo", "ran", binary=tmp_path / name / "bin" / "mpisec")
+        assert (ran.returncode, ran.stdout) == (126, ""), (name, ran)
+        assert words in ran.stderr, (name, ran)
+
+
+def test_a_library_on_a_noexec_mount_is_an_error(moved, mpisec, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(moved, copy)
+    script = (f"mount -t tmpfs -o noexec none {copy}/lib && cp -r {moved}/lib/. {copy}/lib && "
+              f"exec {copy}/bin/mpisec exec --mpi mpich /bin/echo ran")
+    ran = mpisec("-m", "sh", "-c", script, binary=shutil.which("unshare"))
+    if "mount:" in ran.stderr or "unshare:" in ran.stderr:
+        pytest.skip(f"this machine does not let us mount: {ran.stderr.strip()}")
+    assert (ran.returncode, ran.stdout) == (126, "") and "noexec" in ran.stderr, ran
+
+
 def test_a_job_runs_sealed_from_there(moved, run, compile_mpi):
     app = compile_mpi(Path(__file__).resolve().parents[2] / "demo" / "heat.c", "mpich-5")
     results = [run([app, "64", "64", "5"], mpi="mpich-5", **how) for how in ({"plain": True}, {"mpisec": moved / "bin" / "mpisec"})]
