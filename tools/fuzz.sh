@@ -23,4 +23,5 @@ fuzz_one() {
     return $status
 }
 export -f fuzz_one
+# shellcheck disable=SC2016  # expanded by the inner shell
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz_one "$1" "$2"' _ {} "$each"

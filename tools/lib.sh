@@ -4,6 +4,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top" || exit 1
 logs=$top/build/logs
 mkdir -p "$logs"
+# shellcheck disable=SC2034  # for the scripts that source this
 jobs=${JOBS:-$(nproc)}
 PYTHON=${PYTHON:-python3}
 export PYTHONPATH=$top/lab:$top/bench${PYTHONPATH:+:$PYTHONPATH}

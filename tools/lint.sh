@@ -11,8 +11,9 @@ else
 fi
 git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
 if command -v ruff >/dev/null; then ruff check . || failed=1; fi
+# The lab's scripts are templates, not whole before they are filled in.
 if command -v shellcheck >/dev/null; then
-    git ls-files -z '*.sh' .ci/run | xargs -0 -r shellcheck -x || failed=1
+    git ls-files -z '*.sh' .ci/run ':!lab/mpisec_lab/*.sh' | xargs -0 -r shellcheck -x -P SCRIPTDIR || failed=1
 else
     echo "shellcheck is not installed: scripts not checked"
 fi
