@@ -24,7 +24,7 @@ namespace {
 
 /// Ranks of a node come here within moments of each other; one that does not come was never there, or its
 /// card was changed.
-constexpr double patience_seconds = 60;
+constexpr double patience_seconds = 20;
 
 /// Another rank may still need a message of ours that MPI holds back until we call it.
 void keep_moving() {

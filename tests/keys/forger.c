@@ -1,0 +1,82 @@
+/* Plays the network at start-up: preloaded under MPIsec, it changes what travels between nodes.
+ *
+ *   FORGER_SEND=TAG:BYTE    flips a bit of that byte of the start-up message with that tag
+ * (src/shim/bootstrap_tree.cpp) FORGER_SEND=TAG:+N      sends N bytes more (or less, -N) FORGER_SEND=TAG:drop
+ * never sends it FORGER_CARD=RANK:BYTE   flips a bit of that byte of RANK's card
+ * (src/shim/bootstrap_card.hpp) as it arrives here FORGER_CARD=RANK:here   makes RANK's card say that it is
+ * on the receiver's node
+ *
+ * Works on the rank that FORGER_RANK names. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { card_bytes = 256, place_at = 112, place_bytes = 16 };
+
+static int my_rank(void) {
+    int rank;
+    int (*comm_rank)(MPI_Comm, int*) = (int (*)(MPI_Comm, int*))dlsym(RTLD_NEXT, "PMPI_Comm_rank");
+    comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+/* The two halves of a setting that applies to this rank; 0 when there is none. */
+static int setting(const char* name, int* number, const char** what) {
+    const char *text = getenv(name), *rank = getenv("FORGER_RANK");
+    if (!text || !rank || atoi(rank) != my_rank()) return 0;
+    *number = atoi(text);
+    *what = strchr(text, ':') + 1;
+    return 1;
+}
+
+int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    int (*next)(const void*, int, MPI_Datatype, int, int, MPI_Comm) =
+        (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm))dlsym(RTLD_NEXT, "PMPI_Send");
+    unsigned char changed[512] = {0};
+    int which;
+    const char* what;
+    if (!setting("FORGER_SEND", &which, &what) || which != tag || count > 256)
+        return next(buffer, count, type, to, tag, comm);
+    if (strcmp(what, "drop") == 0) return MPI_SUCCESS;
+    memcpy(changed, buffer, count);
+    if (*what == '+' || *what == '-')
+        count += atoi(what);
+    else
+        changed[atoi(what)] ^= 0x10;
+    return next(changed, count, type, to, tag, comm);
+}
+
+static unsigned char* cards;
+static const void* own_card;
+static MPI_Request cards_request;
+
+int PMPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, int to_count,
+                    MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {
+    int (*next)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*) =
+        (int (*)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*))dlsym(
+            RTLD_NEXT, "PMPI_Iallgather");
+    int code = next(from, count, type, to, to_count, to_type, comm, request);
+    cards = to;
+    own_card = from;
+    cards_request = *request;
+    return code;
+}
+
+int PMPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
+    int (*next)(MPI_Request*, int*, MPI_Status*) =
+        (int (*)(MPI_Request*, int*, MPI_Status*))dlsym(RTLD_NEXT, "PMPI_Test");
+    const int watched = cards && *request == cards_request;
+    int code = next(request, done, status), rank;
+    const char* what;
+    if (watched && *done && setting("FORGER_CARD", &rank, &what)) {
+        if (strcmp(what, "here") == 0)
+            memcpy(cards + rank * card_bytes + place_at, (const unsigned char*)own_card + place_at,
+                   place_bytes);
+        else
+            cards[rank * card_bytes + atoi(what)] ^= 0x10;
+        cards = NULL;
+    }
+    return code;
+}

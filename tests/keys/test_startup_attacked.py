@@ -1,0 +1,91 @@
+"""Start-up while somebody changes what travels between the nodes (S1, S2, S5, S7, S8): no job starts, and somebody says why.
+
+forger.c is preloaded under MPIsec and plays the network."""
+
+import pathlib
+import re
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+MPI = "mpich-5"
+HELLO, ANSWER, MASTER, COUNT = 1, 2, 3, 4  # tags of src/shim/bootstrap_tree.cpp
+CHANGED = "something between the nodes changes messages"
+
+
+@pytest.fixture
+def attacked(compile_mpi, run):
+    """attacked(rank, **forger settings): the Result of a job of two nodes where `rank` forges."""
+    app = compile_mpi(HERE / "startup.c", MPI)
+    forger = compile_mpi(HERE / "forger.c", MPI, flags=["-shared", "-fPIC"], name="forger.so")
+
+    def attack(rank, ranks=2, env=None, **settings):
+        environment = {"LD_PRELOAD": str(forger), "FORGER_RANK": str(rank), "MPISEC_AEAD": "openssl:aes-256-gcm"}
+        environment |= {f"FORGER_{name.upper()}": value for name, value in settings.items()} | (env or {})
+        return run([app], nodes=2, ranks=ranks, mpi=MPI, env=environment)
+
+    return attack
+
+
+def refused(result, *words):
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
+    assert not re.search(r"right \d", result.stdout), "a rank came out of MPI_Init"
+    said = [line for line in (result.stdout + result.stderr).splitlines() if line.startswith("mpisec: rank ")]
+    assert any(all(word in line for word in words) for line in said), result.stdout + result.stderr
+
+
+def test_untouched_job_starts(attacked):
+    assert attacked(0).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "rank, tag, byte, words",
+    [
+        (1, HELLO, 0, ["rank 0", "rank 1 (node1)", CHANGED]),
+        (1, HELLO, 32, ["rank 0", "rank 1 (node1)", "uses the cipher"]),
+        (1, HELLO, 36, ["rank 0", "rank 1 (node1)", "changed the message"]),
+        (1, HELLO, 83, ["rank 0", "rank 1 (node1)", "changed the message"]),
+        (0, ANSWER, 0, ["rank 1", "rank 0 (node0)", CHANGED]),
+        (0, ANSWER, 47, ["rank 1", "rank 0 (node0)", CHANGED]),
+        (0, MASTER, 5, ["rank 1", "rank 0 (node0)", "master secret", CHANGED]),
+        (0, MASTER, 40, ["rank 1", "rank 0 (node0)", "master secret", CHANGED]),
+        (1, COUNT, 0, ["rank 0", "rank 1 (node1)", "confirmation", CHANGED]),
+    ],
+)
+def test_changed_message(attacked, rank, tag, byte, words):
+    refused(attacked(rank, send=f"{tag}:{byte}"), *words)
+
+
+@pytest.mark.parametrize("by", ["+1", "-1", "+100", "-20"])
+@pytest.mark.parametrize("rank, tag", [(1, HELLO), (0, ANSWER), (0, MASTER), (1, COUNT)])
+def test_message_of_another_length(attacked, rank, tag, by):
+    refused(attacked(rank, send=f"{tag}:{by}"), CHANGED)
+
+
+@pytest.mark.parametrize("rank, tag, what", [(1, HELLO, "first message"), (0, MASTER, "master secret from rank")])
+def test_dropped_message(attacked, rank, tag, what):
+    env = {"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"}
+    begun = time.monotonic()
+    refused(attacked(rank, send=f"{tag}:drop", env=env), "has waited", what)
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("byte", [40, 100, 200], ids=["host", "nonce", "reserved"])
+def test_changed_card_of_another_rank(attacked, byte):
+    """Whatever was changed on the way to one node, the hash of all cards tells."""
+    refused(attacked(1, card=f"0:{byte}"), CHANGED)
+
+
+def test_changed_setting_looks_like_another_setting(attacked):
+    refused(attacked(1, card="0:136"), "MPISEC_PIPELINE_THRESHOLD")
+
+
+def test_own_card_changed(attacked):
+    refused(attacked(1, card="1:100"), "came back changed")
+
+
+@pytest.mark.parametrize("rank, card, ranks", [(1, 0, 2), (0, 3, 4)])
+def test_forged_place_never_makes_a_rank_local(attacked, rank, card, ranks):
+    """S1: a rank on another node whose card was made to say "here" is not taken for local."""
+    refused(attacked(rank, ranks=ranks, card=f"{card}:here"), "says that it is on this node")
