@@ -1,0 +1,288 @@
+/* The network as an attacker: a library preloaded under MPIsec. It defines PMPI_Send and its kin, which
+ * MPIsec finds with dlsym(RTLD_NEXT), changes what passes and hands it to the real library. (It defines
+ * MPI_Send… too, for the same attacks on plain MPI.)
+ *
+ * MPISEC_LAB_ATTACK chooses; it acts between adversary_arm() and adversary_disarm(), which victim.c calls on
+ * the sending rank. A "frame" is what travels on one of the victim's communicators: a whole small message, or
+ * header and first segment of a large one. A "segment" is what travels on another one: segment 1, 2, … of a
+ * large message.
+ *
+ *     flip:PLACE          one bit of the first frame. PLACE: a byte's offset, or from the end when negative,
+ * or middle flip-segment:K:PLACE  the same of segment K truncate:N          the first frame loses its last N
+ * bytes (N 0: all of them)        extend:N   gets N more truncate-segment:K  segment K loses a byte
+ * extend-segment:K  gets one more replay-now          the first frame goes out twice    replay-later   once
+ * more after all others (adversary_disarm) swap                the first two frames change places, whatever
+ * communicator, tag and destination they have swap-segments:K     segments K and K+1 change places (counted
+ * on, over several messages) replay-segment:K    segment K+1 is replaced by segment K drop, drop-segment:K
+ *     record:FILE         writes the first frame to FILE       inject:FILE   replaces the first frame by the
+ * one in FILE count               changes nothing
+ *
+ * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
+ * destination (test_nonces.py). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef OPEN_MPI /* this library is also in processes without MPI (mpisec exec) */
+#pragma weak ompi_mpi_byte
+#pragma weak ompi_mpi_comm_world
+#endif
+
+enum { SMALLEST_FRAME = 12 };
+
+struct call {
+    const char* name; /* of the procedure below */
+    unsigned char* bytes;
+    int n;
+    int to, tag;
+    MPI_Comm comm;
+};
+
+static struct {
+    int armed, comms, frames, segments;
+    MPI_Comm comm[8];
+    struct call held; /* bytes kept back, to go out later */
+} now;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void* real(const char* name) {
+    char full[64];
+    snprintf(full, sizeof full, "PMPI_%s", name);
+    void* found = dlsym(RTLD_NEXT, full);
+    if (!found) {
+        fprintf(stderr, "adversary: no %s below\n", full);
+        exit(3);
+    }
+    return found;
+}
+#define REAL(name) ((__typeof__(&MPI_##name))real(#name))
+
+/* --- which attack
+ * --------------------------------------------------------------------------------------------- */
+
+static const char* attack(void) {
+    const char* named = getenv("MPISEC_LAB_ATTACK");
+    return named ? named : "count";
+}
+/* The argument after the attack's name, when that is `name`. */
+static const char* if_attack(const char* name) {
+    size_t length = strlen(name);
+    if (strncmp(attack(), name, length) != 0) return NULL;
+    if (attack()[length] == ':') return attack() + length + 1;
+    return attack()[length] == 0 ? "" : NULL;
+}
+/* True when the attack is `name` on segment `number`. */
+static int on_segment(const char* name, int number) {
+    const char* argument = if_attack(name);
+    return argument && atoi(argument) == number;
+}
+
+static void flip(struct call* call, const char* place) {
+    int at = strcmp(place, "middle") == 0 ? call->n / 2 : atoi(place);
+    if (at < 0) at += call->n;
+    if (at >= 0 && at < call->n) call->bytes[at] ^= 0x01;
+}
+
+/* --- sending
+ * ------------------------------------------------------------------------------------------------- */
+
+static int nothing_to_ask(void* state, MPI_Status* status) {
+    (void)state;
+    REAL(Status_set_elements)(status, MPI_BYTE, 0);
+    REAL(Status_set_cancelled)(status, 0);
+    return MPI_SUCCESS;
+}
+static int nothing_to_free(void* state) {
+    return (void)state, MPI_SUCCESS;
+}
+static int nothing_to_cancel(void* state, int complete) {
+    return (void)state, (void)complete, MPI_SUCCESS;
+}
+
+/* What the sender sees of a message that the network has swallowed. */
+static int pretend(MPI_Request* request) {
+    if (!request) return MPI_SUCCESS;
+    REAL(Grequest_start)(nothing_to_ask, nothing_to_free, nothing_to_cancel, NULL, request);
+    return REAL(Grequest_complete)(*request);
+}
+
+/* Sends what nobody waits for. */
+static void send_away(const struct call* call) {
+    MPI_Request request;
+    REAL(Isend)(call->bytes, call->n, MPI_BYTE, call->to, call->tag, call->comm, &request);
+    REAL(Request_free)(&request);
+}
+
+static int forward(const struct call* call, MPI_Request* request) {
+    typedef int (*blocking)(const void*, int, MPI_Datatype, int, int, MPI_Comm);
+    typedef int (*starting)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+    void* procedure = real(call->name);
+    if (request)
+        return ((starting)procedure)(call->bytes, call->n, MPI_BYTE, call->to, call->tag, call->comm,
+                                     request);
+    return ((blocking)procedure)(call->bytes, call->n, MPI_BYTE, call->to, call->tag, call->comm);
+}
+
+static void hold(const struct call* call) {
+    now.held = *call;
+}
+
+/* The held bytes go where this call goes and the other way round. */
+static int exchange(struct call* call, MPI_Request* request) {
+    struct call first = now.held, second = *call;
+    first.bytes = call->bytes, first.n = call->n;
+    second.bytes = now.held.bytes, second.n = now.held.n;
+    send_away(&first);
+    return forward(&second, request);
+}
+
+static void save(const struct call* call, const char* file) {
+    FILE* out = fopen(file, "wb");
+    if (!out) exit(3);
+    fwrite(call->bytes, 1, (size_t)call->n, out);
+    fclose(out);
+}
+static void load(struct call* call, const char* file) {
+    FILE* in = fopen(file, "rb");
+    if (!in) exit(3);
+    static unsigned char bytes[1 << 20];
+    call->n = (int)fread(bytes, 1, sizeof bytes, in);
+    call->bytes = bytes;
+    fclose(in);
+}
+
+static int attack_frame(struct call* call, MPI_Request* request) {
+    int number = now.frames++;
+    const char* argument;
+    if (number == 1 && if_attack("swap")) return exchange(call, request);
+    if (number > 0) return forward(call, request);
+    if ((argument = if_attack("flip"))) flip(call, argument);
+    if ((argument = if_attack("truncate"))) {
+        int off = atoi(argument);
+        call->n = off ? (call->n > off ? call->n - off : 0) : 0;
+    }
+    if ((argument = if_attack("extend"))) call->n += atoi(argument);
+    if ((argument = if_attack("record"))) save(call, argument);
+    if ((argument = if_attack("inject"))) load(call, argument);
+    if (if_attack("replay-now")) send_away(call);
+    if (if_attack("replay-later")) hold(call);
+    if (if_attack("swap")) {
+        hold(call);
+        return pretend(request);
+    }
+    if (if_attack("drop")) return pretend(request);
+    return forward(call, request);
+}
+
+static int attack_segment(struct call* call, MPI_Request* request) {
+    int number = ++now.segments;
+    const char* argument = if_attack("flip-segment");
+    if (on_segment("flip-segment", number)) flip(call, strchr(argument, ':') + 1);
+    if (on_segment("truncate-segment", number)) --call->n;
+    if (on_segment("extend-segment", number)) ++call->n;
+    if (on_segment("drop-segment", number)) return pretend(request);
+    if (on_segment("swap-segments", number)) {
+        hold(call);
+        return pretend(request);
+    }
+    if (on_segment("swap-segments", number - 1)) return exchange(call, request);
+    if (on_segment("replay-segment", number)) hold(call);
+    if (on_segment("replay-segment", number - 1)) call->bytes = now.held.bytes, call->n = now.held.n;
+    return forward(call, request);
+}
+
+/* --- what MPIsec calls
+ * ------------------------------------------------------------------------------------------ */
+
+static void note_nonce(const struct call* call, MPI_Datatype type) {
+    static FILE* out;
+    const char* prefix = getenv("MPISEC_LAB_NONCES");
+    if (!prefix || type != MPI_BYTE || call->n < SMALLEST_FRAME) return;
+    int known = 0, rank = 0;
+    for (int i = 0; i < now.comms; ++i) known |= now.comm[i] == call->comm;
+    if (!known) return;
+    if (!out) {
+        char name[4096];
+        REAL(Comm_rank)(MPI_COMM_WORLD, &rank);
+        snprintf(name, sizeof name, "%s.%d", prefix, rank);
+        out = fopen(name, "w");
+        if (!out) exit(3);
+    }
+    MPI_Group world, mine;
+    int to = -1;
+    REAL(Comm_group)(MPI_COMM_WORLD, &world);
+    REAL(Comm_group)(call->comm, &mine);
+    REAL(Group_translate_ranks)(mine, 1, &call->to, world, &to);
+    REAL(Group_free)(&world);
+    REAL(Group_free)(&mine);
+    fprintf(out, "%d %d ", to, call->n);
+    for (int i = 0; i < SMALLEST_FRAME; ++i) fprintf(out, "%02x", call->bytes[i]);
+    fputc('\n', out);
+    fflush(out);
+}
+
+static int pass(const char* name, const void* buffer, int n, MPI_Datatype type, int to, int tag,
+                MPI_Comm comm, MPI_Request* request) {
+    typedef int (*blocking)(const void*, int, MPI_Datatype, int, int, MPI_Comm);
+    typedef int (*starting)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+    pthread_mutex_lock(&lock);
+    struct call call = {name, (unsigned char*)buffer, n, to, tag, comm};
+    note_nonce(&call, type);
+    int active = now.armed && type == MPI_BYTE && to >= 0, known = 0;
+    for (int i = 0; i < now.comms; ++i) known |= now.comm[i] == comm;
+    pthread_mutex_unlock(&lock);
+    if (!active) {
+        void* procedure = real(name);
+        if (request) return ((starting)procedure)(buffer, n, type, to, tag, comm, request);
+        return ((blocking)procedure)(buffer, n, type, to, tag, comm);
+    }
+    call.bytes = calloc((size_t)n + 4096, 1); /* a copy that is never freed: requests may go on using it */
+    memcpy(call.bytes, buffer, (size_t)n);
+    return known ? attack_frame(&call, request) : attack_segment(&call, request);
+}
+
+#define SENDS(name)                                                                                 \
+    int PMPI_##name(const void* buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm) { \
+        return pass(#name, buffer, n, type, to, tag, comm, NULL);                                   \
+    }                                                                                               \
+    int MPI_##name(const void* buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm) {  \
+        return pass(#name, buffer, n, type, to, tag, comm, NULL);                                   \
+    }
+#define STARTS(name)                                                                              \
+    int PMPI_##name(const void* buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, \
+                    MPI_Request* request) {                                                       \
+        return pass(#name, buffer, n, type, to, tag, comm, request);                              \
+    }                                                                                             \
+    int MPI_##name(const void* buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,  \
+                   MPI_Request* request) {                                                        \
+        return pass(#name, buffer, n, type, to, tag, comm, request);                              \
+    }
+SENDS(Send)
+SENDS(Ssend)
+SENDS(Rsend)
+STARTS(Isend)
+STARTS(Issend)
+STARTS(Irsend)
+
+/* --- what the victim calls
+ * -------------------------------------------------------------------------------------- */
+
+/* Communicators whose messages are frames. */
+void adversary_watch(MPI_Comm comm) {
+    now.comm[now.comms++] = comm;
+}
+void adversary_arm(void) {
+    now.frames = now.segments = 0, now.armed = 1;
+}
+/* Returns the number of frames and segments that passed while armed. */
+void adversary_disarm(int* frames, int* segments) {
+    if (if_attack("replay-later") && now.held.bytes) send_away(&now.held);
+    *frames = now.frames, *segments = now.segments;
+    memset(&now.held, 0, sizeof now.held);
+    now.armed = 0;
+}

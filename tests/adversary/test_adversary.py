@@ -1,0 +1,206 @@
+"""Attacks on messages (S2, S3): a library under MPIsec plays the network (adversary.c), victim.c says what the program sees.
+
+Each attack ends in the integrity error at the receiver of what was attacked, no unauthenticated byte in its buffer; messages that
+were not attacked arrive; nothing hangs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SMALL, LARGE = 1000, 65536 + 2 * 131072 + 100  # LARGE: header and segment 0, then segments 1, 2 and a short 3
+WAYS = "recv,any,wait,waitall,test,probe,mprobe,imrecv,persistent,sendrecv"
+SECONDS = 30  # for all ways together; one error takes far less than the 10 s promised
+
+INTEGRITY = "integrity error"
+FINE = "as sent"
+
+
+@pytest.fixture(scope="module")
+def attack(run, compile_mpi):
+    """attack(kind, scenario, size, ways, ranks, mpi, **options): (Result, {(rank, way, number): what that receive said})."""
+
+    def attack_(kind, scenario="one", size=SMALL, ways=WAYS, ranks=2, mpi="mpich-5", **options):
+        library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
+                              name="adversary.so")
+        victim = compile_mpi(HERE / "victim.c", mpi, flags=["-std=gnu11"])
+        env = {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind} | options.pop("env", {})
+        nodes = options.pop("nodes", ranks)
+        result = run([victim, scenario, size, ways], nodes=nodes, ranks=ranks, mpi=mpi, env=env,
+                     **{"timeout": SECONDS, **options})
+        said = re.findall(r"^rank (\d) (\w+) receive (\d): (.*)$", result.stdout, re.MULTILINE)
+        return result, {(int(rank), way, int(number)): text for rank, way, number, text in said}
+
+    return attack_
+
+
+def check(result, said, expected, ways=WAYS):
+    """expected: {(rank, number): a text that the line has}, for each way."""
+    everything = result.stdout[-4000:] + result.stderr[-4000:]
+    assert not result.timed_out, "the job hung\n" + everything
+    for way in ways.split(","):
+        for (rank, number), text in expected.items():
+            line = said.get((rank, way, number))
+            assert line is not None, f"rank {rank}, {way}: receive {number} never ended\n{everything}"
+            assert text in line, f"rank {rank}, {way}: receive {number}: {line}\n{everything}"
+            if text == INTEGRITY:
+                assert line.startswith("error MPIsec integrity error"), line
+                assert 'class "MPIsec integrity error"' in line, line
+    foreign = [line for line in said.values() if "FOREIGN" in line]
+    assert not foreign, f"unauthenticated bytes reached the program: {foreign}"
+    assert result.returncode == 0, everything
+
+
+# Bytes of a small message: nonce 0-11 (kind in 3, epoch in 0-2, counter in 4-11), ciphertext, tag in the last 16.
+# Bytes of a large one's first part: nonce, sealed header 12-43, segment 0 from 44, its tag in the last 16.
+FLIPS = [
+    (SMALL, "0"), (SMALL, "3"), (SMALL, "4"), (SMALL, "11"), (SMALL, "12"), (SMALL, "middle"), (SMALL, "-17"), (SMALL, "-16"),
+    (SMALL, "-1"), (0, "-1"), (0, "4"), (LARGE, "3"), (LARGE, "4"), (LARGE, "12"), (LARGE, "28"), (LARGE, "43"), (LARGE, "44"),
+    (LARGE, "middle"), (LARGE, "-1"),
+]
+
+
+@pytest.mark.parametrize("size,place", FLIPS)
+def test_flip(attack, size, place):
+    """S2: a changed bit anywhere in a message is the integrity error; the next message arrives."""
+    result, said = attack(f"flip:{place}", size=size)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
+
+
+@pytest.mark.parametrize("segment,place", [(1, "0"), (1, "middle"), (2, "-1"), (3, "0"), (3, "-16")])
+def test_flip_in_segment(attack, segment, place):
+    """S2: a changed bit in any segment of a large message is the integrity error."""
+    result, said = attack(f"flip-segment:{segment}:{place}", size=LARGE)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
+
+
+@pytest.mark.parametrize("kind,size", [
+    ("truncate:1", SMALL), ("truncate:16", SMALL), ("truncate:1000", SMALL), ("truncate:0", SMALL), ("truncate:1", 0),
+    ("extend:1", SMALL), ("extend:100", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE), ("extend:1", LARGE),
+    ("truncate-segment:1", LARGE), ("truncate-segment:3", LARGE), ("extend-segment:1", LARGE), ("extend-segment:3", LARGE),
+])
+def test_cut_or_longer(attack, kind, size):
+    """S2: a message that was cut or made longer is the integrity error, not one of another length."""
+    ways = WAYS.replace("probe,mprobe,imrecv,", "") if size != LARGE else WAYS
+    result, said = attack(kind, size=size, ways=ways)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, ways)
+
+
+@pytest.mark.parametrize("size", [0, SMALL, LARGE])
+def test_replay_at_once(attack, size):
+    """S3: the second copy of a message is the integrity error."""
+    ways = "recv,wait,probe,mprobe,persistent"
+    result, said = attack("replay-now", size=size, ways=ways)
+    check(result, said, {(1, 1): FINE, (1, 2): INTEGRITY, (1, 9): FINE}, ways)
+
+
+@pytest.mark.parametrize("size", [0, SMALL, LARGE])
+def test_replay_later(attack, size):
+    """S3: a copy that comes after other messages is the integrity error."""
+    ways = "recv,wait,probe,mprobe,persistent"
+    result, said = attack("replay-later", "later", size=size, ways=ways)
+    check(result, said, {(1, 1): FINE, (1, 2): FINE, (1, 3): FINE, (1, 4): INTEGRITY, (1, 9): FINE}, ways)
+
+
+@pytest.mark.parametrize("size", [0, SMALL, LARGE])
+@pytest.mark.parametrize("scenario", ["tags", "comms"])
+def test_swap(attack, scenario, size):
+    """S2: messages that change places between tags or communicators are both the integrity error."""
+    result, said = attack("swap", scenario, size=size)
+    check(result, said, {(1, 1): INTEGRITY, (1, 2): INTEGRITY, (1, 9): FINE})
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_swap_of_peers(attack, size):
+    """S2: messages to two ranks that change places are the integrity error at both."""
+    result, said = attack("swap", "peers", size=size, ranks=3)
+    check(result, said, {(1, 1): INTEGRITY, (2, 1): INTEGRITY, (1, 9): FINE})
+
+
+@pytest.mark.parametrize("size", [0, SMALL, LARGE])
+def test_reordered(attack, size):
+    """S2, M4: of two messages with one tag that change places, one receive at least is the integrity error."""
+    result, said = attack("swap", "two", size=size)
+    check(result, said, {(1, 9): FINE})
+    for way in WAYS.split(","):
+        lines = [said[1, way, number] for number in (1, 2)]
+        assert any(line.startswith("error MPIsec integrity error") for line in lines), lines
+
+
+@pytest.mark.parametrize("kind", ["swap-segments:1", "replay-segment:1", "swap-segments:2"])
+def test_spliced_segments(attack, kind):
+    """S2: segments can be neither swapped nor repeated within a message."""
+    result, said = attack(kind, size=LARGE)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
+
+
+@pytest.mark.parametrize("segment", [2, 3])
+def test_segments_of_another_message(attack, segment):
+    """S2: nor can a segment take the place of one of another message. (Three channel segments each: 3 and 4 are neighbours.)"""
+    result, said = attack(f"swap-segments:{segment}", "tags", size=65536 + 3 * 131072)
+    everything = [line for key, line in said.items() if key[2] != 9]
+    check(result, said, {(1, 9): FINE})
+    assert any(line.startswith("error MPIsec integrity error") for line in everything), everything
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_reflected(attack, size, tmp_path):
+    """S2: a rank's own message sent back to it is the integrity error."""
+    file = tmp_path / "frame"
+    ways = "recv,wait,mprobe"
+    result, said = attack(f"record:{file}", "reflect", size=size, ways=ways,
+                          node_env={1: {"MPISEC_LAB_ATTACK": f"inject:{file}"}})
+    check(result, said, {(1, 1): FINE, (0, 2): INTEGRITY}, ways)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_replayed_from_an_earlier_job(attack, size, tmp_path):
+    """S3, S5: a message of an earlier job with the same key file is the integrity error, though it is the first of this job."""
+    result, said = attack(f"record:{tmp_path / 'frame'}", size=size, ways="recv")
+    check(result, said, {(1, 1): FINE, (1, 9): FINE}, "recv")
+    result, said = attack(f"inject:{tmp_path / 'frame'}", size=size, ways="recv")
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, "recv")
+
+
+@pytest.mark.parametrize("kind,size", [("drop", SMALL), ("drop", LARGE), ("drop-segment:2", LARGE)])
+def test_dropped(attack, kind, size):
+    """S8: what never arrives is reported after MPISEC_STALL_TIME, naming who waits for whom, and ends the job when so set."""
+    stall = {"MPISEC_STALL_TIME": "1"}
+    result, _ = attack(kind, size=size, ways="recv", env=stall, timeout=5)
+    assert result.timed_out
+    reports = [line for line in result.stderr.splitlines() if "mpisec" in line and "waiting in MPI_Recv" in line]
+    assert any("rank 1 " in line and "rank 0" in line and "tag 5" in line for line in reports), result.stderr
+    result, _ = attack(kind, size=size, ways="recv", env=stall | {"MPISEC_STALL_ACTION": "abort"}, timeout=10)
+    assert not result.timed_out and result.returncode != 0, result.stdout + result.stderr
+
+
+def test_lost_message_is_missed_at_the_end(attack):
+    """S8: at MPI_Finalize the counts of what was sent and opened are compared: a message that nobody waits for is missed."""
+    result, _ = attack("drop", "lost", ways="recv")
+    assert not result.timed_out, result.stderr
+    assert re.search(r"mpisec: rank \d.*(lost|missing|never|fewer|not received|opened)", result.stderr), result.stderr
+    result, _ = attack("count", "lost", ways="recv")
+    assert "mpisec" not in result.stderr, result.stderr
+
+
+def test_the_network_without_an_attack(attack):
+    """The adversary that changes nothing changes nothing, and sees three segments of a large message."""
+    result, said = attack("count", size=LARGE)
+    check(result, said, {(1, 1): FINE, (1, 9): FINE})
+    assert result.stdout.count("sent 1 frames and 3 segments") == len(WAYS.split(","))
+
+
+@pytest.mark.parametrize("kind,seen", [("flip:middle", "FOREIGN"), ("swap", "OTHER CONTENT"), ("truncate:1", "999 of 1000")])
+def test_plain_falls_to_the_attacks(attack, kind, seen):
+    """The same attacks on plain MPI get through: what these tests show is MPIsec's doing."""
+    result, said = attack(kind, "two" if kind == "swap" else "one", plain=True, ways="recv")
+    assert seen in said[1, "recv", 1], result.stdout
+
+
+@pytest.mark.parametrize("kind,size", [("flip:middle", SMALL), ("flip:3", LARGE), ("flip-segment:2:0", LARGE), ("replay-now", SMALL)])
+def test_on_open_mpi(attack, kind, size):
+    """S2 S3: the same on Open MPI."""
+    ways = "recv,waitall,probe"
+    result, said = attack(kind, size=size, ways=ways, mpi="openmpi-5")
+    check(result, said, {(1, 2 if kind == "replay-now" else 1): INTEGRITY, (1, 9): FINE}, ways)

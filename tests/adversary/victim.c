@@ -1,0 +1,207 @@
+/* What an attacked program sees:  victim SCENARIO SIZE WAY[,WAY…]
+ *
+ * Goes through the scenario once for each WAY to receive. Rank 0 sends, rank 1 (and 2) receives, with
+ * MPI_ERRORS_RETURN. For each receive a rank prints one line: receive K: as sent            | receive K:
+ * error CODE-STRING        then: buffer clean | buffer FOREIGN "clean": every byte is what was sent, what was
+ * there before, or zero: no unauthenticated byte got through (S2).
+ *
+ * SCENARIO   one     a message, then one that nobody touches
+ *            two     two messages of one tag          tags    of two tags
+ *            comms   on two communicators              peers   to ranks 1 and 2
+ *            later   three messages, a replay, a fourth
+ *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
+ *            lost    rank 1 gives up waiting after a second and finalizes
+ * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { PREFILL = 0xC3, TAG = 5 };
+static int rank, size, n;
+static const char *way = "recv", *scenario;
+static MPI_Comm other;
+
+static unsigned char content(int message, int i) { /* never zero nor PREFILL, nor one bit away from these */
+    unsigned x = (unsigned)i * 2654435761u + (unsigned)message * 40503u;
+    return (unsigned char)(16 + (x >> 13) % 128);
+}
+
+static void arm(int on) {
+    void* procedure = dlsym(RTLD_DEFAULT, on ? "adversary_arm" : "adversary_disarm");
+    int frames = 0, segments = 0;
+    if (!procedure) return;
+    if (on) {
+        ((void (*)(void))procedure)();
+        return;
+    }
+    ((void (*)(int*, int*))procedure)(&frames, &segments);
+    printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
+}
+static void watch(MPI_Comm comm) {
+    void* procedure = dlsym(RTLD_DEFAULT, "adversary_watch");
+    if (procedure) ((void (*)(MPI_Comm))procedure)(comm);
+}
+
+static void sleep_ms(long ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static void start_send(int message, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    unsigned char* out = malloc((size_t)n + 1); /* left to the end of the program */
+    for (int i = 0; i < n; ++i) out[i] = content(message, i);
+    MPI_Isend(out, n, MPI_BYTE, to, tag, comm, request);
+}
+static void send(int message, int to, int tag, MPI_Comm comm) {
+    MPI_Request request;
+    start_send(message, to, tag, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static int receive_into(unsigned char* in, int from, int tag, MPI_Comm comm) {
+    MPI_Request request;
+    MPI_Message handle;
+    MPI_Status status;
+    int flag = 0, code;
+    if (strcmp(way, "wait") == 0 || strcmp(way, "waitall") == 0 || strcmp(way, "test") == 0) {
+        if ((code = MPI_Irecv(in, n, MPI_BYTE, from, tag, comm, &request)) != MPI_SUCCESS) return code;
+        if (way[0] == 't') {
+            while (!flag && (code = MPI_Test(&request, &flag, &status)) == MPI_SUCCESS) continue;
+            return code;
+        }
+        if (strcmp(way, "wait") == 0) return MPI_Wait(&request, &status);
+        code = MPI_Waitall(1, &request, &status);
+        return code == MPI_ERR_IN_STATUS ? status.MPI_ERROR : code;
+    }
+    if (strcmp(way, "persistent") == 0) {
+        MPI_Recv_init(in, n, MPI_BYTE, from, tag, comm, &request);
+        MPI_Start(&request);
+        code = MPI_Wait(&request, &status);
+        MPI_Request_free(&request);
+        return code;
+    }
+    if (strcmp(way, "probe") == 0 && (code = MPI_Probe(from, tag, comm, &status)) != MPI_SUCCESS) return code;
+    if (strcmp(way, "mprobe") == 0 || strcmp(way, "imrecv") == 0) {
+        if ((code = MPI_Mprobe(from, tag, comm, &handle, &status)) != MPI_SUCCESS) return code;
+        if (way[0] == 'm') return MPI_Mrecv(in, n, MPI_BYTE, &handle, &status);
+        if ((code = MPI_Imrecv(in, n, MPI_BYTE, &handle, &request)) != MPI_SUCCESS) return code;
+        return MPI_Wait(&request, &status);
+    }
+    if (strcmp(way, "sendrecv") == 0)
+        return MPI_Sendrecv(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, in, n, MPI_BYTE, from, tag, comm, &status);
+    return MPI_Recv(in, n, MPI_BYTE, strcmp(way, "any") == 0 ? MPI_ANY_SOURCE : from, tag, comm, &status);
+}
+
+static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
+    unsigned char* in = malloc((size_t)n + 64);
+    memset(in, PREFILL, (size_t)n + 64);
+    int code = receive_into(in, from, tag, comm), right = 0, foreign = 0, length;
+    for (int i = 0; i < n + 64; ++i) {
+        int as_sent = i < n && in[i] == content(message, i);
+        right += as_sent;
+        foreign += !as_sent && in[i] != PREFILL && (in[i] != 0 || i >= n);
+    }
+    char text[MPI_MAX_ERROR_STRING] = "";
+    if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+    for (char* c = text; *c; ++c)
+        if (*c == '\n') *c = ' ';
+    int class = MPI_SUCCESS, of_class = 0;
+    char class_text[MPI_MAX_ERROR_STRING] = "";
+    MPI_Error_class(code, &class);
+    if (code != MPI_SUCCESS) MPI_Error_string(class, class_text, &of_class);
+    printf("rank %d %s receive %d: %s%s; class \"%s\"; %d of %d bytes as sent; buffer %s\n", rank, way,
+           number, code == MPI_SUCCESS ? (right == n ? "as sent" : "OTHER CONTENT") : "error ", text,
+           class_text, right, n, foreign ? "FOREIGN" : "clean");
+    fflush(stdout);
+}
+
+static void sender(void) {
+    MPI_Request requests[2];
+    int two = strcmp(scenario, "two") == 0, tags = strcmp(scenario, "tags") == 0;
+    int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
+    arm(1);
+    start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[0]);
+    requests[1] = MPI_REQUEST_NULL;
+    if (two || tags || comms || peers)
+        start_send(2, peers ? 2 : 1, tags ? TAG + 1 : TAG, comms ? other : MPI_COMM_WORLD, &requests[1]);
+    if (strcmp(scenario, "later") == 0) send(2, 1, TAG, MPI_COMM_WORLD), send(3, 1, TAG, MPI_COMM_WORLD);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    arm(0);
+    if (strcmp(scenario, "lost") != 0) send(9, 1, TAG + 4, MPI_COMM_WORLD);
+}
+
+static void receiver(void) {
+    if (strcmp(scenario, "lost") == 0) {
+        MPI_Request request;
+        int nothing, flag = 0;
+        MPI_Irecv(&nothing, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD, &request);
+        sleep_ms(300);
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        if (!flag) MPI_Cancel(&request), MPI_Wait(&request, MPI_STATUS_IGNORE);
+        return;
+    }
+    int peers = strcmp(scenario, "peers") == 0;
+    receive(1, peers && rank == 2 ? 2 : 1, 0, TAG, MPI_COMM_WORLD);
+    if (strcmp(scenario, "two") == 0) receive(2, 2, 0, TAG, MPI_COMM_WORLD);
+    if (strcmp(scenario, "tags") == 0) receive(2, 2, 0, TAG + 1, MPI_COMM_WORLD);
+    if (strcmp(scenario, "comms") == 0) receive(2, 2, 0, TAG, other);
+    if (strcmp(scenario, "later") == 0) {
+        receive(2, 2, 0, TAG, MPI_COMM_WORLD);
+        receive(3, 3, 0, TAG, MPI_COMM_WORLD);
+        receive(4, 4, 0, TAG, MPI_COMM_WORLD); /* the replay */
+    }
+    if (strcmp(scenario, "one") == 0 &&
+        strcmp(getenv("MPISEC_LAB_ATTACK") ? getenv("MPISEC_LAB_ATTACK") : "", "replay-now") == 0)
+        receive(2, 2, 0, TAG, MPI_COMM_WORLD);
+    if (rank == 1) receive(9, 9, 0, TAG + 4, MPI_COMM_WORLD);
+}
+
+/* Rank 0's message is recorded on its way to rank 1 (rank 0 has record:…); then rank 1's is replaced by it
+ * (rank 1 has inject:…). */
+static void reflect(void) {
+    if (rank == 0) {
+        arm(1);
+        send(1, 1, TAG, MPI_COMM_WORLD);
+        arm(0);
+    } else if (rank == 1) {
+        receive(1, 1, 0, TAG, MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        arm(1);
+        send(2, 0, TAG, MPI_COMM_WORLD);
+        arm(0);
+    } else if (rank == 0) {
+        receive(2, 2, 1, TAG, MPI_COMM_WORLD);
+    }
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc < 4) return 2;
+    scenario = argv[1], n = atoi(argv[2]);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    watch(MPI_COMM_WORLD), watch(other);
+    for (way = strtok(argv[3], ","); way; way = strtok(NULL, ",")) {
+        if (strcmp(scenario, "reflect") == 0)
+            reflect();
+        else if (rank == 0)
+            sender();
+        else
+            receiver();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Comm_free(&other);
+    printf("rank %d: done\n", rank);
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}
