@@ -28,8 +28,10 @@ constexpr const char* examples =
 void examine_crypto(const config::Settings& settings, Findings& findings) {
     if (!print_crypto_libraries())
         return findings.problem("crypto", "without a crypto library no job can start");
-    auto selection =
-        aead::select(settings.aead, settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration");
+    // The same file as the shim's (src/shim/bootstrap_node.cpp): what is measured here need not be measured
+    // by the job.
+    std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
+    auto selection = aead::select(settings.aead, remembered);
     if (!selection) return findings.problem("crypto", selection.error().message);
     auto name = [&](std::size_t size_class) { return std::string(selection->library[size_class]->name()); };
     findings.line("selected", std::string(aead::info(selection->cipher).name) + ": " + name(0) +
