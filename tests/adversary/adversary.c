@@ -241,7 +241,7 @@ static int pass(const char* name, const void* buffer, int n, MPI_Datatype type, 
         if (request) return ((starting)procedure)(buffer, n, type, to, tag, comm, request);
         return ((blocking)procedure)(buffer, n, type, to, tag, comm);
     }
-    call.bytes = calloc((size_t)n + 4096, 1); /* a copy that is never freed: requests may go on using it */
+    call.bytes = calloc((size_t)n + (1 << 18), 1); /* a copy that is never freed: requests may go on using it */
     memcpy(call.bytes, buffer, (size_t)n);
     return known ? attack_frame(&call, request) : attack_segment(&call, request);
 }

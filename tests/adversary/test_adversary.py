@@ -68,6 +68,13 @@ def test_flip(attack, size, place):
     check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
 
 
+@pytest.mark.parametrize("place", ["3", "4", "20"])
+def test_flip_in_header_of_a_very_large_message(attack, place):
+    """S2, S8: whoever can not open a header does not know of the other segments; their sender must not wait for it for ever."""
+    result, said = attack(f"flip:{place}", size=4 << 20, ways="recv,probe")
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, "recv,probe")
+
+
 @pytest.mark.parametrize("segment,place", [(1, "0"), (1, "middle"), (2, "-1"), (3, "0"), (3, "-16")])
 def test_flip_in_segment(attack, segment, place):
     """S2: a changed bit in any segment of a large message is the integrity error."""
@@ -77,7 +84,7 @@ def test_flip_in_segment(attack, segment, place):
 
 @pytest.mark.parametrize("kind,size", [
     ("truncate:1", SMALL), ("truncate:16", SMALL), ("truncate:1000", SMALL), ("truncate:0", SMALL), ("truncate:1", 0),
-    ("extend:1", SMALL), ("extend:100", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE), ("extend:1", LARGE),
+    ("extend:1", SMALL), ("extend:100", SMALL), ("extend:100000", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE), ("extend:1", LARGE),
     ("truncate-segment:1", LARGE), ("truncate-segment:3", LARGE), ("extend-segment:1", LARGE), ("extend-segment:3", LARGE),
 ])
 def test_cut_or_longer(attack, kind, size):
