@@ -146,7 +146,10 @@ class KeySet {
     Selection selection_{};
     std::array<const Key*, size_classes> by_class_{};
     std::array<std::unique_ptr<Key>, size_classes> owned_{};
-    std::array<std::uint8_t, max_key_bytes> bytes_{};  // kept to set up further libraries; wiped in the destructor
+    struct WipedSlot {
+        void operator()(std::uint8_t* bytes) const;
+    };
+    std::unique_ptr<std::uint8_t, WipedSlot> bytes_;  // in locked memory (S5): kept to set up further libraries
 };
 
 }  // namespace mpisec::aead

@@ -1,19 +1,29 @@
 // A key for each size class, set up when a message of that size first needs it.
-#include <string.h>
-
+#include <cstdlib>
 #include <cstring>
 
 #include "aead/aead.hpp"
+#include "base/locked_slab.hpp"
 
 namespace mpisec::aead {
+namespace {
+
+LockedSlab& slab() {
+    static LockedSlab& instance = *new LockedSlab(max_key_bytes);  // key sets of static life outlive static objects
+    return instance;
+}
+
+}  // namespace
 
 KeySet::KeySet(const Selection& selection, const std::uint8_t* key_bytes) : selection_(selection) {
-    std::memcpy(bytes_.data(), key_bytes, info(selection.cipher).key_bytes);
+    bytes_.reset(static_cast<std::uint8_t*>(slab().take()));
+    if (!bytes_) std::abort();  // no page left for 64 bytes
+    std::memcpy(bytes_.get(), key_bytes, info(selection.cipher).key_bytes);
 }
 
-KeySet::~KeySet() {
-    explicit_bzero(bytes_.data(), bytes_.size());
-}
+KeySet::~KeySet() = default;
+
+void KeySet::WipedSlot::operator()(std::uint8_t* bytes) const { slab().give_back(bytes); }
 
 const Key* KeySet::make(std::size_t size_class) noexcept {
     const Library* library = selection_.library[size_class];
@@ -21,7 +31,7 @@ const Key* KeySet::make(std::size_t size_class) noexcept {
     for (std::size_t other = 0; other < size_classes; ++other)
         if (by_class_[other] && selection_.library[other] == library)
             return by_class_[size_class] = by_class_[other];
-    Result<Key> key = library->make_key(selection_.cipher, bytes_.data());
+    Result<Key> key = library->make_key(selection_.cipher, bytes_.get());
     if (!key) return nullptr;
     owned_[size_class] = std::make_unique<Key>(std::move(*key));
     return by_class_[size_class] = owned_[size_class].get();

@@ -61,7 +61,7 @@ bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, s
     if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size())) return false;
     if (!wire::decode(header, state.settings.threshold, arrival.header)) return false;
     arrival.total = arrival.header.total;
-    keys::message_key(opening.keys->message_secret, opening.nonce.counter, arrival.message_key);
+    keys::message_key(opening.keys->message_secret, opening.nonce.counter, arrival.message_key.emplace().data());
     return true;
 }
 

@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "aead/aead.hpp"
+#include "keys/secret.hpp"
 #include "shim/pool.hpp"
 #include "wire/frame.hpp"
 
@@ -27,7 +29,7 @@ struct Arrival {
     std::uint64_t counter = 0;  ///< of the pair: grows in the order of sending
     std::uint64_t total = 0;    ///< plaintext bytes
     wire::LargeHeader header{};
-    std::uint8_t message_key[aead::max_key_bytes];  ///< of a large message; wiped when its operation took it
+    std::optional<keys::Secret> message_key;  ///< of a large message
     Buffer wire;                ///< as received; a small message set aside is opened in place behind its nonce
 };
 

@@ -7,6 +7,7 @@
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/real.hpp"
+#include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -46,6 +47,7 @@ int set_aside(Communicator& comm, MPI_Message message, const MPI_Status& status,
     taken.source = status.MPI_SOURCE;
     taken.tag = status.MPI_TAG;
     taken.wire = Buffer(bytes + 1);
+    WaitScope waiting("a probe (the start of a large message)", taken.source, taken.tag);
     const int code = real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
     if (code != MPI_SUCCESS) return code;

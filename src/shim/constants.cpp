@@ -25,7 +25,8 @@ Constants constants;
 namespace {
 
 [[maybe_unused]] void* data_symbol(const char* name) {
-    // A program that names the symbol may hold it itself (copy relocation): the global scope knows, the library does not.
+    // A program that names the symbol may hold it itself (copy relocation): the global scope knows, the
+    // library does not.
     if (void* address = dlsym(RTLD_DEFAULT, name)) return address;
     if (void* address = library_symbol(name)) return address;
     std::fprintf(stderr,

@@ -1,4 +1,5 @@
-// MPI's handle constants, looked up where they are data symbols (Open MPI), so that the shim loads into any program.
+// MPI's handle constants, looked up where they are data symbols (Open MPI), so that the shim loads into any
+// program.
 #pragma once
 
 #include <mpi.h>

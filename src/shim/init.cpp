@@ -2,7 +2,7 @@
 //
 //   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the gate closes: calls are protected
 //   MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set first and so run last (MPI standard section 11.4.2): detached
-//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the gate opens → the rest of MPI_Finalize
+//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the rest of MPI_Finalize → the gate opens
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -25,7 +25,6 @@ int shut_down(MPI_Comm, int, void*, void*) {
     compare_tallies();
     print_stats();
     stop_watchdog();
-    gate.bypass = true;
     free_requests();
     state.engine.reset();
     forget_pairs();
@@ -76,7 +75,8 @@ void start(int thread_level) {
 
 int Init(int* argc, char*** argv) {
     const int code = real.Init(argc, argv);
-    if (code == MPI_SUCCESS) start(MPI_THREAD_SINGLE);
+    int level = MPI_THREAD_SINGLE;  // a library may be set to give more than MPI_Init asks for
+    if (code == MPI_SUCCESS && real.Query_thread(&level) == MPI_SUCCESS) start(level);
     return code;
 }
 
@@ -86,6 +86,12 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
     return code;
 }
 
-int Finalize() { return real.Finalize(); }
+int Finalize() {
+    const int code = real.Finalize();
+    // Not sooner: delete callbacks of other communicators may run after shut_down and still communicate (MPICH). MPIsec knows no communicator
+    // then, so they are refused, never let through in clear (S1).
+    gate.bypass = true;
+    return code;
+}
 
 }  // namespace mpisec::shim

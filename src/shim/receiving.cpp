@@ -145,8 +145,8 @@ class SealedReceive final : public Operation {
         }
         const wire::SegmentPlan plan{arrival_.total, state.settings.threshold, arrival_.header.segment_bytes};
         const int world_peer = comm_->peers[static_cast<std::size_t>(arrival_.source)].world;
-        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key, plan, world_peer, arrival_.header.channel_tag, to);
-        keys::wipe(arrival_.message_key, sizeof arrival_.message_key);
+        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer, arrival_.header.channel_tag, to);
+        arrival_.message_key.reset();
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
         step();
         enlist(*this);

@@ -123,15 +123,17 @@ class SealedSend final : public Operation {
     void hand_over(std::size_t bytes) {
         const int code =
             start_in_mode(spec_.mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag, comm_->handle, &request_);
-        if (code != MPI_SUCCESS) return finish(code);
+        if (code != MPI_SUCCESS) return finish(code, true);
         ++outgoing(world_peer_).sent;
     }
 
     void first_done(int code) {
         request_ = constants.request_null;
-        if (code != MPI_SUCCESS) return finish(code);
         first_done_ = true;
-        if (!pipeline_) finish();
+        if (pipeline_)
+            pipeline_error_ = code;
+        else
+            finish(code, code != MPI_SUCCESS);
     }
 
     void step() override {
@@ -143,11 +145,9 @@ class SealedSend final : public Operation {
             if (complete_) return;
         }
         if (!pipeline_) return;
-        int error = MPI_SUCCESS;
-        const bool all_sent = pipeline_->advance(error);
-        if (error != MPI_SUCCESS) return finish(error);
-        if (all_sent && first_done_) {
-            finish();
+        // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
+        if (pipeline_->advance(pipeline_error_) && first_done_) {
+            finish(pipeline_error_);
             packed_ = Buffer();
         }
     }
@@ -161,6 +161,7 @@ class SealedSend final : public Operation {
     MPI_Request request_{};
     bool first_done_ = false;
     std::unique_ptr<SendPipeline> pipeline_;
+    int pipeline_error_ = MPI_SUCCESS;
 };
 
 }  // namespace
