@@ -1,22 +1,23 @@
-/* Calls whose refusal depends on more than a communicator, and calls that must work unchanged inside a node. Argument: a file to make. */
+/* Calls whose refusal depends on more than a communicator, and calls that must work unchanged inside a node.
+ * Argument: a file to make. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int rank, size;
-#define CHECK(condition, ...)                                                  \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "FAILED line %d, rank %d: ", __LINE__, rank);      \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fputc('\n', stderr);                                               \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                      \
-        }                                                                      \
+#define CHECK(condition, ...)                                             \
+    do {                                                                  \
+        if (!(condition)) {                                               \
+            fprintf(stderr, "FAILED line %d, rank %d: ", __LINE__, rank); \
+            fprintf(stderr, __VA_ARGS__);                                 \
+            fputc('\n', stderr);                                          \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                 \
+        }                                                                 \
     } while (0)
 #define OK(call) CHECK((call) == MPI_SUCCESS, "%s", #call)
 
-static int is_refusal(int code, const char *name) {
+static int is_refusal(int code, const char* name) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
@@ -52,7 +53,7 @@ static void test_sessions(void) {
 #endif
 
 /* Inside a node everything is plain MPI. `comm` has ranks of this node only. */
-static void test_inside(MPI_Comm comm, const char *path) {
+static void test_inside(MPI_Comm comm, const char* path) {
     int here, me, mine, sum = 0, all = 0;
     OK(MPI_Comm_size(comm, &here));
     OK(MPI_Comm_rank(comm, &me));
@@ -66,7 +67,7 @@ static void test_inside(MPI_Comm comm, const char *path) {
     CHECK(sum == mine * (mine + 1) / 2, "Scan %d", sum);
 
     MPI_Win window;
-    int *base;
+    int* base;
     OK(MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &base, &window));
     OK(MPI_Win_fence(0, window));
     OK(MPI_Put(&mine, 1, MPI_INT, (me + 1) % here, 0, 1, MPI_INT, window));
@@ -77,20 +78,22 @@ static void test_inside(MPI_Comm comm, const char *path) {
     char name[4096];
     snprintf(name, sizeof name, "%s.%d", path, rank - me);
     MPI_File file;
-    OK(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                     &file));
     OK(MPI_File_write_at_all(file, me * (MPI_Offset)sizeof mine, &mine, 1, MPI_INT, MPI_STATUS_IGNORE));
     OK(MPI_File_sync(file));
     OK(MPI_Barrier(comm));
     int other = 0;
-    OK(MPI_File_read_at_all(file, (me + 1) % here * (MPI_Offset)sizeof mine, &other, 1, MPI_INT, MPI_STATUS_IGNORE));
+    OK(MPI_File_read_at_all(file, (me + 1) % here * (MPI_Offset)sizeof mine, &other, 1, MPI_INT,
+                            MPI_STATUS_IGNORE));
     CHECK(other == (me + 1) % here + 1, "the file says %d", other);
     OK(MPI_File_close(&file));
 }
 
-/* The library calls an attribute's delete function from its own code, and this one ends in a jump to MPI_Send: still a call of the
- * program's, so still sealed. The receiver would refuse a plain message. */
+/* The library calls an attribute's delete function from its own code, and this one ends in a jump to
+ * MPI_Send: still a call of the program's, so still sealed. The receiver would refuse a plain message. */
 static int secret = 4711;
-__attribute__((optimize("O2"))) static int send_on_delete(MPI_Comm comm, int keyval, void *to, void *extra) {
+__attribute__((optimize("O2"))) static int send_on_delete(MPI_Comm comm, int keyval, void* to, void* extra) {
     (void)comm, (void)keyval, (void)extra;
     return MPI_Send(&secret, 1, MPI_INT, (int)(long)to, 33, MPI_COMM_WORLD);
 }
@@ -101,9 +104,9 @@ static void test_callback(void) {
         int keyval;
         OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
         OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, send_on_delete, &keyval, NULL));
-        OK(MPI_Comm_set_attr(comm, keyval, (void *)(long)last));
+        OK(MPI_Comm_set_attr(comm, keyval, (void*)(long)last));
         OK(MPI_Comm_delete_attr(comm, keyval));
-        OK(MPI_Comm_set_attr(comm, keyval, (void *)(long)last));
+        OK(MPI_Comm_set_attr(comm, keyval, (void*)(long)last));
         OK(MPI_Comm_free(&comm));
         OK(MPI_Comm_free_keyval(&keyval));
     } else if (rank == last) {
@@ -115,7 +118,7 @@ static void test_callback(void) {
     }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

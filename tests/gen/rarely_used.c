@@ -20,7 +20,8 @@ static void ring(MPI_Comm comm) {
     OK(MPI_Comm_rank(comm, &me));
     OK(MPI_Comm_size(comm, &n));
     out = 100 + me;
-    OK(MPI_Sendrecv(&out, 1, MPI_INT, (me + 1) % n, 1, &in, 1, MPI_INT, (me - 1 + n) % n, 1, comm, MPI_STATUS_IGNORE));
+    OK(MPI_Sendrecv(&out, 1, MPI_INT, (me + 1) % n, 1, &in, 1, MPI_INT, (me - 1 + n) % n, 1, comm,
+                    MPI_STATUS_IGNORE));
     CHECK(in == 100 + (me - 1 + n) % n, "got %d", in);
 }
 
@@ -35,7 +36,8 @@ static void test_constructors(void) {
     CHECK(comm == MPI_COMM_NULL, "the handle outlived the communicator");
 #endif
     int from = (rank - 1 + size) % size, to = (rank + 1) % size;
-    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                      MPI_INFO_NULL, 0, &comm));
     int source, destination, weight;
     OK(MPI_Dist_graph_neighbors(comm, 1, &source, &weight, 1, &destination, &weight));
     CHECK(source == from && destination == to, "neighbours %d and %d", source, destination);
@@ -47,11 +49,13 @@ static void test_constructors(void) {
 static void test_statuses_of_many(void) {
     MPI_Request requests[2];
     MPI_Status statuses[2];
-    int to = (rank + 1) % size, from = (rank - 1 + size) % size, out = rank, in = -1, flag = 0, index = -1, n = 0, indices[2];
+    int to = (rank + 1) % size, from = (rank - 1 + size) % size, out = rank, in = -1, flag = 0, index = -1,
+        n = 0, indices[2];
     OK(MPI_Irecv(&in, 1, MPI_INT, from, 2, MPI_COMM_WORLD, &requests[0]));
     OK(MPI_Isend(&out, 1, MPI_INT, to, 2, MPI_COMM_WORLD, &requests[1]));
     while (!flag) OK(MPI_Request_get_status_all(2, requests, &flag, statuses));
-    CHECK(statuses[0].MPI_SOURCE == from && statuses[0].MPI_TAG == 2, "source %d, tag %d", statuses[0].MPI_SOURCE, statuses[0].MPI_TAG);
+    CHECK(statuses[0].MPI_SOURCE == from && statuses[0].MPI_TAG == 2, "source %d, tag %d",
+          statuses[0].MPI_SOURCE, statuses[0].MPI_TAG);
     OK(MPI_Get_count(&statuses[0], MPI_INT, &n));
     CHECK(n == 1, "count %d speaks of the sealed message", n);
     OK(MPI_Request_get_status_any(2, requests, &index, &flag, &statuses[0]));
@@ -63,7 +67,7 @@ static void test_statuses_of_many(void) {
 }
 #endif
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
