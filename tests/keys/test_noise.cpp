@@ -152,6 +152,15 @@ TEST(Noise, TurnsAreKept) {
     EXPECT_FALSE(initiator.split());
 }
 
+// Section 5.3: after an error the handshake is over, even where nothing was mixed in yet.
+TEST(Noise, AnErrorEndsTheHandshake) {
+    Secret psk = secret_of(std::uint8_t{1});
+    HandshakeState initiator(Role::initiator, prologue, psk), responder(Role::responder, prologue, psk);
+    auto message = initiator.write_message({}).value();
+    EXPECT_FALSE(responder.read_message(Bytes(message).first(20)));
+    EXPECT_FALSE(responder.read_message(message));
+}
+
 TEST(Noise, EphemeralKeysAreFresh) {
     Secret psk = secret_of(std::uint8_t{1});
     auto first = HandshakeState(Role::initiator, prologue, psk).write_message(payload).value();
