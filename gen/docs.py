@@ -8,7 +8,8 @@ from standard import Procedure
 HEAD = """# What MPIsec does with each MPI procedure
 
 Rendered from `gen/classes.toml` by `gen/generate.py docs`; do not edit (a test compares). The list of procedures is that of the
-MPI standard as PyPI `pympistandard` carries it, with the few that were removed from it and that MPICH still declares.
+MPI standard as PyPI `pympistandard` carries it, with the few that were removed from it and that MPICH still declares, and the
+libraries' extensions (`MPIX_…`) that take a communicator; one that is not listed here is *same-node*.
 
 """
 

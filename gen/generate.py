@@ -27,23 +27,31 @@ def write_if_changed(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def shim(output: Path, compiler: str, flags: list[str]) -> None:
-    groups = classes.load()
+def family(compiler: str, flags: list[str]) -> tuple[list[standard.Procedure], dict[str, classes.Group], set[str]]:
+    """What a family's headers declare: bindings with arguments, the class of each, and all names called MPI_… that have a class."""
     found = headers.declared(compiler, flags)
-    known = standard.procedures()
     if "MPI_Send" not in found:
         sys.exit(f"{compiler} finds no MPI_Send in mpi.h with {' '.join(flags)}: is that an MPI's include directory?")
-    bindings = [binding for group in known.values() for binding in group if binding.name in found]
-    names = sorted({b.name for b in bindings} | (found & set(classes.class_of(groups))))
-    write_if_changed(output / "real_table.inc", "".join(f"MPISEC_PROCEDURE({n.removeprefix('MPI_')})\n" for n in names))
-    write_if_changed(output / "refusals.inc", wrappers.refusals(groups, known))
-    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, classes.class_of(groups)))
+    class_of = classes.class_of(classes.load())
+    bindings = [binding for group in standard.procedures().values() for binding in group if binding.name in found]
+    names = {b.name for b in bindings} | (found & set(class_of))
+    extensions = headers.extensions(compiler, flags)
+    for extension in extensions:
+        class_of.setdefault(extension.name, classes.UNKNOWN_EXTENSION)
+    return bindings + extensions, class_of, names
+
+
+def shim(output: Path, compiler: str, flags: list[str]) -> None:
+    bindings, class_of, names = family(compiler, flags)
+    table = "".join(f"MPISEC_PROCEDURE({name.removeprefix('MPI_')})\n" for name in sorted(names))
+    write_if_changed(output / "real_table.inc", table)
+    write_if_changed(output / "refusals.inc", wrappers.refusals(bindings, class_of))
+    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, class_of))
 
 
 def refused_calls(output: Path, compiler: str, flags: list[str]) -> None:
-    found = headers.declared(compiler, flags)
-    bindings = [binding for group in standard.procedures().values() for binding in group if binding.name in found]
-    write_if_changed(output, calls.render(bindings, classes.class_of(classes.load())))
+    bindings, class_of, _ = family(compiler, flags)
+    write_if_changed(output, calls.render(bindings, class_of))
 
 
 def main() -> None:

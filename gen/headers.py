@@ -5,14 +5,36 @@ from __future__ import annotations
 import re
 import subprocess
 
+from standard import Parameter, Procedure
+
+
+def _preprocessed(compiler: str, flags: list[str]) -> str:
+    program = "#include <mpi.h>\n#if defined(OPEN_MPI)\n#include <mpi-ext.h>\n#endif\n"
+    command = [compiler, "-E", "-P", "-x", "c", *flags, "-"]
+    return subprocess.run(command, input=program, capture_output=True, text=True, check=True).stdout
+
 
 def declared(compiler: str, flags: list[str]) -> set[str]:
     """Names of the functions called MPI_… that `#include <mpi.h>` declares with these compiler flags.
 
     Asks the C preprocessor, so conditional parts of the header count exactly when a program would see them. What MPI only
     defines as a macro (MPI_Aint_add in Open MPI) is not a function and so not among them."""
-    text = subprocess.run(
-        [compiler, "-E", "-P", "-x", "c", *flags, "-"], input="#include <mpi.h>\n", capture_output=True, text=True, check=True
-    ).stdout
     # A declaration's name follows its return type; a call or a parameter type follows punctuation.
-    return set(re.findall(r"[\w*]\s+\*?(MPI_\w+)\s*\(", text))
+    return set(re.findall(r"[\w*]\s+\*?(MPI_\w+)\s*\(", _preprocessed(compiler, flags)))
+
+
+def extensions(compiler: str, flags: list[str]) -> list[Procedure]:
+    """The functions called MPIX_… that take a communicator. They are the library's own, so their declarations are all there is to know of them."""
+    found = []
+    for name, text in re.findall(r"\bint\s+(MPIX_\w+)\s*\(([^;]*?)\)\s*(?:__attribute__|;)", _preprocessed(compiler, flags)):
+        parameters = tuple(_parameter(" ".join(part.split())) for part in text.split(","))
+        procedure = Procedure(name, name, "int", parameters)
+        if procedure.communicator:
+            found.append(procedure)
+    return found
+
+
+def _parameter(declaration: str) -> Parameter:
+    kind = "COMMUNICATOR" if re.fullmatch(r"MPI_Comm \w+", declaration) else "DATATYPE" if "MPI_Datatype" in declaration else ""
+    kind = "OPERATION" if declaration.startswith("MPI_Op ") else kind
+    return Parameter(kind, "in", re.search(r"(\w+)(\[\])?$", declaration)[1], declaration)

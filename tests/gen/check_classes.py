@@ -2,11 +2,13 @@
 
 import re
 import unittest
+import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
 import classes
 import docs
+import headers
 import standard
 import wrappers
 
@@ -84,6 +86,14 @@ class Wrappers(unittest.TestCase):
         for name in ("MPI_Comm_spawn", "MPI_Lookup_name", "MPI_Init", "MPI_Comm_get_parent", "MPI_Comm_create_from_group"):
             self.assertNotIn("pass_through", self.wrapper(name), name)
             self.assertIn("called_by_library", self.wrapper(name), name)
+
+    def test_an_extension_that_nobody_knows_is_refused_between_nodes(self):
+        declarations = "int MPIX_Shout(MPI_Comm comm, const char words[]) __attribute__((x)); int MPIX_Query(void);"
+        with unittest.mock.patch.object(headers, "_preprocessed", return_value=declarations):
+            found = headers.extensions("cc", [])
+        self.assertEqual([(f.name, f.communicator, len(f.parameters)) for f in found], [("MPIX_Shout", "comm", 2)])
+        text = wrappers.render(found, {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
+        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPIX_Shout")) return extension(comm, words);', text)
 
     def test_what_a_library_lacks_is_an_error(self):
         for name, group in self.class_of.items():

@@ -31,9 +31,16 @@ class Exports(unittest.TestCase):
             if class_of[binding.base].class_ != "local" and binding.name in DECLARED
             for prefix in ("", "P")
         }
-        shown = {name for _, name in symbols("--defined-only") if not name.startswith("mpisec_")}
+        shown = {name for _, name in symbols("--defined-only") if not name.startswith(("mpisec_", "MPIX_", "PMPIX_"))}
         self.assertEqual(sorted(shown - wanted), [], "shown, and should not be")
         self.assertEqual(sorted(wanted - shown), [], "not shown")
+
+    @unittest.skipIf("-abi." in LIBRARY.name, "the standard's header has no extensions")
+    def test_extensions_that_communicate_are_caught(self):
+        shown = {name for _, name in symbols("--defined-only")}
+        for name in ("MPIX_Comm_agree", "PMPIX_Comm_agree", "MPIX_Comm_shrink"):
+            self.assertIn(name, shown)
+        self.assertNotIn("MPIX_Comm_revoke", shown)
 
     @unittest.skipIf(SANITIZED, "a sanitizer's runtime is asked of the program")
     def test_asks_nothing_of_the_program(self):
