@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "shim/communicator.hpp"
 #include "shim/datatype.hpp"
 #include "shim/pipeline.hpp"
+#include "shim/state.hpp"
 
 namespace mpisec::shim {
 
@@ -86,6 +88,22 @@ class Operation {
     Outcome outcome_;
     bool complete_ = false;
 };
+
+}  // namespace mpisec::shim
+
+/// An operation ends under the Guard (M10): it gives back buffers, types, receives and its communicator.
+template <>
+struct std::default_delete<mpisec::shim::Operation> {
+    default_delete() = default;
+    template <std::derived_from<mpisec::shim::Operation> Derived>
+    default_delete(const default_delete<Derived>&) noexcept {}
+    void operator()(mpisec::shim::Operation* operation) const {
+        mpisec::shim::Guard guard;
+        delete operation;
+    }
+};
+
+namespace mpisec::shim {
 
 /// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE too.
 struct SendSpec {

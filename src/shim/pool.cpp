@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shim/errors.hpp"
+#include "shim/state.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -25,6 +26,7 @@ Buffer::Buffer(std::size_t bytes) {
     const std::size_t payload = bytes > overhead ? bytes - overhead : 1;
     size_class_ = payload <= (1u << smallest) ? smallest : static_cast<unsigned>(std::bit_width(payload - 1));
     if (size_class_ <= largest) {
+        Guard guard;
         auto& list = free_list(size_class_);
         if (!list.empty()) {
             data_ = list.back();
@@ -39,6 +41,7 @@ Buffer::Buffer(std::size_t bytes) {
 
 void Buffer::give_back() {
     if (size_class_ <= largest) {
+        Guard guard;
         auto& list = free_list(size_class_);
         if ((list.size() + 1) << size_class_ <= most_kept_bytes) {
             list.push_back(data_);

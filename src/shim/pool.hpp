@@ -6,7 +6,7 @@
 
 namespace mpisec::shim {
 
-/// Bytes from the pool. Movable. Guarded by the shim's Guard, as its owner is.
+/// Bytes from the pool. Movable. Taken and given back under the shim's Guard (M10), which it takes itself.
 class Buffer {
   public:
     Buffer() = default;

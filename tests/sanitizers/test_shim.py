@@ -24,9 +24,11 @@ RULE_SOURCES = ["harness.c", *sorted(path.name for path in PROGRAMS.glob("m[01]*
 TRAFFIC_SOURCES = ["schedule.c", "layout.c", "harness.c"]
 
 # On with everything that has threads or state of its own: a node of the lab has one core, so workers must be asked for; keys
-# are renewed often; the watchdog looks around every few seconds.
+# are renewed often; the watchdog looks around every few seconds. UCX, which MPICH carries, replaces libc's madvise and so enters
+# ThreadSanitizer from a thread that has already ended there: a crash, so no hooks.
 SETTINGS = {
     "MPISEC_WORKERS": "2", "MPISEC_REKEY_MESSAGES": "50", "MPISEC_STATS": "1", "MPISEC_STALL_TIME": "5",
+    "UCX_MEM_MMAP_HOOK_MODE": "none",
 }
 
 
@@ -126,9 +128,9 @@ def test_random_traffic_under_tsan(clean, compile_mpi):
 
 
 @pytest.mark.parametrize("sanitizer,misuse,report,where", [
-    (ASAN, "statuses", "AddressSanitizer: heap-buffer-overflow", "libmpisec-mpich.so"),
+    (ASAN, "statuses", "AddressSanitizer: heap-buffer-overflow", "mpisec::shim::"),
     (ASAN, "leak", "LeakSanitizer: detected memory leaks", "lose_memory"),
-    (TSAN, "status", "ThreadSanitizer: data race", "libmpisec-mpich.so"),
+    (TSAN, "status", "ThreadSanitizer: data race", "mpisec::shim::"),
 ], ids=["asan", "leak", "tsan"])
 def test_a_report_is_seen(job, compile_mpi, sanitizer, misuse, report, where):
     """A wrong program, whose fault happens in MPIsec's code (a leak: its own): reported from there, and the job fails."""
