@@ -94,8 +94,3 @@ def run(cluster):
 def mpi_python():
     """mpi_python(mpi): path of a Python interpreter with numpy and an mpi4py that uses this MPI."""
     return lambda mpi="mpich-5": str(_require(mpi).python)
-
-
-def mpi_names():
-    """Every MPI of the lab; for pytest.mark.parametrize."""
-    return list(MPIS)

@@ -23,6 +23,7 @@ struct Matched {
     std::size_t wire_bytes = 0;
     Arrival arrival;                        ///< else: taken out already
     bool taken = false;
+    MPI_Request empty_send{};               ///< of the message behind a handle made by make_message
 };
 std::unordered_map<MPI_Message, Matched> matched_messages;  // under the Guard
 
@@ -46,10 +47,9 @@ void show(const Communicator& comm, const MPI_Status& found, MPI_Status* status)
 }
 
 /// A message handle of the MPI library that is unique while the program has it: an empty message to ourselves, matched.
-int make_message(MPI_Message* message) {
-    MPI_Request request;
-    if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, &request); code != MPI_SUCCESS) return code;
-    real.Request_free(&request);
+int make_message(MPI_Message* message, MPI_Request* empty_send) {
+    // The request is kept until the message is received: MPICH 4.0 crashes when it was freed before.
+    if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, empty_send); code != MPI_SUCCESS) return code;
     return real.Mprobe(0, 0, state.private_self, message, MPI_STATUS_IGNORE);
 }
 
@@ -109,7 +109,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
         matched.taken = true;
     }
     write_status(outcome_of(matched.arrival), status);
-    if (int code = make_message(message); code != MPI_SUCCESS) return code;
+    if (int code = make_message(message, &matched.empty_send); code != MPI_SUCCESS) return code;
     hold(comm);
     matched_messages[*message] = std::move(matched);
     return MPI_SUCCESS;
@@ -142,6 +142,7 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
     std::unique_ptr<Operation> operation;
     if (matched.taken) {
         real.Mrecv(nullptr, 0, constants.byte, &handle, MPI_STATUS_IGNORE);  // the empty message behind the handle
+        real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
         operation = start_delivery(spec, *matched.comm, std::move(matched.arrival));
     } else {
         operation = start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));

@@ -7,13 +7,13 @@ import stat
 import subprocess
 
 import pytest
-from conftest import mpi_names
+from mpisec_lab.mpis import MPIS as ALL_MPIS
 
 SOURCE = pathlib.Path(__file__).with_name("startup.c")
 MPIS = ["mpich-5", "openmpi-5"]
 
 
-@pytest.mark.parametrize("mpi", mpi_names())
+@pytest.mark.parametrize("mpi", list(ALL_MPIS))
 def test_every_mpi_starts(mpi, compile_mpi, run):
     result = run([compile_mpi(SOURCE, mpi)], nodes=3, ranks=6, mpi=mpi)
     assert right(result) == 6, result.stdout + result.stderr
