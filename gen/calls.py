@@ -59,6 +59,10 @@ def _empty(parameter: Parameter) -> str:
     if "[" in parameter.declaration or "*" in parameter.declaration:
         return "NULL"
     return {
-        "COMMUNICATOR": "MPI_COMM_WORLD", "DATATYPE": "MPI_INT", "OPERATION": "MPI_SUM", "INFO": "MPI_INFO_NULL",
-        "GROUP": "MPI_GROUP_EMPTY", "ERRHANDLER": "MPI_ERRORS_RETURN",
+        "COMMUNICATOR": "MPI_COMM_WORLD",
+        "DATATYPE": "MPI_INT",
+        "OPERATION": "MPI_SUM",
+        "INFO": "MPI_INFO_NULL",
+        "GROUP": "MPI_GROUP_EMPTY",
+        "ERRHANDLER": "MPI_ERRORS_RETURN",
     }.get(parameter.kind, "0")

@@ -29,7 +29,11 @@ class Group:
 
 # An extension (MPIX_…) that takes a communicator and that the table does not know: a newer library's, so refused between nodes.
 UNKNOWN_EXTENSION = Group(
-    "Unknown extensions", "same-node", "what this extension of the MPI library sends is not known", (), later="a later issue (extensions)"
+    "Unknown extensions",
+    "same-node",
+    "what this extension of the MPI library sends is not known",
+    (),
+    later="a later issue (extensions)",
 )
 
 
@@ -38,7 +42,11 @@ def load(path: Path = TABLE) -> list[Group]:
     groups = []
     for entry in tomllib.loads(path.read_text())["group"]:
         group = Group(
-            entry["title"], entry["class"], entry["reason"], tuple(entry["procedures"].split()), entry.get("check", ""),
+            entry["title"],
+            entry["class"],
+            entry["reason"],
+            tuple(entry["procedures"].split()),
+            entry.get("check", ""),
             entry.get("later", ""),
         )
         if group.class_ not in CLASSES:

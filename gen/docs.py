@@ -26,8 +26,12 @@ def render(groups: list[Group], standard: dict[str, list[Procedure]]) -> str:
     lines = [HEAD + "| class | procedures | what happens |", "| --- | ---: | --- |"]
     lines += [f"| {c} | {counts[c]} | {MEANING[c]} |" for c in CLASSES]
     listed = sum(name in standard for group in groups for name in group.procedures)
-    lines.append(f"\n{listed} of the standard's {len(standard)} procedures are listed. *+c*: there is a large-count twin `…_c`, in the")
-    lines.append("same class. `MPISEC_UNPROTECTED=allow` lets *same-node* and *refused* calls through in clear, loudly.\n")
+    lines.append(
+        f"\n{listed} of the standard's {len(standard)} procedures are listed. *+c*: there is a large-count twin `…_c`, in the"
+    )
+    lines.append(
+        "same class. `MPISEC_UNPROTECTED=allow` lets *same-node* and *refused* calls through in clear, loudly.\n"
+    )
     for class_ in CLASSES:
         lines.append(f"## {class_}\n\n{MEANING[class_]}.\n")
         lines += ["| group | procedures | why | protected by |", "| --- | --- | --- | --- |"]

@@ -1,9 +1,9 @@
 """Generates, into the build directory, what follows from the standard's API list, one family's mpi.h and gen/classes.toml.
 
-    generate.py shim --output DIR --compiler CC -- FLAGS…    real_table.inc, refusals.inc, wrappers.cpp
-    generate.py calls --output FILE --compiler CC -- FLAGS…  a C program that calls everything that is refused
-    generate.py docs --output FILE                           the table as a page
-    generate.py check                                        every procedure has one class
+generate.py shim --output DIR --compiler CC -- FLAGS…    real_table.inc, refusals.inc, wrappers.cpp
+generate.py calls --output FILE --compiler CC -- FLAGS…  a C program that calls everything that is refused
+generate.py docs --output FILE                           the table as a page
+generate.py check                                        every procedure has one class
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ def write_if_changed(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def family(compiler: str, flags: list[str]) -> tuple[list[standard.Procedure], dict[str, classes.Group], set[str]]:
+def family(
+    compiler: str, flags: list[str]
+) -> tuple[list[standard.Procedure], dict[str, classes.Group], set[str]]:
     """What a family's headers declare: bindings with arguments, the class of each, and all names called MPI_… that have a class."""
     found = headers.declared(compiler, flags)
     if "MPI_Send" not in found:
-        sys.exit(f"{compiler} finds no MPI_Send in mpi.h with {' '.join(flags)}: is that an MPI's include directory?")
+        sys.exit(
+            f"{compiler} finds no MPI_Send in mpi.h with {' '.join(flags)}: is that an MPI's include directory?"
+        )
     class_of = classes.class_of(classes.load())
-    bindings = [binding for group in standard.procedures().values() for binding in group if binding.name in found]
+    bindings = [
+        binding for group in standard.procedures().values() for binding in group if binding.name in found
+    ]
     names = {b.name for b in bindings} | (found & set(class_of))
     extensions = headers.extensions(compiler, flags)
     for extension in extensions:
@@ -55,7 +61,9 @@ def refused_calls(output: Path, compiler: str, flags: list[str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("shim", "calls"):
         command = commands.add_parser(name)

@@ -26,7 +26,9 @@ def declared(compiler: str, flags: list[str]) -> set[str]:
 def extensions(compiler: str, flags: list[str]) -> list[Procedure]:
     """The functions called MPIX_… that take a communicator. They are the library's own, so their declarations are all there is to know of them."""
     found = []
-    for name, text in re.findall(r"\bint\s+(MPIX_\w+)\s*\(([^;]*?)\)\s*(?:__attribute__|;)", _preprocessed(compiler, flags)):
+    for name, text in re.findall(
+        r"\bint\s+(MPIX_\w+)\s*\(([^;]*?)\)\s*(?:__attribute__|;)", _preprocessed(compiler, flags)
+    ):
         parameters = tuple(_parameter(" ".join(part.split())) for part in text.split(","))
         procedure = Procedure(name, name, "int", parameters)
         if procedure.communicator:
@@ -35,6 +37,12 @@ def extensions(compiler: str, flags: list[str]) -> list[Procedure]:
 
 
 def _parameter(declaration: str) -> Parameter:
-    kind = "COMMUNICATOR" if re.fullmatch(r"MPI_Comm \w+", declaration) else "DATATYPE" if "MPI_Datatype" in declaration else ""
+    kind = (
+        "COMMUNICATOR"
+        if re.fullmatch(r"MPI_Comm \w+", declaration)
+        else "DATATYPE"
+        if "MPI_Datatype" in declaration
+        else ""
+    )
     kind = "OPERATION" if declaration.startswith("MPI_Op ") else kind
     return Parameter(kind, "in", re.search(r"(\w+)(\[\])?$", declaration)[1], declaration)

@@ -37,7 +37,8 @@ class Procedure:
 
 def _binding(base: str, isoc) -> Procedure:
     parameters = tuple(
-        Parameter(p._parseset["kind"], p._parseset["param_direction"], p.name, str(p)) for p in isoc.parameters
+        Parameter(p._parseset["kind"], p._parseset["param_direction"], p.name, str(p))
+        for p in isoc.parameters
     )
     return Procedure(str(isoc.name), base, str(isoc.return_type), parameters)
 

@@ -26,7 +26,7 @@ using namespace mpisec::shim;
 
 
 def render(bindings: list[Procedure], class_of: dict[str, Group]) -> str:
-    """wrappers.cpp. Both MPI_X and PMPI_X are defined: Fortran bindings and MPI-IO layers call PMPI_X (mpi-notes.md)."""
+    """wrappers.cpp. Both MPI_X and PMPI_X are defined: Fortran bindings and MPI-IO layers call PMPI_X."""
     parts = [HEAD]
     for binding in bindings:
         group = class_of[binding.base]
@@ -57,13 +57,17 @@ def _wrapper(binding: Procedure, group: Group) -> str:
         f"    const bool through = {'pass_through' if short_cut else 'called_by_library'}(__builtin_return_address(0));",
     ]
     if extension:
-        lines.append(f'    static const auto extension = reinterpret_cast<decltype(&{binding.name})>(library_symbol("P{binding.name}"));')
+        lines.append(
+            f'    static const auto extension = reinterpret_cast<decltype(&{binding.name})>(library_symbol("P{binding.name}"));'
+        )
     # A library older than its family's header lacks some procedures: an MPI error, not a jump to address zero.
     lines.append(f"    if (!{real}) return {refusal};")
     lines.append(f"    if (through) return {real}({arguments});")
     lines += _decision(binding, group, f"{real}({arguments})", refusal, own)
     lines.append("}")
-    lines.append(f'extern "C" MPISEC_EXPORT decltype({binding.name}) {binding.name} __attribute__((alias("P{binding.name}")));')
+    lines.append(
+        f'extern "C" MPISEC_EXPORT decltype({binding.name}) {binding.name} __attribute__((alias("P{binding.name}")));'
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -72,7 +76,12 @@ def _decision(binding: Procedure, group: Group, real: str, refusal: str, own: st
         return [f"    return {own};"]
     waived = f'refusal_waived("{binding.name}")'
     if group.class_ == "same-node" and binding.communicator:
-        return [f"    if (!crosses_nodes({binding.communicator}) || {waived}) return {real};", f"    return {refusal};"]
+        return [
+            f"    if (!crosses_nodes({binding.communicator}) || {waived}) return {real};",
+            f"    return {refusal};",
+        ]
     if group.class_ == "same-node" and group.check != "world":
-        raise ValueError(f'{binding.name} has no communicator to ask: give its group check = "world" or "hand"')
+        raise ValueError(
+            f'{binding.name} has no communicator to ask: give its group check = "world" or "hand"'
+        )
     return [f"    if ({waived}) return {real};", f"    return {refusal};"]

@@ -20,7 +20,16 @@ def mentions():
     """Names of procedures that occur in the tests' sources, those of this folder's generator aside."""
     names = set()
     for file in (ROOT / "tests").rglob("*"):
-        if file.suffix in (".c", ".cpp", ".h", ".inc", ".py", ".f90", ".F90", ".f") and not file.name.startswith("check_"):
+        if file.suffix in (
+            ".c",
+            ".cpp",
+            ".h",
+            ".inc",
+            ".py",
+            ".f90",
+            ".F90",
+            ".f",
+        ) and not file.name.startswith("check_"):
             names |= set(re.findall(r"\bP?(MPI_\w+?)(?:_c)?\s*\(", file.read_text()))
             names |= {"MPI_" + word for word in re.findall(r"\breal\.([A-Z]\w+?)(?:_c)?\(", file.read_text())}
     return names
@@ -37,7 +46,10 @@ class Table(unittest.TestCase):
 
     def test_a_procedure_without_class_with_two_or_unknown_is_named(self):
         for wrong, words in (
-            ([replace(self.groups[0], procedures=self.groups[0].procedures[1:]), *self.groups[1:]], "MPI_Init has no class"),
+            (
+                [replace(self.groups[0], procedures=self.groups[0].procedures[1:]), *self.groups[1:]],
+                "MPI_Init has no class",
+            ),
             ([*self.groups, self.groups[0]], "MPI_Finalize is in more than one group"),
             ([*self.groups, replace(self.groups[0], procedures=("MPI_Sned",))], "MPI_Sned is no procedure"),
         ):
@@ -46,7 +58,9 @@ class Table(unittest.TestCase):
     def test_every_sealed_procedure_is_called_in_a_test(self):
         called = mentions()
         sealed = [name for group in self.groups if group.class_ == "sealed" for name in group.procedures]
-        self.assertEqual([name for name in sealed if name not in called], [], "these have no test under tests/")
+        self.assertEqual(
+            [name for name in sealed if name not in called], [], "these have no test under tests/"
+        )
 
     def test_every_refusal_gives_its_reason(self):
         for group in self.groups:
@@ -56,7 +70,11 @@ class Table(unittest.TestCase):
 
     def test_page_is_up_to_date(self):
         page = (ROOT / "docs/procedures.md").read_text()
-        self.assertEqual(page, docs.render(self.groups, self.standard), "run `cmake --build <build directory> --target docs`")
+        self.assertEqual(
+            page,
+            docs.render(self.groups, self.standard),
+            "run `cmake --build <build directory> --target docs`",
+        )
 
 
 class Wrappers(unittest.TestCase):
@@ -68,12 +86,24 @@ class Wrappers(unittest.TestCase):
         return wrappers.render(self.standard[name], self.class_of).removeprefix(wrappers.HEAD)
 
     def test_local_procedures_are_not_exported(self):
-        for name in ("MPI_Get_version", "MPI_Abi_get_version", "MPI_Comm_c2f", "MPI_Comm_rank", "MPI_Wtime", "MPI_Put"):
+        for name in (
+            "MPI_Get_version",
+            "MPI_Abi_get_version",
+            "MPI_Comm_c2f",
+            "MPI_Comm_rank",
+            "MPI_Wtime",
+            "MPI_Put",
+        ):
             self.assertEqual(self.wrapper(name), "", name)
 
     def test_both_names_and_the_large_count_twin_are_defined(self):
         text = self.wrapper("MPI_Send")
-        for name in ("int PMPI_Send(", "decltype(MPI_Send) MPI_Send ", "int PMPI_Send_c(", "decltype(MPI_Send_c) MPI_Send_c "):
+        for name in (
+            "int PMPI_Send(",
+            "decltype(MPI_Send) MPI_Send ",
+            "int PMPI_Send_c(",
+            "decltype(MPI_Send_c) MPI_Send_c ",
+        ):
             self.assertIn(name, text)
         self.assertEqual(text.count("return mpisec::shim::Send("), 2)
 
@@ -83,23 +113,39 @@ class Wrappers(unittest.TestCase):
         self.assertIn('return refuse("MPI_Scan", comm);', text)
 
     def test_refused_and_first_calls_have_no_short_cut_for_one_node(self):
-        for name in ("MPI_Comm_spawn", "MPI_Lookup_name", "MPI_Init", "MPI_Comm_get_parent", "MPI_Comm_create_from_group"):
+        for name in (
+            "MPI_Comm_spawn",
+            "MPI_Lookup_name",
+            "MPI_Init",
+            "MPI_Comm_get_parent",
+            "MPI_Comm_create_from_group",
+        ):
             self.assertNotIn("pass_through", self.wrapper(name), name)
             self.assertIn("called_by_library", self.wrapper(name), name)
 
     def test_an_extension_that_nobody_knows_is_refused_between_nodes(self):
-        declarations = "int MPIX_Shout(MPI_Comm comm, const char words[]) __attribute__((x)); int MPIX_Query(void);"
+        declarations = (
+            "int MPIX_Shout(MPI_Comm comm, const char words[]) __attribute__((x)); int MPIX_Query(void);"
+        )
         with unittest.mock.patch.object(headers, "_preprocessed", return_value=declarations):
             found = headers.extensions("cc", [])
-        self.assertEqual([(f.name, f.communicator, len(f.parameters)) for f in found], [("MPIX_Shout", "comm", 2)])
+        self.assertEqual(
+            [(f.name, f.communicator, len(f.parameters)) for f in found], [("MPIX_Shout", "comm", 2)]
+        )
         text = wrappers.render(found, {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
-        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPIX_Shout")) return extension(comm, words);', text)
+        self.assertIn(
+            'if (!crosses_nodes(comm) || refusal_waived("MPIX_Shout")) return extension(comm, words);', text
+        )
 
     def test_what_a_library_lacks_is_an_error(self):
         for name, group in self.class_of.items():
             if group.class_ != "local" and name in self.standard:
                 for binding in self.standard[name]:
-                    self.assertIn(f"if (!real.{binding.name.removeprefix('MPI_')}) return refuse(", self.wrapper(name), name)
+                    self.assertIn(
+                        f"if (!real.{binding.name.removeprefix('MPI_')}) return refuse(",
+                        self.wrapper(name),
+                        name,
+                    )
 
 
 if __name__ == "__main__":

@@ -16,10 +16,23 @@ def check(result, mpi, words):
 # Plain MPICH 4.0.2 crashes in MPI_Reduce with MPI_IN_PLACE among the ranks of one node, so it gets one rank per node.
 @pytest.mark.parametrize(
     ("mpi", "nodes", "ranks"),
-    [("mpich-5", 2, 2), ("mpich-5", 3, 5), ("mpich-5-abi", 3, 5), ("openmpi-5", 3, 5), ("mpich-4", 3, 3), ("openmpi-4", 3, 5)],
+    [
+        ("mpich-5", 2, 2),
+        ("mpich-5", 3, 5),
+        ("mpich-5-abi", 3, 5),
+        ("openmpi-5", 3, 5),
+        ("mpich-4", 3, 3),
+        ("openmpi-4", 3, 5),
+    ],
 )
 def test_collectives_give_what_mpi_says(compile_mpi, run, mpi, nodes, ranks):
-    result = run([compile_mpi(HERE / "collectives.c", mpi), "backwards"], nodes=nodes, ranks=ranks, mpi=mpi, timeout=60 if mpi == "mpich-4" else 240)
+    result = run(
+        [compile_mpi(HERE / "collectives.c", mpi), "backwards"],
+        nodes=nodes,
+        ranks=ranks,
+        mpi=mpi,
+        timeout=60 if mpi == "mpich-4" else 240,
+    )
     check(result, mpi, "collectives: all right")
 
 

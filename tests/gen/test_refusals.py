@@ -19,7 +19,16 @@ def calls(tmp_path_factory, compile_mpi):
 
         source = tmp_path_factory.mktemp("calls") / "calls.c"
         python = ROOT / ".deps/gen-venv/bin/python"
-        command = [python, "-B", ROOT / "gen/generate.py", "calls", "--output", source, "--compiler", find_mpi(mpi).compiler[0]]
+        command = [
+            python,
+            "-B",
+            ROOT / "gen/generate.py",
+            "calls",
+            "--output",
+            source,
+            "--compiler",
+            find_mpi(mpi).compiler[0],
+        ]
         subprocess.run(command, check=True)
         return compile_mpi(source, mpi), source.read_text().count('expect("')
 
