@@ -33,7 +33,7 @@
 #pragma weak ompi_mpi_comm_world
 #endif
 
-enum { SMALLEST_FRAME = 12 };
+enum { SMALLEST_FRAME = 28, NONCE = 12 };
 
 struct call {
     const char* name; /* of the procedure below */
@@ -202,10 +202,9 @@ static int attack_segment(struct call* call, MPI_Request* request) {
 static void note_nonce(const struct call* call, MPI_Datatype type) {
     static FILE* out;
     const char* prefix = getenv("MPISEC_LAB_NONCES");
-    if (!prefix || type != MPI_BYTE || call->n < SMALLEST_FRAME) return;
-    int known = 0, rank = 0;
-    for (int i = 0; i < now.comms; ++i) known |= now.comm[i] == call->comm;
-    if (!known) return;
+    if (!prefix || type != MPI_BYTE || call->n < SMALLEST_FRAME || call->to < 0) return;
+    if (call->bytes[3] != 1 && call->bytes[3] != 2) return; /* the kinds of frames (src/wire/frame.hpp) */
+    int rank = 0;
     if (!out) {
         char name[4096];
         REAL(Comm_rank)(MPI_COMM_WORLD, &rank);
@@ -221,7 +220,7 @@ static void note_nonce(const struct call* call, MPI_Datatype type) {
     REAL(Group_free)(&world);
     REAL(Group_free)(&mine);
     fprintf(out, "%d %d ", to, call->n);
-    for (int i = 0; i < SMALLEST_FRAME; ++i) fprintf(out, "%02x", call->bytes[i]);
+    for (int i = 0; i < NONCE; ++i) fprintf(out, "%02x", call->bytes[i]);
     fputc('\n', out);
     fflush(out);
 }
@@ -241,7 +240,8 @@ static int pass(const char* name, const void* buffer, int n, MPI_Datatype type, 
         if (request) return ((starting)procedure)(buffer, n, type, to, tag, comm, request);
         return ((blocking)procedure)(buffer, n, type, to, tag, comm);
     }
-    call.bytes = calloc((size_t)n + (1 << 18), 1); /* a copy that is never freed: requests may go on using it */
+    call.bytes =
+        calloc((size_t)n + (1 << 18), 1); /* a copy that is never freed: requests may go on using it */
     memcpy(call.bytes, buffer, (size_t)n);
     return known ? attack_frame(&call, request) : attack_segment(&call, request);
 }

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from mpisec_lab.cluster import Cluster
+from mpisec_lab.tamper import FlipByte, Wire
 
 HERE = Path(__file__).parent
 SMALL, LARGE = 1000, 65536 + 2 * 131072 + 100  # LARGE: header and segment 0, then segments 1, 2 and a short 3
@@ -189,6 +191,28 @@ def test_lost_message_is_missed_at_the_end(attack):
     assert re.search(r"mpisec: rank \d.*(lost|missing|never|fewer|not received|opened)", result.stderr), result.stderr
     result, _ = attack("count", "lost", ways="recv")
     assert "mpisec" not in result.stderr, result.stderr
+
+
+def test_messages_of_a_node_are_plain(attack):
+    """M1: between ranks of one node messages go to MPI as they are, also when the job has other nodes: this adversary, who is not
+    on the network but on the node, changes one unnoticed. With one rank per node the same is the integrity error (test_flip)."""
+    result, said = attack("flip:middle", ranks=4, nodes=2)
+    for way in WAYS.split(","):
+        assert said[1, way, 1].startswith("OTHER CONTENT") and "999 of 1000" in said[1, way, 1], result.stdout
+
+
+@pytest.mark.parametrize("nth", [30, 200, 400])
+def test_changed_packets_on_the_wire(lab, compile_mpi, nth):
+    """S2: a packet that is changed between the nodes, with a right checksum, is the integrity error; plain, nobody notices."""
+    victim = compile_mpi(HERE / "victim.c", "mpich-5", flags=["-std=gnu11"])
+    for plain in False, True:
+        rule = FlipByte(0, 1, nth=nth, min_payload=1200)
+        with Cluster(2, userspace_bridge=True) as nodes, Wire(nodes, rule):
+            result = nodes.run([victim, "one", 2 << 20, "recv"], ranks=2, mpi="mpich-5", plain=plain, timeout=30)
+        assert rule.hits, "nothing was changed"
+        (first,) = re.findall(r"^rank 1 recv receive 1: (.*)$", result.stdout, re.MULTILINE)
+        expected = "OTHER CONTENT" if plain else "error MPIsec integrity error"
+        assert first.startswith(expected) and plain == ("FOREIGN" in first), result.stdout + result.stderr
 
 
 def test_the_network_without_an_attack(attack):

@@ -1,7 +1,7 @@
 """Random traffic, plain and sealed with the same seed: every received byte and status is the same (issue, "Semantics").
 
-10,000 operations over the MPIs. For more: MPISEC_TRAFFIC_OPERATIONS (per job), MPISEC_TRAFFIC_SEED (the first seed; each job takes the
-next), or MPISEC_TRAFFIC_SECONDS (per job; each rank then checks against the schedule, nothing is compared).
+10,000 operations over the MPIs. For more: TRAFFIC_OPERATIONS (per job), TRAFFIC_SEED (the first seed; each job takes the
+next), or TRAFFIC_SECONDS (per job; each rank then checks against the schedule, nothing is compared).
 """
 
 import os
@@ -9,9 +9,9 @@ import os
 import pytest
 from mpi_programs import YIELD, build_traffic
 
-OPERATIONS = int(os.environ.get("MPISEC_TRAFFIC_OPERATIONS", "1250"))
-SECONDS = float(os.environ.get("MPISEC_TRAFFIC_SECONDS", "0"))
-SEED = int(os.environ.get("MPISEC_TRAFFIC_SEED", "20261121"))
+OPERATIONS = int(os.environ.get("TRAFFIC_OPERATIONS", "1250"))
+SECONDS = float(os.environ.get("TRAFFIC_SECONDS", "0"))
+SEED = int(os.environ.get("TRAFFIC_SEED", "20261121"))
 
 # (MPI, nodes, ranks, threads)
 JOBS = [

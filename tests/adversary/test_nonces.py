@@ -1,0 +1,50 @@
+"""Nonces as they go out (S4, S6): adversary.c writes down the nonce of every frame of random traffic."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "mpi"))
+from mpi_programs import build_traffic  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def frames(run, compile_mpi, tmp_path_factory):
+    """frames(env, options): [(source, destination, nonce)] of all frames; one rank per node, so that every message is sealed."""
+
+    def get(env, *options):
+        mpi, prefix = "mpich-5", tmp_path_factory.mktemp("nonces") / "log"
+        library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
+                              name="adversary.so")
+        env = {"LD_PRELOAD": library, "MPISEC_LAB_NONCES": prefix} | env
+        result = run([build_traffic(compile_mpi, mpi), *options], nodes=4, ranks=4, mpi=mpi, env=env, timeout=90)
+        assert result.returncode == 0, result.stderr[-3000:]
+        found = []
+        for rank in range(4):
+            for line in Path(f"{prefix}.{rank}").read_text().splitlines():
+                destination, _, nonce = line.split()
+                found.append((rank, int(destination), bytes.fromhex(nonce)))
+        return found
+
+    return get
+
+
+def test_no_nonce_twice(frames):
+    """S4: no pair of ranks sees a nonce twice: across threads, communicators, collectives' messages and cancelled receives."""
+    found = frames({}, "--operations", "1500", "--threads", "3", "--seed", "4")
+    assert len(found) > 1500
+    twice = [frame for frame, count in Counter(found).items() if count > 1]
+    assert not twice, twice[:5]
+
+
+def test_keys_are_renewed_and_still_no_nonce_twice(frames):
+    """S4 S6: with MPISEC_REKEY_MESSAGES=40 the epoch grows after every 40 messages of a pair, and no (epoch, counter) comes twice."""
+    found = frames({"MPISEC_REKEY_MESSAGES": "40"}, "--operations", "1500", "--seed", "5")
+    assert not [frame for frame, count in Counter(found).items() if count > 1]
+    small = [(source, destination, nonce) for source, destination, nonce in found if nonce[8:] == bytes(4)]  # counters below 2^32
+    per_epoch = Counter((source, destination, nonce[:3]) for source, destination, nonce in small)
+    assert max(per_epoch.values()) <= 40, per_epoch.most_common(3)
+    assert max(int.from_bytes(nonce[:3], "little") for _, _, nonce in small) >= 2

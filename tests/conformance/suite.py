@@ -1,0 +1,75 @@
+"""Runs modules of mpi4py's test suite on every rank and writes what became of each test to PREFIX.RANK (JSON):
+
+    suite.py TEST-DIRECTORY PREFIX MODULE…
+
+SUITE_SKIP: patterns of the names of tests that are left out.
+
+Ranks run the same tests in the same order, as mpi4py's own runner does. After a test that failed, the line says why."""
+
+import fnmatch
+import json
+import os
+import sys
+import unittest
+
+
+class Outcomes(unittest.TestResult):
+    """{test: "ok", "skipped" or the end of the traceback}."""
+
+    def __init__(self):
+        super().__init__()
+        self.outcomes = {}
+
+    def _note(self, test, outcome):
+        self.outcomes.setdefault(test.id(), outcome)
+
+    def addSuccess(self, test):  # noqa: N802 - unittest's name
+        self._note(test, "ok")
+
+    def addSkip(self, test, reason):  # noqa: N802
+        self._note(test, "skipped")
+
+    def addFailure(self, test, err):  # noqa: N802
+        super().addFailure(test, err)
+        self._note(test, f"{err[0].__name__}: {err[1]}"[-600:])
+
+    addError = addFailure  # noqa: N815
+
+    def addSubTest(self, test, subtest, err):  # noqa: N802
+        if err is not None:
+            self._note(test, f"{err[0].__name__}: {err[1]}"[-600:])
+
+
+def main():
+    """See above."""
+    directory, prefix, *modules = sys.argv[1:]
+    sys.path.insert(0, directory)
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
+    outcomes = Outcomes()
+    tests = unittest.defaultTestLoader.loadTestsFromNames(modules)
+    left_out = os.environ.get("SUITE_SKIP", "").split()
+    rank = MPI.COMM_WORLD.Get_rank()
+    with open(f"{prefix}.{rank}.log", "w", encoding="utf-8") as log:
+        for test in flatten(tests):
+            if any(fnmatch.fnmatch(test.id(), pattern) for pattern in left_out):
+                continue
+            log.write(f"{test.id()}\n")  # the last line of a job that hung
+            log.flush()
+            test(outcomes)
+    with open(f"{prefix}.{rank}", "w", encoding="utf-8") as file:
+        json.dump(outcomes.outcomes, file)
+
+
+def flatten(suite):
+    """The single tests of a suite, class fixtures left to the tests' own setUp."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flatten(test)
+        else:
+            yield test
+
+
+if __name__ == "__main__":
+    main()
