@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
 
 PRELOADED = Path(__file__).with_name("preloaded.c")
 FINGERPRINT = re.compile(r"fingerprint\s+([0-9a-f]{16})\b")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mpisec_lab import find_mpi
+from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
 
 SOURCE = Path(__file__).with_name("preloaded.c")
 LIBRARY = {"mpich": "libmpisec-mpich.so", "abi": "libmpisec-abi.so", "openmpi": "libmpisec-openmpi.so"}

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
 
 PRELOADED = Path(__file__).with_name("preloaded.c")
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the mpisec program."""
+"""Fixtures for tests of the mpisec program. Imported by name: other tests import tests/conftest.py as `conftest`."""
 
 import os
 import subprocess
