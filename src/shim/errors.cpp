@@ -66,6 +66,7 @@ void say(const std::string& sentence) {
 
 void abort_job(const std::string& sentence) {
     say(sentence);
+    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
     if (real.Abort) real.Abort(constants.comm_world, 1);
     _exit(1);
 }

@@ -3,6 +3,10 @@
 //   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the gate closes: calls are protected
 //   MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set first and so run last (MPI standard section 11.4.2): detached
 //                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the rest of MPI_Finalize → the gate opens
+#include <unistd.h>
+
+#include <cstring>
+
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -20,12 +24,32 @@
 namespace mpisec::shim {
 namespace {
 
+/// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
+void free_communicators() {
+    Communicator* world = find_communicator(constants.comm_world);
+    if (world && world->twin != constants.comm_null) real.Comm_free(&world->twin);
+    real.Comm_free(&state.world.channel);
+    real.Comm_free(&state.private_self);
+}
+
+/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or without MPIsec (seen on 4.0.2 with
+/// UCX). All ranks have just met in compare_tallies(): a moment more lets the last one come.
+void wait_for_mpich_4_0() {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    real.Get_library_version(version, &length);
+    const char* number = std::strstr(version, "MPICH Version:");
+    if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32) usleep(20'000);
+}
+
 int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     compare_tallies();
     print_stats();
     stop_watchdog();
+    free_communicators();
     free_requests();
+    wait_for_mpich_4_0();
     state.engine.reset();
     forget_pairs();
     state.world.master.reset();
