@@ -1,6 +1,6 @@
 // The long-term key: a file that only its owner may read (S5).
 //
-// One line of text, 83 bytes and a newline:
+// One line of text, 86 bytes and a newline:
 //
 //     mpisec-key-1 KKKK…KKKK CCCCCCCC
 //
