@@ -16,11 +16,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "mpi"))
 
-from mpi_programs import HERE as PROGRAMS  # noqa: E402
 from mpi_programs import RULES, build  # noqa: E402
 
 MPI = "mpich-5"
-RULE_SOURCES = ["harness.c", *sorted(path.name for path in PROGRAMS.glob("m[01]*.c"))]
+RULE_SOURCES = ["harness.c", *(f"{rule}.c" for rule in RULES)]
 TRAFFIC_SOURCES = ["schedule.c", "layout.c", "harness.c"]
 
 # On with everything that has threads or state of its own: a node of the lab has one core, so workers must be asked for; keys
@@ -72,7 +71,7 @@ TSAN = Sanitizer(
 def job(run, tmp_path):
     """job(sanitizer, command, ranks): (Result, reports), where reports is all that the sanitizer wrote on any rank."""
 
-    def start(sanitizer, command, ranks=4, timeout=300):
+    def start(sanitizer, command, ranks=4, timeout=600):
         logs = tmp_path / "logs"
         logs.mkdir()
         result = run(command, nodes=2, ranks=ranks, mpi=MPI, mpisec=sanitizer.program(), env=sanitizer.environment(logs),
