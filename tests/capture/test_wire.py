@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from mpisec_lab.capture import find_runs
+from mpisec_lab.capture import count, find_runs
 
 HERE = Path(__file__).parent
 MPI = HERE.parent / "mpi"
@@ -13,7 +13,8 @@ MPI = HERE.parent / "mpi"
 
 @pytest.fixture(scope="module")
 def carried(cluster, run, compile_mpi, tmp_path_factory):
-    """carried(mpi, plain, ranks): (all slices' names, those of which 16 bytes were on the wire)."""
+    """carried(mpi, plain, ranks): (all slices' names, those that were on the wire). Plain, 16 bytes from four places of each are looked for;
+    sealed, any 16 bytes of any."""
 
     def get(mpi, plain, ranks=2):
         directory = tmp_path_factory.mktemp("wire")
@@ -25,11 +26,16 @@ def carried(cluster, run, compile_mpi, tmp_path_factory):
         found = re.findall(r"^slice (\S+) (\d+) (\d+)$", result.stdout, re.MULTILINE)
         slices = [(f"{name} of {length} bytes", int(offset), int(length)) for name, offset, length in found]
         assert f"wire: {len(slices)} slices" in result.stdout
-        streams = capture.streams()
-        places = [place for _, _, place in find_runs(streams, (directory / "plaintext").read_bytes(), 16)]
+        streams, plaintext = capture.streams(), (directory / "plaintext").read_bytes()
         (directory / "pcap").unlink()
         (directory / "plaintext").unlink()
-        seen = {name for name, offset, length in slices if any(offset <= place < offset + length for place in places)}
+        if plain:
+            seen = {name for name, offset, length in slices
+                    if any(count(streams, plaintext[start : start + 16])
+                           for start in range(offset + length // 8, offset + length, length // 4))}
+        else:
+            places = [place for _, _, place in find_runs(streams, plaintext, 16)]
+            seen = {name for name, offset, length in slices if any(offset <= place < offset + length for place in places)}
         return {name for name, _, _ in slices}, seen
 
     return get

@@ -5,10 +5,10 @@
  * collectives take all. */
 #include "../mpi/harness.h"
 
-enum { SLICES = 256, ROOM = 24 << 20 };
+enum { SLICES = 256, ROOM = 8 << 20 };
 static unsigned char* plaintext;
 static int used, last, count;
-static const int lengths[] = {64, THRESHOLD, THRESHOLD + SEGMENT + 1000};
+static const int lengths[] = {64, THRESHOLD, THRESHOLD + 1000};
 
 /* The next n bytes of plaintext, the same on every rank. */
 static unsigned char* slice(const char* name, int n) {

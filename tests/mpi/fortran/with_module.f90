@@ -7,6 +7,7 @@ program with_module
     integer :: requests(2), statuses(MPI_STATUS_SIZE, 2), status(MPI_STATUS_SIZE)
     integer, dimension(3) :: sizes = [1, 8193, most]
     double precision, allocatable :: a(:), b(:), grid(:, :)
+    double precision :: start
     logical :: flag
 
     call MPI_Init(ierr)
@@ -51,6 +52,9 @@ program with_module
     call MPI_Comm_free(split, ierr)
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
     if (rank == 0) print '(A)', "fortran ok"
+    start = MPI_Wtime() ! a moment: MPICH 4.0.2 may hang in MPI_Finalize without
+    do while (MPI_Wtime() - start < 0.05d0)
+    end do
     call MPI_Finalize(ierr)
 contains
     subroutine fail(what)
