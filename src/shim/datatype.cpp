@@ -87,6 +87,38 @@ int in_int_steps(MPI_Count count, std::size_t size, Step step) {
     return MPI_SUCCESS;
 }
 
+/// MPI_BOTTOM with a type of absolute addresses, as a buffer that is not null: MPICH 4.0 refuses to pack from or unpack to a null pointer.
+class FromBottom {
+  public:
+    FromBottom(const void* buf, MPI_Datatype type) : buf_(const_cast<void*>(buf)), type_(type) {
+        if (buf) return;
+        constexpr MPI_Aint away = 4096;
+        const int one = 1;
+        const MPI_Aint back = -away;
+        MPI_Datatype moved;
+        if (real.Type_create_hindexed(1, &one, &back, type, &moved) != MPI_SUCCESS) return;
+        MPI_Aint lower = 0, extent = 0;
+        real.Type_get_extent(type, &lower, &extent);
+        real.Type_create_resized(moved, lower, extent, &type_);
+        real.Type_free(&moved);
+        real.Type_commit(&type_);
+        buf_ = reinterpret_cast<void*>(away);
+        made_ = true;
+    }
+    ~FromBottom() {
+        if (made_) real.Type_free(&type_);
+    }
+    FromBottom(const FromBottom&) = delete;
+    FromBottom& operator=(const FromBottom&) = delete;
+    std::uint8_t* buf() const { return static_cast<std::uint8_t*>(buf_); }
+    MPI_Datatype type() const { return type_; }
+
+  private:
+    void* buf_;
+    MPI_Datatype type_;
+    bool made_ = false;
+};
+
 }  // namespace
 
 bool type_facts(MPI_Datatype type, TypeFacts& facts) {
@@ -106,10 +138,11 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
     if (facts.size > INT_MAX) return MPI_ERR_COUNT;  // one element over 2 GiB: MPI_Pack cannot hold it
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
+    const FromBottom from(buf, type);
     return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
-        return real.Pack(static_cast<const std::uint8_t*>(buf) + first * extent, elements, type, to + static_cast<std::size_t>(first) * facts.size,
+        return real.Pack(from.buf() + first * extent, elements, from.type(), to + static_cast<std::size_t>(first) * facts.size,
                          room, &position, constants.comm_self);
     });
 }
@@ -119,24 +152,25 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     if (facts.size > INT_MAX) return MPI_ERR_COUNT;
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
+    const FromBottom to(buf, type);
     const MPI_Count whole = std::min<MPI_Count>(count, static_cast<MPI_Count>(bytes / facts.size));
     int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
-        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position, static_cast<std::uint8_t*>(buf) + first * extent,
-                           elements, type, constants.comm_self);
+        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position, to.buf() + first * extent, elements,
+                           to.type(), constants.comm_self);
     });
     const std::size_t rest = bytes - static_cast<std::size_t>(whole) * facts.size;
     if (code != MPI_SUCCESS || rest == 0 || whole >= count) return code;
     // A partial last element (MPI_Get_elements exists for it): complete it with what the buffer holds, then unpack the whole.
     std::vector<std::uint8_t> element(facts.size);
-    void* last = static_cast<std::uint8_t*>(buf) + whole * extent;
+    void* last = to.buf() + whole * extent;
     int position = 0;
-    code = real.Pack(last, 1, type, element.data(), static_cast<int>(facts.size), &position, constants.comm_self);
+    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position, constants.comm_self);
     std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
     position = 0;
     if (code == MPI_SUCCESS)
-        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, type, constants.comm_self);
+        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, to.type(), constants.comm_self);
     return code;
 }
 

@@ -81,6 +81,8 @@ std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
 }
 
 std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
+    // Not left to MPI: MPICH 4.0 shows another source than MPI_PROC_NULL for a request (MPI standard section 3.10).
+    if (spec.peer == MPI_PROC_NULL) return std::make_unique<DoneOperation>(nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
     if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);

@@ -148,6 +148,9 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 /// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the user's `capacity`.
 std::size_t receive_room(std::size_t capacity, bool mixed);
 
+/// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was extended on the way (S2).
+bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
+
 /// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
 std::unique_ptr<Operation> begin_send(const SendSpec& spec);
 std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec);

@@ -24,8 +24,15 @@ namespace mpisec::shim {
 std::size_t receive_room(std::size_t capacity, bool mixed) {
     // Always room for the longest first message: one that does not fit the user's buffer must still be authenticated, and a large one
     // received to its end, before it is MPI_ERR_TRUNCATE. Pages that no message touches cost nothing.
-    const std::size_t longest = wire::large_first_wire_bytes(state.settings.threshold);
+    // Some bytes more, so that one that was extended a little is told from one that is merely long.
+    const std::size_t longest = wire::large_first_wire_bytes(state.settings.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
+}
+
+bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
+    int error_class = MPI_SUCCESS;
+    real.Error_class(code, &error_class);
+    return error_class == MPI_ERR_TRUNCATE && comm.has_peer(status.MPI_SOURCE) && !comm.is_local(status.MPI_SOURCE);
 }
 
 namespace {
@@ -76,9 +83,7 @@ class SealedReceive final : public Operation {
         posted_.reset();
         MPI_Count bytes = 0;
         if (code != MPI_SUCCESS) {
-            // Longer than any message of MPIsec: MPI has dropped it. Counted, so that Finalize does not miss it (S8).
-            if (comm_->has_peer(status.MPI_SOURCE) && !comm_->is_local(status.MPI_SOURCE))
-                ++incoming(comm_->peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).opened;
+            if (is_overlong(code, *comm_, status)) return finish(report_violation(Violation::malformed, *comm_, status.MPI_SOURCE, status.MPI_TAG, "longer than any of MPIsec's"));
             return finish(code, true);
         }
         int cancelled = 0;

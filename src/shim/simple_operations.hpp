@@ -20,10 +20,13 @@ class FailedOperation final : public Operation {
     void step() override {}
 };
 
-/// Complete from the start: what a buffered send is to the program.
+/// Complete from the start: what a buffered send is to the program, and a receive from MPI_PROC_NULL.
 class DoneOperation final : public Operation {
   public:
-    explicit DoneOperation(Communicator* comm) : Operation(comm) { finish(); }
+    explicit DoneOperation(Communicator* comm, const Outcome& outcome = {}) : Operation(comm) {
+        outcome_ = outcome;
+        finish();
+    }
     ~DoneOperation() override { drop_comm(); }
 
   private:
