@@ -56,8 +56,9 @@ ASAN = Sanitizer(
     "asan", ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
     {
         # mpisec exec preloads the shim in front of the run-time library, which is otherwise first.
-        "ASAN_OPTIONS": "log_path={logs}/asan:exitcode=99:verify_asan_link_order=0:detect_leaks=1:fast_unwind_on_malloc=0",
-        "UBSAN_OPTIONS": "log_path={logs}/ubsan:print_stacktrace=1",
+        # Aborts, because Hydra lets other ranks wait for one that only exits.
+        "ASAN_OPTIONS": "log_path={logs}/asan:abort_on_error=1:exitcode=99:verify_asan_link_order=0:fast_unwind_on_malloc=0",
+        "UBSAN_OPTIONS": "log_path={logs}/ubsan:abort_on_error=1:print_stacktrace=1",
         "LSAN_OPTIONS": "suppressions={here}/asan.supp:print_suppressions=0",
     },
 )
