@@ -21,7 +21,7 @@ struct Settings {
     std::string plugin_dir;               ///< MPISEC_PLUGIN_DIR; empty: beside the library
     std::string mpi;                      ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
     std::uint64_t threshold = 64 * 1024;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes
-    std::uint64_t segment = 128 * 1024;   ///< MPISEC_SEGMENT: plaintext bytes of a channel segment
+    std::uint64_t segment = 0;            ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
     int workers = -1;                     ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
     bool unprotected_allow = false;       ///< MPISEC_UNPROTECTED=allow|refuse
     double stall_seconds = 60;            ///< MPISEC_STALL_TIME; 0: never report

@@ -34,6 +34,13 @@ Result<void> set_workers(Settings& s, std::string_view text) {
     return store(s.workers, workers);
 }
 
+Result<void> set_segment(Settings& s, std::string_view text) {
+    if (text == "auto") return store(s.segment, Result<std::uint64_t>(0));
+    Result<std::uint64_t> segment = parse_size(text, KiB, 256 * MiB);
+    if (!segment) return fail("\"auto\" or " + segment.error().message);
+    return store(s.segment, segment);
+}
+
 Result<void> set_mpi(Settings& s, std::string_view text) {
     if (text != "mpich" && text != "abi" && text != "openmpi")
         return fail("\"mpich\", \"abi\" or \"openmpi\" is accepted");
@@ -69,9 +76,8 @@ constexpr Setting settings_table[] = {
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "64K", "1K to 256M bytes",
      [](Settings& s, Text t) { return store(s.threshold, parse_size(t, KiB, 256 * MiB)); },
      [](const Settings& s) { return show_size(s.threshold); }},
-    {"MPISEC_SEGMENT", "segment", "128K", "1K to 256M bytes",
-     [](Settings& s, Text t) { return store(s.segment, parse_size(t, KiB, 256 * MiB)); },
-     [](const Settings& s) { return show_size(s.segment); }},
+    {"MPISEC_SEGMENT", "segment", "auto", "auto or 1K to 256M bytes", set_segment,
+     [](const Settings& s) { return s.segment == 0 ? "auto" : show_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
     {"MPISEC_REKEY_MESSAGES", "rekey_messages", "256M", "1 to 4G messages",

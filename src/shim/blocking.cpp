@@ -153,6 +153,8 @@ int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) 
 }  // namespace
 
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    // The plain path is short: between ranks of one node MPIsec must not be noticed.
+    if (is_plain_peer(dest, comm) && !work_outstanding()) return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
     return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
 }
 int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -165,6 +167,7 @@ int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag
     return send({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend"});
 }
 int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+    if (is_plain_peer(source, comm) && !work_outstanding()) return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
     return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
 }
 

@@ -63,7 +63,8 @@ std::string differences(const Card& card, const Card& zero) {
     auto policy = [](const Card& c) { return std::string(c.unprotected_allow ? "allow" : "refuse"); };
     comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
     comparison.values("MPISEC_PIPELINE_THRESHOLD", card.threshold, zero.threshold);
-    comparison.values("MPISEC_SEGMENT", card.segment, zero.segment);
+    auto segment = [](const Card& c) { return c.segment ? std::to_string(c.segment) : std::string("auto"); };
+    comparison.values("MPISEC_SEGMENT", segment(card), segment(zero));
     comparison.values("MPISEC_REKEY_MESSAGES", card.rekey_messages, zero.rekey_messages);
     comparison.values("MPISEC_REKEY_BYTES", card.rekey_bytes, zero.rekey_bytes);
     return comparison.text();

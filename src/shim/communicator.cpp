@@ -21,21 +21,6 @@ namespace {
 std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> registry;
 std::vector<std::unique_ptr<Communicator>> freed_but_held;
 std::shared_mutex registry_mutex;
-std::atomic<std::uint64_t> registry_generation{1};
-
-/// Recently used communicators of this thread; stale once one was made or freed.
-struct Recent {
-    MPI_Comm handle{};
-    std::uint64_t generation = 0;
-    Communicator* comm = nullptr;
-};
-constexpr std::size_t recent_slots = 4;
-thread_local Recent recent[recent_slots];
-
-std::size_t slot_of(MPI_Comm comm) {
-    auto bits = (std::uintptr_t)comm;
-    return (bits ^ (bits >> 8) ^ (bits >> 16)) % recent_slots;
-}
 
 void describe_ranks(Communicator& comm) {
     const std::vector<std::int32_t>& other_side = comm.inter ? comm.remote_members : comm.members;
@@ -103,15 +88,16 @@ void append(std::string& bytes, const std::vector<std::int32_t>& ranks) {
 
 }  // namespace
 
-Communicator* find_communicator(MPI_Comm handle) {
-    Recent& mine = recent[slot_of(handle)];
+constinit thread_local RecentCommunicator recent_communicator[recent_communicators];
+std::atomic<std::uint64_t> registry_generation{1};
+
+Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
     const std::uint64_t generation = registry_generation.load(std::memory_order_acquire);
-    if (mine.handle == handle && mine.generation == generation) return mine.comm;
     std::shared_lock lock(registry_mutex);
     auto found = registry.find(handle);
     if (found == registry.end()) return nullptr;
-    mine = {handle, generation, found->second.get()};
-    return mine.comm;
+    recent = {handle, found->second.get(), generation};
+    return recent.comm;
 }
 
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor, const std::vector<std::int32_t>& members,

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -72,7 +73,32 @@ struct Communicator {
 };
 
 /// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes no lock.
-Communicator* find_communicator(MPI_Comm comm);
+inline Communicator* find_communicator(MPI_Comm comm);
+
+/// Whether what goes to or comes from `peer` is plain (M1): the question that every message between ranks of one node asks, so a
+/// short answer. False for MPI_ANY_SOURCE, MPI_PROC_NULL and what is no rank.
+inline bool is_plain_peer(int peer, MPI_Comm comm) {
+    const Communicator* known = find_communicator(comm);
+    return known && known->has_peer(peer) && known->is_local(peer);
+}
+
+/// Communicators that this thread used last, and the look-up they save.
+struct RecentCommunicator {
+    MPI_Comm handle;
+    Communicator* comm;
+    std::uint64_t generation;  ///< stale when it is not registry_generation
+};
+inline constexpr std::size_t recent_communicators = 4;
+extern constinit thread_local RecentCommunicator recent_communicator[recent_communicators];
+extern std::atomic<std::uint64_t> registry_generation;  ///< counts the communicators made and freed; from 1
+Communicator* find_in_registry(MPI_Comm comm, RecentCommunicator& recent);
+
+inline Communicator* find_communicator(MPI_Comm comm) {
+    const auto bits = (std::uintptr_t)comm;
+    RecentCommunicator& recent = recent_communicator[(bits ^ (bits >> 8) ^ (bits >> 16)) % recent_communicators];
+    if (recent.handle == comm && recent.generation == registry_generation.load(std::memory_order_acquire)) return recent.comm;
+    return find_in_registry(comm, recent);
+}
 
 /// Learns a communicator just made from `parent` (null for MPI_COMM_WORLD and MPI_COMM_SELF) by `constructor`. `count` tells apart
 /// the creations of the same members by the same constructor; take it with count_creation() before the call when the creation completes later.

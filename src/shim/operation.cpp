@@ -17,9 +17,10 @@ namespace {
 
 std::vector<Operation*> work_list;                      // under the Guard
 std::vector<std::unique_ptr<Operation>> detached;       // under the Guard; all of them are on the work list too
-std::atomic<std::size_t> work_count{0};
 
 }  // namespace
+
+std::atomic<std::size_t> work_count{0};
 
 void write_status(const Outcome& outcome, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
@@ -117,8 +118,6 @@ void detach(std::unique_ptr<Operation> operation) {
     }
     detached.push_back(std::move(operation));
 }
-
-bool work_outstanding() { return work_count.load(std::memory_order_relaxed) != 0; }
 
 void progress() {
     if (!work_outstanding()) return;

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -170,7 +171,8 @@ std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Commun
 /// Work list and progress.
 void enlist(Operation& operation);           ///< if it needs progress
 void detach(std::unique_ptr<Operation> operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
-bool work_outstanding();                     ///< something is on the work list
+extern std::atomic<std::size_t> work_count;  ///< operations on the work list
+inline bool work_outstanding() { return work_count.load(std::memory_order_relaxed) != 0; }
 void progress();                             ///< advances all of the work list once; takes the Guard
 void finish_detached();                      ///< waits for all detached operations
 void leave_work_list(Operation& operation);

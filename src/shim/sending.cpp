@@ -98,9 +98,10 @@ class SealedSend final : public Operation {
         Outgoing& pair = outgoing(world_peer_);
         const SendTicket ticket = take_ticket(pair, n_);
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.settings.threshold);
-        const wire::LargeHeader header{n_, static_cast<std::uint32_t>(state.settings.segment),
+        const std::uint64_t segment = state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
+        const wire::LargeHeader header{n_, static_cast<std::uint32_t>(segment),
                                        static_cast<std::int32_t>(pair.next_channel++ % (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
-        const wire::SegmentPlan plan{n_, state.settings.threshold, state.settings.segment};
+        const wire::SegmentPlan plan{n_, state.settings.threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(ticket.keys->message_secret, ticket.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_, spec_.mode == Mode::synchronous);

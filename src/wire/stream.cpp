@@ -1,6 +1,7 @@
 #include "wire/stream.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace mpisec::wire {
 
@@ -15,6 +16,10 @@ std::uint64_t SegmentPlan::offset(std::uint64_t index) const {
 
 std::uint64_t SegmentPlan::size(std::uint64_t index) const {
     return index == 0 ? threshold : std::min(segment_bytes, total - offset(index));
+}
+
+std::uint64_t automatic_segment_bytes(std::uint64_t total) {
+    return std::clamp<std::uint64_t>(std::bit_floor(total / 8), 128 * 1024, 512 * 1024);
 }
 
 }  // namespace mpisec::wire

@@ -56,6 +56,11 @@ TEST(SegmentPlan, LongestMessageDoesNotWrap) {
     EXPECT_EQ(coarse.offset(last) + coarse.size(last), max_total);
 }
 
+TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
+    for (auto [total, expected] : {std::pair(65537, 131072), {1 << 20, 131072}, {(2 << 20) - 1, 131072}, {2 << 20, 262144}, {3 << 20, 262144}, {4 << 20, 524288}, {1 << 30, 524288}})
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total)), static_cast<std::uint64_t>(expected)) << total;
+}
+
 TEST(SegmentNonce, LayoutAndUniqueness) {
     const Nonce expected = {0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 1, 0, 0, 0};
     EXPECT_EQ(segment_nonce(0x1122334455667788, true), expected);
