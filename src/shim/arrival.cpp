@@ -5,6 +5,7 @@
 #include "shim/communicator.hpp"
 #include "shim/errors.hpp"
 #include "shim/pair.hpp"
+#include "shim/refusals.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 
@@ -78,6 +79,9 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     auto refuse = [&](Violation violation, const char* detail) {
         arrival.error = report_violation(violation, comm, arrival.source, arrival.tag, detail);
         arrival.total = 0;
+        // What did not authenticate may have been the first part of a large message, whose sender waits for the rest to be received.
+        if (violation == Violation::forged || violation == Violation::malformed)
+            tell_refused(comm, arrival.source, arrival.tag, wire_bytes < wire::small_overhead ? nullptr : wire);
     };
     wire::NonceFields nonce;
     if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) return refuse(Violation::malformed, nullptr);
@@ -96,6 +100,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     }
     if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) {
         if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
+        if (arrival.large) throw_away(pair.source, arrival.header);
         return refuse(Violation::reordered, nullptr);
     }
     confirm_epoch(pair, nonce.epoch);

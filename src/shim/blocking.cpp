@@ -113,8 +113,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     MPI_Status delivered;
     const int code = real.Recv(wire.data(), static_cast<int>(room), constants.byte, spec.peer, spec.tag, spec.comm, &delivered);
     if (code == MPI_SUCCESS) return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
-    if (!is_overlong(code, comm, delivered)) return code;
-    return raise(&comm, report_violation(Violation::malformed, comm, delivered.MPI_SOURCE, delivered.MPI_TAG, "longer than any of MPIsec's"));
+    return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
 }
 
 int receive(const ReceiveSpec& spec, MPI_Status* status) {

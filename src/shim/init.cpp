@@ -15,6 +15,7 @@
 #include "shim/pair.hpp"
 #include "shim/pool.hpp"
 #include "shim/real.hpp"
+#include "shim/refusals.hpp"
 #include "shim/requests.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
@@ -45,6 +46,7 @@ void wait_for_mpich_4_0() {
 int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     compare_tallies();
+    forget_refusals();
     print_stats();
     stop_watchdog();
     free_communicators();

@@ -151,6 +151,8 @@ std::size_t receive_room(std::size_t capacity, bool mixed);
 
 /// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was extended on the way (S2).
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
+/// Reports it and returns the error code.
+int refuse_overlong(const Communicator& comm, const MPI_Status& status);
 
 /// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
 std::unique_ptr<Operation> begin_send(const SendSpec& spec);

@@ -17,6 +17,13 @@ namespace mpisec::shim {
 
 using engine::SegmentTask;
 
+namespace {
+
+// MPI libraries send longer messages only when their receive is there.
+constexpr std::uint64_t shortest_rendezvous = 128 * 1024;
+
+}  // namespace
+
 Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag)
     : plan_(plan),
       key_(state.world.selection, message_key, engine_of_process().workers() + 1),
@@ -62,7 +69,9 @@ bool SendPipeline::start_sending(int& error) {
     Slot& mine = slot(sent_);
     if (mine.task.state.load() == SegmentTask::State::failed) abort_job("the crypto library failed to seal a segment; nothing was sent");
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
-    auto* start = synchronous_ && plan_.is_last(sent_) ? real.Issend : real.Isend;
+    // MPI may take short ones before their receive is there; then nothing would bound how many wait unexpected at the receiver.
+    const bool until_matched = plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
+    auto* start = until_matched ? real.Issend : real.Isend;
     const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_, state.world.channel, &mine.request);
     if (code != MPI_SUCCESS) {
         error = code;

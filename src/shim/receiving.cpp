@@ -16,6 +16,7 @@
 #include "shim/pair.hpp"
 #include "shim/plain.hpp"
 #include "shim/real.hpp"
+#include "shim/refusals.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 
@@ -33,6 +34,11 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
     int error_class = MPI_SUCCESS;
     real.Error_class(code, &error_class);
     return error_class == MPI_ERR_TRUNCATE && comm.has_peer(status.MPI_SOURCE) && !comm.is_local(status.MPI_SOURCE);
+}
+
+int refuse_overlong(const Communicator& comm, const MPI_Status& status) {
+    tell_refused(comm, status.MPI_SOURCE, status.MPI_TAG, nullptr);
+    return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG, "longer than any of MPIsec's");
 }
 
 namespace {
@@ -83,8 +89,7 @@ class SealedReceive final : public Operation {
         posted_.reset();
         MPI_Count bytes = 0;
         if (code != MPI_SUCCESS) {
-            if (is_overlong(code, *comm_, status)) return finish(report_violation(Violation::malformed, *comm_, status.MPI_SOURCE, status.MPI_TAG, "longer than any of MPIsec's"));
-            return finish(code, true);
+            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status)) : finish(code, true);
         }
         int cancelled = 0;
         real.Test_cancelled(&status, &cancelled);

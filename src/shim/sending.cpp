@@ -9,6 +9,7 @@
 //
 // Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
 #include <cstring>
+#include <optional>
 
 #include "shim/buffered.hpp"
 #include "shim/constants.hpp"
@@ -17,6 +18,7 @@
 #include "shim/pair.hpp"
 #include "shim/plain.hpp"
 #include "shim/real.hpp"
+#include "shim/refusals.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
@@ -91,11 +93,12 @@ class SealedSend final : public Operation {
         wire_ = Buffer(wire::small_wire_bytes(n_));
         seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
         packed_ = Buffer();
-        hand_over(wire::small_wire_bytes(n_));
+        hand_over(spec_.mode, wire::small_wire_bytes(n_));
     }
 
     void start_large() {
         Outgoing& pair = outgoing(world_peer_);
+        waits_for_match_ = pair.large_sends >= eager_large_sends;
         const SendTicket ticket = take_ticket(pair, n_);
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.settings.threshold);
         const std::uint64_t segment = state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
@@ -106,6 +109,7 @@ class SealedSend final : public Operation {
         keys::message_key(ticket.keys->message_secret, ticket.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_, spec_.mode == Mode::synchronous);
         keys::wipe(key, sizeof key);
+        announced_.emplace(world_peer_, comm_->context, spec_.tag, ticket.counter, header);
 
         wire_ = Buffer(first_bytes);
         const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
@@ -117,13 +121,13 @@ class SealedSend final : public Operation {
         if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header, nonce.data(), ad.data(), ad.size()) ||
             !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
             abort_job("the crypto library failed to seal a message of " + std::to_string(n_) + " bytes; nothing was sent");
-        hand_over(first_bytes);
+        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
         if (!complete_) step();
     }
 
-    void hand_over(std::size_t bytes) {
+    void hand_over(Mode mode, std::size_t bytes) {
         const int code =
-            start_in_mode(spec_.mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag, comm_->handle, &request_);
+            start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) return finish(code, true);
         ++outgoing(world_peer_).sent;
     }
@@ -145,13 +149,22 @@ class SealedSend final : public Operation {
             if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
             if (complete_) return;
         }
-        if (!pipeline_) return;
+        if (!pipeline_ || (waits_for_match_ && !first_done_)) return;
         // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
             finish(pipeline_error_);
+            announced_.reset();
             packed_ = Buffer();
+        } else if (++polls_ % polls_between_looks == 0) {
+            answer_refusals(world_peer_);
         }
     }
+
+    static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
+    // So many large messages to one rank send segments before they are received; others wait until their first part is matched. MPI
+    // libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 of one sender), and a program that stays
+    // below that plain must stay below it here.
+    static constexpr unsigned eager_large_sends = 2;
 
     SendSpec spec_;
     std::int32_t world_peer_;
@@ -163,6 +176,9 @@ class SealedSend final : public Operation {
     bool first_done_ = false;
     std::unique_ptr<SendPipeline> pipeline_;
     int pipeline_error_ = MPI_SUCCESS;
+    std::optional<LargeSend> announced_;  ///< while segments may be outstanding
+    unsigned polls_ = 0;
+    bool waits_for_match_ = false;  ///< a large message that must not send segments before its first part is matched
 };
 
 }  // namespace

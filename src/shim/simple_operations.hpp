@@ -59,6 +59,7 @@ class PlainOperation : public Operation {
     void cancel() override {
         if (!complete_) real.Cancel(&request_);
     }
+    Whereabouts whereabouts() const override { return {"a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
 
   private:
     void step() override {

@@ -193,7 +193,6 @@ def test_lost_message_is_missed_at_the_end(attack):
     assert "mpisec" not in result.stderr, result.stderr
 
 
-@pytest.mark.xfail(reason="open: no line for MPI_ANY_SOURCE on a node with this adversary, not examined", strict=False)
 def test_messages_of_a_node_are_plain(attack):
     """M1: between ranks of one node messages go to MPI as they are, also when the job has other nodes: this adversary, who is not
     on the network but on the node, changes one unnoticed. With one rank per node the same is the integrity error (test_flip)."""
@@ -230,9 +229,22 @@ def test_plain_falls_to_the_attacks(attack, kind, seen):
     assert seen in said[1, "recv", 1], result.stdout
 
 
-@pytest.mark.parametrize("kind,size", [("flip:middle", SMALL), pytest.param("flip:3", LARGE, marks=pytest.mark.xfail(reason="open: the sender of a refused large message is not told and waits", run=False)), ("flip-segment:2:0", LARGE), ("replay-now", SMALL)])
+# Open MPI sends each segment only when its receive is there: senders of refused messages would wait for ever (refusals.hpp). (A message
+# extended by more than MPIsec leaves room for overruns the receive buffer in Open MPI itself, plain too: docs/threat-model.md.)
+@pytest.mark.parametrize("kind,size", [
+    ("flip:middle", SMALL), ("flip:3", LARGE), ("flip:4", LARGE), ("flip:20", 4 << 20), ("truncate:1", LARGE), ("extend:1", LARGE),
+    ("flip-segment:2:0", LARGE), ("replay-now", SMALL), ("replay-now", LARGE),
+])
 def test_on_open_mpi(attack, kind, size):
     """S2 S3: the same on Open MPI."""
     ways = "recv,waitall,probe"
     result, said = attack(kind, size=size, ways=ways, mpi="openmpi-5")
     check(result, said, {(1, 2 if kind == "replay-now" else 1): INTEGRITY, (1, 9): FINE}, ways)
+
+
+@pytest.mark.parametrize("scenario", ["tags", "two"])
+def test_swap_on_open_mpi(attack, scenario):
+    """S2, M4: large messages that change places, whose senders are told which of them were refused."""
+    ways = "recv,waitall"
+    result, said = attack("swap", scenario, size=LARGE, ways=ways, mpi="openmpi-5")
+    check(result, said, {(1, 9): FINE} | ({(1, 1): INTEGRITY, (1, 2): INTEGRITY} if scenario == "tags" else {}), ways)

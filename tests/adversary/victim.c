@@ -197,8 +197,8 @@ int main(int argc, char** argv) {
             reflect();
         else if (rank == 0)
             sender();
-        else
-            receiver();
+        else if (rank == 1 || strcmp(scenario, "peers") == 0)
+            receiver(); /* other ranks only stand by */
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Comm_free(&other);
