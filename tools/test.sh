@@ -28,7 +28,7 @@ echo "the above took $((SECONDS - start)) s; next: tests of the program, the lab
 
 if [[ " ${SKIP:-} " != *" pytest "* ]]; then
     # shellcheck disable=SC2086  # PYTEST_ARGS is a list of words
-    .deps/test-venv/bin/python -m pytest tests --reruns 2 --timeout=600 --durations=10 ${PYTEST_ARGS:-} || failed+=(pytest)
+    .deps/test-venv/bin/python -m pytest tests --timeout=600 --durations=10 ${PYTEST_ARGS:-} || failed+=(pytest)
 fi
 if [ ${#failed[@]} -gt 0 ]; then
     echo "make test: failed: ${failed[*]}"
