@@ -89,7 +89,7 @@ def compare_times(heat, pairs):
     plain, sealed = (statistics.median(column) for column in zip(*times))
     ratios = sorted(sealed / plain for plain, sealed in times)
     _row("main loop, median", f"{plain:.3f} s", f"{sealed:.3f} s")
-    print(f"   MPIsec's cost: {statistics.median(ratios):.3f} x the plain time (median of {pairs} pairs of runs;"
+    print(f"   time with MPIsec: {statistics.median(ratios):.3f} x plain (median of {pairs} pairs of runs;"
           f" single pairs {ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
@@ -105,7 +105,7 @@ def main():
         print("\n2. What it costs (400 steps):")
         compare_times(heat, options.pairs)
     print("\n" + ("Same result, and no row can be read on the way." if good else "THE DEMO FAILED: see the capitals above.")
-          + " Try your own program: build/release/bin/mpisec lab run --nodes 2 -n 4 ./app")
+          + "\nTry your own program: .mpis/mpich-5/bin/mpicc app.c -o app && build/release/bin/mpisec lab run --nodes 2 -n 4 ./app")
     return 0 if good else 1
 
 

@@ -25,6 +25,7 @@ class Group:
     procedures: tuple[str, ...]
     check: str = ""
     later: str = ""
+    meets: bool = False
 
 
 # An extension (MPIX_…) that takes a communicator and that the table does not know: a newer library's, so refused between nodes.
@@ -33,7 +34,7 @@ UNKNOWN_EXTENSION = Group(
     "same-node",
     "what this extension of the MPI library sends is not known",
     (),
-    later="a later issue (extensions)",
+    later="a later version (extensions)",
 )
 
 
@@ -48,6 +49,7 @@ def load(path: Path = TABLE) -> list[Group]:
             tuple(entry["procedures"].split()),
             entry.get("check", ""),
             entry.get("later", ""),
+            entry.get("meets", False),
         )
         if group.class_ not in CLASSES:
             raise ValueError(f'"{group.title}": class "{group.class_}" is none of {", ".join(CLASSES)}')

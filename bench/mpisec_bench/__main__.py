@@ -1,4 +1,4 @@
-"""python3 -m mpisec_bench pingpong|start-up …; `mpisec bench …` runs this."""
+"""python3 -m mpisec_bench pingpong|startup …; `mpisec bench …` runs this."""
 
 import argparse
 import json

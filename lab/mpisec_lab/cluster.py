@@ -216,6 +216,8 @@ class Cluster:
         stream: output goes to our own instead of into the Result. One job at a time per cluster.
         """
         implementation = find_mpi(mpi)
+        if not shutil.which(implementation.mpiexec):
+            raise LabError(f"{implementation.title} is not installed here ({implementation.mpiexec} is missing): {implementation.how_to_install()}")
         prefix = []
         if not plain:
             binary = places.find_mpisec(mpisec)

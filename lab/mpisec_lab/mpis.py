@@ -58,7 +58,7 @@ class Mpi(_Details):
     def how_to_install(self):
         """A sentence for the user."""
         debian = f"`apt-get install {self.debian}`, then " if self.debian else ""
-        return f"{debian}`python3 -m mpisec_lab setup {self.name}` installs what is missing"
+        return f"{debian}`mpisec lab setup {self.name}` installs what is missing"
 
     def launch(self, hosts, agent, interface, directory):
         """Command line (list of str) that starts ranks on `hosts` [(name, ranks)] through the ssh stand-in

@@ -17,9 +17,6 @@ namespace {
 
 using Mode = SendSpec::Mode;
 
-/// True when a blocking call of MPI would keep nothing else waiting.
-bool may_block() { return !state.thread_multiple && !work_outstanding(); }
-
 /// Waits for it and raises what went wrong.
 int conclude(Operation& operation, MPI_Status* status) {
     complete_operation(operation);
@@ -51,7 +48,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 int send(const SendSpec& spec) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
-        if (spec.mode == Mode::buffered || !work_outstanding()) return send_plain(spec);
+        if (spec.mode == Mode::buffered || may_block()) return send_plain(spec);
         MPI_Request request;
         return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
     }
@@ -100,9 +97,11 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     if (int code = real.Mprobe(spec.peer, spec.tag, spec.comm, &message, &matched); code != MPI_SUCCESS) return code;
     if (comm.is_local(matched.MPI_SOURCE)) return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
     const std::uint64_t position = comm.next_position++;
-    const std::size_t bytes = wire_bytes_of(matched);
+    // No more than any of MPIsec's messages: the length is not to be believed yet.
+    const std::size_t bytes = std::min(wire_bytes_of(matched), receive_room(capacity, false));
     Buffer wire(bytes + 1);
-    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched); code != MPI_SUCCESS) return code;
+    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched); code != MPI_SUCCESS)
+        return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
     return receive_delivered(spec, comm, capacity, std::move(wire), matched, position, status);
 }
 
@@ -119,7 +118,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
 int receive(const ReceiveSpec& spec, MPI_Status* status) {
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
-        if (!work_outstanding()) return receive_plain(spec, status);
+        if (may_block()) return receive_plain(spec, status);
         MPI_Request request;
         return complete_plain(ireceive_plain(spec, &request), &request, status);
     }
@@ -153,7 +152,7 @@ int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) 
 
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
     // The plain path is short: between ranks of one node MPIsec must not be noticed.
-    if (is_plain_peer(dest, comm) && !work_outstanding()) return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
+    if (is_plain_peer(dest, comm) && may_block()) return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
     return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
 }
 int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -166,7 +165,7 @@ int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag
     return send({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend"});
 }
 int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
-    if (is_plain_peer(source, comm) && !work_outstanding()) return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
+    if (is_plain_peer(source, comm) && may_block()) return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
     return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
 }
 
@@ -176,7 +175,7 @@ int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, in
     const Route back = route_receive(source, recvtag, comm, recvcount);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv");
-    if (there.kind == Route::plain && back.kind == Route::plain && !work_outstanding() && sendcount <= INT_MAX && recvcount <= INT_MAX)
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block() && sendcount <= INT_MAX && recvcount <= INT_MAX)
         return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf, static_cast<int>(recvcount), recvtype, source,
                              recvtag, comm, status);
     std::unique_ptr<Operation> receiving, sending;
@@ -194,7 +193,7 @@ int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, in
     const Route back = route_receive(source, recvtag, comm, count);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv_replace");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv_replace");
-    if (there.kind == Route::plain && back.kind == Route::plain && !work_outstanding())
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block())
         return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag, comm, status);
     TypeFacts facts;
     if (!type_facts(type, facts)) return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE);

@@ -60,8 +60,10 @@ std::string differences(const Card& card, const Card& zero) {
     comparison.values("protocol version", card.protocol, zero.protocol);
     if (card.protocol != zero.protocol) return comparison.text();  // the rest may mean something else
     comparison.values("wire version", card.wire_version, zero.wire_version);
-    auto policy = [](const Card& c) { return std::string(c.unprotected_allow ? "allow" : "refuse"); };
+    auto policy = [](const Card& c) { return std::string(c.policy & 1 ? "allow" : "refuse"); };
     comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
+    auto same_node = [](const Card& c) { return std::string(c.policy & 2 ? "seal" : "plain"); };
+    comparison.values("MPISEC_SAME_NODE", same_node(card), same_node(zero));
     comparison.values("MPISEC_PIPELINE_THRESHOLD", card.threshold, zero.threshold);
     auto segment = [](const Card& c) { return c.segment ? std::to_string(c.segment) : std::string("auto"); };
     comparison.values("MPISEC_SEGMENT", segment(card), segment(zero));
@@ -84,7 +86,7 @@ Card make_card(int rank, const config::Settings& settings) {
     keys::random_bytes(card.nonce.data(), card.nonce.size());
     card.place = place_mark();
     card.rank = rank;
-    card.unprotected_allow = settings.unprotected_allow;
+    card.policy = (settings.unprotected_allow ? 1u : 0u) | (settings.same_node_sealed ? 2u : 0u);
     card.threshold = settings.threshold;
     card.segment = settings.segment;
     card.rekey_messages = settings.rekey_messages;

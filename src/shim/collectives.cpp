@@ -9,7 +9,7 @@ namespace mpisec::shim {
 using namespace collective;
 
 int Barrier(MPI_Comm comm) {
-    if (!crosses_nodes(comm)) return move_down(real.Barrier, real.Ibarrier, comm);
+    if (!crosses_nodes(comm)) return move_down(comm, real.Barrier, comm);
     Exchange exchange("MPI_Barrier", comm, barrier_tag);
     if (exchange.impossible()) return exchange.finish();
     // Dissemination: after round k every rank has heard, through others, of 2^(k+1) ranks.
@@ -24,8 +24,8 @@ int Barrier(MPI_Comm comm) {
 int Bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(count))
-            return move_down(real.Bcast, real.Ibcast, buffer, static_cast<int>(count), type, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Bcast, Ibcast, buffer, count, type, root, comm);
+            return move_down(comm, real.Bcast, buffer, static_cast<int>(count), type, root, comm);
+        return MPISEC_MOVE_DOWN_LARGE(comm, Bcast, buffer, count, type, root, comm);
     }
     Exchange exchange("MPI_Bcast", comm, bcast_tag, root);
     if (!exchange.impossible()) broadcast(exchange, buffer, count, type, root);
@@ -104,9 +104,9 @@ int Gather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
            MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(real.Gather, real.Igather, sendbuf, static_cast<int>(sendcount), sendtype,
+            return move_down(comm, real.Gather, sendbuf, static_cast<int>(sendcount), sendtype,
                              recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Gather, Igather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Gather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, root, comm);
     }
     Exchange exchange("MPI_Gather", comm, gather_tag, root);
@@ -122,9 +122,9 @@ int Gatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, voi
             Displacements displs, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, sendcount))
-            return move_down(real.Gatherv, real.Igatherv, sendbuf, static_cast<int>(sendcount), sendtype,
+            return move_down(comm, real.Gatherv, sendbuf, static_cast<int>(sendcount), sendtype,
                              recvbuf, recvcounts.small(), displs.small(), recvtype, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Gatherv, Igatherv, sendbuf, sendcount, sendtype, recvbuf,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Gatherv, sendbuf, sendcount, sendtype, recvbuf,
                                       recvcounts.big(), displs.big(), recvtype, root, comm);
     }
     Exchange exchange("MPI_Gatherv", comm, gather_tag, root);
@@ -140,9 +140,9 @@ int Scatter(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, voi
             MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(real.Scatter, real.Iscatter, sendbuf, static_cast<int>(sendcount), sendtype,
+            return move_down(comm, real.Scatter, sendbuf, static_cast<int>(sendcount), sendtype,
                              recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Scatter, Iscatter, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Scatter, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, root, comm);
     }
     Exchange exchange("MPI_Scatter", comm, scatter_tag, root);
@@ -158,9 +158,9 @@ int Scatterv(const void* sendbuf, Counts sendcounts, Displacements displs, MPI_D
              void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(sendcounts, recvcount))
-            return move_down(real.Scatterv, real.Iscatterv, sendbuf, sendcounts.small(), displs.small(),
+            return move_down(comm, real.Scatterv, sendbuf, sendcounts.small(), displs.small(),
                              sendtype, recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Scatterv, Iscatterv, sendbuf, sendcounts.big(), displs.big(), sendtype,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Scatterv, sendbuf, sendcounts.big(), displs.big(), sendtype,
                                       recvbuf, recvcount, recvtype, root, comm);
     }
     Exchange exchange("MPI_Scatterv", comm, scatter_tag, root);
@@ -177,9 +177,9 @@ int Allgather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, v
               MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(real.Allgather, real.Iallgather, sendbuf, static_cast<int>(sendcount), sendtype,
+            return move_down(comm, real.Allgather, sendbuf, static_cast<int>(sendcount), sendtype,
                              recvbuf, static_cast<int>(recvcount), recvtype, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Allgather, Iallgather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Allgather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, comm);
     }
     Exchange exchange("MPI_Allgather", comm, allgather_tag);
@@ -192,9 +192,9 @@ int Allgatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
                Counts recvcounts, Displacements displs, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, sendcount))
-            return move_down(real.Allgatherv, real.Iallgatherv, sendbuf, static_cast<int>(sendcount),
+            return move_down(comm, real.Allgatherv, sendbuf, static_cast<int>(sendcount),
                              sendtype, recvbuf, recvcounts.small(), displs.small(), recvtype, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Allgatherv, Iallgatherv, sendbuf, sendcount, sendtype, recvbuf,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Allgatherv, sendbuf, sendcount, sendtype, recvbuf,
                                       recvcounts.big(), displs.big(), recvtype, comm);
     }
     Exchange exchange("MPI_Allgatherv", comm, allgather_tag);
@@ -207,9 +207,9 @@ int Alltoall(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, vo
              MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(real.Alltoall, real.Ialltoall, sendbuf, static_cast<int>(sendcount), sendtype,
+            return move_down(comm, real.Alltoall, sendbuf, static_cast<int>(sendcount), sendtype,
                              recvbuf, static_cast<int>(recvcount), recvtype, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Alltoall, Ialltoall, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        return MPISEC_MOVE_DOWN_LARGE(comm, Alltoall, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, comm);
     }
     Exchange exchange("MPI_Alltoall", comm, alltoall_tag);
@@ -226,9 +226,9 @@ int Alltoallv(const void* sendbuf, Counts sendcounts, Displacements sdispls, MPI
               void* recvbuf, Counts recvcounts, Displacements rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, 0))
-            return move_down(real.Alltoallv, real.Ialltoallv, sendbuf, sendcounts.small(), sdispls.small(),
+            return move_down(comm, real.Alltoallv, sendbuf, sendcounts.small(), sdispls.small(),
                              sendtype, recvbuf, recvcounts.small(), rdispls.small(), recvtype, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Alltoallv, Ialltoallv, sendbuf, sendcounts.big(), sdispls.big(),
+        return MPISEC_MOVE_DOWN_LARGE(comm, Alltoallv, sendbuf, sendcounts.big(), sdispls.big(),
                                       sendtype, recvbuf, recvcounts.big(), rdispls.big(), recvtype, comm);
     }
     Exchange exchange("MPI_Alltoallv", comm, alltoall_tag);

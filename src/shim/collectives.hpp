@@ -109,13 +109,12 @@ inline bool fits(MPI_Count count) {
     return count <= INT_MAX;
 }
 
-/// The user's call, unchanged, to the MPI library; while MPIsec has work of its own to move, as a
-/// non-blocking call plus progress (M5).
-template <class Blocking, class Nonblocking, class... Arguments>
-int move_down(Blocking blocking, Nonblocking nonblocking, Arguments... arguments) {
-    if (!work_outstanding() || !nonblocking) return blocking(arguments...);
-    MPI_Request request{};
-    return finish_nonblocking(nonblocking(arguments..., &request), &request);
+/// The user's call, unchanged, to the MPI library, once all members are there: then it does not wait for any that still needs this rank to
+/// move its large messages (M5).
+template <class Call, class... Arguments>
+int move_down(MPI_Comm comm, Call call, Arguments... arguments) {
+    const int code = meet_members(comm);
+    return code == MPI_SUCCESS ? call(arguments...) : code;
 }
 
 }  // namespace mpisec::shim::collective
@@ -123,9 +122,8 @@ int move_down(Blocking blocking, Nonblocking nonblocking, Arguments... arguments
 /// move_down for counts above INT_MAX, where the family's mpi.h has the _c variants; elsewhere such counts
 /// can not be asked for (M12).
 #if MPI_VERSION >= 4
-#define MPISEC_MOVE_DOWN_LARGE(blocking, nonblocking, ...)                   \
-    ::mpisec::shim::collective::move_down(::mpisec::shim::real.blocking##_c, \
-                                          ::mpisec::shim::real.nonblocking##_c, __VA_ARGS__)
+#define MPISEC_MOVE_DOWN_LARGE(comm, call, ...) \
+    ::mpisec::shim::collective::move_down(comm, ::mpisec::shim::real.call##_c, __VA_ARGS__)
 #else
-#define MPISEC_MOVE_DOWN_LARGE(blocking, nonblocking, ...) MPI_ERR_COUNT
+#define MPISEC_MOVE_DOWN_LARGE(comm, call, ...) MPI_ERR_COUNT
 #endif

@@ -80,9 +80,9 @@ int Reduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype typ
            MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(count))
-            return move_down(real.Reduce, real.Ireduce, sendbuf, recvbuf, static_cast<int>(count), type, op,
+            return move_down(comm, real.Reduce, sendbuf, recvbuf, static_cast<int>(count), type, op,
                              root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Reduce, Ireduce, sendbuf, recvbuf, count, type, op, root, comm);
+        return MPISEC_MOVE_DOWN_LARGE(comm, Reduce, sendbuf, recvbuf, count, type, op, root, comm);
     }
     Exchange exchange("MPI_Reduce", comm, reduce_tag, root);
     if (exchange.impossible()) return exchange.finish();
@@ -107,9 +107,9 @@ int Allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype 
               MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(count))
-            return move_down(real.Allreduce, real.Iallreduce, sendbuf, recvbuf, static_cast<int>(count), type,
+            return move_down(comm, real.Allreduce, sendbuf, recvbuf, static_cast<int>(count), type,
                              op, comm);
-        return MPISEC_MOVE_DOWN_LARGE(Allreduce, Iallreduce, sendbuf, recvbuf, count, type, op, comm);
+        return MPISEC_MOVE_DOWN_LARGE(comm, Allreduce, sendbuf, recvbuf, count, type, op, comm);
     }
     Exchange exchange("MPI_Allreduce", comm, reduce_tag);
     if (exchange.impossible()) return exchange.finish();

@@ -25,14 +25,19 @@ std::shared_mutex registry_mutex;
 void describe_ranks(Communicator& comm) {
     const std::vector<std::int32_t>& other_side = comm.inter ? comm.remote_members : comm.members;
     bool any_local = false;
+    // With MPISEC_SAME_NODE=seal every rank is a node of its own, and even what it sends to itself is sealed.
+    const bool all_sealed = state.settings.same_node_sealed;
+    auto on_this_node = [&](std::int32_t world) {
+        return all_sealed ? world == state.world.rank : state.world.same_node[static_cast<std::size_t>(world)] != 0;
+    };
     for (std::int32_t world : other_side) {
-        const bool local = state.world.same_node[static_cast<std::size_t>(world)] != 0;
+        const bool local = on_this_node(world) && !all_sealed;
         comm.peers.push_back({world, local});
         any_local = any_local || local;
-        comm.crosses = comm.crosses || !local;
+        comm.seals = comm.seals || !local;
+        comm.crosses = comm.crosses || !on_this_node(world);
     }
-    for (std::int32_t world : comm.members)
-        comm.crosses = comm.crosses || !state.world.same_node[static_cast<std::size_t>(world)];
+    for (std::int32_t world : comm.members) comm.crosses = comm.crosses || !on_this_node(world);
     comm.mixed = any_local;
 }
 

@@ -36,6 +36,7 @@ struct Communicator {
     int size = 0;
     bool inter = false;
     bool crosses = false;      ///< some rank of it (of either group) is on another node
+    bool seals = false;        ///< some peer's messages are sealed
     bool mixed = false;        ///< a receive from MPI_ANY_SOURCE may match a plain message
     bool freed = false;        ///< the user freed it; operations still hold it
     int holders = 0;           ///< operations that use it

@@ -28,6 +28,12 @@ int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Constru
     return code;
 }
 
+/// Tells apart meetings of the same members for calls that differ by tag.
+wire::ContextId with_tag(wire::ContextId context, int tag) {
+    context[0] = static_cast<std::uint8_t>(context[0] ^ static_cast<unsigned>(tag));
+    return context;
+}
+
 struct ColorAndKey {
     std::int32_t color;
     std::int32_t key;
@@ -71,7 +77,10 @@ int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, const std::func
 int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
     Communicator* known = find_communicator(*comm);
     if (!known) return free(comm);
-    hold(*known);
+    {
+        Guard guard;
+        hold(*known);
+    }
     if (known->twin != constants.comm_null) {
         if (Communicator* twin = find_communicator(known->twin)) forget(*twin);
         real.Comm_free(&known->twin);
@@ -106,11 +115,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     if (!parent)
         return comm == constants.comm_null ? real.Comm_create_group(comm, group, tag, newcomm)
                                            : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_create_group");
-    if (parent->crosses) {
-        wire::ContextId meeting = parent->context;
-        meeting[0] = static_cast<std::uint8_t>(meeting[0] ^ static_cast<unsigned>(tag));  // concurrent calls differ by tag
-        if (int code = meet(world_ranks(group), meeting); code != MPI_SUCCESS) return raise(parent, code);
-    }
+    if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS) return raise(parent, code);
     const int code = real.Comm_create_group(comm, group, tag, newcomm);
     if (code == MPI_SUCCESS) adopt(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
     return code;
@@ -166,8 +171,17 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, 
 
 // The members of both groups derive the context from what all of them know: the two groups, the tag, and how often they did this.
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm* newcomm) {
-    if (Communicator* parent = find_communicator(local_comm))
+    if (Communicator* parent = find_communicator(local_comm)) {
+        // Each group, then the leaders, then each group again: after that all of both are here.
         if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
+        Communicator* bridge = parent->rank == local_leader ? find_communicator(peer_comm) : nullptr;
+        if (bridge && bridge->has_peer(remote_leader)) {
+            std::vector<std::int32_t> leaders{state.world.rank, bridge->peers[static_cast<std::size_t>(remote_leader)].world};
+            std::sort(leaders.begin(), leaders.end());
+            if (int code = meet(leaders, with_tag(bridge->context, tag)); code != MPI_SUCCESS) return raise(parent, code);
+        }
+        if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
+    }
     const int code = real.Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm);
     if (code == MPI_SUCCESS) adopt(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
     return code;

@@ -93,8 +93,8 @@ class Mixture {
     bool any_ = false;
 };
 
-bool straight_to_mpi(int count, const MPI_Request* requests) {
-    if (work_outstanding()) return false;
+bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_block()) {
+    if (!may_go) return false;
     if (!any_request_given()) return true;
     return std::none_of(requests, requests + std::max(count, 0), [](MPI_Request request) { return find_request(request); });
 }
@@ -123,7 +123,7 @@ class ErrorsInStatus {
 /// All operations of the call need only their one MPI request: wait for those in one call, as the plain program would.
 void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_statuses, std::vector<int>& plain_errors,
                             std::vector<bool>& done) {
-    if (state.thread_multiple || work_outstanding()) return;
+    if (!may_block()) return;
     const auto count = static_cast<std::size_t>(mixture.count());
     std::vector<MPI_Request> bare(count, constants.request_null);
     for (std::size_t i = 0; i < count; ++i) {
@@ -177,7 +177,7 @@ int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuse
 
 int Wait(MPI_Request* request, MPI_Status* status) {
     UserRequest* mine = find_request(*request);
-    if (!mine) return work_outstanding() ? complete_plain(MPI_SUCCESS, request, status) : real.Wait(request, status);
+    if (!mine) return may_block() ? real.Wait(request, status) : complete_plain(MPI_SUCCESS, request, status);
     if (mine->operation) complete_operation(*mine->operation);
     return raise_completed(hand_over(*mine, request, status));
 }
@@ -224,7 +224,7 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     progress();
-    if (straight_to_mpi(count, requests)) return real.Testall(count, requests, flag, statuses);
+    if (straight_to_mpi(count, requests, !work_outstanding())) return real.Testall(count, requests, flag, statuses);
     Mixture mixture(count, requests);
     *flag = 1;
     for (int i = 0; i < count; ++i) {
@@ -252,7 +252,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
     progress();
-    if (straight_to_mpi(count, requests)) return real.Testany(count, requests, index, flag, status);
+    if (straight_to_mpi(count, requests, !work_outstanding())) return real.Testany(count, requests, index, flag, status);
     Mixture mixture(count, requests);
     bool any_active = false;
     for (int i = 0; i < count; ++i) {
@@ -292,7 +292,7 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 
 int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses) {
     progress();
-    if (straight_to_mpi(incount, requests)) return real.Testsome(incount, requests, outcount, indices, statuses);
+    if (straight_to_mpi(incount, requests, !work_outstanding())) return real.Testsome(incount, requests, outcount, indices, statuses);
     Mixture mixture(incount, requests);
     ErrorsInStatus errors;
     int found = 0;

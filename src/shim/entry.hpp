@@ -90,6 +90,10 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, 
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
 
+// Windows inside a node (windows.cpp)
+int Win_fence(int assertion, MPI_Win win);
+int Win_free(MPI_Win* win);
+
 // Datatypes (datatype.cpp): cached facts end with the type
 int Type_free(MPI_Datatype* type);
 
@@ -119,6 +123,8 @@ int Alltoallv(const void* sendbuf, Counts sendcounts, Displacements sdispls, MPI
 // generated wrapper calls the real procedure. `refuse` reports through the communicator's error handler and returns the error code;
 // `crosses_nodes` is true for a communicator with a rank on another node, and for one that MPIsec does not know.
 bool crosses_nodes(MPI_Comm comm);
+/// Before the MPI library's own blocking collective inside a node: waits until all members are there, moving what is under way (M5).
+int meet_members(MPI_Comm comm);
 int refuse(const char* procedure, MPI_Comm comm);  ///< MPI_COMM_NULL: no communicator at hand (uses COMM_SELF's handler)
 bool refusal_waived(const char* procedure);        ///< MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure
 

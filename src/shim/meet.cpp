@@ -3,14 +3,19 @@
 
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
+#include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
 
+int meet_members(MPI_Comm comm) {
+    Communicator* known = find_communicator(comm);
+    return known ? raise(known, meet(*known)) : MPI_SUCCESS;
+}
+
 int meet(Communicator& comm) {
-    if (!comm.crosses) return MPI_SUCCESS;
     std::vector<std::int32_t> everyone = comm.members;
     everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
     std::sort(everyone.begin(), everyone.end());  // both sides of an inter-communicator agree on the order

@@ -38,7 +38,7 @@ Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
         if (comm == constants.comm_null) return {};
         return {Route::invalid, nullptr, MPI_ERR_COMM};
     }
-    if (!route.comm->crosses) return route;
+    if (!route.comm->seals) return route;
     if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
     if (route.comm->is_local(peer)) return route;
     if (tag < 0 || tag > state.tag_upper_bound) return {Route::invalid, route.comm, MPI_ERR_TAG};
@@ -55,7 +55,7 @@ Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
         if (comm == constants.comm_null) return {};
         return {Route::invalid, nullptr, MPI_ERR_COMM};
     }
-    if (!route.comm->crosses) return route;
+    if (!route.comm->seals) return route;
     if (peer != MPI_ANY_SOURCE) {
         if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
         if (route.comm->is_local(peer)) return route;
@@ -136,13 +136,21 @@ void progress() {
 
 void finish_detached() {
     Backoff backoff;
-    while (true) {
+    auto first = [] {
+        Guard guard;
+        return detached.empty() ? nullptr : detached.front().get();
+    };
+    while (Operation* operation = first()) {
+        Whereabouts at;
         {
             Guard guard;
-            if (detached.empty()) return;
+            at = operation->whereabouts();
         }
-        progress();
-        backoff.pause();
+        WaitScope waiting(at.call, at.peer, at.tag);
+        while (first() == operation) {
+            progress();
+            backoff.pause();
+        }
     }
 }
 
@@ -151,7 +159,7 @@ void complete_operation(Operation& operation) {
     WaitScope waiting(at.call, at.peer, at.tag);
     Backoff backoff;
     while (true) {
-        if (!state.thread_multiple && !work_outstanding()) {
+        if (may_block()) {
             // Nothing else to move: let MPI block on the one request there is.
             if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
                 MPI_Status status;
@@ -177,7 +185,7 @@ int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
     WaitScope waiting("a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
     while (true) {
-        if (!work_outstanding()) return real.Wait(request, status);
+        if (may_block()) return real.Wait(request, status);
         int flag = 0;
         const int code = real.Test(request, &flag, status);
         if (code != MPI_SUCCESS || flag) return code;

@@ -175,6 +175,8 @@ void enlist(Operation& operation);           ///< if it needs progress
 void detach(std::unique_ptr<Operation> operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
 extern std::atomic<std::size_t> work_count;  ///< operations on the work list
 inline bool work_outstanding() { return work_count.load(std::memory_order_relaxed) != 0; }
+/// Whether a call may wait inside MPI: nothing is there to be moved meanwhile, and no other thread can start something (M5, M10).
+inline bool may_block() { return !state.thread_multiple && !work_outstanding(); }
 void progress();                             ///< advances all of the work list once; takes the Guard
 void finish_detached();                      ///< waits for all detached operations
 void leave_work_list(Operation& operation);

@@ -90,15 +90,14 @@ EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
     if (pair.keys[1] && pair.keys[1]->epoch == epoch) return pair.keys[1];
     // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has opened.
     EpochKeys* keys = derive(pair.source, state.world.rank, epoch);
-    std::size_t slot = 1;
-    if (!pair.keys[0]) slot = 0;
-    drop(pair.keys[slot]);
-    pair.keys[slot] = keys;
+    drop(pair.keys[1]);
+    pair.keys[1] = keys;
     return keys;
 }
 
 void confirm_epoch(Incoming& pair, std::uint32_t epoch) {
-    if (pair.keys[0] && pair.keys[1] && pair.keys[1]->epoch == epoch && epoch > pair.keys[0]->epoch) std::swap(pair.keys[0], pair.keys[1]);
+    const bool newest = pair.keys[1] && pair.keys[1]->epoch == epoch && (!pair.keys[0] || epoch > pair.keys[0]->epoch);
+    if (newest) std::swap(pair.keys[0], pair.keys[1]);
 }
 
 std::uint64_t sent_to(std::int32_t world_rank) {

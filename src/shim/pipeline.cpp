@@ -47,6 +47,11 @@ SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentP
                            const std::uint8_t* plaintext, bool synchronous)
     : Pipeline(message_key, plan, world_peer, channel_tag), plaintext_(plaintext), synchronous_(synchronous) {}
 
+SendPipeline::~SendPipeline() {
+    for (std::uint64_t segment = done_; segment < sealed_; ++segment)  // a worker may still read the user's buffer
+        while (!slot(segment).task.finished()) engine_of_process().help();
+}
+
 bool SendPipeline::seal_first(std::uint8_t* to) {
     StatsTimer timer(Stats::seal_large, plan_.size(0));
     const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));

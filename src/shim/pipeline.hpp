@@ -46,6 +46,7 @@ class SendPipeline : public Pipeline {
   public:
     SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag, const std::uint8_t* plaintext,
                  bool synchronous);
+    ~SendPipeline();
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.

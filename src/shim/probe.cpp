@@ -158,7 +158,7 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Probe");
     const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Probe");
     if (route.kind == Route::plain) {
-        if (!work_outstanding()) return real.Probe(source, tag, comm, status);
+        if (may_block()) return real.Probe(source, tag, comm, status);
         return until_found(spec, [&](int* flag) { return real.Iprobe(source, tag, comm, flag, status); });
     }
     return until_found(spec, [&](int* flag) { return iprobe(spec, *route.comm, flag, status); });
@@ -177,7 +177,7 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Mprobe");
     const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Mprobe");
     if (route.kind == Route::plain) {
-        if (!work_outstanding()) return real.Mprobe(source, tag, comm, message, status);
+        if (may_block()) return real.Mprobe(source, tag, comm, message, status);
         return until_found(spec, [&](int* flag) { return real.Improbe(source, tag, comm, flag, message, status); });
     }
     return until_found(spec, [&](int* flag) { return improbe(spec, *route.comm, flag, message, status); });
@@ -194,7 +194,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
     std::unique_ptr<Operation> operation = start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Mrecv"}, message);
     if (!operation) {
-        if (!work_outstanding()) return call_counted(MPISEC_BOTH(Mrecv), buf, count, type, message, status);
+        if (may_block()) return call_counted(MPISEC_BOTH(Mrecv), buf, count, type, message, status);
         MPI_Request request;
         return complete_plain(call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, &request), &request, status);
     }

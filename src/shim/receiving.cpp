@@ -67,6 +67,7 @@ class SealedReceive final : public Operation {
     }
 
     void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
+        wire_bytes = std::min(wire_bytes, receive_room(capacity_, false));  // the length is not to be believed yet
         wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
         take_position(std::move(posted), false);
         const int code = real.Imrecv(wire_.data(), static_cast<int>(wire_bytes), constants.byte, &message, &request_);

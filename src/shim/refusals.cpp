@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
 
+constexpr unsigned most_unanswered = 8;  // per sender
+
 /// counter(8) tag(4) context(16)
 using Refusal = std::array<std::uint8_t, 28>;
 /// counter(8) large header(16)
@@ -33,6 +35,7 @@ template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, peer, tag,
                        state.world.channel, "a notice of MPIsec"}));
+    --outgoing(peer).sent;  // may stay unread: not for the tally (S8)
 }
 
 /// Receives notices of one kind, one at a time, as they come.
@@ -52,9 +55,11 @@ class Mailbox {
         if (!receiving_->advance()) return false;
         const bool good = receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
         receiving_.reset();
+        if (good) --incoming(source).opened;  // like what was not counted as sent
         return good;
     }
-    void clear() { receiving_.reset(); }
+    /// At the end; MPI may still write to the buffer of a receive under way, so that one stays.
+    void clear() { (void)receiving_.release(); }
 
     Payload payload{};
     std::int32_t source = 0;
@@ -95,6 +100,8 @@ class Watch final : public Operation {
   private:
     void step() override {
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
+        unsigned& unanswered = incoming(rests.source).refusals;
+        if (unanswered > 0) --unanswered;
         wire::LargeHeader header{};
         if (!wire::decode(rests.payload.data() + 8, state.settings.threshold, header)) return;
         // A message accepted meanwhile has its receiver; any other is not to be accepted any more.
@@ -138,6 +145,8 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
     wire::NonceFields claimed{};
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
+    if (incoming(world_source).refusals >= most_unanswered) return;
+    ++incoming(world_source).refusals;
     Refusal refusal;
     store_le(refusal.data(), counter);
     store_le(refusal.data() + 8, static_cast<std::int32_t>(tag));
@@ -151,12 +160,13 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
 void answer_refusals(std::int32_t world_peer) {
     if (!refusals.poll(world_peer, refusal_tag())) return;
     LargeSend* send = refused_send(refusals.source, refusals.payload);
-    if (!send) return;  // a small message, which leaves nobody waiting
-    send->told = true;
-    Rest rest;
-    store_le(rest.data(), send->counter);
-    wire::encode(send->header, rest.data() + 8);
-    send_notice(rest, send->world_peer, rest_tag());
+    Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
+    if (send) {
+        send->told = true;
+        store_le(rest.data(), send->counter);
+        wire::encode(send->header, rest.data() + 8);
+    }
+    send_notice(rest, refusals.source, rest_tag());
 }
 
 void throw_away(std::int32_t world_source, const wire::LargeHeader& header) { detach(std::make_unique<Discard>(world_source, header)); }

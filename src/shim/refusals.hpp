@@ -2,10 +2,11 @@
 // with segments that nobody receives:
 //
 //   receiver   "refused": the counter that the message claimed, its communicator and tag     -> sender, on the channel, sealed
-//   sender     "the rest": the message's true counter and header                              -> receiver, on the channel, sealed
+//   sender     "the rest": the message's true counter and header, or that it knows of none    -> receiver, on the channel, sealed
 //   receiver   receives the segments and throws them away; the send completes, as one that was received does
 //
-// An attacker who also holds these back causes what he can cause anyway by holding back messages: the stall report (S8).
+// A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few unanswered, so that whoever can
+// inject messages can not pile them up. An attacker who also holds these back causes what he can cause anyway by holding back messages: the stall report (S8).
 #pragma once
 
 #include <cstdint>

@@ -110,7 +110,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
                            MPI_Comm* newcomm) {
     const int code = real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
     if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return code;
-    if (on_one_node(*newcomm)) {
+    if (on_one_node(*newcomm) && !settings().same_node_sealed) {
         if (!gate.bypass)
             adopt(*newcomm,
                   wire::ContextId{});  // inside a node nothing is sealed, so the context is never used

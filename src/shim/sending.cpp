@@ -77,7 +77,7 @@ class SealedSend final : public Operation {
     MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
     void sole_request_done(int code, const MPI_Status& status) override {
         int cancelled = 0;
-        real.Test_cancelled(&status, &cancelled);
+        if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
         outcome_.cancelled = cancelled != 0;
         if (outcome_.cancelled) --outgoing(world_peer_).sent;
         first_done(code);

@@ -1,0 +1,51 @@
+"""Messages put into MPI past MPIsec (inject.c), by another node and by a rank of the same node."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def inject(run, compile_mpi):
+    """inject(receiver, count, bytes, way, mpi, **environment) on 2 nodes x 2 ranks: dict of what the receiver says; rank 0 injects."""
+
+    def inject_(receiver, count=1, size=64, way="recv", mpi="mpich-5", **environment):
+        program = compile_mpi(HERE / "inject.c", mpi, flags=["-std=gnu11", "-ldl"])
+        result = run([program, receiver, count, size, way], nodes=2, ranks=4, mpi=mpi, timeout=30, env=environment)
+        assert not result.timed_out and result.returncode == 0, result.stdout + result.stderr[-3000:]
+        found = re.search(r"refused (\d+) delivered (\d+) end 0 4711 memory (\d+) MB", result.stdout)
+        assert found, result.stdout + result.stderr[-3000:]
+        return dict(zip(("refused", "delivered", "memory"), map(int, found.groups())))
+
+    return inject_
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("way", ["recv", "any", "mprobe"])
+def test_plaintext_from_another_node_is_refused(inject, mpi, way):
+    """S2: bytes that MPIsec did not seal are the integrity error, and none of them is delivered."""
+    assert inject(2, way=way, mpi=mpi).items() >= {"refused": 1, "delivered": 0}.items()
+
+
+def test_many_forged_messages_leave_the_job_running(inject):
+    """S8: whoever can inject messages can not fill MPI's queues with MPIsec's own answers to them."""
+    assert inject(2, count=300).items() >= {"refused": 300, "delivered": 0}.items()
+
+
+@pytest.mark.parametrize("way", ["any", "mprobe"])
+def test_a_claimed_length_costs_no_memory(inject, way):
+    """S8: the room for a message does not grow with the length that its unauthenticated envelope claims."""
+    said = inject(2, size=300 << 20, way=way)
+    assert said["delivered"] == 0 and said["memory"] < 150, said
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("way", ["recv", "any", "mprobe"])
+def test_same_node_is_plain_unless_sealed(inject, mpi, way):
+    """M1: between ranks of a node messages are MPI's own, and whoever is taken for a rank of the node is believed. With
+    MPISEC_SAME_NODE=seal (S2 against attackers who change MPI's own headers) nobody is."""
+    assert inject(1, way=way, mpi=mpi).items() >= {"refused": 0, "delivered": 1}.items()
+    assert inject(1, way=way, mpi=mpi, MPISEC_SAME_NODE="seal").items() >= {"refused": 1, "delivered": 0}.items()
