@@ -1,0 +1,50 @@
+// Doubling between nodes when nodes differ in size: in each round every rank receives from one rank of the
+// node at the round's distance, and sends to those that receive from it.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "fabric/topology.hpp"
+
+namespace mpisec::coll {
+
+class BetweenNodes {
+  public:
+    BetweenNodes(const fabric::Topology& topology, int rank) : topology_(topology), rank_(rank) {}
+
+    int node_at(int distance) const { return wrap(topology_.node(rank_) + distance); }
+    /// Nodes that a round of this distance hands over.
+    int count(int distance) const { return std::min(distance, topology_.nodes() - distance); }
+    int source(int distance) const { return mate_of(rank_, node_at(distance)); }
+    std::vector<int> destinations(int distance) const {
+        std::vector<int> all;
+        for (int rank : topology_.members(node_at(-distance)))
+            if (mate_of(rank, topology_.node(rank_)) == rank_) all.push_back(rank);
+        return all;
+    }
+    /// The rank from which what `holder` has of node `node` came in the first place, when every rank hands on
+    /// what it was given.
+    int origin(int holder, int node) const {
+        int distance = (node - topology_.node(holder) + topology_.nodes()) % topology_.nodes();
+        while (distance > 0) {
+            int step = 1;
+            while (2 * step <= distance) step *= 2;
+            holder = mate_of(holder, wrap(topology_.node(holder) + step));
+            distance -= step;
+        }
+        return holder;
+    }
+
+  private:
+    int wrap(int node) const { return (node % topology_.nodes() + topology_.nodes()) % topology_.nodes(); }
+    int mate_of(int rank, int node) const {
+        return topology_.members(
+            node)[static_cast<std::size_t>(topology_.local(rank) % topology_.node_size(node))];
+    }
+
+    const fabric::Topology& topology_;
+    int rank_;
+};
+
+}  // namespace mpisec::coll

@@ -1,0 +1,23 @@
+// Naive (seeds/002 section IV.A): ciphertext everywhere, also within nodes. r_d = p - 1 is what the others
+// improve.
+#include "coll/allgather/allgather.hpp"
+#include "coll/spread.hpp"
+
+namespace mpisec::coll {
+
+fabric::Task allgather_naive(fabric::Fabric& fabric, const Blocks& blocks) {
+    Group group;
+    group.me = fabric.rank();
+    for (int rank = 0; rank < fabric.topology().ranks(); ++rank) {
+        group.ranks.push_back(rank);
+        group.bytes.push_back(fabric::sealed_bytes(blocks.of(rank).size()));
+    }
+    const fabric::Cipher room = fabric.cipher(group.total());
+    const fabric::PlainRoom mine = blocks.of(fabric.rank());
+    fabric.seal(room.part(0, fabric::sealed_bytes(mine.size())), mine, {fabric.rank(), 0});
+    co_await doubling(fabric, group, room, [&](int rank, fabric::Cipher box) {
+        fabric.open(blocks.of(rank), box, {rank, 0});
+    });
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,73 @@
+// O-Ring (seeds/002 section IV.B): a ring in the order of nodes, so that each node has one way in and one way
+// out, whatever the placement (the rank-ordered ring of Kandalla et al. 2009). Within a node plaintext
+// travels; the rank at the way out seals each block, the one at the way in opens it. A rank that is alone on
+// its node hands ciphertext on as it came.
+#include "coll/allgather/allgather.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+struct Ring {
+    explicit Ring(const fabric::Topology& of) : topology(of) {
+        for (int node = 0; node < of.nodes(); ++node)
+            order.insert(order.end(), of.members(node).begin(), of.members(node).end());
+    }
+    int at(int place) const {
+        const int n = static_cast<int>(order.size());
+        return order[static_cast<std::size_t>((place % n + n) % n)];
+    }
+    bool crosses(int place) const {
+        return !topology.same_node(at(place), at(place + 1));
+    }  ///< from this place to the next
+    /// Who sealed the block of `origin` (a place) that the rank at `place` sends on to another node.
+    int sealer(int origin, int place) const {
+        while (place != origin && crosses(place - 1)) --place;
+        return place;
+    }
+
+    const fabric::Topology& topology;
+    std::vector<int> order;
+};
+
+}  // namespace
+
+fabric::Task allgather_o_ring(fabric::Fabric& fabric, const Blocks& blocks) {
+    const Ring ring(fabric.topology());
+    const int p = fabric.topology().ranks();
+    int me = 0;
+    while (ring.at(me) != fabric.rank()) ++me;
+    const bool in_crosses = ring.crosses(me - 1), out_crosses = ring.crosses(me);
+
+    fabric::Cipher held;  // the block to send on, if it is sealed already
+    fabric::PlainRoom late_room;
+    fabric::Cipher late_box;
+    fabric::Box late{};
+    bool is_late = false;  // a block that is opened while the next one travels
+    for (int step = 1; step < p; ++step) {
+        const int sent = me - step + 1, received = me - step;  // places whose blocks these are
+        const fabric::PlainRoom out = blocks.of(ring.at(sent)), in = blocks.of(ring.at(received));
+        const fabric::Cipher in_box =
+            in_crosses ? fabric.cipher(fabric::sealed_bytes(in.size())) : fabric::Cipher();
+        auto receiving =
+            in_crosses ? fabric.receive(ring.at(me - 1), in_box) : fabric.receive_here(ring.at(me - 1), in);
+        if (out_crosses && (step == 1 || !in_crosses)) {
+            held = fabric.cipher(fabric::sealed_bytes(out.size()));
+            fabric.seal(held, out, {fabric.rank(), static_cast<std::uint32_t>(ring.at(sent))});
+        }
+        auto sending =
+            out_crosses ? fabric.send(ring.at(me + 1), held) : fabric.send_here(ring.at(me + 1), out);
+        if (is_late) fabric.open(late_room, late_box, late);
+        co_await receiving;
+        co_await sending;
+        is_late = in_crosses && out_crosses;
+        if (!in_crosses) continue;
+        held = in_box;
+        // Counted upwards from the origin, lest the ring's wrap-around hide it.
+        late = {ring.at(ring.sealer(received, me - 1)), static_cast<std::uint32_t>(ring.at(received))};
+        late_room = in, late_box = in_box;
+        if (!is_late) fabric.open(in, in_box, late);
+    }
+    if (is_late) fabric.open(late_room, late_box, late);
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,44 @@
+#include "coll/blocks.hpp"
+
+namespace mpisec::coll {
+
+bool Blocks::one_run(const std::vector<int>& ranks) const {
+    for (std::size_t i = 1; i < ranks.size(); ++i) {
+        const auto before = static_cast<std::size_t>(ranks[i - 1]), here = static_cast<std::size_t>(ranks[i]);
+        if (offset[before] + size[before] != offset[here]) return false;
+    }
+    return true;
+}
+
+fabric::PlainRoom Blocks::room(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+    if (ranks.empty()) return {};
+    if (one_run(ranks)) return {base + offset[static_cast<std::size_t>(ranks.front())], bytes(ranks)};
+    return fabric.plain(bytes(ranks));
+}
+
+fabric::Plain Blocks::pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+    const fabric::PlainRoom packed = room(fabric, ranks);
+    if (!one_run(ranks)) gather(fabric, ranks, packed);
+    return packed;
+}
+
+void Blocks::gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlainRoom packed) const {
+    std::size_t at = 0;
+    for (int rank : ranks) {
+        const fabric::PlainRoom block = of(rank);
+        fabric.copy(packed.subspan(at, block.size()), block);
+        at += block.size();
+    }
+}
+
+void Blocks::unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plain packed) const {
+    if (ranks.empty() || packed.data() == base + offset[static_cast<std::size_t>(ranks.front())]) return;
+    std::size_t at = 0;
+    for (int rank : ranks) {
+        const fabric::PlainRoom block = of(rank);
+        fabric.copy(block, packed.subspan(at, block.size()));
+        at += block.size();
+    }
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,43 @@
+// Where the ranks' blocks lie in a buffer, and moving sets of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+
+namespace mpisec::coll {
+
+/// One block per rank; bytes and byte offsets, gaps and zeros allowed.
+struct Blocks {
+    std::uint8_t* base = nullptr;
+    std::vector<std::size_t> offset;
+    std::vector<std::size_t> size;
+
+    fabric::PlainRoom of(int rank) const {
+        const auto r = static_cast<std::size_t>(rank);
+        return {base + offset[r], size[r]};
+    }
+    std::size_t bytes(const std::vector<int>& ranks) const {
+        return std::accumulate(ranks.begin(), ranks.end(), std::size_t{0}, [&](std::size_t sum, int rank) {
+            return sum + size[static_cast<std::size_t>(rank)];
+        });
+    }
+    /// Copies the blocks of `ranks`, one after the other, to `packed`.
+    void gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlainRoom packed) const;
+    /// The blocks of `ranks` as one run of bytes: where they lie, when they do so one after the other, else
+    /// copied to a room of the fabric.
+    fabric::Plain pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    /// Room for what pack() gives on the other side: the blocks' own place when they are one run, else a room
+    /// to unpack from.
+    fabric::PlainRoom room(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    /// After something came into room(): to the blocks, unless it is there.
+    void unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plain packed) const;
+
+  private:
+    bool one_run(const std::vector<int>& ranks) const;
+};
+
+}  // namespace mpisec::coll

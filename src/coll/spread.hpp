@@ -1,0 +1,43 @@
+// Ordinary all-gathers among a few ranks, on ciphertext (between nodes) or on plaintext (within one): what
+// the encrypted ones are built of.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/task.hpp"
+
+namespace mpisec::coll {
+
+/// Members in an order that all of them know, and how many bytes each contributes.
+struct Group {
+    std::vector<int> ranks;
+    std::vector<std::size_t> bytes;
+    int me;  ///< index in ranks
+
+    int size() const { return static_cast<int>(ranks.size()); }
+    int wrap(int index) const { return (index % size() + size()) % size(); }
+    std::size_t total() const;
+};
+
+/// What comes of the spread: member `index`'s contribution lies in `part`. Called once for each member but
+/// the caller, while the next messages are already under way.
+template <class Room>
+using Arrived = std::function<void(int index, Room part)>;
+
+/// Ring: size - 1 rounds, each member's contribution travels alone. `room` holds total() bytes; the caller's
+/// own contribution is at its front, those of its predecessors follow.
+fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::Cipher room, Arrived<fabric::Cipher> arrived);
+fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::PlainRoom room,
+                  Arrived<fabric::PlainRoom> arrived);
+
+/// Dissemination (Bruck, Ho, Kipnis, Upfal, Weathersby 1997): ceil(lg size) rounds for any size; as many as
+/// recursive doubling, which for powers of two it equals in bytes too. The caller's own contribution is at
+/// the front of `room`, those of its successors follow.
+fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::Cipher room,
+                      Arrived<fabric::Cipher> arrived);
+fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::PlainRoom room,
+                      Arrived<fabric::PlainRoom> arrived);
+
+}  // namespace mpisec::coll

@@ -1,0 +1,347 @@
+#include "fabric/sim/sim.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fabric/sim/events.hpp"
+#include "fabric/sim/toy_box.hpp"
+
+namespace mpisec::fabric::sim {
+namespace {
+
+struct Message {
+    std::span<std::uint8_t> bytes;
+    bool sealed = false, poisoned = false;
+};
+
+/// What stands behind a fabric::Pending.
+struct Step {
+    double at = 0;  ///< when it was started, then when it is done
+    bool done = false;
+    Message message;  ///< what is sent, or the room of a receive
+    std::coroutine_handle<> waiter;
+};
+
+class Cluster;
+
+class SimFabric final : public Fabric {
+  public:
+    SimFabric(Cluster& cluster, int rank, const Topology& topology)
+        : Fabric(rank, topology), cluster_(cluster) {}
+
+    void copy(PlainRoom to, Plain from) override;
+    bool awaited_all() const { return steps_.size() == free_.size(); }
+
+    double now = 0;
+    Metrics metrics;
+    std::uint64_t sends = 0, receives = 0, sent_bytes = 0, received_bytes = 0;
+    std::size_t shared_rooms = 0;  ///< asked for so far
+
+  protected:
+    unsigned start_send(int to, std::span<std::uint8_t> bytes, bool sealed) override;
+    unsigned start_receive(int from, std::span<std::uint8_t> room, bool sealed) override;
+    unsigned start_barrier() override;
+    bool finished(unsigned number) override { return steps_[number].done && steps_[number].at <= now; }
+    void when_finished(unsigned number, std::coroutine_handle<> waiter) override;
+    void finish(unsigned number) override {
+        if (steps_[number].message.poisoned) fail();
+        free_.push_back(number);
+    }
+    void do_seal(std::span<std::uint8_t> to, Plain from, Box box) override;
+    bool do_open(PlainRoom to, Plain from, Box box) override;
+    std::span<std::uint8_t> room(std::size_t bytes) override;
+    std::span<std::uint8_t> shared_room(std::size_t bytes) override;
+
+  private:
+    unsigned add(Message message) {
+        if (free_.empty()) {
+            free_.push_back(static_cast<unsigned>(steps_.size()));
+            steps_.emplace_back();
+        }
+        const unsigned number = free_.back();
+        free_.pop_back();
+        steps_[number] = {now, false, message, nullptr};
+        return number;
+    }
+    Cluster& cluster_;
+    std::deque<Step> steps_;  // a deque's elements stay where they are
+    std::vector<unsigned> free_;
+};
+
+class Cluster {
+  public:
+    Cluster(const Topology& topology, const ClusterModel& model, const Options& options)
+        : topology_(topology),
+          model_(model),
+          options_(options),
+          events_(options.seed),
+          nodes_(static_cast<std::size_t>(topology.nodes())),
+          out_free_(static_cast<std::size_t>(topology.ranks() + topology.nodes())),
+          in_free_(out_free_) {
+        for (int rank = 0; rank < topology.ranks(); ++rank)
+            ranks_.push_back(std::make_unique<SimFabric>(*this, rank, topology));
+    }
+
+    Report run(const Program& program) {
+        for (auto& rank : ranks_) tasks_.push_back(program(*rank));
+        for (int rank = 0; rank < topology_.ranks(); ++rank)
+            events_.schedule(0, rank, [this, rank] { tasks_[static_cast<std::size_t>(rank)].start(); });
+        while (!events_.empty() && report_.error.empty()) events_.run_next();
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            SimFabric& rank = *ranks_[r];
+            if (!tasks_[r].done()) complain("rank " + std::to_string(r) + " waits for ever");
+            if (!rank.awaited_all())
+                complain("rank " + std::to_string(r) + " does not await all that it started");
+            rank.metrics.communication_rounds = std::max(rank.sends, rank.receives);
+            rank.metrics.communicated_bytes = std::max(rank.sent_bytes, rank.received_bytes);
+            report_.metrics.push_back(rank.metrics);
+            report_.failed.push_back(rank.failed());
+            report_.seconds = std::max(report_.seconds, rank.now);
+        }
+        if (std::any_of(lanes_.begin(), lanes_.end(),
+                        [](const auto& lane) { return !lane.second.arrived.empty(); }))
+            complain("a message is never received");
+        return std::move(report_);
+    }
+
+    /// The first fault ends the run.
+    void complain(const std::string& error) {
+        if (report_.error.empty()) report_.error = error;
+    }
+
+    void send(SimFabric& from, int to, Step& send) {
+        events_.schedule(from.now, from.rank(), [this, &from, to, &send] { put_on_line(from, to, send); });
+    }
+    void receive(SimFabric& to, int from, Step& receive) {
+        events_.schedule(to.now, to.rank(), [this, &to, from, &receive] {
+            Lane& lane = lane_of(from, to.rank());
+            if (lane.arrived.empty()) return lane.waiting.push_back(&receive);
+            const Arrived arrived = std::move(lane.arrived.front());
+            lane.arrived.pop_front();
+            deliver(to, receive, arrived);
+        });
+    }
+
+    void come_to_barrier(SimFabric& rank, Step& waiting) {
+        Node& node = nodes_[static_cast<std::size_t>(rank.node())];
+        node.at_barrier.push_back({&rank, &waiting});
+        if (node.at_barrier.size() < rank.mates().size()) return;
+        double last = 0;
+        bool failed = false;
+        for (auto& [member, its] : node.at_barrier) {
+            last = std::max(last, member->now);
+            failed = failed || member->failed();
+        }
+        for (auto& [member, its] : std::exchange(node.at_barrier, {})) {
+            its->message.poisoned = failed;
+            complete(*member, *its, last + model_.inside.alpha);
+        }
+    }
+
+    void resume(SimFabric& owner, Step& step) {
+        events_.schedule(std::max(step.at, owner.now), owner.rank(), [&owner, &step] {
+            owner.now = std::max(owner.now, step.at);
+            step.waiter.resume();
+        });
+    }
+
+    void use_nonce(int rank, Box box) {
+        if (box.sealer != rank)
+            complain("rank " + std::to_string(rank) + " seals in the name of rank " +
+                     std::to_string(box.sealer));
+        if (!ledger_.insert(static_cast<std::uint64_t>(box.sealer) << 32 | box.index).second)
+            complain("rank " + std::to_string(rank) + " seals box " + std::to_string(box.index) + " twice");
+    }
+
+    std::span<std::uint8_t> room(std::size_t bytes) {
+        if (!options_.data)
+            return {std::exchange(unused_, unused_ + bytes + 1), bytes};  // no two rooms in the same place
+        memory_.push_back(std::make_unique<std::uint8_t[]>(bytes));
+        return {memory_.back().get(), bytes};
+    }
+    std::span<std::uint8_t> shared_room(SimFabric& rank, std::size_t bytes) {
+        auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
+        const std::size_t number = rank.shared_rooms++;
+        if (number == rooms.size()) rooms.push_back(room(bytes));
+        if (rooms[number].size() != bytes)
+            complain("ranks of a node ask for shared memory of different sizes");
+        return rooms[number];
+    }
+
+    const ClusterModel& model() const { return model_; }
+    bool data() const { return options_.data; }
+
+  private:
+    struct Arrived {
+        Message message;
+        double at;
+        std::vector<std::uint8_t> bytes;
+    };
+    /// Between two ranks, one way.
+    struct Lane {
+        std::deque<Arrived> arrived;
+        std::deque<Step*> waiting;
+    };
+    struct Node {
+        std::vector<std::pair<SimFabric*, Step*>> at_barrier;
+        std::vector<std::span<std::uint8_t>> rooms;
+    };
+
+    Lane& lane_of(int from, int to) {
+        return lanes_[static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(topology_.ranks()) +
+                      static_cast<std::uint64_t>(to)];
+    }
+
+    void complete(SimFabric& owner, Step& step, double at) {
+        step.done = true;
+        step.at = at;
+        if (step.waiter) resume(owner, step);
+    }
+
+    /// Where a message goes out or comes in: the rank's own port, or its node's when they share a link. It
+    /// carries one message at a time.
+    std::size_t port(int rank, bool shared) const {
+        return static_cast<std::size_t>(shared ? topology_.ranks() + topology_.node(rank) : rank);
+    }
+
+    void put_on_line(SimFabric& from, int to, Step& send) {
+        const bool inside = topology_.same_node(from.rank(), to), shared = !inside && model_.shared_link;
+        const Line& line = inside ? model_.inside : model_.between;
+        double &out_free = out_free_[port(from.rank(), shared)], &in_free = in_free_[port(to, shared)];
+        const double busy = line.beta * static_cast<double>(send.message.bytes.size());
+        const double start = std::max(send.at, out_free);
+        out_free = start + busy;
+        in_free = std::max(start + line.alpha, in_free) + busy;
+
+        auto arrived = std::make_shared<Arrived>(Arrived{send.message, in_free, {}});
+        if (options_.data) arrived->bytes.assign(send.message.bytes.begin(), send.message.bytes.end());
+        if (send.message.sealed && send.message.poisoned)
+            std::fill(arrived->bytes.begin(), arrived->bytes.end(), std::uint8_t{0});
+        if (!inside && ++report_.messages_between == options_.tamper && !arrived->bytes.empty())
+            arrived->bytes[mix(options_.seed) % arrived->bytes.size()] ^= 1;
+        send.message.poisoned = false;  // what a send brings home
+        complete(from, send, start + busy);
+        events_.schedule(arrived->at, from.rank(), [this, rank = from.rank(), to, arrived] {
+            Lane& lane = lane_of(rank, to);
+            if (lane.waiting.empty()) return lane.arrived.push_back(std::move(*arrived));
+            Step* receive = lane.waiting.front();
+            lane.waiting.pop_front();
+            deliver(*ranks_[static_cast<std::size_t>(to)], *receive, *arrived);
+        });
+    }
+
+    void deliver(SimFabric& to, Step& receive, const Arrived& arrived) {
+        if (receive.message.bytes.size() != arrived.message.bytes.size() ||
+            receive.message.sealed != arrived.message.sealed)
+            return complain("rank " + std::to_string(to.rank()) + " is sent another message than it expects");
+        std::copy(arrived.bytes.begin(), arrived.bytes.end(), receive.message.bytes.data());
+        receive.message.poisoned =
+            arrived.message.poisoned && !arrived.message.sealed;  // of a sealed one, opening tells
+        complete(to, receive, std::max(arrived.at, receive.at));
+    }
+
+    const Topology& topology_;
+    const ClusterModel& model_;
+    const Options& options_;
+    Events events_;
+    std::vector<std::unique_ptr<SimFabric>> ranks_;
+    std::vector<Node> nodes_;
+    std::vector<double> out_free_, in_free_;  ///< by port(): until when it is busy
+    std::unordered_map<std::uint64_t, Lane> lanes_;
+    std::unordered_set<std::uint64_t> ledger_;
+    std::vector<std::unique_ptr<std::uint8_t[]>> memory_;
+    std::uint8_t* unused_ = untouchable() + (std::size_t{1} << 60);
+    Report report_;
+    std::vector<Task> tasks_;  // last, so that what they use outlives them
+};
+
+void SimFabric::copy(PlainRoom to, Plain from) {
+    if (to.size() != from.size()) return cluster_.complain("a copy between rooms of different sizes");
+    now += cluster_.model().copy.time(static_cast<double>(from.size()));
+    if (cluster_.data()) std::copy(from.begin(), from.end(), to.begin());
+}
+
+unsigned SimFabric::start_send(int to, std::span<std::uint8_t> bytes, bool sealed) {
+    if (!sealed && !topology_.same_node(rank_, to))
+        cluster_.complain("rank " + std::to_string(rank_) + " sends plaintext to another node");
+    ++sends;
+    sent_bytes += bytes.size();
+    const unsigned number = add({bytes, sealed, failed_});
+    cluster_.send(*this, to, steps_[number]);
+    return number;
+}
+
+unsigned SimFabric::start_receive(int from, std::span<std::uint8_t> room, bool sealed) {
+    ++receives;
+    received_bytes += room.size();
+    const unsigned number = add({room, sealed, false});
+    cluster_.receive(*this, from, steps_[number]);
+    return number;
+}
+
+unsigned SimFabric::start_barrier() {
+    const unsigned number = add({});
+    cluster_.come_to_barrier(*this, steps_[number]);
+    return number;
+}
+
+void SimFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
+    steps_[number].waiter = waiter;
+    if (steps_[number].done) cluster_.resume(*this, steps_[number]);
+}
+
+void SimFabric::do_seal(std::span<std::uint8_t> to, Plain from, Box box) {
+    if (to.size() != sealed_bytes(from.size())) return cluster_.complain("a box of the wrong size is sealed");
+    cluster_.use_nonce(rank_, box);
+    ++metrics.seals;
+    metrics.sealed_bytes += from.size();
+    now += cluster_.model().seal.time(static_cast<double>(from.size()));
+    if (cluster_.data()) toy_seal(to, from, box);
+}
+
+bool SimFabric::do_open(PlainRoom to, Plain from, Box box) {
+    if (from.size() != sealed_bytes(to.size())) {
+        cluster_.complain("a box of the wrong size is opened");
+        return false;
+    }
+    ++metrics.opens;
+    metrics.opened_bytes += to.size();
+    now += cluster_.model().open.time(static_cast<double>(to.size()));
+    return !cluster_.data() || toy_open(to, from, box);
+}
+
+std::span<std::uint8_t> SimFabric::room(std::size_t bytes) {
+    return cluster_.room(bytes);
+}
+std::span<std::uint8_t> SimFabric::shared_room(std::size_t bytes) {
+    return cluster_.shared_room(*this, bytes);
+}
+
+}  // namespace
+
+Metrics Report::worst() const {
+    Metrics most;
+    for (const Metrics& one : metrics) {
+        most.communication_rounds = std::max(most.communication_rounds, one.communication_rounds);
+        most.communicated_bytes = std::max(most.communicated_bytes, one.communicated_bytes);
+        most.seals = std::max(most.seals, one.seals);
+        most.sealed_bytes = std::max(most.sealed_bytes, one.sealed_bytes);
+        most.opens = std::max(most.opens, one.opens);
+        most.opened_bytes = std::max(most.opened_bytes, one.opened_bytes);
+    }
+    return most;
+}
+
+Report run(const Topology& topology, const ClusterModel& model, const Program& program,
+           const Options& options) {
+    return Cluster(topology, model, options).run(program);
+}
+
+std::uint8_t* untouchable() {
+    return reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 61);
+}
+
+}  // namespace mpisec::fabric::sim

@@ -1,0 +1,94 @@
+// Every all-gather gives every rank every block, on clusters of any shape; and never for less than Table I of
+// seeds/002 says it must cost.
+#include <cmath>
+
+#include "support.hpp"
+
+namespace mpisec::test {
+namespace {
+
+int ceil_lg(int n) {
+    int rounds = 0;
+    while (1 << rounds < n) ++rounds;
+    return rounds;
+}
+
+/// Table I for nodes of any size: what holds for the average rank of each node holds for the worst rank of
+/// all.
+void expect_lower_bounds(const Report& report, std::string_view algorithm, const Topology& topology,
+                         std::uint64_t m) {
+    const auto p = static_cast<std::uint64_t>(topology.ranks());
+    const auto smallest = static_cast<std::uint64_t>(topology.smallest_node());
+    std::uint64_t largest = 0;
+    for (int node = 0; node < topology.nodes(); ++node)
+        largest = std::max(largest, static_cast<std::uint64_t>(topology.node_size(node)));
+    const auto worst = report.worst();
+    if (algorithm.starts_with("hs")) {  // the paper's remark: what goes through shared memory is not counted
+        const std::uint64_t leaders = algorithm == "hsc" ? smallest : 1;
+        EXPECT_GE(worst.communication_rounds, static_cast<std::uint64_t>(ceil_lg(topology.nodes())));
+        EXPECT_GE(worst.communicated_bytes * leaders, (p - smallest) * m);
+    } else {
+        EXPECT_GE(worst.communication_rounds, static_cast<std::uint64_t>(ceil_lg(topology.ranks())));
+        EXPECT_GE(worst.communicated_bytes, (p - 1) * m);
+    }
+    EXPECT_GE(worst.seals, 1u);
+    EXPECT_GE(worst.sealed_bytes, m);
+    const double rounds = std::log2(topology.nodes()) / std::log2(static_cast<double>(largest) + 1);
+    EXPECT_GE(static_cast<double>(worst.opens), std::ceil(rounds - 1e-9));
+    EXPECT_GE(worst.opened_bytes * smallest, (p - smallest) * m);
+}
+
+void expect_gathers(const AllgatherEntry& algorithm, const std::vector<int>& node_sizes, Random& random) {
+    const Placement placement = place(node_sizes, pick(random, 0, 2), random);
+    const Topology topology(placement.node);
+    const Layout layout = random_layout(topology.ranks(), random);
+    const ClusterModel model = random_model(random);
+    Options options;
+    options.seed = random();
+    SCOPED_TRACE(describe(node_sizes, placement, layout, options));
+    const Outcome outcome = gather(algorithm, topology, layout, model, options);
+    ASSERT_EQ(outcome.report.error, "");
+    for (std::size_t rank = 0; rank < outcome.right.size(); ++rank) {
+        ASSERT_FALSE(outcome.report.failed[rank]) << "rank " << rank;
+        ASSERT_TRUE(outcome.right[rank]) << "rank " << rank;
+    }
+    const bool equal = std::all_of(layout.size.begin(), layout.size.end(),
+                                   [&](std::size_t size) { return size == layout.size[0]; });
+    if (equal && topology.nodes() > 1)
+        expect_lower_bounds(outcome.report, algorithm.name, topology, layout.size[0]);
+}
+
+TEST_P(EveryAllgather, OnClustersOfEveryShape) {
+    Random random(20210517);
+    for (int nodes = 1; nodes <= 17; ++nodes) {
+        if (sanitized && nodes > 5 && nodes != 8 && nodes != 17) continue;
+        for (int per_node = 1; per_node <= 9; ++per_node) {
+            if (sanitized && per_node > 4 && per_node != 9) continue;
+            for (int i = 0; i < (sanitized ? 1 : 3); ++i)
+                ASSERT_NO_FATAL_FAILURE(expect_gathers(
+                    GetParam(), std::vector<int>(static_cast<std::size_t>(nodes), per_node), random));
+        }
+        for (int i = 0; i < (sanitized ? 4 : 20); ++i) {
+            std::vector<int> sizes;
+            for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 9));
+            ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random));
+        }
+    }
+}
+
+/// Small clusters many times: there are few of them, so most combinations of shape, placement, blocks and
+/// model come up.
+TEST_P(EveryAllgather, OnManySmallClusters) {
+    Random random(4);
+    for (int nodes = 1; nodes <= (sanitized ? 3 : 4); ++nodes)
+        for (int i = 0; i < (sanitized ? 30 : 300); ++i) {
+            std::vector<int> sizes;
+            for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 3));
+            ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random));
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather, testing::ValuesIn(coll::allgathers()), test_name);
+
+}  // namespace
+}  // namespace mpisec::test

@@ -1,0 +1,233 @@
+// The simulation itself: its clock, and the faults of an algorithm that it must report, without which the
+// other tests would prove nothing.
+#include "fabric/sim/sim.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mpisec::fabric::sim {
+namespace {
+
+constexpr std::size_t n = 1000;
+
+ClusterModel model() {
+    ClusterModel model;
+    model.between = {100, 2};
+    model.inside = {10, 1};
+    model.seal = {7, 0.5};
+    model.open = {5, 0.25};
+    model.copy = {3, 0.125};
+    return model;
+}
+
+std::string error_of(const std::vector<int>& node_of_rank, const Program& program,
+                     const Options& options = {}) {
+    return run(Topology(node_of_rank), {}, program, options).error;
+}
+
+/// Rank r of the first half of the ranks sends n sealed bytes to rank r of the other half.
+Task across(Fabric& fabric) {
+    const int half = fabric.topology().ranks() / 2;
+    const Cipher room = fabric.cipher(n);
+    if (fabric.rank() < half)
+        co_await fabric.send(fabric.rank() + half, room);
+    else
+        co_await fabric.receive(fabric.rank() - half, room);
+}
+
+TEST(VirtualTime, OfAMessageBetweenNodes) {
+    EXPECT_DOUBLE_EQ(run(Topology({0, 1}), model(), across).seconds, 100 + 2.0 * n);
+}
+TEST(VirtualTime, OfAMessageInsideANode) {
+    EXPECT_DOUBLE_EQ(run(Topology({0, 0}), model(), across).seconds, 10 + 1.0 * n);
+}
+
+TEST(VirtualTime, OfSealingOpeningAndCopying) {
+    const Report report = run(Topology({0}), model(), [](Fabric& fabric) -> Task {
+        const Cipher box = fabric.cipher(sealed_bytes(n));
+        const PlainRoom plain = fabric.plain(n), again = fabric.plain(n);
+        fabric.seal(box, plain, {0, 0});
+        fabric.open(again, box, {0, 0});
+        fabric.copy(plain, again);
+        co_return;
+    });
+    EXPECT_EQ(report.error, "");
+    EXPECT_FALSE(report.failed[0]);
+    EXPECT_DOUBLE_EQ(report.seconds, 7 + 0.5 * n + 5 + 0.25 * n + 3 + 0.125 * n);
+}
+
+TEST(VirtualTime, WorkGoesOnWhileAMessageTravels) {
+    const Report report = run(Topology({0, 1}), model(), [](Fabric& fabric) -> Task {
+        const Cipher box = fabric.cipher(sealed_bytes(n)), other = fabric.cipher(sealed_bytes(n));
+        const int peer = 1 - fabric.rank();
+        fabric.seal(box, fabric.plain(n), {fabric.rank(), 0});
+        auto receiving = fabric.receive(peer, other);
+        auto sending = fabric.send(peer, box);
+        fabric.open(fabric.plain(n), box, {fabric.rank(), 0});
+        co_await receiving;
+        co_await sending;
+    });
+    EXPECT_EQ(report.error, "");
+    EXPECT_DOUBLE_EQ(report.seconds, 7 + 0.5 * n + 100 + 2.0 * sealed_bytes(n));
+}
+
+TEST(VirtualTime, RanksOfANodeTakeTurnsOnASharedLink) {
+    const Topology topology({0, 0, 0, 1, 1, 1});
+    ClusterModel shared = model();
+    EXPECT_DOUBLE_EQ(run(topology, shared, across).seconds, 100 + 2.0 * n);
+    shared.shared_link = true;
+    EXPECT_DOUBLE_EQ(run(topology, shared, across).seconds, 100 + 3 * 2.0 * n);
+}
+
+TEST(VirtualTime, ABarrierEndsWithTheLastRank) {
+    const Report report = run(Topology({0, 0}), model(), [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 1) fabric.copy(fabric.plain(n), fabric.plain(n));
+        co_await fabric.node_barrier();
+    });
+    EXPECT_DOUBLE_EQ(report.seconds, 3 + 0.125 * n + 10);
+}
+
+/// Two ranks share a link; who of them is first, which the seed decides, tells in the time, because one
+/// receiver has work to do afterwards.
+Task race(Fabric& fabric) {
+    co_await across(fabric);
+    if (fabric.rank() == 2) fabric.copy(fabric.plain(n), fabric.plain(n));
+}
+
+TEST(VirtualTime, FollowsFromTheSeed) {
+    ClusterModel shared = model();
+    shared.shared_link = true;
+    std::vector<double> times;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        Options options;
+        options.seed = seed;
+        times.push_back(run(Topology({0, 0, 1, 1}), shared, race, options).seconds);
+        EXPECT_EQ(run(Topology({0, 0, 1, 1}), shared, race, options).seconds, times.back());
+    }
+    std::sort(times.begin(), times.end());
+    EXPECT_LT(times.front(), times.back());
+}
+
+TEST(Faults, ABoxSealedTwice) {
+    const Program twice = [](Fabric& fabric) -> Task {
+        for (int i = 0; i < 2; ++i)
+            fabric.seal(fabric.cipher(sealed_bytes(1)), fabric.plain(1), {fabric.rank(), 5});
+        co_return;
+    };
+    EXPECT_EQ(error_of({0}, twice), "rank 0 seals box 5 twice");
+}
+
+TEST(Faults, SealingInTheNameOfAnother) {
+    const Program forge = [](Fabric& fabric) -> Task {
+        fabric.seal(fabric.cipher(sealed_bytes(1)), fabric.plain(1), {1, 0});
+        co_return;
+    };
+    EXPECT_EQ(error_of({0}, forge), "rank 0 seals in the name of rank 1");
+}
+
+Task in_clear(Fabric& fabric) {
+    const PlainRoom room = fabric.plain(n);
+    if (fabric.rank() == 0)
+        co_await fabric.send_here(1, room);
+    else
+        co_await fabric.receive_here(0, room);
+}
+
+TEST(Faults, PlaintextForAnotherNode) {
+    EXPECT_EQ(error_of({0, 0}, in_clear), "");
+    EXPECT_EQ(error_of({0, 1}, in_clear), "rank 0 sends plaintext to another node");
+}
+
+TEST(Faults, WaitingForEver) {
+    const Program deaf = [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0) co_await fabric.receive_here(1, fabric.plain(1));
+    };
+    EXPECT_EQ(error_of({0, 0}, deaf), "rank 0 waits for ever");
+    const Program alone = [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0) co_await fabric.node_barrier();
+    };
+    EXPECT_EQ(error_of({0, 0}, alone), "rank 0 waits for ever");
+}
+
+TEST(Faults, AMessageThatNobodyReceives) {
+    const Program unheard = [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0) co_await fabric.send_here(1, fabric.plain(1));
+    };
+    EXPECT_EQ(error_of({0, 0}, unheard), "a message is never received");
+}
+
+TEST(Faults, AMessageThatIsNotAwaited) {
+    const Program hasty = [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0)
+            (void)fabric.send_here(1, fabric.plain(1));
+        else
+            co_await fabric.receive_here(0, fabric.plain(1));
+    };
+    EXPECT_EQ(error_of({0, 0}, hasty), "rank 0 does not await all that it started");
+}
+
+TEST(Faults, SizesThatDoNotFit) {
+    const Program longer = [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0)
+            co_await fabric.send_here(1, fabric.plain(2));
+        else
+            co_await fabric.receive_here(0, fabric.plain(1));
+    };
+    EXPECT_EQ(error_of({0, 0}, longer), "rank 1 is sent another message than it expects");
+    const Program shared = [](Fabric& fabric) -> Task {
+        fabric.shared_plain(static_cast<std::size_t>(fabric.rank()));
+        co_return;
+    };
+    EXPECT_EQ(error_of({0, 0}, shared), "ranks of a node ask for shared memory of different sizes");
+}
+
+TEST(Order, MessagesOfAPairDoNotOvertakeEachOther) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+        Options options;
+        options.seed = seed;
+        bool in_order = true;
+        const Program many = [&](Fabric& fabric) -> Task {
+            std::vector<std::uint8_t> bytes(20);
+            std::vector<fabric::Pending> under_way;
+            for (std::size_t i = 0; i < bytes.size(); ++i) {
+                if (fabric.rank() == 0) bytes[i] = static_cast<std::uint8_t>(i);
+                const PlainRoom one = PlainRoom(bytes).subspan(i, 1);
+                under_way.push_back(fabric.rank() == 0 ? fabric.send_here(1, one)
+                                                       : fabric.receive_here(0, one));
+            }
+            for (auto& one : under_way) co_await one;
+            for (std::size_t i = 0; i < bytes.size(); ++i) in_order = in_order && bytes[i] == i;
+        };
+        EXPECT_EQ(error_of({0, 0}, many, options), "");
+        EXPECT_TRUE(in_order) << "seed " << seed;
+    }
+}
+
+/// Failing spreads: to who receives a sealed message (it does not open), a plain one, or meets at a barrier;
+/// and to nobody else.
+TEST(Failure, ReachesWhoDependsOnIt) {
+    const Report report = run(Topology({0, 0, 1, 2}), {}, [](Fabric& fabric) -> Task {
+        const Cipher box = fabric.cipher(sealed_bytes(4));
+        const PlainRoom plain = fabric.plain(4);
+        if (fabric.rank() == 0) {
+            fabric.seal(box, plain, {0, 0});
+            fabric.fail();
+            co_await fabric.send(2, box);
+            co_await fabric.send_here(1, plain);
+        }
+        if (fabric.rank() == 1) co_await fabric.receive_here(0, plain);
+        if (fabric.rank() == 2) {
+            co_await fabric.receive(0, box);
+            fabric.open(plain, box, {0, 0});
+        }
+    });
+    EXPECT_EQ(report.error, "");
+    EXPECT_EQ(report.failed, (std::vector<char>{1, 1, 1, 0}));
+    const Report met = run(Topology({0, 0, 1}), {}, [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0) fabric.fail();
+        co_await fabric.node_barrier();
+    });
+    EXPECT_EQ(met.failed, (std::vector<char>{1, 1, 0}));
+}
+
+}  // namespace
+}  // namespace mpisec::fabric::sim
