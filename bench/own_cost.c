@@ -1,7 +1,9 @@
-/* Nanoseconds that MPIsec adds to MPI_Send and to MPI_Recv of small messages, the network excluded (stopwatch.c, preloaded). The stopwatch's own cost is
- * measured with messages that MPIsec passes through (to the rank itself) and taken off.
+/* Nanoseconds that MPIsec adds to MPI_Send and to MPI_Recv of small messages, the network excluded
+ * (stopwatch.c, preloaded). The stopwatch's own cost is measured with messages that MPIsec passes through (to
+ * the rank itself) and taken off.
  *
- * own_cost [--sizes 0,16,256,1024] [--rounds N]     one line of JSON per size: {"bytes", "seal_ns", "open_ns", "both_ns"}: medians over rounds of 1000 */
+ * own_cost [--sizes 0,16,256,1024] [--rounds N]     one line of JSON per size: {"bytes", "seal_ns",
+ * "open_ns", "both_ns"}: medians over rounds of 1000 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -48,7 +50,8 @@ int main(int argc, char** argv) {
         if (strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
         if (strcmp(argv[i], "--rounds") == 0) rounds = atoi(argv[i + 1]);
     }
-    if (rounds < 1 || rounds > MAX_ROUNDS) return fprintf(stderr, "own_cost: --rounds is 1 to %d\n", MAX_ROUNDS), 2;
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        return fprintf(stderr, "own_cost: --rounds is 1 to %d\n", MAX_ROUNDS), 2;
     *(void**)&inside = dlsym(RTLD_DEFAULT, "mpisec_bench_inside");
     if (!inside) return fprintf(stderr, "own_cost: preload the stopwatch (bench/stopwatch.c)\n"), 2;
     MPI_Init(&argc, &argv);
@@ -71,7 +74,8 @@ int main(int argc, char** argv) {
         if (rank == size - 1) MPI_Send(&mine, 1, MPI_DOUBLE, 0, TAG, MPI_COMM_WORLD);
         if (rank == 0) {
             MPI_Recv(&theirs, 1, MPI_DOUBLE, size - 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            printf("{\"bytes\": %d, \"seal_ns\": %.0f, \"open_ns\": %.0f, \"both_ns\": %.0f}\n", bytes, mine, theirs, mine + theirs);
+            printf("{\"bytes\": %d, \"seal_ns\": %.0f, \"open_ns\": %.0f, \"both_ns\": %.0f}\n", bytes, mine,
+                   theirs, mine + theirs);
             fflush(stdout);
         }
         free(buf);

@@ -1,12 +1,15 @@
 /* Ping-pong and windowed bandwidth between the first and the last rank, plain and sealed in one run.
  *
- * Run under `mpisec exec`. The sealed calls are the program's ordinary MPI_ calls. The plain ones go straight to the MPI library underneath,
- * whose own PMPI_ procedures are looked up in it: only this program's test pattern ever travels that way. Blocks of both take turns, in an order that
- * changes, so that a machine that changes its speed changes both alike; each pair of blocks gives one ratio.
+ * Run under `mpisec exec`. The sealed calls are the program's ordinary MPI_ calls. The plain ones go straight
+ * to the MPI library underneath, whose own PMPI_ procedures are looked up in it: only this program's test
+ * pattern ever travels that way. Blocks of both take turns, in an order that changes, so that a machine that
+ * changes its speed changes both alike; each pair of blocks gives one ratio.
  *
- * pingpong [--sizes 1,16,…] [--rounds N] [--block-us T] [--window W] [--peer RANK]      one line of JSON per size on rank 0:
- *   {"bytes": B, "window": W, "plain_us": median, "sealed_us": median, "ratio": median, "ratio_low": …, "ratio_high": …, "rounds": N}
- * times are one-way microseconds per message (window 0) or per window; low and high bound the middle half of the ratios. */
+ * pingpong [--sizes 1,16,…] [--rounds N] [--block-us T] [--window W] [--peer RANK]      one line of JSON per
+ * size on rank 0:
+ *   {"bytes": B, "window": W, "plain_us": median, "sealed_us": median, "ratio": median, "ratio_low": …,
+ * "ratio_high": …, "rounds": N} times are one-way microseconds per message (window 0) or per window; low and
+ * high bound the middle half of the ratios. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -25,7 +28,7 @@ struct procedures {
     int (*Waitall)(int, MPI_Request*, MPI_Status*);
 };
 
-static int rank, size, last, peer;  /* ranks 0 and last exchange, others wait */
+static int rank, size, last, peer; /* ranks 0 and last exchange, others wait */
 static char *out, *in;
 
 static void* symbol(void* library, const char* name) {
@@ -40,7 +43,8 @@ static void* symbol(void* library, const char* name) {
 static struct procedures find_plain(void) {
     static const char* const names[] = {"libmpi_abi.so.1", "libmpi.so.12", "libmpich.so.12", "libmpi.so.40"};
     void* library = NULL;
-    for (unsigned i = 0; i < sizeof names / sizeof *names && !library; ++i) library = dlopen(names[i], RTLD_NOLOAD | RTLD_LAZY);
+    for (unsigned i = 0; i < sizeof names / sizeof *names && !library; ++i)
+        library = dlopen(names[i], RTLD_NOLOAD | RTLD_LAZY);
     if (!library) {
         fprintf(stderr, "pingpong: there is no MPI library in this process\n");
         exit(1);
@@ -64,12 +68,14 @@ static double exchange(const struct procedures* mpi, int bytes, int iterations, 
             if (rank != 0) mpi->Send(out, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
         } else if (rank == 0) {
             for (int w = 0; w < window; ++w)
-                mpi->Isend(out + (size_t)w * (size_t)bytes, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &requests[w]);
+                mpi->Isend(out + (size_t)w * (size_t)bytes, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
+                           &requests[w]);
             mpi->Waitall(window, requests, MPI_STATUSES_IGNORE);
             mpi->Recv(in, 4, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
             for (int w = 0; w < window; ++w)
-                mpi->Irecv(in + (size_t)w * (size_t)bytes, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &requests[w]);
+                mpi->Irecv(in + (size_t)w * (size_t)bytes, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
+                           &requests[w]);
             mpi->Waitall(window, requests, MPI_STATUSES_IGNORE);
             mpi->Send(out, 4, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
         }
@@ -87,7 +93,8 @@ static double quantile(double* values, int n, double q) {
     return values[(int)(q * (n - 1) + 0.5)];
 }
 
-static void measure(const struct procedures* plain, const struct procedures* sealed, int bytes, int window, int rounds, double block_us) {
+static void measure(const struct procedures* plain, const struct procedures* sealed, int bytes, int window,
+                    int rounds, double block_us) {
     static double times[2][MAX_ROUNDS], ratios[MAX_ROUNDS];
     size_t copies = window ? (size_t)window : 1;
     out = malloc(copies * (size_t)bytes + 4), in = malloc(copies * (size_t)bytes + 4);
@@ -95,7 +102,7 @@ static void measure(const struct procedures* plain, const struct procedures* sea
     exchange(plain, bytes, 3, window), exchange(sealed, bytes, 3, window);
     int iterations = (int)(block_us / (2 * exchange(plain, bytes, 10, window)));
     if (iterations < 2) iterations = 2;
-    if (rank == 0)  /* both ends do the same number */
+    if (rank == 0) /* both ends do the same number */
         sealed->Send(&iterations, 1, MPI_INT, peer, TAG, MPI_COMM_WORLD);
     else
         sealed->Recv(&iterations, 1, MPI_INT, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -113,9 +120,12 @@ static void measure(const struct procedures* plain, const struct procedures* sea
     }
     if (rank == 0) {
         double low = quantile(ratios, rounds, 0.25), high = quantile(ratios, rounds, 0.75);
-        printf("{\"bytes\": %d, \"window\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, \"ratio_low\": %.4f, "
-               "\"ratio_high\": %.4f, \"rounds\": %d}\n",
-               bytes, window, quantile(times[0], rounds, 0.5), quantile(times[1], rounds, 0.5), quantile(ratios, rounds, 0.5), low, high, rounds);
+        printf(
+            "{\"bytes\": %d, \"window\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, "
+            "\"ratio_low\": %.4f, "
+            "\"ratio_high\": %.4f, \"rounds\": %d}\n",
+            bytes, window, quantile(times[0], rounds, 0.5), quantile(times[1], rounds, 0.5),
+            quantile(ratios, rounds, 0.5), low, high, rounds);
         fflush(stdout);
     }
     free(out), free(in);
@@ -136,11 +146,16 @@ int main(int argc, char** argv) {
     int rounds = 41, window = 0;
     double block_us = 5000;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--sizes") == 0) sizes = argv[i + 1];
-        else if (strcmp(argv[i], "--rounds") == 0) rounds = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--block-us") == 0) block_us = atof(argv[i + 1]);
-        else if (strcmp(argv[i], "--window") == 0) window = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--peer") == 0) last = atoi(argv[i + 1]);
+        if (strcmp(argv[i], "--sizes") == 0)
+            sizes = argv[i + 1];
+        else if (strcmp(argv[i], "--rounds") == 0)
+            rounds = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--block-us") == 0)
+            block_us = atof(argv[i + 1]);
+        else if (strcmp(argv[i], "--window") == 0)
+            window = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--peer") == 0)
+            last = atoi(argv[i + 1]);
         else {
             fprintf(stderr, "pingpong: unknown option %s\n", argv[i]);
             return 2;
@@ -159,11 +174,13 @@ int main(int argc, char** argv) {
         fprintf(stderr, "pingpong: needs two ranks, --peer one of them\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    const struct procedures plain = find_plain(), sealed = {MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall};
+    const struct procedures plain = find_plain(),
+                            sealed = {MPI_Send, MPI_Recv, MPI_Isend, MPI_Irecv, MPI_Waitall};
     char* list = strdup(sizes);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0 || rank == last) {
-        for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) measure(&plain, &sealed, atoi(item), window, rounds, block_us);
+        for (char* item = strtok(list, ","); item; item = strtok(NULL, ","))
+            measure(&plain, &sealed, atoi(item), window, rounds, block_us);
         if (rank == 0)
             for (int other = 1; other < size; ++other)
                 if (other != last) MPI_Send(NULL, 0, MPI_BYTE, other, TAG, MPI_COMM_WORLD);

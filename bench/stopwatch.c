@@ -1,5 +1,6 @@
-/* What MPIsec itself costs per message, the network excluded: a library under MPIsec (later in LD_PRELOAD) that measures the time spent inside the real
- * PMPI_Send and PMPI_Recv. The program takes what MPI_Send or MPI_Recv took in all and subtracts this (bench/own_cost.c). */
+/* What MPIsec itself costs per message, the network excluded: a library under MPIsec (later in LD_PRELOAD)
+ * that measures the time spent inside the real PMPI_Send and PMPI_Recv. The program takes what MPI_Send or
+ * MPI_Recv took in all and subtracts this (bench/own_cost.c). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -29,7 +30,8 @@ int PMPI_Send(const void* buf, int count, MPI_Datatype type, int dest, int tag, 
     return code;
 }
 
-int PMPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+int PMPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Status* status) {
     static int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*);
     if (!real) *(void**)&real = dlsym(RTLD_NEXT, "PMPI_Recv");
     double start = now();

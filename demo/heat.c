@@ -1,10 +1,12 @@
-/* Heat diffusion on a square plate: each rank owns a block of rows and, in every step, exchanges its outermost rows
+/* Heat diffusion on a square plate: each rank owns a block of rows and, in every step, exchanges its
+ * outermost rows
  * ("halos") with the ranks above and below. An ordinary MPI program that knows nothing of MPIsec.
  *
  *   heat ROWS COLUMNS STEPS      prints: heat ROWS COLUMNS STEPS ranks=N checksum=… seconds=…
  *
- * The checksum is over every bit of the final plate, so that two runs that differ anywhere are seen to. Each halo
- * message starts with a label, as some codes' messages do: it makes them easy to find in a packet capture. */
+ * The checksum is over every bit of the final plate, so that two runs that differ anywhere are seen to. Each
+ * halo message starts with a label, as some codes' messages do: it makes them easy to find in a packet
+ * capture. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +23,8 @@ struct halo {
     char *send, *receive;
 };
 
-static void send_row(struct halo* halo, const double* row, int to, int tag, MPI_Request* request, char* buffer) {
+static void send_row(struct halo* halo, const double* row, int to, int tag, MPI_Request* request,
+                     char* buffer) {
     memcpy(buffer, LABEL, label_bytes);
     memcpy(buffer + label_bytes, row, (size_t)halo->columns * sizeof *row);
     MPI_Isend(buffer, (int)halo->bytes, MPI_BYTE, to, tag, MPI_COMM_WORLD, request);
@@ -38,7 +41,8 @@ static void exchange(struct halo* halo, double* plate, int rows, int above, int 
     MPI_Request requests[4];
     size_t width = (size_t)halo->columns;
     MPI_Irecv(halo->receive, (int)halo->bytes, MPI_BYTE, above, down_tag, MPI_COMM_WORLD, &requests[0]);
-    MPI_Irecv(halo->receive + halo->bytes, (int)halo->bytes, MPI_BYTE, below, up_tag, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(halo->receive + halo->bytes, (int)halo->bytes, MPI_BYTE, below, up_tag, MPI_COMM_WORLD,
+              &requests[1]);
     send_row(halo, plate + width, above, up_tag, &requests[2], halo->send);
     send_row(halo, plate + width * (size_t)rows, below, down_tag, &requests[3], halo->send + halo->bytes);
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
@@ -54,7 +58,8 @@ static void diffuse(const double* now, double* next, int rows, int columns, int 
         memcpy(to, row, (size_t)columns * sizeof *row);
         if ((first && y == 1) || (last && y == rows)) continue;
         for (int x = 1; x < columns - 1; ++x)
-            to[x] = row[x] + 0.2 * (row[x - 1] + row[x + 1] + row[x - columns] + row[x + columns] - 4 * row[x]);
+            to[x] =
+                row[x] + 0.2 * (row[x - 1] + row[x + 1] + row[x - columns] + row[x + columns] - 4 * row[x]);
     }
 }
 
@@ -77,7 +82,9 @@ int main(int count, char** arguments) {
     int all_rows = count > 1 ? atoi(arguments[1]) : 1024, columns = count > 2 ? atoi(arguments[2]) : 2048;
     int steps = count > 3 ? atoi(arguments[3]) : 200;
     if (all_rows < ranks || columns < 3 || steps < 0) {
-        if (rank == 0) fprintf(stderr, "heat: needs at least one row per rank, three columns and no negative number of steps\n");
+        if (rank == 0)
+            fprintf(stderr,
+                    "heat: needs at least one row per rank, three columns and no negative number of steps\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     int rows = all_rows / ranks + (rank < all_rows % ranks);

@@ -1,7 +1,8 @@
 // The one AEAD interface of MPIsec (RFC 5116): all that the rest of the tree sees of a crypto library.
 //
 // A crypto library is a plug-in, libmpisec-aead-NAME.so, opened with RTLD_LOCAL so that OpenSSL and BoringSSL
-// can live in one process (design.md section 6). Setting up a key is apart from using it. All sizes are bytes.
+// can live in one process (design.md section 6). Setting up a key is apart from using it. All sizes are
+// bytes.
 #pragma once
 
 #include <array>
@@ -60,14 +61,16 @@ class Key {
     explicit operator bool() const { return state_ != nullptr; }
 
     /// Writes n + tag_bytes to `to`: ciphertext, then tag. `to` is `from` or does not overlap it.
-    [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
-                            const std::uint8_t* ad, std::size_t ad_n) const noexcept {
+    [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+                            const std::uint8_t* nonce, const std::uint8_t* ad,
+                            std::size_t ad_n) const noexcept {
         return plugin_->seal(state_, to, from, n, nonce, ad, ad_n) == 0;
     }
-    /// Reads n + tag_bytes from `from`, writes n bytes of plaintext to `to` (`to` is `from` or does not overlap it).
-    /// Returns false when the tag is wrong; then `to` holds n zero bytes (S2).
-    [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
-                            const std::uint8_t* ad, std::size_t ad_n) const noexcept {
+    /// Reads n + tag_bytes from `from`, writes n bytes of plaintext to `to` (`to` is `from` or does not
+    /// overlap it). Returns false when the tag is wrong; then `to` holds n zero bytes (S2).
+    [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+                            const std::uint8_t* nonce, const std::uint8_t* ad,
+                            std::size_t ad_n) const noexcept {
         return plugin_->open(state_, to, from, n, nonce, ad, ad_n) == 0;
     }
 
@@ -102,18 +105,21 @@ Result<const Library*> load(std::string_view name, const std::string& directory 
 
 /// Which library seals a message of which size. Size classes differ because the cheapest library per call is
 /// rarely the fastest per byte.
-inline constexpr std::array<std::size_t, 2> size_class_limits = {1024, 16384};  ///< small <= 1 KiB < medium <= 16 KiB < large
+inline constexpr std::array<std::size_t, 2> size_class_limits = {
+    1024, 16384};  ///< small <= 1 KiB < medium <= 16 KiB < large
 inline constexpr std::size_t size_classes = size_class_limits.size() + 1;
-inline std::size_t size_class(std::size_t n) { return n <= size_class_limits[0] ? 0 : n <= size_class_limits[1] ? 1 : 2; }
+inline std::size_t size_class(std::size_t n) {
+    return n <= size_class_limits[0] ? 0 : n <= size_class_limits[1] ? 1 : 2;
+}
 
 struct Selection {
     Cipher cipher = Cipher::aes_256_gcm;
     std::array<const Library*, size_classes> library{};
 };
 
-/// MPISEC_AEAD's value: "library:cipher", "library", "cipher" or "auto" (also "auto:cipher"). Where no library is
-/// pinned, the choice per size class comes from the calibration remembered for this machine, else from a calibration made now
-/// (at most about 50 ms) and remembered in `cache_file` (empty: not remembered).
+/// MPISEC_AEAD's value: "library:cipher", "library", "cipher" or "auto" (also "auto:cipher"). Where no
+/// library is pinned, the choice per size class comes from the calibration remembered for this machine, else
+/// from a calibration made now (at most about 50 ms) and remembered in `cache_file` (empty: not remembered).
 Result<Selection> select(std::string_view setting, const std::string& cache_file);
 
 /// A key for each size class, made on first use; copies of one library share one state.
@@ -125,13 +131,13 @@ class KeySet {
     KeySet& operator=(KeySet&&) = default;
     ~KeySet();
     explicit operator bool() const { return selection_.library[0] != nullptr; }
-    [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
-                            const std::uint8_t* ad, std::size_t ad_n) noexcept {
+    [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+                            const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) noexcept {
         const Key* key = key_for(n);
         return key && key->seal(to, from, n, nonce, ad, ad_n);
     }
-    [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
-                            const std::uint8_t* ad, std::size_t ad_n) noexcept {
+    [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+                            const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) noexcept {
         const Key* key = key_for(n);
         return key && key->open(to, from, n, nonce, ad, ad_n);
     }
@@ -149,7 +155,8 @@ class KeySet {
     struct WipedSlot {
         void operator()(std::uint8_t* bytes) const;
     };
-    std::unique_ptr<std::uint8_t, WipedSlot> bytes_;  // in locked memory (S5): kept to set up further libraries
+    std::unique_ptr<std::uint8_t, WipedSlot>
+        bytes_;  // in locked memory (S5): kept to set up further libraries
 };
 
 }  // namespace mpisec::aead

@@ -9,7 +9,8 @@ namespace mpisec::aead {
 namespace {
 
 LockedSlab& slab() {
-    static LockedSlab& instance = *new LockedSlab(max_key_bytes);  // key sets of static life outlive static objects
+    static LockedSlab& instance =
+        *new LockedSlab(max_key_bytes);  // key sets of static life outlive static objects
     return instance;
 }
 
@@ -23,7 +24,9 @@ KeySet::KeySet(const Selection& selection, const std::uint8_t* key_bytes) : sele
 
 KeySet::~KeySet() = default;
 
-void KeySet::WipedSlot::operator()(std::uint8_t* bytes) const { slab().give_back(bytes); }
+void KeySet::WipedSlot::operator()(std::uint8_t* bytes) const {
+    slab().give_back(bytes);
+}
 
 const Key* KeySet::make(std::size_t size_class) noexcept {
     const Library* library = selection_.library[size_class];

@@ -6,7 +6,8 @@
 
 namespace mpisec {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "MPIsec's wire format is written for little-endian hosts");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "MPIsec's wire format is written for little-endian hosts");
 
 template <class Integer>
 inline void store_le(std::uint8_t* to, Integer value) {

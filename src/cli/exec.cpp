@@ -26,17 +26,25 @@ constexpr const char* help =
     "  srun mpisec exec python3 solve.py\n"
     "  mpiexec -n 4 mpisec exec --mpi openmpi -- ./run.sh\n";
 
-/// A launcher of another MPI family starts processes that do not find each other: each is rank 0 of 1, and nothing is sent.
+/// A launcher of another MPI family starts processes that do not find each other: each is rank 0 of 1, and
+/// nothing is sent.
 void warn_of_foreign_launcher(const std::string& family, const std::string& program) {
-    const bool hydra = std::getenv("PMI_SIZE") != nullptr, prrte = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
-    const char* launcher = family == "openmpi" && hydra && !prrte ? "MPICH's" : family != "openmpi" && prrte && !hydra ? "Open MPI's" : nullptr;
+    const bool hydra = std::getenv("PMI_SIZE") != nullptr,
+               prrte = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr;
+    const char* launcher = family == "openmpi" && hydra && !prrte   ? "MPICH's"
+                           : family != "openmpi" && prrte && !hydra ? "Open MPI's"
+                                                                    : nullptr;
     const char* size = std::getenv(hydra ? "PMI_SIZE" : "OMPI_COMM_WORLD_SIZE");
     const char* rank = std::getenv(hydra ? "PMI_RANK" : "OMPI_COMM_WORLD_RANK");
-    if (!launcher || !size || std::getenv("SLURM_STEP_ID") || std::strcmp(size, "1") == 0 || (rank && std::strcmp(rank, "0") != 0)) return;
+    if (!launcher || !size || std::getenv("SLURM_STEP_ID") || std::strcmp(size, "1") == 0 ||
+        (rank && std::strcmp(rank, "0") != 0))
+        return;
     std::fprintf(stderr,
-                 "mpisec exec: warning: %s uses %s, but %s launcher started it: its processes may not find each other. Use the "
+                 "mpisec exec: warning: %s uses %s, but %s launcher started it: its processes may not find "
+                 "each other. Use the "
                  "mpiexec of the program's own MPI (mpisec doctor -- %s).\n",
-                 program.c_str(), family == "openmpi" ? "Open MPI" : "an MPI of MPICH's family", launcher, program.c_str());
+                 program.c_str(), family == "openmpi" ? "Open MPI" : "an MPI of MPICH's family", launcher,
+                 program.c_str());
 }
 
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {

@@ -21,13 +21,15 @@ struct Settings {
     std::string plugin_dir;               ///< MPISEC_PLUGIN_DIR; empty: beside the library
     std::string mpi;                      ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
     std::uint64_t threshold = 64 * 1024;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes
-    std::uint64_t segment = 0;            ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
-    int workers = -1;                     ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
-    bool same_node_sealed = false;        ///< MPISEC_SAME_NODE=plain|seal: every rank is taken for a node of its own
-    bool unprotected_allow = false;       ///< MPISEC_UNPROTECTED=allow|refuse
-    double stall_seconds = 60;            ///< MPISEC_STALL_TIME; 0: never report
-    bool stall_abort = false;             ///< MPISEC_STALL_ACTION=report|abort
-    std::string stats;                    ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::uint64_t segment =
+        0;             ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
+    int workers = -1;  ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
+    bool same_node_sealed =
+        false;  ///< MPISEC_SAME_NODE=plain|seal: every rank is taken for a node of its own
+    bool unprotected_allow = false;             ///< MPISEC_UNPROTECTED=allow|refuse
+    double stall_seconds = 60;                  ///< MPISEC_STALL_TIME; 0: never report
+    bool stall_abort = false;                   ///< MPISEC_STALL_ACTION=report|abort
+    std::string stats;                          ///< MPISEC_STATS: empty, "1" or "json:PATH"
     std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
     std::string cache_dir;                      ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)

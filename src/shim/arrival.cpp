@@ -13,10 +13,12 @@ namespace mpisec::shim {
 namespace {
 
 std::uint64_t order_key(int source, int tag) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 | static_cast<std::uint32_t>(tag);
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 |
+           static_cast<std::uint32_t>(tag);
 }
 
-/// Entries that no message can contradict any more go; called when many have gathered (programs that never reuse a tag).
+/// Entries that no message can contradict any more go; called when many have gathered (programs that never
+/// reuse a tag).
 void sweep_order(Communicator& comm) {
     for (auto entry = comm.order.begin(); entry != comm.order.end();) {
         const auto source = static_cast<std::size_t>(entry->first >> 32);
@@ -27,7 +29,8 @@ void sweep_order(Communicator& comm) {
 }
 
 /// Step 4. True when `counter` at `position` fits what was received before from this source with this tag.
-bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, std::uint64_t counter, const wire::ReplaySet& replay) {
+bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, std::uint64_t counter,
+              const wire::ReplaySet& replay) {
     const bool nothing_older_waits = position < comm.oldest_position();
     if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) return true;
     auto entry = comm.order.try_emplace(order_key(source, tag)).first;
@@ -44,50 +47,61 @@ struct Opening {
     wire::NonceFields nonce;
 };
 
-bool open_small(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire, std::size_t wire_bytes, std::uint8_t* to,
-                std::size_t room) {
+bool open_small(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+                std::size_t wire_bytes, std::uint8_t* to, std::size_t room) {
     const std::size_t n = wire_bytes - wire::small_overhead;
-    const wire::AssociatedData ad =
-        wire::associated_data(wire::Kind::small, comm.context, opening.pair.source, state.world.rank, arrival.tag, n);
+    const wire::AssociatedData ad = wire::associated_data(
+        wire::Kind::small, comm.context, opening.pair.source, state.world.rank, arrival.tag, n);
     std::uint8_t* sealed = wire + aead::nonce_bytes;
     arrival.total = n;
     StatsTimer timer(Stats::open_small, n);
     return opening.keys->aead.open(n <= room ? to : sealed, sealed, n, wire, ad.data(), ad.size());
 }
 
-bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire, std::size_t wire_bytes) {
+bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+                 std::size_t wire_bytes) {
     const wire::AssociatedData ad =
-        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank, arrival.tag, wire_bytes);
+        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank,
+                              arrival.tag, wire_bytes);
     std::uint8_t header[wire::large_header_bytes];
-    if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size())) return false;
+    if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size()))
+        return false;
     if (!wire::decode(header, state.settings.threshold, arrival.header)) return false;
     arrival.total = arrival.header.total;
-    keys::message_key(opening.keys->message_secret, opening.nonce.counter, arrival.message_key.emplace().data());
+    keys::message_key(opening.keys->message_secret, opening.nonce.counter,
+                      arrival.message_key.emplace().data());
     return true;
 }
 
 }  // namespace
 
-bool looks_large(std::size_t wire_bytes) { return wire_bytes == wire::large_first_wire_bytes(state.settings.threshold); }
+bool looks_large(std::size_t wire_bytes) {
+    return wire_bytes == wire::large_first_wire_bytes(state.settings.threshold);
+}
 
 std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
     return wire_bytes > wire::small_overhead ? wire_bytes - wire::small_overhead : 0;
 }
 
-void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes, std::uint64_t position, std::uint8_t* to,
-            std::size_t room) {
+void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
+            std::uint64_t position, std::uint8_t* to, std::size_t room) {
     auto refuse = [&](Violation violation, const char* detail) {
         arrival.error = report_violation(violation, comm, arrival.source, arrival.tag, detail);
         arrival.total = 0;
-        // What did not authenticate may have been the first part of a large message, whose sender waits for the rest to be received.
-        const bool may_be_large = arrival.large || looks_large(wire_bytes) || wire_bytes > wire::small_wire_bytes(state.settings.threshold);
+        // What did not authenticate may have been the first part of a large message, whose sender waits for
+        // the rest to be received.
+        const bool may_be_large = arrival.large || looks_large(wire_bytes) ||
+                                  wire_bytes > wire::small_wire_bytes(state.settings.threshold);
         if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
-            tell_refused(comm, arrival.source, arrival.tag, wire_bytes < wire::small_overhead ? nullptr : wire);
+            tell_refused(comm, arrival.source, arrival.tag,
+                         wire_bytes < wire::small_overhead ? nullptr : wire);
     };
     wire::NonceFields nonce;
-    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) return refuse(Violation::malformed, nullptr);
+    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce))
+        return refuse(Violation::malformed, nullptr);
     arrival.large = nonce.kind == wire::Kind::large_header;
-    if (arrival.large != looks_large(wire_bytes)) return refuse(Violation::malformed, "its length does not fit its kind");
+    if (arrival.large != looks_large(wire_bytes))
+        return refuse(Violation::malformed, "its length does not fit its kind");
     arrival.counter = nonce.counter;
 
     Incoming& pair = incoming(comm.peers[static_cast<std::size_t>(arrival.source)].world);

@@ -13,7 +13,8 @@ namespace mpisec::shim {
 namespace {
 
 bool matches(const Arrival& arrival, int source, int tag) {
-    return (source == MPI_ANY_SOURCE || source == arrival.source) && (tag == MPI_ANY_TAG || tag == arrival.tag);
+    return (source == MPI_ANY_SOURCE || source == arrival.source) &&
+           (tag == MPI_ANY_TAG || tag == arrival.tag);
 }
 
 /// The earliest sent of the messages set aside that match, from the source of the first that matches.
@@ -48,7 +49,8 @@ int set_aside(Communicator& comm, MPI_Message message, const MPI_Status& status,
     taken.tag = status.MPI_TAG;
     taken.wire = Buffer(bytes + 1);
     WaitScope waiting("a probe (the start of a large message)", taken.source, taken.tag);
-    const int code = real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
+    const int code =
+        real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
     if (code != MPI_SUCCESS) return code;
     accept(taken, comm, taken.wire.data(), bytes, position.position, nullptr, 0);
@@ -63,7 +65,9 @@ Arrival* find_aside(Communicator& comm, int source, int tag) {
     int flag = 0;
     MPI_Message message;
     MPI_Status status;
-    if (real.Improbe(found->source, MPI_ANY_TAG, comm.handle, &flag, &message, &status) != MPI_SUCCESS || !flag) return found;
+    if (real.Improbe(found->source, MPI_ANY_TAG, comm.handle, &flag, &message, &status) != MPI_SUCCESS ||
+        !flag)
+        return found;
     Arrival* earlier = nullptr;
     if (set_aside(comm, message, status, earlier) != MPI_SUCCESS) return found;
     return earliest(comm, found->source, tag);

@@ -1,5 +1,6 @@
-// Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold with nothing else under way,
-// is a blocking call of MPI on a pooled buffer; all else is a started operation plus the progress loop (M5).
+// Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold
+// with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
+// plus the progress loop (M5).
 #include "shim/asides.hpp"
 #include "shim/buffered.hpp"
 #include "shim/constants.hpp"
@@ -30,8 +31,11 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
     Buffer wire(wire::small_wire_bytes(n));
     seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
     WaitScope waiting(spec.call, spec.peer, spec.tag);
-    auto* call = spec.mode == Mode::synchronous ? real.Ssend : spec.mode == Mode::ready ? real.Rsend : real.Send;
-    const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer, spec.tag, spec.comm);
+    auto* call = spec.mode == Mode::synchronous ? real.Ssend
+                 : spec.mode == Mode::ready     ? real.Rsend
+                                                : real.Send;
+    const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer,
+                          spec.tag, spec.comm);
     if (code == MPI_SUCCESS) ++outgoing(world_peer).sent;
     return code;
 }
@@ -39,7 +43,8 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
 int send_buffered(const SendSpec& spec, const Route& route) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
-    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size)) return raise(route.comm, MPI_ERR_BUFFER);
+    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size))
+        return raise(route.comm, MPI_ERR_BUFFER);
     Guard guard;
     detach(start_send(spec, route));
     return MPI_SUCCESS;
@@ -57,7 +62,8 @@ int send(const SendSpec& spec) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    if (facts.contiguous && n <= state.settings.threshold && may_block()) return send_small_blocking(spec, *route.comm, n);
+    if (facts.contiguous && n <= state.settings.threshold && may_block())
+        return send_small_blocking(spec, *route.comm, n);
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
@@ -67,13 +73,14 @@ int send(const SendSpec& spec) {
 }
 
 /// What a blocking receive of MPI delivered into `wire`, at `position`.
-int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire, MPI_Status& delivered, std::uint64_t position,
-                      MPI_Status* status) {
+int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire,
+                      MPI_Status& delivered, std::uint64_t position, MPI_Status* status) {
     const std::size_t bytes = wire_bytes_of(delivered);
     Arrival arrival;
     arrival.source = delivered.MPI_SOURCE;
     arrival.tag = delivered.MPI_TAG;
-    accept(arrival, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0);
+    accept(arrival, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf),
+           spec.buf ? capacity : 0);
     if (arrival.large && arrival.error == MPI_SUCCESS) {
         arrival.wire = std::move(wire);
         std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(arrival));
@@ -85,33 +92,42 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
         const int kept = status->MPI_ERROR;
         *status = delivered;
         status->MPI_ERROR = kept;
-        real.Status_set_elements_x(status, constants.byte, static_cast<MPI_Count>(std::min<std::uint64_t>(arrival.total, capacity)));
+        real.Status_set_elements_x(status, constants.byte,
+                                   static_cast<MPI_Count>(std::min<std::uint64_t>(arrival.total, capacity)));
     }
     return raise(&comm, code);
 }
 
-/// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything is received.
-int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, MPI_Status* status) {
+/// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything
+/// is received.
+int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
+                           MPI_Status* status) {
     MPI_Message message;
     MPI_Status matched;
-    if (int code = real.Mprobe(spec.peer, spec.tag, spec.comm, &message, &matched); code != MPI_SUCCESS) return code;
-    if (comm.is_local(matched.MPI_SOURCE)) return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
+    if (int code = real.Mprobe(spec.peer, spec.tag, spec.comm, &message, &matched); code != MPI_SUCCESS)
+        return code;
+    if (comm.is_local(matched.MPI_SOURCE))
+        return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
     const std::uint64_t position = comm.next_position++;
     // No more than any of MPIsec's messages: the length is not to be believed yet.
     const std::size_t bytes = std::min(wire_bytes_of(matched), receive_room(capacity, false));
     Buffer wire(bytes + 1);
-    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched); code != MPI_SUCCESS)
+    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
+        code != MPI_SUCCESS)
         return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
     return receive_delivered(spec, comm, capacity, std::move(wire), matched, position, status);
 }
 
-int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, MPI_Status* status) {
+int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
+                            MPI_Status* status) {
     const std::size_t room = receive_room(capacity, false);
     Buffer wire(room);
     const std::uint64_t position = comm.next_position++;
     MPI_Status delivered;
-    const int code = real.Recv(wire.data(), static_cast<int>(room), constants.byte, spec.peer, spec.tag, spec.comm, &delivered);
-    if (code == MPI_SUCCESS) return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
+    const int code = real.Recv(wire.data(), static_cast<int>(room), constants.byte, spec.peer, spec.tag,
+                               spec.comm, &delivered);
+    if (code == MPI_SUCCESS)
+        return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
     return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
 }
 
@@ -152,7 +168,8 @@ int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) 
 
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
     // The plain path is short: between ranks of one node MPIsec must not be noticed.
-    if (is_plain_peer(dest, comm) && may_block()) return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
+    if (is_plain_peer(dest, comm) && may_block())
+        return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
     return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
 }
 int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -164,37 +181,43 @@ int Bsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag
 int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
     return send({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend"});
 }
-int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
-    if (is_plain_peer(source, comm) && may_block()) return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
+int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+         MPI_Status* status) {
+    if (is_plain_peer(source, comm) && may_block())
+        return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
     return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
 }
 
-int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
-             MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
+int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+             void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+             MPI_Comm comm, MPI_Status* status) {
     const Route there = route_send(dest, sendtag, comm, sendcount);
     const Route back = route_receive(source, recvtag, comm, recvcount);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv");
-    if (there.kind == Route::plain && back.kind == Route::plain && may_block() && sendcount <= INT_MAX && recvcount <= INT_MAX)
-        return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf, static_cast<int>(recvcount), recvtype, source,
-                             recvtag, comm, status);
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block() && sendcount <= INT_MAX &&
+        recvcount <= INT_MAX)
+        return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf,
+                             static_cast<int>(recvcount), recvtype, source, recvtag, comm, status);
     std::unique_ptr<Operation> receiving, sending;
     {
         Guard guard;
         receiving = begin_receive({recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Sendrecv"});
-        sending = begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Sendrecv"});
+        sending =
+            begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Sendrecv"});
     }
     return conclude_both(*sending, *receiving, status);
 }
 
-int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,
-                     MPI_Status* status) {
+int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+                     int recvtag, MPI_Comm comm, MPI_Status* status) {
     const Route there = route_send(dest, sendtag, comm, count);
     const Route back = route_receive(source, recvtag, comm, count);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv_replace");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv_replace");
     if (there.kind == Route::plain && back.kind == Route::plain && may_block())
-        return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag, comm, status);
+        return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag,
+                            comm, status);
     TypeFacts facts;
     if (!type_facts(type, facts)) return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE);
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
@@ -203,7 +226,8 @@ int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, in
     std::unique_ptr<Operation> receiving, sending;
     {
         Guard guard;
-        sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest, sendtag, comm, "MPI_Sendrecv_replace"});
+        sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest,
+                              sendtag, comm, "MPI_Sendrecv_replace"});
         receiving = begin_receive({buf, count, type, source, recvtag, comm, "MPI_Sendrecv_replace"});
     }
     return conclude_both(*sending, *receiving, status);

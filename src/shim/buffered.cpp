@@ -15,7 +15,9 @@ std::size_t attached = 0;
 std::size_t used = 0;
 bool automatic = false;  // MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
 
-std::size_t cost(std::size_t n) { return n + MPI_BSEND_OVERHEAD; }
+std::size_t cost(std::size_t n) {
+    return n + MPI_BSEND_OVERHEAD;
+}
 
 bool take(std::size_t n) {
     Guard guard;
@@ -58,7 +60,9 @@ bool reserve_buffer(std::size_t n) {
     return false;
 }
 
-void release_buffer(std::size_t n) { used -= cost(n); }
+void release_buffer(std::size_t n) {
+    used -= cost(n);
+}
 
 int Buffer_attach(void* buffer, MPI_Count size) {
     const int code = call_counted(MPISEC_BOTH(Buffer_attach), buffer, size);

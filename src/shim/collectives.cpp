@@ -104,8 +104,8 @@ int Gather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
            MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(comm, real.Gather, sendbuf, static_cast<int>(sendcount), sendtype,
-                             recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
+            return move_down(comm, real.Gather, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             static_cast<int>(recvcount), recvtype, root, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Gather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, root, comm);
     }
@@ -122,10 +122,10 @@ int Gatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, voi
             Displacements displs, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, sendcount))
-            return move_down(comm, real.Gatherv, sendbuf, static_cast<int>(sendcount), sendtype,
-                             recvbuf, recvcounts.small(), displs.small(), recvtype, root, comm);
-        return MPISEC_MOVE_DOWN_LARGE(comm, Gatherv, sendbuf, sendcount, sendtype, recvbuf,
-                                      recvcounts.big(), displs.big(), recvtype, root, comm);
+            return move_down(comm, real.Gatherv, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             recvcounts.small(), displs.small(), recvtype, root, comm);
+        return MPISEC_MOVE_DOWN_LARGE(comm, Gatherv, sendbuf, sendcount, sendtype, recvbuf, recvcounts.big(),
+                                      displs.big(), recvtype, root, comm);
     }
     Exchange exchange("MPI_Gatherv", comm, gather_tag, root);
     if (exchange.impossible()) return exchange.finish();
@@ -140,8 +140,8 @@ int Scatter(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, voi
             MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(comm, real.Scatter, sendbuf, static_cast<int>(sendcount), sendtype,
-                             recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
+            return move_down(comm, real.Scatter, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             static_cast<int>(recvcount), recvtype, root, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Scatter, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, root, comm);
     }
@@ -158,8 +158,8 @@ int Scatterv(const void* sendbuf, Counts sendcounts, Displacements displs, MPI_D
              void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(sendcounts, recvcount))
-            return move_down(comm, real.Scatterv, sendbuf, sendcounts.small(), displs.small(),
-                             sendtype, recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
+            return move_down(comm, real.Scatterv, sendbuf, sendcounts.small(), displs.small(), sendtype,
+                             recvbuf, static_cast<int>(recvcount), recvtype, root, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Scatterv, sendbuf, sendcounts.big(), displs.big(), sendtype,
                                       recvbuf, recvcount, recvtype, root, comm);
     }
@@ -177,8 +177,8 @@ int Allgather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, v
               MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(comm, real.Allgather, sendbuf, static_cast<int>(sendcount), sendtype,
-                             recvbuf, static_cast<int>(recvcount), recvtype, comm);
+            return move_down(comm, real.Allgather, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             static_cast<int>(recvcount), recvtype, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Allgather, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, comm);
     }
@@ -192,8 +192,8 @@ int Allgatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, 
                Counts recvcounts, Displacements displs, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, sendcount))
-            return move_down(comm, real.Allgatherv, sendbuf, static_cast<int>(sendcount),
-                             sendtype, recvbuf, recvcounts.small(), displs.small(), recvtype, comm);
+            return move_down(comm, real.Allgatherv, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             recvcounts.small(), displs.small(), recvtype, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Allgatherv, sendbuf, sendcount, sendtype, recvbuf,
                                       recvcounts.big(), displs.big(), recvtype, comm);
     }
@@ -207,8 +207,8 @@ int Alltoall(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, vo
              MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(sendcount) && fits(recvcount))
-            return move_down(comm, real.Alltoall, sendbuf, static_cast<int>(sendcount), sendtype,
-                             recvbuf, static_cast<int>(recvcount), recvtype, comm);
+            return move_down(comm, real.Alltoall, sendbuf, static_cast<int>(sendcount), sendtype, recvbuf,
+                             static_cast<int>(recvcount), recvtype, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Alltoall, sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                       recvtype, comm);
     }
@@ -226,10 +226,10 @@ int Alltoallv(const void* sendbuf, Counts sendcounts, Displacements sdispls, MPI
               void* recvbuf, Counts recvcounts, Displacements rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (small(recvcounts, 0))
-            return move_down(comm, real.Alltoallv, sendbuf, sendcounts.small(), sdispls.small(),
-                             sendtype, recvbuf, recvcounts.small(), rdispls.small(), recvtype, comm);
-        return MPISEC_MOVE_DOWN_LARGE(comm, Alltoallv, sendbuf, sendcounts.big(), sdispls.big(),
-                                      sendtype, recvbuf, recvcounts.big(), rdispls.big(), recvtype, comm);
+            return move_down(comm, real.Alltoallv, sendbuf, sendcounts.small(), sdispls.small(), sendtype,
+                             recvbuf, recvcounts.small(), rdispls.small(), recvtype, comm);
+        return MPISEC_MOVE_DOWN_LARGE(comm, Alltoallv, sendbuf, sendcounts.big(), sdispls.big(), sendtype,
+                                      recvbuf, recvcounts.big(), rdispls.big(), recvtype, comm);
     }
     Exchange exchange("MPI_Alltoallv", comm, alltoall_tag);
     if (exchange.impossible()) return exchange.finish();

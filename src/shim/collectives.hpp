@@ -109,8 +109,8 @@ inline bool fits(MPI_Count count) {
     return count <= INT_MAX;
 }
 
-/// The user's call, unchanged, to the MPI library, once all members are there: then it does not wait for any that still needs this rank to
-/// move its large messages (M5).
+/// The user's call, unchanged, to the MPI library, once all members are there: then it does not wait for any
+/// that still needs this rank to move its large messages (M5).
 template <class Call, class... Arguments>
 int move_down(MPI_Comm comm, Call call, Arguments... arguments) {
     const int code = meet_members(comm);

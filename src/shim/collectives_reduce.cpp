@@ -80,8 +80,8 @@ int Reduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype typ
            MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(count))
-            return move_down(comm, real.Reduce, sendbuf, recvbuf, static_cast<int>(count), type, op,
-                             root, comm);
+            return move_down(comm, real.Reduce, sendbuf, recvbuf, static_cast<int>(count), type, op, root,
+                             comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Reduce, sendbuf, recvbuf, count, type, op, root, comm);
     }
     Exchange exchange("MPI_Reduce", comm, reduce_tag, root);
@@ -107,8 +107,7 @@ int Allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype 
               MPI_Comm comm) {
     if (!crosses_nodes(comm)) {
         if (fits(count))
-            return move_down(comm, real.Allreduce, sendbuf, recvbuf, static_cast<int>(count), type,
-                             op, comm);
+            return move_down(comm, real.Allreduce, sendbuf, recvbuf, static_cast<int>(count), type, op, comm);
         return MPISEC_MOVE_DOWN_LARGE(comm, Allreduce, sendbuf, recvbuf, count, type, op, comm);
     }
     Exchange exchange("MPI_Allreduce", comm, reduce_tag);

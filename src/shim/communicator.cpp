@@ -28,7 +28,8 @@ void describe_ranks(Communicator& comm) {
     // With MPISEC_SAME_NODE=seal every rank is a node of its own, and even what it sends to itself is sealed.
     const bool all_sealed = state.settings.same_node_sealed;
     auto on_this_node = [&](std::int32_t world) {
-        return all_sealed ? world == state.world.rank : state.world.same_node[static_cast<std::size_t>(world)] != 0;
+        return all_sealed ? world == state.world.rank
+                          : state.world.same_node[static_cast<std::size_t>(world)] != 0;
     };
     for (std::int32_t world : other_side) {
         const bool local = on_this_node(world) && !all_sealed;
@@ -67,7 +68,8 @@ std::unique_ptr<Communicator> describe(MPI_Comm handle) {
     comm->inter = inter != 0;
     real.Comm_rank(handle, &comm->rank);
     real.Comm_size(handle, &comm->size);
-    if (!read_groups(*comm)) return nullptr;  // processes of another job: not protected yet, so unknown, so refused
+    if (!read_groups(*comm))
+        return nullptr;  // processes of another job: not protected yet, so unknown, so refused
     describe_ranks(*comm);
     return comm;
 }
@@ -105,9 +107,11 @@ Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
     return recent.comm;
 }
 
-wire::ContextId derive_context(Communicator& parent, const std::string& constructor, const std::vector<std::int32_t>& members,
+wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
+                               const std::vector<std::int32_t>& members,
                                const std::vector<std::int32_t>& remote_members) {
-    // Both sides of an inter-communicator must hash the same bytes: the group with the lower first rank comes first.
+    // Both sides of an inter-communicator must hash the same bytes: the group with the lower first rank comes
+    // first.
     const bool swap = !remote_members.empty() && remote_members.front() < members.front();
     std::string bytes = "mpisec communicator";
     bytes.append(reinterpret_cast<const char*>(parent.context.data()), parent.context.size());
@@ -159,7 +163,8 @@ void forget(Communicator& comm) {
     std::unique_lock lock(registry_mutex);
     comm.freed = true;
     auto found = registry.find(comm.handle);
-    if (found == registry.end() || found->second.get() != &comm) return;  // another thread's new communicator has the handle already
+    if (found == registry.end() || found->second.get() != &comm)
+        return;  // another thread's new communicator has the handle already
     registry_generation.fetch_add(1);
     if (comm.holders > 0) freed_but_held.push_back(std::move(found->second));
     registry.erase(found);
@@ -172,7 +177,9 @@ void forget_all() {
     registry_generation.fetch_add(1);
 }
 
-void hold(Communicator& comm) { ++comm.holders; }
+void hold(Communicator& comm) {
+    ++comm.holders;
+}
 
 void release(Communicator& comm) {
     if (--comm.holders > 0 || !comm.freed) return;
@@ -186,7 +193,8 @@ int collective_twin(Communicator& comm, MPI_Comm* twin) {
         if (int code = meet(comm); code != MPI_SUCCESS) return code;
         MPI_Group group;
         real.Comm_group(comm.handle, &group);
-        const int code = real.Comm_create(comm.handle, group, &made);  // not MPI_Comm_dup: that would copy the user's attributes
+        const int code = real.Comm_create(comm.handle, group,
+                                          &made);  // not MPI_Comm_dup: that would copy the user's attributes
         real.Group_free(&group);
         if (code != MPI_SUCCESS) return code;
         real.Comm_set_errhandler(made, constants.errors_return);

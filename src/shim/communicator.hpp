@@ -1,5 +1,5 @@
-// What MPIsec knows of a communicator: who its ranks are, which of them are on this node (M1), its context (design.md 2.4), and the
-// receives and set-aside messages whose order matters (M4, "Order" in design.md 3).
+// What MPIsec knows of a communicator: who its ranks are, which of them are on this node (M1), its context
+// (design.md 2.4), and the receives and set-aside messages whose order matters (M4, "Order" in design.md 3).
 #pragma once
 
 #include <mpi.h>
@@ -23,7 +23,8 @@ struct Peer {
     bool local;          ///< proven to share memory with this process: its messages are plain
 };
 
-/// A receive whose message has not come yet, in the order of posting. Lives in the operation; linked into its communicator.
+/// A receive whose message has not come yet, in the order of posting. Lives in the operation; linked into its
+/// communicator.
 struct PostedReceive {
     std::uint64_t position = 0;
     PostedReceive* older = nullptr;
@@ -35,26 +36,28 @@ struct Communicator {
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;      ///< some rank of it (of either group) is on another node
-    bool seals = false;        ///< some peer's messages are sealed
-    bool mixed = false;        ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool freed = false;        ///< the user freed it; operations still hold it
-    int holders = 0;           ///< operations that use it
-    std::vector<Peer> peers;   ///< by rank as used in source and destination arguments (remote group of an inter-communicator)
+    bool crosses = false;     ///< some rank of it (of either group) is on another node
+    bool seals = false;       ///< some peer's messages are sealed
+    bool mixed = false;       ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool freed = false;       ///< the user freed it; operations still hold it
+    int holders = 0;          ///< operations that use it
+    std::vector<Peer> peers;  ///< by rank as used in source and destination arguments (remote group of an
+                              ///< inter-communicator)
     std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    MPI_Comm twin;             ///< private duplicate for collectives, made on first use; MPI_COMM_NULL before
+    MPI_Comm twin;  ///< private duplicate for collectives, made on first use; MPI_COMM_NULL before
 
-    std::map<std::string, std::uint64_t> creations;  ///< communicators made from this one, counted per constructor and members
+    std::map<std::string, std::uint64_t>
+        creations;  ///< communicators made from this one, counted per constructor and members
 
     // Receives, in the order that MPI matches them.
     std::uint64_t next_position = 0;
     PostedReceive* oldest = nullptr;
     PostedReceive* newest = nullptr;
     std::unordered_map<std::uint64_t, wire::OrderTracker> order;  ///< per (source, tag)
-    std::size_t order_sweep = 64;                                 ///< entries at which stale ones are swept out
-    std::list<Arrival> asides;                                    ///< taken out of MPI by a probe, not yet received (M4)
+    std::size_t order_sweep = 64;  ///< entries at which stale ones are swept out
+    std::list<Arrival> asides;     ///< taken out of MPI by a probe, not yet received (M4)
 
     void post(PostedReceive& receive) {
         receive.position = next_position++;
@@ -69,15 +72,18 @@ struct Communicator {
     }
     std::uint64_t oldest_position() const { return oldest ? oldest->position : next_position; }
 
-    bool has_peer(int rank_of_peer) const { return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size(); }
+    bool has_peer(int rank_of_peer) const {
+        return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
+    }
     bool is_local(int rank_of_peer) const { return peers[static_cast<std::size_t>(rank_of_peer)].local; }
 };
 
-/// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes no lock.
+/// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes
+/// no lock.
 inline Communicator* find_communicator(MPI_Comm comm);
 
-/// Whether what goes to or comes from `peer` is plain (M1): the question that every message between ranks of one node asks, so a
-/// short answer. False for MPI_ANY_SOURCE, MPI_PROC_NULL and what is no rank.
+/// Whether what goes to or comes from `peer` is plain (M1): the question that every message between ranks of
+/// one node asks, so a short answer. False for MPI_ANY_SOURCE, MPI_PROC_NULL and what is no rank.
 inline bool is_plain_peer(int peer, MPI_Comm comm) {
     const Communicator* known = find_communicator(comm);
     return known && known->has_peer(peer) && known->is_local(peer);
@@ -96,19 +102,24 @@ Communicator* find_in_registry(MPI_Comm comm, RecentCommunicator& recent);
 
 inline Communicator* find_communicator(MPI_Comm comm) {
     const auto bits = (std::uintptr_t)comm;
-    RecentCommunicator& recent = recent_communicator[(bits ^ (bits >> 8) ^ (bits >> 16)) % recent_communicators];
-    if (recent.handle == comm && recent.generation == registry_generation.load(std::memory_order_acquire)) return recent.comm;
+    RecentCommunicator& recent =
+        recent_communicator[(bits ^ (bits >> 8) ^ (bits >> 16)) % recent_communicators];
+    if (recent.handle == comm && recent.generation == registry_generation.load(std::memory_order_acquire))
+        return recent.comm;
     return find_in_registry(comm, recent);
 }
 
-/// Learns a communicator just made from `parent` (null for MPI_COMM_WORLD and MPI_COMM_SELF) by `constructor`. `count` tells apart
-/// the creations of the same members by the same constructor; take it with count_creation() before the call when the creation completes later.
+/// Learns a communicator just made from `parent` (null for MPI_COMM_WORLD and MPI_COMM_SELF) by
+/// `constructor`. `count` tells apart the creations of the same members by the same constructor; take it with
+/// count_creation() before the call when the creation completes later.
 Communicator* adopt(MPI_Comm comm, Communicator* parent, const std::string& constructor);
 Communicator* adopt(MPI_Comm comm, const wire::ContextId& context);
 
-/// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the members and how often they did this before.
-/// Every member derives the same, nobody else has a say in it (design.md 2.4).
-wire::ContextId derive_context(Communicator& parent, const std::string& constructor, const std::vector<std::int32_t>& members,
+/// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the
+/// members and how often they did this before. Every member derives the same, nobody else has a say in it
+/// (design.md 2.4).
+wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
+                               const std::vector<std::int32_t>& members,
                                const std::vector<std::int32_t>& remote_members);
 
 /// World ranks of a group of this job; empty when a process of another job is in it.
@@ -121,12 +132,14 @@ void forget_all();
 void hold(Communicator& comm);
 void release(Communicator& comm);
 
-/// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside MPI on the members, and none
-/// of them may still need us to receive a large message (M5). Nothing to do when no member is on another node.
+/// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside
+/// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
+/// no member is on another node.
 int meet(Communicator& comm);
 int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
 
-/// The private duplicate that collectives run on, so that their messages never meet the user's. Collective when made.
+/// The private duplicate that collectives run on, so that their messages never meet the user's. Collective
+/// when made.
 int collective_twin(Communicator& comm, MPI_Comm* twin);
 
 }  // namespace mpisec::shim

@@ -1,6 +1,6 @@
-// Communicator constructors and destructors: the MPI library makes the communicator, MPIsec learns its members and derives its context.
-// What the library exchanges for that (context identifiers, groups) is metadata; the user's own values, MPI_Comm_split's colours and
-// keys, travel sealed (S1).
+// Communicator constructors and destructors: the MPI library makes the communicator, MPIsec learns its
+// members and derives its context. What the library exchanges for that (context identifiers, groups) is
+// metadata; the user's own values, MPI_Comm_split's colours and keys, travel sealed (S1).
 #include <algorithm>
 #include <numeric>
 
@@ -21,7 +21,10 @@ namespace {
 template <class Construct>
 int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Construct call) {
     Communicator* parent = find_communicator(comm);
-    if (!parent) return comm == constants.comm_null ? call() : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, constructor);
+    if (!parent)
+        return comm == constants.comm_null
+                   ? call()
+                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, constructor);
     if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     const int code = call();
     if (code == MPI_SUCCESS) adopt(*newcomm, parent, constructor);
@@ -39,38 +42,48 @@ struct ColorAndKey {
     std::int32_t key;
 };
 
-/// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they make.
+/// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
+/// make.
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
-    if (int code = Allgather(&mine, sizeof mine, constants.byte, all.data(), sizeof mine, constants.byte, parent.handle); code != MPI_SUCCESS)
+    if (int code = Allgather(&mine, sizeof mine, constants.byte, all.data(), sizeof mine, constants.byte,
+                             parent.handle);
+        code != MPI_SUCCESS)
         return code;
     std::vector<int> chosen;
     for (int rank = 0; rank < parent.size; ++rank)
-        if (color != MPI_UNDEFINED && all[static_cast<std::size_t>(rank)].color == color) chosen.push_back(rank);
+        if (color != MPI_UNDEFINED && all[static_cast<std::size_t>(rank)].color == color)
+            chosen.push_back(rank);
     std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
         return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
     });
     MPI_Group whole, part;
     real.Comm_group(parent.handle, &whole);
     real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
-    const int code =
-        construct(constructor, parent.handle, newcomm, [&] { return real.Comm_create(parent.handle, part, newcomm); });
+    const int code = construct(constructor, parent.handle, newcomm,
+                               [&] { return real.Comm_create(parent.handle, part, newcomm); });
     if (!chosen.empty()) real.Group_free(&part);
     real.Group_free(&whole);
     return code;
 }
 
-int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, const std::function<int(MPI_Request*)>& start) {
+int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
+         const std::function<int(MPI_Request*)>& start) {
     Communicator* parent = find_communicator(comm);
-    if (!parent) return comm == constants.comm_null ? start(request) : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_idup");
+    if (!parent)
+        return comm == constants.comm_null
+                   ? start(request)
+                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_idup");
     Guard guard;
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
-    const wire::ContextId context = derive_context(*parent, "MPI_Comm_idup", parent->members, parent->remote_members);
+    const wire::ContextId context =
+        derive_context(*parent, "MPI_Comm_idup", parent->members, parent->remote_members);
     MPI_Request started = constants.request_null;
     const int code = start(&started);
     if (code != MPI_SUCCESS) return code;
-    *request = give_request(std::make_unique<PlainOperation>(parent, code, started, [newcomm, context] { adopt(*newcomm, context); }));
+    *request = give_request(std::make_unique<PlainOperation>(
+        parent, code, started, [newcomm, context] { adopt(*newcomm, context); }));
     return MPI_SUCCESS;
 }
 
@@ -98,24 +111,30 @@ int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
     return construct("MPI_Comm_dup", comm, newcomm, [&] { return real.Comm_dup(comm, newcomm); });
 }
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-    return construct("MPI_Comm_dup_with_info", comm, newcomm, [&] { return real.Comm_dup_with_info(comm, info, newcomm); });
+    return construct("MPI_Comm_dup_with_info", comm, newcomm,
+                     [&] { return real.Comm_dup_with_info(comm, info, newcomm); });
 }
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-    return idup(comm, newcomm, request, [&](MPI_Request* started) { return real.Comm_idup(comm, newcomm, started); });
+    return idup(comm, newcomm, request,
+                [&](MPI_Request* started) { return real.Comm_idup(comm, newcomm, started); });
 }
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-    return idup(comm, newcomm, request, [&](MPI_Request* started) { return real.Comm_idup_with_info(comm, info, newcomm, started); });
+    return idup(comm, newcomm, request,
+                [&](MPI_Request* started) { return real.Comm_idup_with_info(comm, info, newcomm, started); });
 }
 int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-    return construct("MPI_Comm_create", comm, newcomm, [&] { return real.Comm_create(comm, group, newcomm); });
+    return construct("MPI_Comm_create", comm, newcomm,
+                     [&] { return real.Comm_create(comm, group, newcomm); });
 }
 
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
     if (!parent)
-        return comm == constants.comm_null ? real.Comm_create_group(comm, group, tag, newcomm)
-                                           : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_create_group");
-    if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS) return raise(parent, code);
+        return comm == constants.comm_null
+                   ? real.Comm_create_group(comm, group, tag, newcomm)
+                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_create_group");
+    if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS)
+        return raise(parent, code);
     const int code = real.Comm_create_group(comm, group, tag, newcomm);
     if (code == MPI_SUCCESS) adopt(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
     return code;
@@ -124,7 +143,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
     if (!parent || !parent->crosses)
-        return construct("MPI_Comm_split", comm, newcomm, [&] { return real.Comm_split(comm, color, key, newcomm); });
+        return construct("MPI_Comm_split", comm, newcomm,
+                         [&] { return real.Comm_split(comm, color, key, newcomm); });
     if (parent->inter) return refuse("MPI_Comm_split", comm);
     if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
     return split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
@@ -133,11 +153,13 @@ int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
 int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
     if (!parent || !parent->crosses)
-        return construct("MPI_Comm_split_type", comm, newcomm, [&] { return real.Comm_split_type(comm, split_type, key, info, newcomm); });
+        return construct("MPI_Comm_split_type", comm, newcomm,
+                         [&] { return real.Comm_split_type(comm, split_type, key, info, newcomm); });
     if (parent->inter) return refuse("MPI_Comm_split_type", comm);
     const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
     MPI_Comm on_node = constants.comm_null;
-    if (int code = split_sealed(*parent, "MPI_Comm_split_type", split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, &on_node);
+    if (int code = split_sealed(*parent, "MPI_Comm_split_type",
+                                split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, &on_node);
         code != MPI_SUCCESS)
         return code;
     *newcomm = on_node;
@@ -149,36 +171,50 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     return code;
 }
 
-int Comm_free(MPI_Comm* comm) { return free_communicator(comm, real.Comm_free); }
-int Comm_disconnect(MPI_Comm* comm) { return free_communicator(comm, real.Comm_disconnect); }
+int Comm_free(MPI_Comm* comm) {
+    return free_communicator(comm, real.Comm_free);
+}
+int Comm_disconnect(MPI_Comm* comm) {
+    return free_communicator(comm, real.Comm_disconnect);
+}
 
-int Cart_create(MPI_Comm comm, int ndims, const int* dims, const int* periods, int reorder, MPI_Comm* newcomm) {
-    return construct("MPI_Cart_create", comm, newcomm, [&] { return real.Cart_create(comm, ndims, dims, periods, reorder, newcomm); });
+int Cart_create(MPI_Comm comm, int ndims, const int* dims, const int* periods, int reorder,
+                MPI_Comm* newcomm) {
+    return construct("MPI_Cart_create", comm, newcomm,
+                     [&] { return real.Cart_create(comm, ndims, dims, periods, reorder, newcomm); });
 }
 int Cart_sub(MPI_Comm comm, const int* remain_dims, MPI_Comm* newcomm) {
-    return construct("MPI_Cart_sub", comm, newcomm, [&] { return real.Cart_sub(comm, remain_dims, newcomm); });
+    return construct("MPI_Cart_sub", comm, newcomm,
+                     [&] { return real.Cart_sub(comm, remain_dims, newcomm); });
 }
-int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, int reorder, MPI_Comm* newcomm) {
-    return construct("MPI_Graph_create", comm, newcomm, [&] { return real.Graph_create(comm, nnodes, index, edges, reorder, newcomm); });
+int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, int reorder,
+                 MPI_Comm* newcomm) {
+    return construct("MPI_Graph_create", comm, newcomm,
+                     [&] { return real.Graph_create(comm, nnodes, index, edges, reorder, newcomm); });
 }
-int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights, int outdegree,
-                               const int* destinations, const int* destweights, MPI_Info info, int reorder, MPI_Comm* newcomm) {
+int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
+                               int outdegree, const int* destinations, const int* destweights, MPI_Info info,
+                               int reorder, MPI_Comm* newcomm) {
     return construct("MPI_Dist_graph_create_adjacent", comm, newcomm, [&] {
-        return real.Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder,
-                                               newcomm);
+        return real.Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree,
+                                               destinations, destweights, info, reorder, newcomm);
     });
 }
 
-// The members of both groups derive the context from what all of them know: the two groups, the tag, and how often they did this.
-int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm* newcomm) {
+// The members of both groups derive the context from what all of them know: the two groups, the tag, and how
+// often they did this.
+int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                     MPI_Comm* newcomm) {
     if (Communicator* parent = find_communicator(local_comm)) {
         // Each group, then the leaders, then each group again: after that all of both are here.
         if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
         Communicator* bridge = parent->rank == local_leader ? find_communicator(peer_comm) : nullptr;
         if (bridge && bridge->has_peer(remote_leader)) {
-            std::vector<std::int32_t> leaders{state.world.rank, bridge->peers[static_cast<std::size_t>(remote_leader)].world};
+            std::vector<std::int32_t> leaders{state.world.rank,
+                                              bridge->peers[static_cast<std::size_t>(remote_leader)].world};
             std::sort(leaders.begin(), leaders.end());
-            if (int code = meet(leaders, with_tag(bridge->context, tag)); code != MPI_SUCCESS) return raise(parent, code);
+            if (int code = meet(leaders, with_tag(bridge->context, tag)); code != MPI_SUCCESS)
+                return raise(parent, code);
         }
         if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     }
@@ -188,7 +224,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
 }
 
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
-    return construct("MPI_Intercomm_merge", intercomm, newcomm, [&] { return real.Intercomm_merge(intercomm, high, newcomm); });
+    return construct("MPI_Intercomm_merge", intercomm, newcomm,
+                     [&] { return real.Intercomm_merge(intercomm, high, newcomm); });
 }
 
 }  // namespace mpisec::shim

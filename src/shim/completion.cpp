@@ -1,5 +1,5 @@
-// MPI_Wait* and MPI_Test*: mixtures of MPIsec's handles and the MPI library's own requests (M6). Without a handle of MPIsec's in the call and
-// with nothing to move, the call goes straight to MPI.
+// MPI_Wait* and MPI_Test*: mixtures of MPIsec's handles and the MPI library's own requests (M6). Without a
+// handle of MPIsec's in the call and with nothing to move, the call goes straight to MPI.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,9 @@
 namespace mpisec::shim {
 namespace {
 
-MPI_Status* at(MPI_Status* statuses, int i) { return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i; }
+MPI_Status* at(MPI_Status* statuses, int i) {
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
 
 /// What a completed request leaves behind.
 struct Completed {
@@ -23,7 +25,8 @@ struct Completed {
     MPI_Comm owner{};  ///< whose error handler to call
 };
 
-/// Hands a complete operation's outcome to the program and takes the handle back (a persistent one becomes inactive).
+/// Hands a complete operation's outcome to the program and takes the handle back (a persistent one becomes
+/// inactive).
 Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status) {
     Guard guard;
     if (!mine.operation) {
@@ -55,7 +58,8 @@ bool advanced(UserRequest& mine) {
 /// The requests of one call, told apart once.
 class Mixture {
   public:
-    Mixture(int count, MPI_Request* requests) : requests_(requests), sealed_(static_cast<std::size_t>(count)) {
+    Mixture(int count, MPI_Request* requests)
+        : requests_(requests), sealed_(static_cast<std::size_t>(count)) {
         for (int i = 0; i < count; ++i) {
             sealed_[static_cast<std::size_t>(i)] = find_request(requests[i]);
             any_ = any_ || sealed_[static_cast<std::size_t>(i)];
@@ -84,7 +88,8 @@ class Mixture {
         return plain;
     }
     void put_back(const Plain& plain) {
-        for (std::size_t k = 0; k < plain.indices.size(); ++k) requests_[plain.indices[k]] = plain.requests[k];
+        for (std::size_t k = 0; k < plain.indices.size(); ++k)
+            requests_[plain.indices[k]] = plain.requests[k];
     }
 
   private:
@@ -96,10 +101,12 @@ class Mixture {
 bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_block()) {
     if (!may_go) return false;
     if (!any_request_given()) return true;
-    return std::none_of(requests, requests + std::max(count, 0), [](MPI_Request request) { return find_request(request); });
+    return std::none_of(requests, requests + std::max(count, 0),
+                        [](MPI_Request request) { return find_request(request); });
 }
 
-/// Errors of several completions become one: each status carries its own, the call returns MPI_ERR_IN_STATUS (MPI standard section 3.7.5).
+/// Errors of several completions become one: each status carries its own, the call returns MPI_ERR_IN_STATUS
+/// (MPI standard section 3.7.5).
 class ErrorsInStatus {
   public:
     void add(const Completed& completed, MPI_Status* status) {
@@ -120,9 +127,10 @@ class ErrorsInStatus {
     std::vector<std::pair<MPI_Status*, int>> touched_;
 };
 
-/// All operations of the call need only their one MPI request: wait for those in one call, as the plain program would.
-void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_statuses, std::vector<int>& plain_errors,
-                            std::vector<bool>& done) {
+/// All operations of the call need only their one MPI request: wait for those in one call, as the plain
+/// program would.
+void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_statuses,
+                            std::vector<int>& plain_errors, std::vector<bool>& done) {
     if (!may_block()) return;
     const auto count = static_cast<std::size_t>(mixture.count());
     std::vector<MPI_Request> bare(count, constants.request_null);
@@ -154,7 +162,8 @@ void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_sta
 }
 
 /// Every request of the call is complete: statuses and handles to the program.
-int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuses, const std::vector<int>& plain_errors, MPI_Status* statuses) {
+int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuses,
+                  const std::vector<int>& plain_errors, MPI_Status* statuses) {
     ErrorsInStatus errors;
     for (int i = 0; i < mixture.count(); ++i) {
         const auto k = static_cast<std::size_t>(i);
@@ -224,7 +233,8 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     progress();
-    if (straight_to_mpi(count, requests, !work_outstanding())) return real.Testall(count, requests, flag, statuses);
+    if (straight_to_mpi(count, requests, !work_outstanding()))
+        return real.Testall(count, requests, flag, statuses);
     Mixture mixture(count, requests);
     *flag = 1;
     for (int i = 0; i < count; ++i) {
@@ -235,7 +245,8 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
     // The library's own requests complete together or not at all, in its own MPI_Testall.
     Mixture::Plain plain = mixture.plain();
     std::vector<MPI_Status> statuses_of_plain(plain.requests.size() + 1);
-    const int code = real.Testall(static_cast<int>(plain.requests.size()), plain.requests.data(), flag, statuses_of_plain.data());
+    const int code = real.Testall(static_cast<int>(plain.requests.size()), plain.requests.data(), flag,
+                                  statuses_of_plain.data());
     mixture.put_back(plain);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return code;
     if (code == MPI_SUCCESS && !*flag) return MPI_SUCCESS;
@@ -252,7 +263,8 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
     progress();
-    if (straight_to_mpi(count, requests, !work_outstanding())) return real.Testany(count, requests, index, flag, status);
+    if (straight_to_mpi(count, requests, !work_outstanding()))
+        return real.Testany(count, requests, index, flag, status);
     Mixture mixture(count, requests);
     bool any_active = false;
     for (int i = 0; i < count; ++i) {
@@ -267,7 +279,8 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
     Mixture::Plain plain = mixture.plain();
     int plain_index = MPI_UNDEFINED;
     *flag = 0;
-    const int code = real.Testany(static_cast<int>(plain.requests.size()), plain.requests.data(), &plain_index, flag, status);
+    const int code = real.Testany(static_cast<int>(plain.requests.size()), plain.requests.data(),
+                                  &plain_index, flag, status);
     mixture.put_back(plain);
     if (plain_index != MPI_UNDEFINED && (*flag || code != MPI_SUCCESS)) {
         *index = plain.indices[static_cast<std::size_t>(plain_index)];
@@ -292,7 +305,8 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 
 int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses) {
     progress();
-    if (straight_to_mpi(incount, requests, !work_outstanding())) return real.Testsome(incount, requests, outcount, indices, statuses);
+    if (straight_to_mpi(incount, requests, !work_outstanding()))
+        return real.Testsome(incount, requests, outcount, indices, statuses);
     Mixture mixture(incount, requests);
     ErrorsInStatus errors;
     int found = 0;
@@ -310,7 +324,8 @@ int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MP
     std::vector<int> plain_indices(plain.requests.size() + 1);
     std::vector<MPI_Status> plain_statuses(plain.requests.size() + 1);
     int plain_found = MPI_UNDEFINED;
-    const int code = real.Testsome(plain_count, plain.requests.data(), &plain_found, plain_indices.data(), plain_statuses.data());
+    const int code = real.Testsome(plain_count, plain.requests.data(), &plain_found, plain_indices.data(),
+                                   plain_statuses.data());
     mixture.put_back(plain);
     for (int k = 0; plain_found != MPI_UNDEFINED && k < plain_found; ++k) {
         MPI_Status* status = at(statuses, found);
@@ -318,14 +333,16 @@ int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MP
         if (status != MPI_STATUS_IGNORE) *status = theirs;
         const int error = code == MPI_ERR_IN_STATUS ? theirs.MPI_ERROR : code;
         errors.add({error, error != MPI_SUCCESS, {}}, status);
-        indices[found++] = plain.indices[static_cast<std::size_t>(plain_indices[static_cast<std::size_t>(k)])];
+        indices[found++] =
+            plain.indices[static_cast<std::size_t>(plain_indices[static_cast<std::size_t>(k)])];
     }
     *outcount = !any_active && plain_found == MPI_UNDEFINED ? MPI_UNDEFINED : found;
     return errors.result();
 }
 
 int Waitsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses) {
-    if (straight_to_mpi(incount, requests)) return real.Waitsome(incount, requests, outcount, indices, statuses);
+    if (straight_to_mpi(incount, requests))
+        return real.Waitsome(incount, requests, outcount, indices, statuses);
     WaitScope waiting("MPI_Waitsome", MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
     while (true) {

@@ -1,4 +1,5 @@
-// Count and displacement arrays that may be int (small twin) or MPI_Count / MPI_Aint (_c variant), read alike (M12).
+// Count and displacement arrays that may be int (small twin) or MPI_Count / MPI_Aint (_c variant), read alike
+// (M12).
 #pragma once
 
 #include <mpi.h>

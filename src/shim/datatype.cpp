@@ -34,8 +34,8 @@ std::size_t slot_of(MPI_Datatype type) {
     return (bits ^ (bits >> 7) ^ (bits >> 12)) % recent_slots;
 }
 
-/// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type was made: size and
-/// extent alone cannot tell a permuted indexed type from a contiguous one.
+/// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
+/// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
 bool is_contiguous(MPI_Datatype type, std::size_t size) {
     MPI_Aint lower = 0, extent = 0;
     if (real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
@@ -47,7 +47,8 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
     std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
     std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
     std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
-    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(), inner.data()) != MPI_SUCCESS)
+    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
+                               inner.data()) != MPI_SUCCESS)
         return false;
     TypeFacts of_inner;
     bool answer = type_facts(inner[0], of_inner) && of_inner.contiguous;
@@ -76,10 +77,12 @@ bool look_up(MPI_Datatype type, TypeFacts& facts) {
     return true;
 }
 
-/// Calls `step(first element, elements, bytes offset)` for runs of elements whose packed size MPI's int arguments can hold.
+/// Calls `step(first element, elements, bytes offset)` for runs of elements whose packed size MPI's int
+/// arguments can hold.
 template <class Step>
 int in_int_steps(MPI_Count count, std::size_t size, Step step) {
-    const MPI_Count most = size == 0 ? INT_MAX : std::max<MPI_Count>(1, INT_MAX / static_cast<MPI_Count>(size));
+    const MPI_Count most =
+        size == 0 ? INT_MAX : std::max<MPI_Count>(1, INT_MAX / static_cast<MPI_Count>(size));
     for (MPI_Count first = 0; first < count; first += most) {
         const MPI_Count elements = std::min(most, count - first);
         if (int code = step(first, static_cast<int>(elements)); code != MPI_SUCCESS) return code;
@@ -87,7 +90,8 @@ int in_int_steps(MPI_Count count, std::size_t size, Step step) {
     return MPI_SUCCESS;
 }
 
-/// MPI_BOTTOM with a type of absolute addresses, as a buffer that is not null: MPICH 4.0 refuses to pack from or unpack to a null pointer.
+/// MPI_BOTTOM with a type of absolute addresses, as a buffer that is not null: MPICH 4.0 refuses to pack from
+/// or unpack to a null pointer.
 class FromBottom {
   public:
     FromBottom(const void* buf, MPI_Datatype type) : buf_(const_cast<void*>(buf)), type_(type) {
@@ -142,12 +146,14 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
     return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
-        return real.Pack(from.buf() + first * extent, elements, from.type(), to + static_cast<std::size_t>(first) * facts.size,
-                         room, &position, constants.comm_self);
+        return real.Pack(from.buf() + first * extent, elements, from.type(),
+                         to + static_cast<std::size_t>(first) * facts.size, room, &position,
+                         constants.comm_self);
     });
 }
 
-int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts) {
+int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
+           const TypeFacts& facts) {
     if (facts.size == 0 || bytes == 0) return MPI_SUCCESS;
     if (facts.size > INT_MAX) return MPI_ERR_COUNT;
     MPI_Aint lower = 0, extent = 0;
@@ -157,20 +163,23 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
-        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position, to.buf() + first * extent, elements,
-                           to.type(), constants.comm_self);
+        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position,
+                           to.buf() + first * extent, elements, to.type(), constants.comm_self);
     });
     const std::size_t rest = bytes - static_cast<std::size_t>(whole) * facts.size;
     if (code != MPI_SUCCESS || rest == 0 || whole >= count) return code;
-    // A partial last element (MPI_Get_elements exists for it): complete it with what the buffer holds, then unpack the whole.
+    // A partial last element (MPI_Get_elements exists for it): complete it with what the buffer holds, then
+    // unpack the whole.
     std::vector<std::uint8_t> element(facts.size);
     void* last = to.buf() + whole * extent;
     int position = 0;
-    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position, constants.comm_self);
+    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position,
+                     constants.comm_self);
     std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
     position = 0;
     if (code == MPI_SUCCESS)
-        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, to.type(), constants.comm_self);
+        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, to.type(),
+                           constants.comm_self);
     return code;
 }
 

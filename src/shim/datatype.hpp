@@ -20,9 +20,11 @@ bool type_facts(MPI_Datatype type, TypeFacts& facts);
 int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to);
 
 /// `bytes` bytes → elements at buf; a last partial element is filled as far as the bytes go.
-int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts);
+int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
+           const TypeFacts& facts);
 
-/// A handle that stays good after the user's MPI_Type_free, for a pending receive. Predefined types are returned as they are.
+/// A handle that stays good after the user's MPI_Type_free, for a pending receive. Predefined types are
+/// returned as they are.
 MPI_Datatype keep_type(MPI_Datatype type);
 void release_type(MPI_Datatype kept, MPI_Datatype original);
 

@@ -48,19 +48,24 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
     return codes[kind];
 }
 
-MPI_Comm handler_owner(const Communicator* comm) { return comm && !comm->freed ? comm->handle : constants.comm_self; }
+MPI_Comm handler_owner(const Communicator* comm) {
+    return comm && !comm->freed ? comm->handle : constants.comm_self;
+}
 
 int raise_on(MPI_Comm comm, int code) {
     if (code != MPI_SUCCESS) real.Comm_call_errhandler(comm, code);
     return code;
 }
 
-int raise(const Communicator* comm, int code) { return raise_on(handler_owner(comm), code); }
+int raise(const Communicator* comm, int code) {
+    return raise_on(handler_owner(comm), code);
+}
 
 void say(const std::string& sentence) {
     char host[256] = "?";
     gethostname(host, sizeof host - 1);
-    std::string line = "mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence + "\n";
+    std::string line =
+        "mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence + "\n";
     [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 

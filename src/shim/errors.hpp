@@ -15,10 +15,12 @@ enum class Violation { forged, replayed, reordered, malformed };
 /// Makes MPIsec's error class and codes known to MPI; after the real MPI_Init.
 void register_errors();
 
-/// Says on standard error which message from which peer was not accepted and returns the MPI error code for it. The caller raises it.
+/// Says on standard error which message from which peer was not accepted and returns the MPI error code for
+/// it. The caller raises it.
 int report_violation(Violation violation, const Communicator& comm, int source, int tag, const char* detail);
 
-/// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes through.
+/// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
+/// through.
 int raise(const Communicator* comm, int code);
 int raise_on(MPI_Comm comm, int code);
 /// The communicator whose handler `raise` would call.

@@ -1,8 +1,10 @@
 // The life of MPIsec in a process:
 //
-//   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the gate closes: calls are protected
-//   MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set first and so run last (MPI standard section 11.4.2): detached
-//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the rest of MPI_Finalize → the gate opens
+//   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the
+//   gate closes: calls are protected MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set
+//   first and so run last (MPI standard section 11.4.2): detached
+//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the rest
+//                  of MPI_Finalize → the gate opens
 #include <unistd.h>
 
 #include <cstring>
@@ -33,14 +35,16 @@ void free_communicators() {
     real.Comm_free(&state.private_self);
 }
 
-/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or without MPIsec (seen on 4.0.2 with
-/// UCX). All ranks have just met in compare_tallies(): a moment more lets the last one come.
+/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
+/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in compare_tallies(): a moment more lets
+/// the last one come.
 void wait_for_mpich_4_0() {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     real.Get_library_version(version, &length);
     const char* number = std::strstr(version, "MPICH Version:");
-    if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32) usleep(20'000);
+    if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32)
+        usleep(20'000);
 }
 
 int shut_down(MPI_Comm, int, void*, void*) {
@@ -114,8 +118,8 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
 
 int Finalize() {
     const int code = real.Finalize();
-    // Not sooner: delete callbacks of other communicators may run after shut_down and still communicate (MPICH). MPIsec knows no communicator
-    // then, so they are refused, never let through in clear (S1).
+    // Not sooner: delete callbacks of other communicators may run after shut_down and still communicate
+    // (MPICH). MPIsec knows no communicator then, so they are refused, never let through in clear (S1).
     gate.bypass = true;
     return code;
 }

@@ -1,4 +1,5 @@
-// A barrier of MPIsec's own, on the private channel: dissemination (Hensgen, Finkel, Manber 1988), log2(members) rounds.
+// A barrier of MPIsec's own, on the private channel: dissemination (Hensgen, Finkel, Manber 1988),
+// log2(members) rounds.
 #include <algorithm>
 
 #include "shim/communicator.hpp"
@@ -27,18 +28,21 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
     if (here == members.end()) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the lower. Members of several
-    // communicators are told apart by its context.
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
+    // lower. Members of several communicators are told apart by its context.
     const int half = state.tag_upper_bound / 2;
-    const int tag = half + static_cast<int>(load_le<std::uint32_t>(context.data()) % static_cast<std::uint32_t>(half - 2));
+    const int tag = half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                            static_cast<std::uint32_t>(half - 2));
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];
         std::unique_ptr<Operation> receiving, sending;
         {
             Guard guard;
-            receiving = begin_receive({nullptr, 0, constants.byte, from, tag, state.world.channel, "a barrier of MPIsec"});
-            sending = begin_send({SendSpec::Mode::standard, nullptr, 0, constants.byte, to, tag, state.world.channel, "a barrier of MPIsec"});
+            receiving = begin_receive(
+                {nullptr, 0, constants.byte, from, tag, state.world.channel, "a barrier of MPIsec"});
+            sending = begin_send({SendSpec::Mode::standard, nullptr, 0, constants.byte, to, tag,
+                                  state.world.channel, "a barrier of MPIsec"});
         }
         complete_operation(*receiving);
         complete_operation(*sending);

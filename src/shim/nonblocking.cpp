@@ -1,4 +1,5 @@
-// Non-blocking and persistent sends and receives. Plain ones get the MPI library's own request; sealed ones a handle of MPIsec (requests.hpp).
+// Non-blocking and persistent sends and receives. Plain ones get the MPI library's own request; sealed ones a
+// handle of MPIsec (requests.hpp).
 #include "shim/buffered.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -18,7 +19,8 @@ using Mode = SendSpec::Mode;
 std::unique_ptr<Operation> start_buffered(const SendSpec& spec, const Route& route) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
-    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_BUFFER);
+    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size))
+        return std::make_unique<FailedOperation>(route.comm, MPI_ERR_BUFFER);
     detach(start_send(spec, route));
     return std::make_unique<DoneOperation>(route.comm);
 }
@@ -28,7 +30,8 @@ int isend(const SendSpec& spec, MPI_Request* request) {
     if (route.kind == Route::plain) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     Guard guard;
-    *request = give_request(spec.mode == Mode::buffered ? start_buffered(spec, route) : start_send(spec, route));
+    *request =
+        give_request(spec.mode == Mode::buffered ? start_buffered(spec, route) : start_send(spec, route));
     return MPI_SUCCESS;
 }
 
@@ -36,13 +39,18 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
         auto start = [&](auto small, auto big) {
-            return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm, request);
+            return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                                request);
         };
         switch (spec.mode) {
-            case Mode::synchronous: return start(MPISEC_BOTH(Ssend_init));
-            case Mode::buffered: return start(MPISEC_BOTH(Bsend_init));
-            case Mode::ready: return start(MPISEC_BOTH(Rsend_init));
-            default: return start(MPISEC_BOTH(Send_init));
+            case Mode::synchronous:
+                return start(MPISEC_BOTH(Ssend_init));
+            case Mode::buffered:
+                return start(MPISEC_BOTH(Bsend_init));
+            case Mode::ready:
+                return start(MPISEC_BOTH(Rsend_init));
+            default:
+                return start(MPISEC_BOTH(Send_init));
         }
     }
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
@@ -50,7 +58,9 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     hold(*route.comm);
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
-    auto restart = [kept, route] { return kept.mode == Mode::buffered ? start_buffered(kept, route) : start_send(kept, route); };
+    auto restart = [kept, route] {
+        return kept.mode == Mode::buffered ? start_buffered(kept, route) : start_send(kept, route);
+    };
     auto at_end = [kept, original = spec.type, comm = route.comm] {
         release_type(kept.type, original);
         release(*comm);
@@ -61,33 +71,42 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
 
 }  // namespace
 
-int Isend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Isend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+          MPI_Request* request) {
     return isend({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Isend"}, request);
 }
-int Issend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Issend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request) {
     return isend({Mode::synchronous, buf, count, type, dest, tag, comm, "MPI_Issend"}, request);
 }
-int Ibsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Ibsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request) {
     return isend({Mode::buffered, buf, count, type, dest, tag, comm, "MPI_Ibsend"}, request);
 }
-int Irsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Irsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request) {
     return isend({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Irsend"}, request);
 }
 
-int Send_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Send_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request) {
     return send_init({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send_init"}, request);
 }
-int Ssend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Ssend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request) {
     return send_init({Mode::synchronous, buf, count, type, dest, tag, comm, "MPI_Ssend_init"}, request);
 }
-int Bsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Bsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request) {
     return send_init({Mode::buffered, buf, count, type, dest, tag, comm, "MPI_Bsend_init"}, request);
 }
-int Rsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request* request) {
+int Rsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request) {
     return send_init({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend_init"}, request);
 }
 
-int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+          MPI_Request* request) {
     const ReceiveSpec spec{buf, count, type, source, tag, comm, "MPI_Irecv"};
     const Route route = route_receive(source, tag, comm, count);
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
@@ -97,9 +116,11 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
     return MPI_SUCCESS;
 }
 
-int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
+int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request* request) {
     const Route route = route_receive(source, tag, comm, count);
-    if (route.kind == Route::plain) return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
+    if (route.kind == Route::plain)
+        return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
     Guard guard;
     hold(*route.comm);
@@ -112,8 +133,9 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     return MPI_SUCCESS;
 }
 
-int Isendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf, MPI_Count recvcount,
-              MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request* request) {
+int Isendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+              void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+              MPI_Comm comm, MPI_Request* request) {
     const Route there = route_send(dest, sendtag, comm, sendcount);
     const Route back = route_receive(source, recvtag, comm, recvcount);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Isendrecv");
@@ -121,15 +143,17 @@ int Isendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, i
     Guard guard;
     Communicator* owner = there.comm ? there.comm : back.comm;
     auto receiving = begin_receive({recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Isendrecv"});
-    auto sending = begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Isendrecv"});
-    auto both = std::make_unique<SendReceiveOperation>(owner, std::move(sending), std::move(receiving), Buffer());
+    auto sending =
+        begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Isendrecv"});
+    auto both =
+        std::make_unique<SendReceiveOperation>(owner, std::move(sending), std::move(receiving), Buffer());
     enlist(*both);
     *request = give_request(std::move(both));
     return MPI_SUCCESS;
 }
 
-int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm,
-                      MPI_Request* request) {
+int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+                      int recvtag, MPI_Comm comm, MPI_Request* request) {
     const Route there = route_send(dest, sendtag, comm, count);
     const Route back = route_receive(source, recvtag, comm, count);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Isendrecv_replace");
@@ -141,9 +165,11 @@ int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, i
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
     Buffer copy(n + 1);
     if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;
-    auto sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest, sendtag, comm, "MPI_Isendrecv_replace"});
+    auto sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest,
+                               sendtag, comm, "MPI_Isendrecv_replace"});
     auto receiving = begin_receive({buf, count, type, source, recvtag, comm, "MPI_Isendrecv_replace"});
-    auto both = std::make_unique<SendReceiveOperation>(owner, std::move(sending), std::move(receiving), std::move(copy));
+    auto both = std::make_unique<SendReceiveOperation>(owner, std::move(sending), std::move(receiving),
+                                                       std::move(copy));
     enlist(*both);
     *request = give_request(std::move(both));
     return MPI_SUCCESS;

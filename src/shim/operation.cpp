@@ -15,8 +15,8 @@
 namespace mpisec::shim {
 namespace {
 
-std::vector<Operation*> work_list;                      // under the Guard
-std::vector<std::unique_ptr<Operation>> detached;       // under the Guard; all of them are on the work list too
+std::vector<Operation*> work_list;                 // under the Guard
+std::vector<std::unique_ptr<Operation>> detached;  // under the Guard; all of them are on the work list too
 
 }  // namespace
 
@@ -60,7 +60,8 @@ Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
         if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
         if (route.comm->is_local(peer)) return route;
     }
-    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound) return {Route::invalid, route.comm, MPI_ERR_TAG};
+    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound)
+        return {Route::invalid, route.comm, MPI_ERR_TAG};
     if (count < 0) return {Route::invalid, route.comm, MPI_ERR_COUNT};
     route.kind = peer == MPI_ANY_SOURCE && route.comm->mixed ? Route::mixed : Route::sealed;
     return route;
@@ -68,7 +69,9 @@ Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
 
 int raise_route(const Route& route, const char* call) {
     if (!route.comm)
-        say(std::string(call) + ": MPIsec does not know this communicator and can not protect its traffic, so the call is refused");
+        say(std::string(call) +
+            ": MPIsec does not know this communicator and can not protect its traffic, so the call is "
+            "refused");
     return raise(route.comm, route.error);
 }
 
@@ -82,8 +85,11 @@ std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
 }
 
 std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
-    // Not left to MPI: MPICH 4.0 shows another source than MPI_PROC_NULL for a request (MPI standard section 3.10).
-    if (spec.peer == MPI_PROC_NULL) return std::make_unique<DoneOperation>(nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
+    // Not left to MPI: MPICH 4.0 shows another source than MPI_PROC_NULL for a request (MPI standard
+    // section 3.10).
+    if (spec.peer == MPI_PROC_NULL)
+        return std::make_unique<DoneOperation>(
+            nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
     if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
@@ -194,10 +200,13 @@ int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
     }
 }
 
-int finish_nonblocking(int started_error, MPI_Request* request) { return complete_plain(started_error, request, MPI_STATUS_IGNORE); }
+int finish_nonblocking(int started_error, MPI_Request* request) {
+    return complete_plain(started_error, request, MPI_STATUS_IGNORE);
+}
 
 void Backoff::pause() {
-    // Ranks often outnumber cores in tests and on shared machines; a yield costs little when nobody else wants the core.
+    // Ranks often outnumber cores in tests and on shared machines; a yield costs little when nobody else
+    // wants the core.
     if (++polls_ > 64) sched_yield();
 }
 

@@ -1,8 +1,8 @@
 // Started communication: what a request handle of the user stands for, and what a blocking call waits for.
 //
-// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between the arrival of two MPI messages
-// (large messages, detached sends) are on the work list that every blocking call and every test advances; the others
-// complete with their one MPI request.
+// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between the
+// arrival of two MPI messages (large messages, detached sends) are on the work list that every blocking call
+// and every test advances; the others complete with their one MPI request.
 #pragma once
 
 #include <mpi.h>
@@ -58,16 +58,18 @@ class Operation {
         if (!complete_) step();
         return complete_;
     }
-    /// The one MPI request whose completion is all that this operation needs from MPI now; null when there is no such request.
+    /// The one MPI request whose completion is all that this operation needs from MPI now; null when there is
+    /// no such request.
     virtual MPI_Request* sole_request() { return nullptr; }
     /// To be called when the program waited for sole_request() itself.
     virtual void sole_request_done(int /*code*/, const MPI_Status& /*status*/) {}
     virtual void cancel() {}
-    /// Whether advance() must be called for others to make progress, not only for this operation's own completion.
+    /// Whether advance() must be called for others to make progress, not only for this operation's own
+    /// completion.
     virtual bool needs_progress() const { return false; }
     virtual Whereabouts whereabouts() const { return {}; }
 
-    bool listed = false;  ///< on the work list
+    bool listed = false;           ///< on the work list
     std::function<void()> at_end;  ///< of a detached operation of a freed persistent request
 
   protected:
@@ -106,7 +108,8 @@ struct std::default_delete<mpisec::shim::Operation> {
 
 namespace mpisec::shim {
 
-/// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE too.
+/// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE
+/// too.
 struct SendSpec {
     enum class Mode : std::uint8_t { standard, synchronous, buffered, ready };
     Mode mode = Mode::standard;
@@ -128,8 +131,9 @@ struct ReceiveSpec {
     const char* call = "";
 };
 
-/// Where a send or receive goes. `plain`: to MPI unchanged (same node, MPI_PROC_NULL, communicators that MPI itself must refuse);
-/// `sealed`: through MPIsec; `mixed`: a receive that may match either (M2); `invalid`: `error` says why (MPI error class).
+/// Where a send or receive goes. `plain`: to MPI unchanged (same node, MPI_PROC_NULL, communicators that MPI
+/// itself must refuse); `sealed`: through MPIsec; `mixed`: a receive that may match either (M2); `invalid`:
+/// `error` says why (MPI error class).
 struct Route {
     enum Kind : std::uint8_t { plain, sealed, mixed, invalid } kind = plain;
     Communicator* comm = nullptr;
@@ -140,16 +144,21 @@ Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count);
 /// Raises what an invalid route says.
 int raise_route(const Route& route, const char* call);
 
-/// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be complete already.
+/// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be
+/// complete already.
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route);
 std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route);
 
-/// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`. Under the Guard.
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm, std::int32_t world_peer, int tag);
-/// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the user's `capacity`.
+/// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`.
+/// Under the Guard.
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+                std::int32_t world_peer, int tag);
+/// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the
+/// user's `capacity`.
 std::size_t receive_room(std::size_t capacity, bool mixed);
 
-/// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was extended on the way (S2).
+/// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was
+/// extended on the way (S2).
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
 /// Reports it and returns the error code.
 int refuse_overlong(const Communicator& comm, const MPI_Status& status);
@@ -164,26 +173,35 @@ int isend_plain(const SendSpec& spec, MPI_Request* request);
 int receive_plain(const ReceiveSpec& spec, MPI_Status* status);
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
 
-/// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4: set aside, or matched by a probe).
+/// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4:
+/// set aside, or matched by a probe).
 std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm, Arrival arrival);
 /// The receive of a message that a matched probe took, not yet received.
-std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm, MPI_Message message, std::size_t wire_bytes,
+std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
+                                                 MPI_Message message, std::size_t wire_bytes,
                                                  std::unique_ptr<PostedReceive> posted);
 
 /// Work list and progress.
-void enlist(Operation& operation);           ///< if it needs progress
-void detach(std::unique_ptr<Operation> operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
+void enlist(Operation& operation);  ///< if it needs progress
+void detach(std::unique_ptr<Operation>
+                operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
 extern std::atomic<std::size_t> work_count;  ///< operations on the work list
-inline bool work_outstanding() { return work_count.load(std::memory_order_relaxed) != 0; }
-/// Whether a call may wait inside MPI: nothing is there to be moved meanwhile, and no other thread can start something (M5, M10).
-inline bool may_block() { return !state.thread_multiple && !work_outstanding(); }
-void progress();                             ///< advances all of the work list once; takes the Guard
-void finish_detached();                      ///< waits for all detached operations
+inline bool work_outstanding() {
+    return work_count.load(std::memory_order_relaxed) != 0;
+}
+/// Whether a call may wait inside MPI: nothing is there to be moved meanwhile, and no other thread can start
+/// something (M5, M10).
+inline bool may_block() {
+    return !state.thread_multiple && !work_outstanding();
+}
+void progress();         ///< advances all of the work list once; takes the Guard
+void finish_detached();  ///< waits for all detached operations
 void leave_work_list(Operation& operation);
 
 /// Blocks until complete, moving everything else (M5).
 void complete_operation(Operation& operation);
-/// Blocks until the plain request is done, moving everything else; returns its error code. `started` is what the call that made it returned.
+/// Blocks until the plain request is done, moving everything else; returns its error code. `started` is what
+/// the call that made it returned.
 int complete_plain(int started, MPI_Request* request, MPI_Status* status);
 int finish_nonblocking(int started_error, MPI_Request* request);
 

@@ -9,7 +9,8 @@
 namespace mpisec::shim {
 namespace {
 
-// Keys of at most this many directions are kept ready; beyond, the one used longest ago is dropped and derived again when needed.
+// Keys of at most this many directions are kept ready; beyond, the one used longest ago is dropped and
+// derived again when needed.
 constexpr std::size_t most_ready_keys = 4096;
 
 std::vector<std::unique_ptr<Outgoing>> outgoing_pairs;
@@ -49,11 +50,12 @@ EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t e
     if (ready_keys >= most_ready_keys) drop_oldest();
     keys::PairSecret secret = keys::pair_secret(*state.world.master, source, destination, epoch);
     ++ready_keys;
-    return new EpochKeys{epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.message)};
+    return new EpochKeys{epoch, aead::KeySet(state.world.selection, secret.aead.data()),
+                         std::move(secret.message)};
 }
 
 template <class Pair>
-Pair& pair_of(std::vector<std::unique_ptr<Pair>>& pairs, std::int32_t world_rank, std::int32_t Pair::* peer) {
+Pair& pair_of(std::vector<std::unique_ptr<Pair>>& pairs, std::int32_t world_rank, std::int32_t Pair::*peer) {
     if (pairs.empty()) pairs.resize(static_cast<std::size_t>(state.world.size));
     auto& pair = pairs[static_cast<std::size_t>(world_rank)];
     if (!pair) {
@@ -65,14 +67,20 @@ Pair& pair_of(std::vector<std::unique_ptr<Pair>>& pairs, std::int32_t world_rank
 
 }  // namespace
 
-Outgoing& outgoing(std::int32_t world_rank) { return pair_of(outgoing_pairs, world_rank, &Outgoing::destination); }
-Incoming& incoming(std::int32_t world_rank) { return pair_of(incoming_pairs, world_rank, &Incoming::source); }
+Outgoing& outgoing(std::int32_t world_rank) {
+    return pair_of(outgoing_pairs, world_rank, &Outgoing::destination);
+}
+Incoming& incoming(std::int32_t world_rank) {
+    return pair_of(incoming_pairs, world_rank, &Incoming::source);
+}
 
 SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
-    if (pair.epoch_messages >= state.settings.rekey_messages || pair.epoch_bytes >= state.settings.rekey_bytes) {
+    if (pair.epoch_messages >= state.settings.rekey_messages ||
+        pair.epoch_bytes >= state.settings.rekey_bytes) {
         if (pair.epoch == wire::max_epoch)
             abort_job("the keys for world rank " + std::to_string(pair.destination) +
-                      " were renewed as often as the protocol allows; raise MPISEC_REKEY_MESSAGES or MPISEC_REKEY_BYTES");
+                      " were renewed as often as the protocol allows; raise MPISEC_REKEY_MESSAGES or "
+                      "MPISEC_REKEY_BYTES");
         ++pair.epoch;
         pair.epoch_messages = pair.epoch_bytes = 0;
         drop(pair.keys);
@@ -88,7 +96,8 @@ EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
     pair.last_use = ++clock_of_use;
     if (pair.keys[0] && pair.keys[0]->epoch == epoch) return pair.keys[0];
     if (pair.keys[1] && pair.keys[1]->epoch == epoch) return pair.keys[1];
-    // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has opened.
+    // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has
+    // opened.
     EpochKeys* keys = derive(pair.source, state.world.rank, epoch);
     drop(pair.keys[1]);
     pair.keys[1] = keys;
@@ -96,7 +105,8 @@ EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
 }
 
 void confirm_epoch(Incoming& pair, std::uint32_t epoch) {
-    const bool newest = pair.keys[1] && pair.keys[1]->epoch == epoch && (!pair.keys[0] || epoch > pair.keys[0]->epoch);
+    const bool newest =
+        pair.keys[1] && pair.keys[1]->epoch == epoch && (!pair.keys[0] || epoch > pair.keys[0]->epoch);
     if (newest) std::swap(pair.keys[0], pair.keys[1]);
 }
 

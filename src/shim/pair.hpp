@@ -10,7 +10,8 @@
 
 namespace mpisec::shim {
 
-/// What one epoch of one direction needs; derived when first used, and again after it was dropped from the bounded cache.
+/// What one epoch of one direction needs; derived when first used, and again after it was dropped from the
+/// bounded cache.
 struct EpochKeys {
     std::uint32_t epoch = 0;
     aead::KeySet aead;
@@ -18,32 +19,35 @@ struct EpochKeys {
 };
 
 struct Outgoing {
-    std::int32_t destination = 0;       ///< world rank
-    std::atomic<std::uint64_t> next_counter{0};  ///< never reset, never reused: S4 holds over epochs too, and should a program
-                                                 ///< that asked for fewer threads than it uses race here
+    std::int32_t destination = 0;  ///< world rank
+    std::atomic<std::uint64_t> next_counter{
+        0};  ///< never reset, never reused: S4 holds over epochs too, and should a program
+             ///< that asked for fewer threads than it uses race here
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
     std::uint64_t epoch_bytes = 0;
-    std::uint64_t sent = 0;             ///< messages that MPI took; compared at Finalize (S8)
+    std::uint64_t sent = 0;  ///< messages that MPI took; compared at Finalize (S8)
     std::uint32_t next_channel = 0;
-    unsigned large_sends = 0;           ///< large messages whose segments are being sent
+    unsigned large_sends = 0;  ///< large messages whose segments are being sent
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };
 
 struct Incoming {
-    std::int32_t source = 0;            ///< world rank
+    std::int32_t source = 0;  ///< world rank
     wire::ReplaySet replay;
-    std::uint64_t opened = 0;           ///< messages accepted; compared at Finalize (S8)
-    unsigned refusals = 0;              ///< notices of refused messages that the source has not answered yet
-    EpochKeys* keys[2] = {nullptr, nullptr};  ///< of the newest epoch, and of one other (messages received late)
+    std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
+    unsigned refusals = 0;     ///< notices of refused messages that the source has not answered yet
+    EpochKeys* keys[2] = {nullptr,
+                          nullptr};  ///< of the newest epoch, and of one other (messages received late)
     std::uint64_t last_use = 0;
 };
 
 Outgoing& outgoing(std::int32_t world_rank);
 Incoming& incoming(std::int32_t world_rank);
 
-/// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit is reached (S6).
+/// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit
+/// is reached (S6).
 struct SendTicket {
     std::uint64_t counter;
     std::uint32_t epoch;

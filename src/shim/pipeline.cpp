@@ -1,7 +1,9 @@
-// Sending (the thread that calls MPI does all but sealing):   seal in order  ->  send in order  ->  retire in order
-// Receiving:                                                 post receives  ->  open in order  ->  retire in order, post the next
+// Sending (the thread that calls MPI does all but sealing):   seal in order  ->  send in order  ->  retire in
+// order Receiving:                                                 post receives  ->  open in order  ->
+// retire in order, post the next
 //
-// With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in submit().
+// With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in
+// submit().
 #include "shim/pipeline.hpp"
 
 #include <algorithm>
@@ -24,7 +26,8 @@ constexpr std::uint64_t shortest_rendezvous = 128 * 1024;
 
 }  // namespace
 
-Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag)
+Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                   int channel_tag)
     : plan_(plan),
       key_(state.world.selection, message_key, engine_of_process().workers() + 1),
       world_peer_(world_peer),
@@ -33,7 +36,8 @@ Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& pla
 
 Pipeline::~Pipeline() = default;
 
-void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, std::uint64_t segment, std::uint8_t* to, const std::uint8_t* from) {
+void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, std::uint64_t segment,
+                         std::uint8_t* to, const std::uint8_t* from) {
     task.key = &key_;
     task.direction = direction;
     task.to = to;
@@ -43,12 +47,15 @@ void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, st
     task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
 }
 
-SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag,
-                           const std::uint8_t* plaintext, bool synchronous)
-    : Pipeline(message_key, plan, world_peer, channel_tag), plaintext_(plaintext), synchronous_(synchronous) {}
+SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                           int channel_tag, const std::uint8_t* plaintext, bool synchronous)
+    : Pipeline(message_key, plan, world_peer, channel_tag),
+      plaintext_(plaintext),
+      synchronous_(synchronous) {}
 
 SendPipeline::~SendPipeline() {
-    for (std::uint64_t segment = done_; segment < sealed_; ++segment)  // a worker may still read the user's buffer
+    for (std::uint64_t segment = done_; segment < sealed_;
+         ++segment)  // a worker may still read the user's buffer
         while (!slot(segment).task.finished()) engine_of_process().help();
 }
 
@@ -62,7 +69,8 @@ bool SendPipeline::start_sealing() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
     Slot& mine = slot(sealed_);
     if (!mine.wire) mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
-    fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(), plaintext_ + plan_.offset(sealed_));
+    fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
+              plaintext_ + plan_.offset(sealed_));
     StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
     engine_of_process().submit(mine.task);
     ++sealed_;
@@ -72,12 +80,16 @@ bool SendPipeline::start_sealing() {
 bool SendPipeline::start_sending(int& error) {
     if (sent_ == sealed_ || !slot(sent_).task.finished()) return false;
     Slot& mine = slot(sent_);
-    if (mine.task.state.load() == SegmentTask::State::failed) abort_job("the crypto library failed to seal a segment; nothing was sent");
+    if (mine.task.state.load() == SegmentTask::State::failed)
+        abort_job("the crypto library failed to seal a segment; nothing was sent");
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
-    // MPI may take short ones before their receive is there; then nothing would bound how many wait unexpected at the receiver.
-    const bool until_matched = plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
+    // MPI may take short ones before their receive is there; then nothing would bound how many wait
+    // unexpected at the receiver.
+    const bool until_matched =
+        plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
-    const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_, state.world.channel, &mine.request);
+    const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
+                           state.world.channel, &mine.request);
     if (code != MPI_SUCCESS) {
         error = code;
         mine.request = constants.request_null;
@@ -108,12 +120,13 @@ bool SendPipeline::advance(int& error) {
     }
     while (retire(error)) {
     }
-    if (done_ == sent_ && sent_ < sealed_) engine_of_process().help();  // MPI is idle: rather seal than wait for a worker
+    if (done_ == sent_ && sent_ < sealed_)
+        engine_of_process().help();  // MPI is idle: rather seal than wait for a worker
     return done_ == plan_.count();
 }
 
-ReceivePipeline::ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag,
-                                 std::uint8_t* plaintext)
+ReceivePipeline::ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan,
+                                 int world_peer, int channel_tag, std::uint8_t* plaintext)
     : Pipeline(message_key, plan, world_peer, channel_tag), plaintext_(plaintext) {
     start_receiving();
 }
@@ -130,7 +143,8 @@ void ReceivePipeline::start_receiving() {
         Slot& mine = slot(posted_);
         if (!mine.wire) mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
         const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
-        if (real.Irecv(mine.wire.data(), room, constants.byte, world_peer_, channel_tag_, state.world.channel, &mine.request) != MPI_SUCCESS) {
+        if (real.Irecv(mine.wire.data(), room, constants.byte, world_peer_, channel_tag_, state.world.channel,
+                       &mine.request) != MPI_SUCCESS) {
             mine.request = constants.request_null;
             failed_ = true;
         }
@@ -156,11 +170,13 @@ bool ReceivePipeline::start_opening() {
     MPI_Count bytes = -1;
     if (code == MPI_SUCCESS) real.Get_elements_x(&status, constants.byte, &bytes);
     const bool fits = bytes == static_cast<MPI_Count>(plan_.size(opening_) + aead::tag_bytes);
-    if (!fits && plaintext_) failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
+    if (!fits && plaintext_)
+        failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
     if (failed_ || !plaintext_) {
         mine.task.state.store(SegmentTask::State::done);
     } else {
-        fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_), mine.wire.data());
+        fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_),
+                  mine.wire.data());
         StatsTimer timer(Stats::open_large, mine.task.n);
         engine_of_process().submit(mine.task);
     }

@@ -1,5 +1,5 @@
-// The segments of one large message on their way: a ring of slots in which segment i+1 is sealed while segment i is sent, or
-// received while segment i is opened (design.md section 3).
+// The segments of one large message on their way: a ring of slots in which segment i+1 is sealed while
+// segment i is sent, or received while segment i is opened (design.md section 3).
 #pragma once
 
 #include <mpi.h>
@@ -31,8 +31,8 @@ class Pipeline {
         engine::SegmentTask task;
     };
     Slot& slot(std::uint64_t segment) { return slots_[segment % pipeline_slots]; }
-    void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment, std::uint8_t* to,
-                   const std::uint8_t* from);
+    void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment,
+                   std::uint8_t* to, const std::uint8_t* from);
 
     wire::SegmentPlan plan_;
     engine::MessageKey key_;
@@ -44,8 +44,8 @@ class Pipeline {
 /// Segments 1… of a message being sent from `plaintext`.
 class SendPipeline : public Pipeline {
   public:
-    SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag, const std::uint8_t* plaintext,
-                 bool synchronous);
+    SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                 int channel_tag, const std::uint8_t* plaintext, bool synchronous);
     ~SendPipeline();
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
@@ -58,16 +58,18 @@ class SendPipeline : public Pipeline {
     bool retire(int& error);
 
     const std::uint8_t* plaintext_;
-    bool synchronous_;          ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
+    bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
     std::uint64_t sent_ = 1;    ///< segments below were given to MPI
     std::uint64_t done_ = 1;    ///< segments below have left
 };
 
-/// Segments 0… of a message being received into `plaintext`; null when it is thrown away (truncation), so that the sender is not left waiting.
+/// Segments 0… of a message being received into `plaintext`; null when it is thrown away (truncation), so
+/// that the sender is not left waiting.
 class ReceivePipeline : public Pipeline {
   public:
-    ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag, std::uint8_t* plaintext);
+    ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                    int channel_tag, std::uint8_t* plaintext);
     ~ReceivePipeline();
     /// Opens segment 0 from `wire` (threshold + 16 bytes), which must stay until complete.
     void open_first(const std::uint8_t* wire);
@@ -85,9 +87,9 @@ class ReceivePipeline : public Pipeline {
     engine::SegmentTask first_;
     bool first_submitted_ = false;
     bool failed_ = false;
-    std::uint64_t posted_ = 1;  ///< segments below have a receive
-    std::uint64_t opening_ = 1; ///< segments below were given to the engine
-    std::uint64_t done_ = 1;    ///< segments below are in place
+    std::uint64_t posted_ = 1;   ///< segments below have a receive
+    std::uint64_t opening_ = 1;  ///< segments below were given to the engine
+    std::uint64_t done_ = 1;     ///< segments below are in place
 };
 
 }  // namespace mpisec::shim

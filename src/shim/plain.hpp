@@ -1,4 +1,5 @@
-// Calls to the real library with a count of MPI_Count: its int procedure where the count fits, else its _c variant.
+// Calls to the real library with a count of MPI_Count: its int procedure where the count fits, else its _c
+// variant.
 #pragma once
 
 #include <mpi.h>

@@ -10,9 +10,10 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr unsigned smallest = 9;   // 512 bytes
-constexpr unsigned largest = 21;   // 2 MiB: beyond, the system's allocator maps pages anyway
-constexpr std::size_t overhead = 128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
+constexpr unsigned smallest = 9;  // 512 bytes
+constexpr unsigned largest = 21;  // 2 MiB: beyond, the system's allocator maps pages anyway
+constexpr std::size_t overhead =
+    128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
 constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class
 
 std::vector<std::uint8_t*>& free_list(unsigned size_class) {

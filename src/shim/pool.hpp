@@ -11,7 +11,9 @@ class Buffer {
   public:
     Buffer() = default;
     explicit Buffer(std::size_t bytes);
-    Buffer(Buffer&& other) noexcept : data_(other.data_), size_class_(other.size_class_) { other.data_ = nullptr; }
+    Buffer(Buffer&& other) noexcept : data_(other.data_), size_class_(other.size_class_) {
+        other.data_ = nullptr;
+    }
     Buffer& operator=(Buffer&& other) noexcept {
         std::uint8_t* data = data_;
         unsigned size_class = size_class_;

@@ -1,5 +1,6 @@
-// Probes (M3, M4). A plain or small sealed message stays in MPI: its length tells the plaintext's. A large one is taken out with a matched
-// probe, its header opened, and set aside, where later probes and receives look first.
+// Probes (M3, M4). A plain or small sealed message stays in MPI: its length tells the plaintext's. A large
+// one is taken out with a matched probe, its header opened, and set aside, where later probes and receives
+// look first.
 #include <unordered_map>
 
 #include "shim/asides.hpp"
@@ -21,13 +22,15 @@ struct Matched {
     Communicator* comm = nullptr;
     std::unique_ptr<PostedReceive> posted;  ///< still in MPI: its place among the receives
     std::size_t wire_bytes = 0;
-    Arrival arrival;                        ///< else: taken out already
+    Arrival arrival;  ///< else: taken out already
     bool taken = false;
-    MPI_Request empty_send{};               ///< of the message behind a handle made by make_message
+    MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
 };
 std::unordered_map<MPI_Message, Matched> matched_messages;  // under the Guard
 
-Outcome outcome_of(const Arrival& arrival) { return {arrival.source, arrival.tag, arrival.total, false, arrival.error, false}; }
+Outcome outcome_of(const Arrival& arrival) {
+    return {arrival.source, arrival.tag, arrival.total, false, arrival.error, false};
+}
 
 /// Is the message that `status` speaks of one that must be taken out of MPI to know what it is?
 bool must_open(const Communicator& comm, const MPI_Status& status) {
@@ -43,13 +46,17 @@ void show(const Communicator& comm, const MPI_Status& found, MPI_Status* status)
     *status = found;
     status->MPI_ERROR = kept;
     if (comm.is_local(found.MPI_SOURCE)) return;
-    real.Status_set_elements_x(status, constants.byte, static_cast<MPI_Count>(small_plaintext_bytes(wire_bytes_of(found))));
+    real.Status_set_elements_x(status, constants.byte,
+                               static_cast<MPI_Count>(small_plaintext_bytes(wire_bytes_of(found))));
 }
 
-/// A message handle of the MPI library that is unique while the program has it: an empty message to ourselves, matched.
+/// A message handle of the MPI library that is unique while the program has it: an empty message to
+/// ourselves, matched.
 int make_message(MPI_Message* message, MPI_Request* empty_send) {
     // The request is kept until the message is received: MPICH 4.0 crashes when it was freed before.
-    if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, empty_send); code != MPI_SUCCESS) return code;
+    if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, empty_send);
+        code != MPI_SUCCESS)
+        return code;
     return real.Mprobe(0, 0, state.private_self, message, MPI_STATUS_IGNORE);
 }
 
@@ -78,7 +85,8 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     return MPI_SUCCESS;
 }
 
-int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message* message, MPI_Status* status) {
+int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message* message,
+            MPI_Status* status) {
     Guard guard;
     *flag = 1;
     Matched matched;
@@ -128,7 +136,9 @@ int until_found(const ReceiveSpec& spec, Attempt attempt) {
     }
 }
 
-ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) { return {nullptr, 0, constants.byte, source, tag, comm, call}; }
+ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) {
+    return {nullptr, 0, constants.byte, source, tag, comm, call};
+}
 
 /// The receive of a message handle of MPIsec's; null when the handle is the MPI library's own.
 std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* message) {
@@ -141,11 +151,13 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
     *message = constants.message_null;
     std::unique_ptr<Operation> operation;
     if (matched.taken) {
-        real.Mrecv(nullptr, 0, constants.byte, &handle, MPI_STATUS_IGNORE);  // the empty message behind the handle
+        real.Mrecv(nullptr, 0, constants.byte, &handle,
+                   MPI_STATUS_IGNORE);  // the empty message behind the handle
         real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
         operation = start_delivery(spec, *matched.comm, std::move(matched.arrival));
     } else {
-        operation = start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));
+        operation =
+            start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));
     }
     release(*matched.comm);
     return operation;
@@ -178,7 +190,8 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
     const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Mprobe");
     if (route.kind == Route::plain) {
         if (may_block()) return real.Mprobe(source, tag, comm, message, status);
-        return until_found(spec, [&](int* flag) { return real.Improbe(source, tag, comm, flag, message, status); });
+        return until_found(spec,
+                           [&](int* flag) { return real.Improbe(source, tag, comm, flag, message, status); });
     }
     return until_found(spec, [&](int* flag) { return improbe(spec, *route.comm, flag, message, status); });
 }
@@ -192,11 +205,13 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 }
 
 int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
-    std::unique_ptr<Operation> operation = start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Mrecv"}, message);
+    std::unique_ptr<Operation> operation =
+        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Mrecv"}, message);
     if (!operation) {
         if (may_block()) return call_counted(MPISEC_BOTH(Mrecv), buf, count, type, message, status);
         MPI_Request request;
-        return complete_plain(call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, &request), &request, status);
+        return complete_plain(call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, &request),
+                              &request, status);
     }
     complete_operation(*operation);
     const Outcome& outcome = operation->outcome();
@@ -206,7 +221,8 @@ int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, M
 
 int Imrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
     Guard guard;
-    std::unique_ptr<Operation> operation = start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Imrecv"}, message);
+    std::unique_ptr<Operation> operation =
+        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Imrecv"}, message);
     if (!operation) return call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, request);
     *request = give_request(std::move(operation));
     return MPI_SUCCESS;

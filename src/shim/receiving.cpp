@@ -5,7 +5,8 @@
 //   3 post           a bounce buffer, with the user's source and tag; its position is noted (Order)
 //   4 matched        the status tells whether the message is plain (same node, M2) or sealed
 //   5 accept         authenticate, check replay and order (arrival.hpp)
-//   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and opens the rest
+//   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and
+//   opens the rest
 #include <algorithm>
 #include <cstring>
 
@@ -23,9 +24,10 @@
 namespace mpisec::shim {
 
 std::size_t receive_room(std::size_t capacity, bool mixed) {
-    // Always room for the longest first message: one that does not fit the user's buffer must still be authenticated, and a large one
-    // received to its end, before it is MPI_ERR_TRUNCATE. Pages that no message touches cost nothing.
-    // Some bytes more, so that one that was extended a little is told from one that is merely long.
+    // Always room for the longest first message: one that does not fit the user's buffer must still be
+    // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
+    // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
+    // that is merely long.
     const std::size_t longest = wire::large_first_wire_bytes(state.settings.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
 }
@@ -33,19 +35,22 @@ std::size_t receive_room(std::size_t capacity, bool mixed) {
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
     int error_class = MPI_SUCCESS;
     real.Error_class(code, &error_class);
-    return error_class == MPI_ERR_TRUNCATE && comm.has_peer(status.MPI_SOURCE) && !comm.is_local(status.MPI_SOURCE);
+    return error_class == MPI_ERR_TRUNCATE && comm.has_peer(status.MPI_SOURCE) &&
+           !comm.is_local(status.MPI_SOURCE);
 }
 
 int refuse_overlong(const Communicator& comm, const MPI_Status& status) {
     tell_refused(comm, status.MPI_SOURCE, status.MPI_TAG, nullptr);
-    return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG, "longer than any of MPIsec's");
+    return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
+                            "longer than any of MPIsec's");
 }
 
 namespace {
 
 class SealedReceive final : public Operation {
   public:
-    SealedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts) : Operation(comm), spec_(spec), facts_(facts) {
+    SealedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), facts_(facts) {
         capacity_ = static_cast<std::size_t>(spec.count) * facts.size;
         if (!facts.contiguous) spec_.type = keep_type(spec.type);
         original_type_ = spec.type;
@@ -61,16 +66,19 @@ class SealedReceive final : public Operation {
         const std::size_t room = receive_room(capacity_, mixed);
         wire_ = Buffer(room);
         take_position(std::make_unique<PostedReceive>(), true);
-        const int code = call_counted(MPISEC_BOTH(Irecv), static_cast<void*>(wire_.data()), static_cast<MPI_Count>(room), constants.byte,
-                                      spec_.peer, spec_.tag, comm_->handle, &request_);
+        const int code =
+            call_counted(MPISEC_BOTH(Irecv), static_cast<void*>(wire_.data()), static_cast<MPI_Count>(room),
+                         constants.byte, spec_.peer, spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) finish(code, true);
     }
 
     void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
-        wire_bytes = std::min(wire_bytes, receive_room(capacity_, false));  // the length is not to be believed yet
+        wire_bytes =
+            std::min(wire_bytes, receive_room(capacity_, false));  // the length is not to be believed yet
         wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
         take_position(std::move(posted), false);
-        const int code = real.Imrecv(wire_.data(), static_cast<int>(wire_bytes), constants.byte, &message, &request_);
+        const int code =
+            real.Imrecv(wire_.data(), static_cast<int>(wire_bytes), constants.byte, &message, &request_);
         if (code != MPI_SUCCESS) finish(code, true);
     }
 
@@ -90,7 +98,8 @@ class SealedReceive final : public Operation {
         posted_.reset();
         MPI_Count bytes = 0;
         if (code != MPI_SUCCESS) {
-            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status)) : finish(code, true);
+            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status))
+                                                     : finish(code, true);
         }
         int cancelled = 0;
         real.Test_cancelled(&status, &cancelled);
@@ -134,7 +143,8 @@ class SealedReceive final : public Operation {
         finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, arrival_.total));
     }
 
-    /// Plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than that (M3); then nothing is written.
+    /// Plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than that (M3); then nothing is
+    /// written.
     int place(const std::uint8_t* plaintext, std::size_t bytes) {
         if (bytes > capacity_) {
             outcome_.bytes = capacity_;
@@ -156,7 +166,8 @@ class SealedReceive final : public Operation {
         }
         const wire::SegmentPlan plan{arrival_.total, state.settings.threshold, arrival_.header.segment_bytes};
         const int world_peer = comm_->peers[static_cast<std::size_t>(arrival_.source)].world;
-        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer, arrival_.header.channel_tag, to);
+        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer,
+                                                      arrival_.header.channel_tag, to);
         arrival_.message_key.reset();
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
         step();
@@ -176,7 +187,8 @@ class SealedReceive final : public Operation {
         pipeline_.reset();
         if (failed) {
             outcome_.bytes = 0;
-            return finish(report_violation(Violation::forged, *comm_, outcome_.source, outcome_.tag, "in a segment of a large message"));
+            return finish(report_violation(Violation::forged, *comm_, outcome_.source, outcome_.tag,
+                                           "in a segment of a large message"));
         }
         int code = MPI_SUCCESS;
         if (arrival_.total > capacity_) {
@@ -228,7 +240,8 @@ std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator&
     return operation;
 }
 
-std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm, MPI_Message message, std::size_t wire_bytes,
+std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
+                                                 MPI_Message message, std::size_t wire_bytes,
                                                  std::unique_ptr<PostedReceive> posted) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
@@ -239,11 +252,13 @@ std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Commun
 }
 
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request) {
-    return call_counted(MPISEC_BOTH(Irecv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm, request);
+    return call_counted(MPISEC_BOTH(Irecv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                        request);
 }
 
 int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
-    return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm, status);
+    return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                        status);
 }
 
 }  // namespace mpisec::shim

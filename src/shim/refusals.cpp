@@ -26,15 +26,19 @@ using Refusal = std::array<std::uint8_t, 28>;
 using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
 
 // Below the tally's tag; barriers end below these (meet.cpp).
-int refusal_tag() { return state.tag_upper_bound - 1; }
-int rest_tag() { return state.tag_upper_bound - 2; }
+int refusal_tag() {
+    return state.tag_upper_bound - 1;
+}
+int rest_tag() {
+    return state.tag_upper_bound - 2;
+}
 
 std::vector<LargeSend*> large_sends;  // under the Guard; oldest first
 
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
-    detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, peer, tag,
-                       state.world.channel, "a notice of MPIsec"}));
+    detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
+                       constants.byte, peer, tag, state.world.channel, "a notice of MPIsec"}));
     --outgoing(peer).sent;  // may stay unread: not for the tally (S8)
 }
 
@@ -47,13 +51,16 @@ class Mailbox {
         if (!receiving_) {
             int flag = 0;
             MPI_Status found;
-            if (real.Iprobe(peer, tag, state.world.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
+            if (real.Iprobe(peer, tag, state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
+                return false;
             source = found.MPI_SOURCE;
-            receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, source, tag,
-                                        state.world.channel, "a notice of MPIsec"});
+            receiving_ =
+                begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, source,
+                               tag, state.world.channel, "a notice of MPIsec"});
         }
         if (!receiving_->advance()) return false;
-        const bool good = receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
+        const bool good =
+            receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
         receiving_.reset();
         if (good) --incoming(source).opened;  // like what was not counted as sent
         return good;
@@ -76,10 +83,13 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(), {header.total, state.settings.threshold, header.segment_bytes}, world_source, header.channel_tag, nullptr) {}
+          pipeline_(no_key.data(), {header.total, state.settings.threshold, header.segment_bytes},
+                    world_source, header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override { return {"the rest of a refused message", source_, MPI_ANY_TAG}; }
+    Whereabouts whereabouts() const override {
+        return {"the rest of a refused message", source_, MPI_ANY_TAG};
+    }
 
   private:
     void step() override {
@@ -105,30 +115,35 @@ class Watch final : public Operation {
         wire::LargeHeader header{};
         if (!wire::decode(rests.payload.data() + 8, state.settings.threshold, header)) return;
         // A message accepted meanwhile has its receiver; any other is not to be accepted any more.
-        if (incoming(rests.source).replay.insert(load_le<std::uint64_t>(rests.payload.data()))) throw_away(rests.source, header);
+        if (incoming(rests.source).replay.insert(load_le<std::uint64_t>(rests.payload.data())))
+            throw_away(rests.source, header);
     }
 };
 
 std::unique_ptr<Operation> watch;  // under the Guard
 
-/// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too, the oldest to this place.
+/// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
+/// the oldest to this place.
 LargeSend* refused_send(std::int32_t world_peer, const Refusal& refusal) {
     auto first = [&](auto fits) {
-        auto found = std::find_if(large_sends.begin(), large_sends.end(),
-                                  [&](const LargeSend* send) { return send->world_peer == world_peer && !send->told && fits(*send); });
+        auto found = std::find_if(large_sends.begin(), large_sends.end(), [&](const LargeSend* send) {
+            return send->world_peer == world_peer && !send->told && fits(*send);
+        });
         return found == large_sends.end() ? nullptr : *found;
     };
     const auto counter = load_le<std::uint64_t>(refusal.data());
     if (LargeSend* same = first([&](const LargeSend& send) { return send.counter == counter; })) return same;
     const auto tag = load_le<std::int32_t>(refusal.data() + 8);
     return first([&](const LargeSend& send) {
-        return send.tag == tag && std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
+        return send.tag == tag &&
+               std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
     });
 }
 
 }  // namespace
 
-LargeSend::LargeSend(std::int32_t peer, const wire::ContextId& of, int with_tag, std::uint64_t number, const wire::LargeHeader& plan)
+LargeSend::LargeSend(std::int32_t peer, const wire::ContextId& of, int with_tag, std::uint64_t number,
+                     const wire::LargeHeader& plan)
     : world_peer(peer), context(of), tag(with_tag), counter(number), header(plan) {
     large_sends.push_back(this);
     ++outgoing(world_peer).large_sends;
@@ -169,7 +184,9 @@ void answer_refusals(std::int32_t world_peer) {
     send_notice(rest, refusals.source, rest_tag());
 }
 
-void throw_away(std::int32_t world_source, const wire::LargeHeader& header) { detach(std::make_unique<Discard>(world_source, header)); }
+void throw_away(std::int32_t world_source, const wire::LargeHeader& header) {
+    detach(std::make_unique<Discard>(world_source, header));
+}
 
 void forget_refusals() {
     Guard guard;

@@ -1,12 +1,14 @@
-// What two ranks say to each other when the first part of a large message was not accepted, so that its sender is not left waiting
-// with segments that nobody receives:
+// What two ranks say to each other when the first part of a large message was not accepted, so that its
+// sender is not left waiting with segments that nobody receives:
 //
-//   receiver   "refused": the counter that the message claimed, its communicator and tag     -> sender, on the channel, sealed
-//   sender     "the rest": the message's true counter and header, or that it knows of none    -> receiver, on the channel, sealed
-//   receiver   receives the segments and throws them away; the send completes, as one that was received does
+//   receiver   "refused": the counter that the message claimed, its communicator and tag     -> sender, on
+//   the channel, sealed sender     "the rest": the message's true counter and header, or that it knows of
+//   none    -> receiver, on the channel, sealed receiver   receives the segments and throws them away; the
+//   send completes, as one that was received does
 //
-// A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few unanswered, so that whoever can
-// inject messages can not pile them up. An attacker who also holds these back causes what he can cause anyway by holding back messages: the stall report (S8).
+// A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few
+// unanswered, so that whoever can inject messages can not pile them up. An attacker who also holds these back
+// causes what he can cause anyway by holding back messages: the stall report (S8).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,8 @@ struct Communicator;
 /// A large message whose segments are being sent. Registers itself while it lives.
 class LargeSend {
   public:
-    LargeSend(std::int32_t world_peer, const wire::ContextId& context, int tag, std::uint64_t counter, const wire::LargeHeader& header);
+    LargeSend(std::int32_t world_peer, const wire::ContextId& context, int tag, std::uint64_t counter,
+              const wire::LargeHeader& header);
     ~LargeSend();
     LargeSend(const LargeSend&) = delete;
     LargeSend& operator=(const LargeSend&) = delete;
@@ -33,7 +36,8 @@ class LargeSend {
     bool told = false;  ///< the receiver has been told of the rest
 };
 
-/// Receiver: says that a message on `comm` was refused. `nonce`: its first bytes, if it has any, not to be believed.
+/// Receiver: says that a message on `comm` was refused. `nonce`: its first bytes, if it has any, not to be
+/// believed.
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce);
 
 /// Sender: answers what `world_peer` has refused. To be called now and then while a large send stands still.

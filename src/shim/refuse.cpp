@@ -35,9 +35,12 @@ std::string sentence_for(std::string_view procedure) {
                "; until then keep the call inside a node, or set MPISEC_UNPROTECTED=allow to let it through "
                "in clear";
     }
-    if (!library_symbol(std::string(procedure).c_str())) return sentence + "the MPI library that runs does not have it";
-    return sentence + "it is not yet protected on an inter-communicator whose ranks are on different nodes; merge it first "
-                      "(MPI_Intercomm_merge)";
+    if (!library_symbol(std::string(procedure).c_str()))
+        return sentence + "the MPI library that runs does not have it";
+    return sentence +
+           "it is not yet protected on an inter-communicator whose ranks are on different nodes; merge it "
+           "first "
+           "(MPI_Intercomm_merge)";
 }
 
 bool world_model_is_on() {

@@ -1,4 +1,5 @@
-// Procedures on request handles other than waiting and testing: status without completion, start, free, cancel.
+// Procedures on request handles other than waiting and testing: status without completion, start, free,
+// cancel.
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
@@ -22,7 +23,8 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
     *flag = 1;
     for (int i = 0; i < count; ++i) {
         int done = 0;
-        const int code = Request_get_status(requests[i], &done, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i);
+        const int code = Request_get_status(
+            requests[i], &done, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i);
         if (code != MPI_SUCCESS) return code;
         *flag = *flag && done;
     }
@@ -39,7 +41,8 @@ bool takes_part(MPI_Request request) {
 
 }  // namespace
 
-int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag,
+                           MPI_Status* status) {
     *index = MPI_UNDEFINED;
     *flag = 1;
     for (int i = 0; i < count; ++i) {
@@ -55,14 +58,16 @@ int Request_get_status_any(int count, const MPI_Request* requests, int* index, i
     return MPI_SUCCESS;
 }
 
-int Request_get_status_some(int incount, const MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses) {
+int Request_get_status_some(int incount, const MPI_Request* requests, int* outcount, int* indices,
+                            MPI_Status* statuses) {
     int found = 0;
     bool any = false;
     for (int i = 0; i < incount; ++i) {
         if (!takes_part(requests[i])) continue;
         any = true;
         int done = 0;
-        const int code = Request_get_status(requests[i], &done, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + found);
+        const int code = Request_get_status(
+            requests[i], &done, statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + found);
         if (code != MPI_SUCCESS) return code;
         if (done) indices[found++] = i;
     }

@@ -12,14 +12,16 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>> requests;  // under the Guard; entries stay for reuse
+std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>>
+    requests;  // under the Guard; entries stay for reuse
 std::vector<UserRequest*> unused;
 std::atomic<std::size_t> in_use{0};
 
 UserRequest& take() {
     if (unused.empty()) {
         auto made = std::make_unique<UserRequest>();
-        if (real.Recv_init(nullptr, 0, constants.byte, MPI_PROC_NULL, 0, constants.comm_self, &made->handle) != MPI_SUCCESS)
+        if (real.Recv_init(nullptr, 0, constants.byte, MPI_PROC_NULL, 0, constants.comm_self,
+                           &made->handle) != MPI_SUCCESS)
             abort_job("the MPI library has no request left");
         UserRequest* entered = made.get();
         requests[made->handle] = std::move(made);
@@ -40,14 +42,17 @@ MPI_Request give_request(std::unique_ptr<Operation> operation) {
     return request.handle;
 }
 
-MPI_Request give_persistent(std::function<std::unique_ptr<Operation>()> restart, std::function<void()> at_end) {
+MPI_Request give_persistent(std::function<std::unique_ptr<Operation>()> restart,
+                            std::function<void()> at_end) {
     UserRequest& request = take();
     request.restart = std::move(restart);
     request.at_end = std::move(at_end);
     return request.handle;
 }
 
-bool any_request_given() { return in_use.load(std::memory_order_relaxed) != 0; }
+bool any_request_given() {
+    return in_use.load(std::memory_order_relaxed) != 0;
+}
 
 UserRequest* find_request(MPI_Request handle) {
     if (!any_request_given() || handle == constants.request_null) return nullptr;
@@ -68,7 +73,8 @@ void retire_request(UserRequest& request) {
 
 void free_requests() {
     for (auto& [handle, request] : requests) {
-        // What the program never waited for stays: MPI may write to its buffers to the very end of MPI_Finalize.
+        // What the program never waited for stays: MPI may write to its buffers to the very end of
+        // MPI_Finalize.
         if (request->operation && !request->operation->complete()) (void)request->operation.release();
         request->operation.reset();
         MPI_Request mine = handle;

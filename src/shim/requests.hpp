@@ -1,7 +1,8 @@
 // Request handles that MPIsec gives to the program (M6).
 //
-// A handle is an inactive persistent receive from MPI_PROC_NULL: an honest request of the MPI library, unique while in use, convertible to
-// Fortran. It stands for an operation; every procedure that takes requests is MPIsec's, so the library never sees it complete.
+// A handle is an inactive persistent receive from MPI_PROC_NULL: an honest request of the MPI library, unique
+// while in use, convertible to Fortran. It stands for an operation; every procedure that takes requests is
+// MPIsec's, so the library never sees it complete.
 #pragma once
 
 #include <mpi.h>
@@ -16,14 +17,15 @@ namespace mpisec::shim {
 struct UserRequest {
     MPI_Request handle{};
     bool in_use = false;
-    std::unique_ptr<Operation> operation;  ///< null: an inactive persistent request
+    std::unique_ptr<Operation> operation;                 ///< null: an inactive persistent request
     std::function<std::unique_ptr<Operation>()> restart;  ///< of a persistent request: starts its operation
-    std::function<void()> at_end;          ///< of a persistent request: gives back what restart needs
+    std::function<void()> at_end;  ///< of a persistent request: gives back what restart needs
 };
 
 /// A new handle for `operation`. Under the Guard.
 MPI_Request give_request(std::unique_ptr<Operation> operation);
-MPI_Request give_persistent(std::function<std::unique_ptr<Operation>()> restart, std::function<void()> at_end);
+MPI_Request give_persistent(std::function<std::unique_ptr<Operation>()> restart,
+                            std::function<void()> at_end);
 
 /// Null when the handle is a plain one of the MPI library. Takes no lock when MPIsec has given out none.
 UserRequest* find_request(MPI_Request request);

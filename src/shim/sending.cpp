@@ -5,7 +5,8 @@
 //   3 ticket         the pair's next counter, once and for all this message's (S4)
 //   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
 //   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
-//   6 pipeline       large: the other segments on the private channel, sealed while their predecessors are sent
+//   6 pipeline       large: the other segments on the private channel, sealed while their predecessors are
+//   sent
 //
 // Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
 #include <cstring>
@@ -27,24 +28,31 @@ namespace mpisec::shim {
 
 using Mode = SendSpec::Mode;
 
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm, std::int32_t world_peer, int tag) {
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+                std::int32_t world_peer, int tag) {
     const SendTicket ticket = take_ticket(outgoing(world_peer), n);
     const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, ticket.epoch, ticket.counter});
-    const wire::AssociatedData ad = wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
+    const wire::AssociatedData ad =
+        wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
     std::memcpy(wire, nonce.data(), nonce.size());
     StatsTimer timer(Stats::seal_small, n);
     if (!ticket.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
-        abort_job("the crypto library failed to seal a message of " + std::to_string(n) + " bytes; nothing was sent");
+        abort_job("the crypto library failed to seal a message of " + std::to_string(n) +
+                  " bytes; nothing was sent");
 }
 
 namespace {
 
 /// MPI_Isend in the given mode. Buffered sends are standard ones from MPIsec's own copy (buffered.hpp).
-int start_in_mode(Mode mode, const void* buf, int bytes, int peer, int tag, MPI_Comm comm, MPI_Request* request) {
+int start_in_mode(Mode mode, const void* buf, int bytes, int peer, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
     switch (mode) {
-        case Mode::synchronous: return real.Issend(buf, bytes, constants.byte, peer, tag, comm, request);
-        case Mode::ready: return real.Irsend(buf, bytes, constants.byte, peer, tag, comm, request);
-        default: return real.Isend(buf, bytes, constants.byte, peer, tag, comm, request);
+        case Mode::synchronous:
+            return real.Issend(buf, bytes, constants.byte, peer, tag, comm, request);
+        case Mode::ready:
+            return real.Irsend(buf, bytes, constants.byte, peer, tag, comm, request);
+        default:
+            return real.Isend(buf, bytes, constants.byte, peer, tag, comm, request);
     }
 }
 
@@ -57,7 +65,8 @@ class SealedSend final : public Operation {
         if (!facts.contiguous && n_ > 0) {
             packed_ = Buffer(n_);
             plaintext_ = packed_.data();
-            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data()); code != MPI_SUCCESS) {
+            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data());
+                code != MPI_SUCCESS) {
                 finish(code);
                 return;
             }
@@ -83,7 +92,8 @@ class SealedSend final : public Operation {
         first_done(code);
     }
     void cancel() override {
-        if (!pipeline_ && !complete_) real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
+        if (!pipeline_ && !complete_)
+            real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
     }
     bool needs_progress() const override { return pipeline_ != nullptr; }
     Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
@@ -101,33 +111,39 @@ class SealedSend final : public Operation {
         waits_for_match_ = pair.large_sends >= eager_large_sends;
         const SendTicket ticket = take_ticket(pair, n_);
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.settings.threshold);
-        const std::uint64_t segment = state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
-        const wire::LargeHeader header{n_, static_cast<std::uint32_t>(segment),
-                                       static_cast<std::int32_t>(pair.next_channel++ % (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
+        const std::uint64_t segment =
+            state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
+        const wire::LargeHeader header{
+            n_, static_cast<std::uint32_t>(segment),
+            static_cast<std::int32_t>(pair.next_channel++ %
+                                      (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
         const wire::SegmentPlan plan{n_, state.settings.threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(ticket.keys->message_secret, ticket.counter, key);
-        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_, spec_.mode == Mode::synchronous);
+        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
+                                                   spec_.mode == Mode::synchronous);
         keys::wipe(key, sizeof key);
         announced_.emplace(world_peer_, comm_->context, spec_.tag, ticket.counter, header);
 
         wire_ = Buffer(first_bytes);
         const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
-        const wire::AssociatedData ad =
-            wire::associated_data(wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
+        const wire::AssociatedData ad = wire::associated_data(
+            wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
         std::uint8_t plain_header[wire::large_header_bytes];
         wire::encode(header, plain_header);
         std::memcpy(wire_.data(), nonce.data(), nonce.size());
-        if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header, nonce.data(), ad.data(), ad.size()) ||
+        if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header,
+                                    nonce.data(), ad.data(), ad.size()) ||
             !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
-            abort_job("the crypto library failed to seal a message of " + std::to_string(n_) + " bytes; nothing was sent");
+            abort_job("the crypto library failed to seal a message of " + std::to_string(n_) +
+                      " bytes; nothing was sent");
         hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
         if (!complete_) step();
     }
 
     void hand_over(Mode mode, std::size_t bytes) {
-        const int code =
-            start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag, comm_->handle, &request_);
+        const int code = start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag,
+                                       comm_->handle, &request_);
         if (code != MPI_SUCCESS) return finish(code, true);
         ++outgoing(world_peer_).sent;
     }
@@ -161,9 +177,9 @@ class SealedSend final : public Operation {
     }
 
     static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
-    // So many large messages to one rank send segments before they are received; others wait until their first part is matched. MPI
-    // libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 of one sender), and a program that stays
-    // below that plain must stay below it here.
+    // So many large messages to one rank send segments before they are received; others wait until their
+    // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm
+    // hangs at 65 of one sender), and a program that stays below that plain must stay below it here.
     static constexpr unsigned eager_large_sends = 2;
 
     SendSpec spec_;
@@ -178,7 +194,8 @@ class SealedSend final : public Operation {
     int pipeline_error_ = MPI_SUCCESS;
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
-    bool waits_for_match_ = false;  ///< a large message that must not send segments before its first part is matched
+    bool waits_for_match_ =
+        false;  ///< a large message that must not send segments before its first part is matched
 };
 
 }  // namespace
@@ -193,23 +210,34 @@ std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) 
 
 int isend_plain(const SendSpec& spec, MPI_Request* request) {
     auto start = [&](auto small, auto big) {
-        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm, request);
+        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                            request);
     };
     switch (spec.mode) {
-        case Mode::synchronous: return start(MPISEC_BOTH(Issend));
-        case Mode::buffered: return start(MPISEC_BOTH(Ibsend));
-        case Mode::ready: return start(MPISEC_BOTH(Irsend));
-        default: return start(MPISEC_BOTH(Isend));
+        case Mode::synchronous:
+            return start(MPISEC_BOTH(Issend));
+        case Mode::buffered:
+            return start(MPISEC_BOTH(Ibsend));
+        case Mode::ready:
+            return start(MPISEC_BOTH(Irsend));
+        default:
+            return start(MPISEC_BOTH(Isend));
     }
 }
 
 int send_plain(const SendSpec& spec) {
-    auto call = [&](auto small, auto big) { return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm); };
+    auto call = [&](auto small, auto big) {
+        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm);
+    };
     switch (spec.mode) {
-        case Mode::synchronous: return call(MPISEC_BOTH(Ssend));
-        case Mode::buffered: return call(MPISEC_BOTH(Bsend));
-        case Mode::ready: return call(MPISEC_BOTH(Rsend));
-        default: return call(MPISEC_BOTH(Send));
+        case Mode::synchronous:
+            return call(MPISEC_BOTH(Ssend));
+        case Mode::buffered:
+            return call(MPISEC_BOTH(Bsend));
+        case Mode::ready:
+            return call(MPISEC_BOTH(Rsend));
+        default:
+            return call(MPISEC_BOTH(Send));
     }
 }
 

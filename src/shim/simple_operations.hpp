@@ -1,4 +1,5 @@
-// Operations without sealing of their own: a plain MPI request among sealed ones, a failure, two operations as one.
+// Operations without sealing of their own: a plain MPI request among sealed ones, a failure, two operations
+// as one.
 #pragma once
 
 #include <functional>
@@ -59,7 +60,9 @@ class PlainOperation : public Operation {
     void cancel() override {
         if (!complete_) real.Cancel(&request_);
     }
-    Whereabouts whereabouts() const override { return {"a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+    Whereabouts whereabouts() const override {
+        return {"a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG};
+    }
 
   private:
     void step() override {
@@ -76,14 +79,17 @@ class PlainOperation : public Operation {
 /// A send and a receive under one request (MPI_Isendrecv); the status is the receive's.
 class SendReceiveOperation final : public Operation {
   public:
-    SendReceiveOperation(Communicator* comm, std::unique_ptr<Operation> send, std::unique_ptr<Operation> receive, Buffer copy)
+    SendReceiveOperation(Communicator* comm, std::unique_ptr<Operation> send,
+                         std::unique_ptr<Operation> receive, Buffer copy)
         : Operation(comm), copy_(std::move(copy)), send_(std::move(send)), receive_(std::move(receive)) {}
     ~SendReceiveOperation() override {
         leave_work_list(*this);
         drop_comm();
     }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override { return receive_->complete() ? send_->whereabouts() : receive_->whereabouts(); }
+    Whereabouts whereabouts() const override {
+        return receive_->complete() ? send_->whereabouts() : receive_->whereabouts();
+    }
 
   private:
     void step() override {
@@ -98,7 +104,8 @@ class SendReceiveOperation final : public Operation {
             finish(outcome_.error, outcome_.raised);
     }
 
-    Buffer copy_;  ///< of what is sent, when it is received into the same place (MPI_Isendrecv_replace); outlives the send
+    Buffer copy_;  ///< of what is sent, when it is received into the same place (MPI_Isendrecv_replace);
+                   ///< outlives the send
     std::unique_ptr<Operation> send_;
     std::unique_ptr<Operation> receive_;
 };

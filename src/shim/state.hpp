@@ -1,4 +1,5 @@
-// What the shim of one process knows: settings, the job, and the lock that MPI_THREAD_MULTIPLE programs need (M10).
+// What the shim of one process knows: settings, the job, and the lock that MPI_THREAD_MULTIPLE programs need
+// (M10).
 #pragma once
 
 #include <memory>
@@ -26,8 +27,8 @@ const config::Settings& settings();
 /// The engine, started on first use.
 engine::Engine& engine_of_process();
 
-/// Serializes the shim's own state. Only MPI_THREAD_MULTIPLE programs pay for it; recursive, because an error handler that the
-/// MPI library runs under us may communicate. Never held while the MPI library may block.
+/// Serializes the shim's own state. Only MPI_THREAD_MULTIPLE programs pay for it; recursive, because an error
+/// handler that the MPI library runs under us may communicate. Never held while the MPI library may block.
 class Guard {
   public:
     Guard() {

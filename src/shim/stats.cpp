@@ -20,8 +20,9 @@ void print_json(const std::string& path) {
     std::fprintf(file, "{\"rank\": %d", state.world.rank);
     for (int kind = 0; kind < Stats::kinds; ++kind) {
         const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
-        std::fprintf(file, ", \"%s\": {\"messages\": %llu, \"bytes\": %llu, \"nanoseconds\": %llu}", keys[kind],
-                     static_cast<unsigned long long>(row.messages), static_cast<unsigned long long>(row.bytes),
+        std::fprintf(file, ", \"%s\": {\"messages\": %llu, \"bytes\": %llu, \"nanoseconds\": %llu}",
+                     keys[kind], static_cast<unsigned long long>(row.messages),
+                     static_cast<unsigned long long>(row.bytes),
                      static_cast<unsigned long long>(row.nanoseconds));
     }
     std::fprintf(file, "}\n");
@@ -46,7 +47,8 @@ void print_stats() {
     for (int kind = 0; kind < Stats::kinds; ++kind) {
         const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
         char line[160];
-        std::snprintf(line, sizeof line, "\n    %-20s %12llu %16llu %12.3f", names[kind], static_cast<unsigned long long>(row.messages),
+        std::snprintf(line, sizeof line, "\n    %-20s %12llu %16llu %12.3f", names[kind],
+                      static_cast<unsigned long long>(row.messages),
                       static_cast<unsigned long long>(row.bytes), static_cast<double>(row.nanoseconds) / 1e6);
         table += line;
     }

@@ -21,7 +21,8 @@ struct Stats {
 };
 extern Stats stats;
 
-/// Counts one sealing or opening; times it only when MPISEC_STATS asks for it. Under the Guard, as its callers are.
+/// Counts one sealing or opening; times it only when MPISEC_STATS asks for it. Under the Guard, as its
+/// callers are.
 class StatsTimer {
   public:
     StatsTimer(Stats::Kind kind, std::size_t bytes) : row_(stats.rows[kind]) {
@@ -31,8 +32,10 @@ class StatsTimer {
     }
     ~StatsTimer() {
         if (state.stats)
-            row_.nanoseconds += static_cast<std::uint64_t>(
-                std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count());
+            row_.nanoseconds +=
+                static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                               std::chrono::steady_clock::now() - start_)
+                                               .count());
     }
 
   private:
@@ -40,7 +43,8 @@ class StatsTimer {
     std::chrono::steady_clock::time_point start_;
 };
 
-/// Writes what MPISEC_STATS asks for: a table on standard error, or JSON to a file ("%r" in its path becomes the rank).
+/// Writes what MPISEC_STATS asks for: a table on standard error, or JSON to a file ("%r" in its path becomes
+/// the rank).
 void print_stats();
 
 }  // namespace mpisec::shim

@@ -14,17 +14,19 @@ namespace mpisec::shim {
 namespace {
 
 /// The top tag of the channel: neither segments nor barriers use it.
-int tally_tag() { return state.tag_upper_bound; }
+int tally_tag() {
+    return state.tag_upper_bound;
+}
 
 bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     const auto bytes = static_cast<MPI_Count>(values.size() * sizeof values[0]);
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
-        operation = sending ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte, peer, tally_tag(),
-                                          state.world.channel, "MPI_Finalize (tally)"})
-                            : begin_receive({values.data(), bytes, constants.byte, peer, tally_tag(), state.world.channel,
-                                             "MPI_Finalize (tally)"});
+        operation = sending ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte,
+                                          peer, tally_tag(), state.world.channel, "MPI_Finalize (tally)"})
+                            : begin_receive({values.data(), bytes, constants.byte, peer, tally_tag(),
+                                             state.world.channel, "MPI_Finalize (tally)"});
     }
     complete_operation(*operation);
     return operation->outcome().error == MPI_SUCCESS;
@@ -40,7 +42,8 @@ bool sum_everywhere(std::vector<std::uint64_t>& values) {
         if (!transfer(false, theirs, rank + mask)) return false;
         for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
     }
-    if (rank != 0 && !(transfer(true, values, rank - mask) && transfer(false, values, rank - mask))) return false;
+    if (rank != 0 && !(transfer(true, values, rank - mask) && transfer(false, values, rank - mask)))
+        return false;
     for (mask /= 2; mask > 0; mask /= 2)
         if (rank + mask < size && !transfer(true, values, rank + mask)) return false;
     return true;
@@ -55,10 +58,12 @@ void compare_tallies() {
         sent[static_cast<std::size_t>(peer)] = sent_to(peer);
         opened += opened_from(peer);
     }
-    if (!sum_everywhere(sent)) return say("MPI_Finalize: the counts of sent and received messages could not be compared");
+    if (!sum_everywhere(sent))
+        return say("MPI_Finalize: the counts of sent and received messages could not be compared");
     const std::uint64_t expected = sent[static_cast<std::size_t>(state.world.rank)];
     if (expected == opened) return;
-    say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " + std::to_string(opened) +
+    say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " +
+        std::to_string(opened) +
         " were received: messages were lost on the way, or the program never received them");
 }
 

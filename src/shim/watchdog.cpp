@@ -33,12 +33,16 @@ struct Watchdog {
 };
 Watchdog* watchdog = nullptr;
 
-std::string name_of(int value, int wildcard, const char* any) { return value == wildcard ? any : std::to_string(value); }
+std::string name_of(int value, int wildcard, const char* any) {
+    return value == wildcard ? any : std::to_string(value);
+}
 
 void report(const char* call, int peer, int tag, double seconds) {
-    std::string sentence = std::string("stalled: waiting in ") + call + " for rank " + name_of(peer, MPI_ANY_SOURCE, "any") + ", tag " +
-                           name_of(tag, MPI_ANY_TAG, "any") + ", since " + std::to_string(static_cast<long>(seconds)) +
-                           " s; a message may have been lost or held back on the way, or its sender may be late or dead";
+    std::string sentence =
+        std::string("stalled: waiting in ") + call + " for rank " + name_of(peer, MPI_ANY_SOURCE, "any") +
+        ", tag " + name_of(tag, MPI_ANY_TAG, "any") + ", since " +
+        std::to_string(static_cast<long>(seconds)) +
+        " s; a message may have been lost or held back on the way, or its sender may be late or dead";
     if (state.settings.stall_abort) {
         say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
         kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies
@@ -64,7 +68,8 @@ void look_at(WaitSlot& slot, Watch& watch, double limit) {
     const double seconds = std::chrono::duration<double>(Clock::now() - watch.since).count();
     if (seconds < limit || watch.reported) return;
     watch.reported = true;
-    report(call, slot.peer.load(std::memory_order_relaxed), slot.tag.load(std::memory_order_relaxed), seconds);
+    report(call, slot.peer.load(std::memory_order_relaxed), slot.tag.load(std::memory_order_relaxed),
+           seconds);
 }
 
 void run(Watchdog& self) {

@@ -1,5 +1,5 @@
-// Says who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). What never arrives can not be told from a slow link, so
-// this reports, and ends the job only when MPISEC_STALL_ACTION=abort.
+// Says who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). What never arrives can not be
+// told from a slow link, so this reports, and ends the job only when MPISEC_STALL_ACTION=abort.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ WaitSlot& wait_slot_of_this_thread();
 /// Marks a wait for as long as it lives. A few stores: no clock is read.
 class WaitScope {
   public:
-    WaitScope(const char* call, int peer, int tag) : slot_(wait_slot_of_this_thread()), outer_(slot_.call.load(std::memory_order_relaxed)) {
+    WaitScope(const char* call, int peer, int tag)
+        : slot_(wait_slot_of_this_thread()), outer_(slot_.call.load(std::memory_order_relaxed)) {
         if (outer_) return;
         slot_.peer.store(peer, std::memory_order_relaxed);
         slot_.tag.store(tag, std::memory_order_relaxed);

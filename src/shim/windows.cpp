@@ -1,5 +1,6 @@
-// Windows exist inside nodes only, and their memory is the node's. What the MPI library does for all of a window's ranks at once waits for
-// them, and some may wait for this rank to move its large messages: they meet first (M5).
+// Windows exist inside nodes only, and their memory is the node's. What the MPI library does for all of a
+// window's ranks at once waits for them, and some may wait for this rank to move its large messages: they
+// meet first (M5).
 #include "shim/communicator.hpp"
 #include "shim/entry.hpp"
 #include "shim/real.hpp"

@@ -2,7 +2,8 @@
  *
  * inject RECEIVER COUNT BYTES WAY      WAY: recv, any, mprobe
  *
- * RECEIVER says how each receive ended, and how far its memory grew; then both exchange an ordinary message. */
+ * RECEIVER says how each receive ended, and how far its memory grew; then both exchange an ordinary message.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -50,10 +51,11 @@ int main(int argc, char** argv) {
                 MPI_Mprobe(0, TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
                 code = MPI_Mrecv(room, sizeof room, MPI_BYTE, &message, MPI_STATUS_IGNORE);
             } else {
-                code = MPI_Recv(room, sizeof room, MPI_BYTE, strcmp(argv[4], "any") == 0 ? MPI_ANY_SOURCE : 0, TAG, MPI_COMM_WORLD,
-                                MPI_STATUS_IGNORE);
+                code = MPI_Recv(room, sizeof room, MPI_BYTE, strcmp(argv[4], "any") == 0 ? MPI_ANY_SOURCE : 0,
+                                TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             }
-            getrusage(RUSAGE_SELF, &usage); /* before the next call, in which the MPI library may take in what is left of a message */
+            getrusage(RUSAGE_SELF, &usage); /* before the next call, in which the MPI library may take in what
+                                               is left of a message */
             if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
             refused += strstr(text, "MPIsec integrity error") != NULL;
             delivered += memchr(room, 'F', sizeof room) != NULL;
@@ -61,7 +63,8 @@ int main(int argc, char** argv) {
         }
         number = 0;
         int code = MPI_Recv(&number, 1, MPI_INT, 0, END, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        printf("refused %d delivered %d end %d %d memory %ld MB\n", refused, delivered, code, number, usage.ru_maxrss >> 10);
+        printf("refused %d delivered %d end %d %d memory %ld MB\n", refused, delivered, code, number,
+               usage.ru_maxrss >> 10);
         fflush(stdout);
     }
     MPI_Finalize();

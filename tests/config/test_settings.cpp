@@ -154,7 +154,8 @@ TEST_F(Load, LabVariablesAndEmptyOnesAreIgnored) {
 TEST_F(Load, BadValuesAreNamedWithWhatIsAccepted) {
     setenv("MPISEC_SEGMENT", "12 apples", 1);
     EXPECT_EQ(error(),
-              "MPISEC_SEGMENT can not be \"12 apples\": \"auto\" or a whole number from 1K to 256M is accepted, with a "
+              "MPISEC_SEGMENT can not be \"12 apples\": \"auto\" or a whole number from 1K to 256M is "
+              "accepted, with a "
               "suffix K, M or G "
               "(powers of two).");
     unsetenv("MPISEC_SEGMENT");

@@ -71,8 +71,8 @@ static void receive_posted(int peer, int tags) {
     }
 }
 
-/* Many large messages that nobody receives yet must not keep out a later one. (MPICH 5.0 over TCP bears 64 unexpected messages of one
- * sender; segments must not use these up.) */
+/* Many large messages that nobody receives yet must not keep out a later one. (MPICH 5.0 over TCP bears 64
+ * unexpected messages of one sender; segments must not use these up.) */
 static void many_unreceived(int peer) {
     enum { LARGE = 40, LENGTH = THRESHOLD + 3 * SEGMENT + 1 };
     MPI_Request requests[LARGE];

@@ -1,8 +1,9 @@
-/* M5 inside a node: while a rank waits in what its node does together, its large message to another node must get through, because
- * others of the node wait for such a message before they join in. The first two ranks of two nodes, crosswise:
+/* M5 inside a node: while a rank waits in what its node does together, its large message to another node must
+ * get through, because others of the node wait for such a message before they join in. The first two ranks of
+ * two nodes, crosswise:
  *
  *     node A: a0 starts a send to b0, then joins      a1 receives from b1, then joins
- *     node B: b1 starts a send to a1, then joins      b0 receives from a0, then joins                                       */
+ *     node B: b1 starts a send to a1, then joins      b0 receives from a0, then joins */
 #include "harness.h"
 #include "rules.h"
 
@@ -17,17 +18,29 @@ static void join(int way) {
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Group group;
     switch (way) {
-        case BARRIER: OK(MPI_Barrier(node)); return;
-        case ALLREDUCE: OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, node)); return;
-        case SCAN: OK(MPI_Scan(&one, &sum, 1, MPI_INT, MPI_SUM, node)); return;
-        case DUP: OK(MPI_Comm_dup(node, &made)); break;
-        case SPLIT: OK(MPI_Comm_split(node, 0, rank, &made)); break;
+        case BARRIER:
+            OK(MPI_Barrier(node));
+            return;
+        case ALLREDUCE:
+            OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, node));
+            return;
+        case SCAN:
+            OK(MPI_Scan(&one, &sum, 1, MPI_INT, MPI_SUM, node));
+            return;
+        case DUP:
+            OK(MPI_Comm_dup(node, &made));
+            break;
+        case SPLIT:
+            OK(MPI_Comm_split(node, 0, rank, &made));
+            break;
         case GROUP:
             OK(MPI_Comm_group(node, &group));
             OK(MPI_Comm_create_group(node, group, 3, &made));
             OK(MPI_Group_free(&group));
             break;
-        default: OK(MPI_Win_fence(0, window)); return;
+        default:
+            OK(MPI_Win_fence(0, window));
+            return;
     }
     OK(MPI_Comm_free(&made));
 }

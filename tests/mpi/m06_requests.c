@@ -62,7 +62,8 @@ static void add_specials(void) {
     OK(MPI_Grequest_complete(requests[count++]));
     slots[count] = (struct slot){memory(0), MPI_PROC_NULL, MPI_ANY_TAG, 0, 2};
     OK(MPI_Irecv(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &requests[count++]));
-    inactive = count++; /* never started: completion procedures pass over it (Intel MPI not, if it is from MPI_PROC_NULL) */
+    inactive = count++; /* never started: completion procedures pass over it (Intel MPI not, if it is from
+                           MPI_PROC_NULL) */
     slots[inactive] = (struct slot){NULL, 0, 0, 0, 4};
     OK(MPI_Recv_init(NULL, 0, MPI_BYTE, rank, 3, MPI_COMM_WORLD, &requests[inactive]));
 }

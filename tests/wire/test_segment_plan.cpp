@@ -57,8 +57,16 @@ TEST(SegmentPlan, LongestMessageDoesNotWrap) {
 }
 
 TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
-    for (auto [total, expected] : {std::pair(65537, 131072), {1 << 20, 131072}, {(2 << 20) - 1, 131072}, {2 << 20, 262144}, {3 << 20, 262144}, {4 << 20, 524288}, {1 << 30, 524288}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total)), static_cast<std::uint64_t>(expected)) << total;
+    for (auto [total, expected] : {std::pair(65537, 131072),
+                                   {1 << 20, 131072},
+                                   {(2 << 20) - 1, 131072},
+                                   {2 << 20, 262144},
+                                   {3 << 20, 262144},
+                                   {4 << 20, 524288},
+                                   {1 << 30, 524288}})
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total)),
+                  static_cast<std::uint64_t>(expected))
+            << total;
 }
 
 TEST(SegmentNonce, LayoutAndUniqueness) {

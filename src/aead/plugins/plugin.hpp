@@ -11,8 +11,9 @@
 #include "aead/aead.hpp"
 #include "base/locked_slab.hpp"
 
-/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t* key), a
-/// `bool ready`, and the members seal and open, which return true on success. What open leaves on failure is zeroed here.
+/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
+/// key), a `bool ready`, and the members seal and open, which return true on success. What open leaves on
+/// failure is zeroed here.
 #define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
     extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
         MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
