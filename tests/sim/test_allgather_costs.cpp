@@ -105,6 +105,25 @@ TEST_P(EveryAllgather, CostsTheSameWithoutData) {
     }
 }
 
+/// What was received is opened while the next message travels, so that only the last openings take time of
+/// their own.
+TEST(Overlap, OpeningIsHiddenBehindTheNetwork) {
+    ClusterModel model;
+    model.between = {0, 1};
+    model.open = {0, 0.1};
+    const Topology topology({0, 1, 2, 3});
+    const auto seconds = [&](std::string_view name) {
+        for (const AllgatherEntry& entry : coll::allgathers())
+            if (entry.name == name)
+                return gather(entry, topology, equal_blocks(4, 1000), model, {}).report.seconds;
+        return 0.0;
+    };
+    for (const char* ring : {"o-ring", "c-ring"}) EXPECT_NEAR(seconds(ring), 3 * 1016 + 100, 1e-6) << ring;
+    for (const char* doubling : {"naive", "o-rd", "c-rd"})
+        EXPECT_NEAR(seconds(doubling), 3 * 1016 + 2 * 100, 1e-6) << doubling;
+    EXPECT_NEAR(seconds("o-rd2"), 1016 + 100 + 2016 + 200, 1e-6);  // must open before it can seal anew
+}
+
 INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather, testing::ValuesIn(coll::allgathers()), test_name);
 
 }  // namespace

@@ -1,0 +1,115 @@
+// `mpisec sim allgather`: tables, JSON, models and what is refused.
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.hpp"
+
+namespace mpisec::cli {
+namespace {
+
+struct Ran {
+    Status status = 0;
+    std::string out, err;
+};
+
+Ran sim(const std::string& arguments) {
+    CLI::App app;
+    Ran ran;
+    add_sim(app, ran.status);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    try {
+        app.parse("sim allgather " + arguments);
+    } catch (const CLI::ParseError& error) {
+        ran.status = 2;  // as main.cpp has it
+        ran.err = error.what();
+    }
+    ran.out = testing::internal::GetCapturedStdout();
+    ran.err += testing::internal::GetCapturedStderr();
+    return ran;
+}
+
+TEST(SimCommand, Table) {
+    const Ran ran = sim("--ranks 8 --nodes 2 --size 0,1K,1M");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    for (const char* word :
+         {"8 ranks on 2 nodes, block placement", "naive", "o-rd2", "hsc", "0 B", "1 KiB", "1 MiB"})
+        EXPECT_NE(ran.out.find(word), std::string::npos) << word << "\n" << ran.out;
+    EXPECT_EQ(ran.out.find("r_c"), std::string::npos);
+    std::istringstream lines(ran.out);
+    int rows = 0;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find(" B ") == std::string::npos && line.find("iB ") == std::string::npos) continue;
+        ++rows;
+        EXPECT_EQ(std::count(line.begin(), line.end(), '*'), 1) << line;
+    }
+    EXPECT_EQ(rows, 3);
+    EXPECT_NE(sim("--ranks 8 --nodes 2 --size 16 --metrics").out.find("r_c"), std::string::npos);
+}
+
+TEST(SimCommand, JsonFollowsTheModel) {
+    const std::string path = testing::TempDir() + "mpisec-sim-model.toml";
+    std::ofstream(path)
+        << "shared_link = false\nbetween = {alpha_us = 1000, beta_ns_per_byte = 0}\n"
+        << "seal = {alpha_us = 0, beta_ns_per_byte = 0}\nopen = {alpha_us = 0, beta_ns_per_byte = 0}\n";
+    const Ran ran = sim("--ranks 4 --nodes 4 --size 64 --algorithm c-ring,c-rd --json --model " + path);
+    std::remove(path.c_str());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto document = nlohmann::json::parse(ran.out);
+    ASSERT_EQ(document["results"].size(), 2u);
+    const auto& ring = document["results"][0];
+    const auto& doubling = document["results"][1];
+    EXPECT_EQ(ring["algorithm"], "c-ring");
+    EXPECT_NEAR(ring["microseconds"].get<double>(), 3000, 1);  // three rounds
+    EXPECT_NEAR(doubling["microseconds"].get<double>(), 2000, 1);
+    EXPECT_FALSE(ring["best"].get<bool>());
+    EXPECT_TRUE(doubling["best"].get<bool>());
+    EXPECT_EQ(doubling["r_d"], 3);
+    EXPECT_EQ(doubling["s_c"], 3 * (64 + 16));
+}
+
+TEST(SimCommand, PlacementMatters) {
+    const auto sealed = [](const char* placement) {
+        const Ran ran = sim(
+            std::string("--ranks 8 --nodes 2 --size 1K --algorithm o-ring --json --placement ") + placement);
+        return nlohmann::json::parse(ran.out)["results"][0]["microseconds"].get<double>();
+    };
+    EXPECT_DOUBLE_EQ(sealed("block"), sealed("cyclic"));  // the ring goes in the order of nodes
+    const auto copied = [](const char* placement) {
+        const Ran ran = sim(
+            std::string("--ranks 8 --nodes 2 --size 1M --algorithm o-rd --json --placement ") + placement);
+        return nlohmann::json::parse(ran.out)["results"][0]["microseconds"].get<double>();
+    };
+    EXPECT_LT(copied("block"), copied("cyclic"));  // where blocks do not lie side by side they are packed
+}
+
+TEST(SimCommand, WhatIsRefused) {
+    const std::pair<const char*, const char*> cases[] = {
+        {"--nodes 2", "--ranks"},
+        {"--ranks 2 --nodes 4", "2 ranks can not fill 4 nodes"},
+        {"--ranks 0 --nodes 1", "--ranks"},
+        {"--ranks 5000 --nodes 1", "--ranks"},
+        {"--ranks 4 --nodes 2 --algorithm o-wing", "o-wing"},
+        {"--ranks 4 --nodes 2 --placement random", "random"},
+        {"--ranks 4 --nodes 2 --size 9G", "--size"},
+        {"--ranks 4 --nodes 2 --size -1", "--size"},
+        {"--ranks 4 --nodes 2 --size many", "--size"},
+    };
+    for (const auto& [arguments, word] : cases) {
+        const Ran ran = sim(arguments);
+        EXPECT_EQ(ran.status, 2) << arguments;
+        EXPECT_NE(ran.err.find(word), std::string::npos) << arguments << ": " << ran.err;
+        EXPECT_EQ(ran.out, "") << arguments;
+    }
+    const Ran lost = sim("--ranks 4 --nodes 2 --model /nonexistent.toml");
+    EXPECT_EQ(lost.status, 1);
+    EXPECT_NE(lost.err.find("/nonexistent.toml"), std::string::npos) << lost.err;
+}
+
+}  // namespace
+}  // namespace mpisec::cli
