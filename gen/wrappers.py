@@ -77,15 +77,14 @@ def _decision(binding: Procedure, group: Group, real: str, refusal: str, own: st
     waived = f'refusal_waived("{binding.name}")'
     if group.class_ == "same-node" and binding.communicator:
         comm = binding.communicator
-        inside = [f"    if (!crosses_nodes({comm})) return {real};"]
-        if group.meets and not binding.base.startswith("MPI_I") and not binding.base.endswith("_init"):
-            inside = [
-                f"    if (!crosses_nodes({comm})) {{",
-                f"        const int met = meet_members({comm});",
-                f"        return met == MPI_SUCCESS ? {real} : met;",
-                "    }",
-            ]
-        return [*inside, f"    if ({waived}) return {real};", f"    return {refusal};"]
+        blocks = not binding.base.startswith("MPI_I") and not binding.base.endswith("_init")
+        if not (group.meets and blocks):
+            return [f"    if (!crosses_nodes({comm}) || {waived}) return {real};", f"    return {refusal};"]
+        return [
+            f"    if (crosses_nodes({comm})) return {waived} ? {real} : {refusal};",
+            f"    const int met = meet_members({comm});",
+            f"    return met == MPI_SUCCESS ? {real} : met;",
+        ]
     if group.class_ == "same-node" and group.check != "world":
         raise ValueError(
             f'{binding.name} has no communicator to ask: give its group check = "world" or "hand"'

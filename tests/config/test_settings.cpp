@@ -102,6 +102,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
+        {"MPISEC_SAME_NODE", "seal"},
         {"MPISEC_WORKERS", "7"},
         {"MPISEC_REKEY_MESSAGES", "5"},
         {"MPISEC_REKEY_BYTES", "9"},
@@ -115,6 +116,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->plugin_dir, "/p");
     EXPECT_EQ(s->mpi, "openmpi");
     EXPECT_TRUE(s->unprotected_allow);
+    EXPECT_TRUE(s->same_node_sealed);
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_TRUE(s->stall_abort);
     EXPECT_EQ(s->stats, "json:/s");

@@ -108,9 +108,15 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(text.count("return mpisec::shim::Send("), 2)
 
     def test_same_node_asks_the_communicator(self):
+        text = self.wrapper("MPI_Iscan")
+        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPI_Iscan")) return real.Iscan(', text)
+        self.assertIn('return refuse("MPI_Iscan", comm);', text)
+
+    def test_a_blocking_collective_inside_a_node_meets_first(self):
         text = self.wrapper("MPI_Scan")
-        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPI_Scan")) return real.Scan(', text)
-        self.assertIn('return refuse("MPI_Scan", comm);', text)
+        self.assertIn('if (crosses_nodes(comm)) return refusal_waived("MPI_Scan") ? real.Scan(', text)
+        self.assertIn(': refuse("MPI_Scan", comm);', text)
+        self.assertIn("return met == MPI_SUCCESS ? real.Scan(", text)
 
     def test_refused_and_first_calls_have_no_short_cut_for_one_node(self):
         for name in (
