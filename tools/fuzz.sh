@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# fuzz.sh [SECONDS]: runs every libFuzzer target of build/fuzz, SECONDS (default 60) shared among them.
+# fuzz.sh [SECONDS]: runs every libFuzzer target of build/fuzz for SECONDS (default 60) each, as many at once as there are cores.
 set -u
 . "$(dirname "$0")/lib.sh"
-total=${1:-60}
+each=${1:-60}
 mapfile -t targets < <(find build/fuzz -type f -executable -name 'fuzz_*' | sort)
 if [ ${#targets[@]} -eq 0 ]; then
     echo "no fuzz targets were built under build/fuzz"
     exit 1
 fi
-each=$((total * jobs / ${#targets[@]}))
-[ $each -lt 5 ] && each=5
 
 fuzz_one() {
     local name
