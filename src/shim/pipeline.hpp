@@ -75,7 +75,8 @@ class ReceivePipeline : public Pipeline {
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
     bool advance();
-    /// A segment did not authenticate: nothing from it on is delivered, the rest is received and thrown away.
+    /// A segment did not authenticate: it leaves zeros, no later one is opened any more (but those that
+    /// workers had begun with), the rest is received and thrown away.
     bool failed() const { return failed_; }
 
   private:
