@@ -72,3 +72,13 @@ def test_other_thresholds(verdicts, threshold, segment):
     """M3 M4: where messages begin to travel in segments, and how long these are, changes nothing that a program sees."""
     found = verdicts(("mpich-5", 2, 3), env={"MPISEC_PIPELINE_THRESHOLD": threshold, "MPISEC_SEGMENT": segment})
     assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_same_node_sealed(run, compile_mpi, mpi):
+    """M1 M2: with MPISEC_SAME_NODE=seal every message is sealed, a rank's to itself too, and every rule holds as before (windows
+    are then refused inside nodes as between them)."""
+    rules = [rule for rule in RULES if rule != "m05_inside_node"]
+    found = run_rules(run, build_rules(compile_mpi, mpi), rules, nodes=2, ranks=4, mpi=mpi, timeout=90,
+                      env=YIELD | {"MPISEC_SAME_NODE": "seal"})
+    assert not any(found.values()), found
