@@ -1,4 +1,5 @@
-// toml++ is included here and in the model files of the simulation only: header-only, without exceptions, hidden.
+// toml++ is included here and in the model files of the simulation only: header-only, without exceptions,
+// hidden.
 #include <fmt/format.h>
 
 #include <algorithm>
