@@ -91,6 +91,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
         // What did not authenticate may have been the first part of a large message, whose sender waits for
         // the rest to be received.
         const bool may_be_large = arrival.large || looks_large(wire_bytes) ||
+                                  wire_bytes < wire::small_overhead ||
                                   wire_bytes > wire::small_wire_bytes(state.settings.threshold);
         if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
             tell_refused(comm, arrival.source, arrival.tag,

@@ -109,8 +109,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     if (comm.is_local(matched.MPI_SOURCE))
         return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
     const std::uint64_t position = comm.next_position++;
-    // No more than any of MPIsec's messages: the length is not to be believed yet.
-    const std::size_t bytes = std::min(wire_bytes_of(matched), receive_room(capacity, false));
+    const std::size_t bytes = probed_room(capacity, wire_bytes_of(matched));
     Buffer wire(bytes + 1);
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)

@@ -157,6 +157,11 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 /// user's `capacity`.
 std::size_t receive_room(std::size_t capacity, bool mixed);
 
+/// Bytes to receive a message into that a probe found and whose envelope claims `wire_bytes`: no more than
+/// any of MPIsec's has, for the envelope is not to be believed. Open MPI is given all, because it overruns a
+/// shorter buffer.
+std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes);
+
 /// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was
 /// extended on the way (S2).
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);

@@ -32,6 +32,15 @@ std::size_t receive_room(std::size_t capacity, bool mixed) {
     return mixed ? std::max(longest, capacity) : longest;
 }
 
+std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes) {
+#ifdef OPEN_MPI
+    (void)capacity;
+    return std::min<std::size_t>(wire_bytes, INT_MAX);
+#else
+    return std::min(wire_bytes, receive_room(capacity, false));
+#endif
+}
+
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
     int error_class = MPI_SUCCESS;
     real.Error_class(code, &error_class);
@@ -73,8 +82,7 @@ class SealedReceive final : public Operation {
     }
 
     void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
-        wire_bytes =
-            std::min(wire_bytes, receive_room(capacity_, false));  // the length is not to be believed yet
+        wire_bytes = probed_room(capacity_, wire_bytes);
         wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
         take_position(std::move(posted), false);
         const int code =

@@ -37,9 +37,10 @@ std::vector<LargeSend*> large_sends;  // under the Guard; oldest first
 
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
+    const std::uint64_t counted = outgoing(peer).sent;
     detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
                        constants.byte, peer, tag, state.world.channel, "a notice of MPIsec"}));
-    --outgoing(peer).sent;  // may stay unread: not for the tally (S8)
+    outgoing(peer).sent = counted;  // may stay unread: not for the tally (S8)
 }
 
 /// Receives notices of one kind, one at a time, as they come.

@@ -75,7 +75,10 @@ void free_requests() {
     for (auto& [handle, request] : requests) {
         // What the program never waited for stays: MPI may write to its buffers to the very end of
         // MPI_Finalize.
-        if (request->operation && !request->operation->complete()) (void)request->operation.release();
+        if (request->operation && !request->operation->complete()) {
+            leave_work_list(*request->operation);
+            (void)request->operation.release();
+        }
         request->operation.reset();
         MPI_Request mine = handle;
         real.Request_free(&mine);

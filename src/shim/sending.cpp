@@ -5,8 +5,7 @@
 //   3 ticket         the pair's next counter, once and for all this message's (S4)
 //   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
 //   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
-//   6 pipeline       large: the other segments on the private channel, sealed while their predecessors are
-//   sent
+//   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //
 // Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
 #include <cstring>

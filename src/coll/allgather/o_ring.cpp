@@ -62,7 +62,7 @@ fabric::Task allgather_o_ring(fabric::Fabric& fabric, const Blocks& blocks) {
         is_late = in_crosses && out_crosses;
         if (!in_crosses) continue;
         held = in_box;
-        // Counted upwards from the origin, lest the ring's wrap-around hide it.
+        // Neither place is wrapped around the ring: the walk back from me - 1 meets `received`.
         late = {ring.at(ring.sealer(received, me - 1)), static_cast<std::uint32_t>(ring.at(received))};
         late_room = in, late_box = in_box;
         if (!is_late) fabric.open(in, in_box, late);
