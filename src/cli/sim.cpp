@@ -8,7 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/say.hpp"
-#include "coll/allgather/allgather.hpp"
+#include "coll/collective.hpp"
 #include "fabric/sim/model_file.hpp"
 #include "fabric/sim/sim.hpp"
 
@@ -46,28 +46,29 @@ Topology topology_of(const SimOptions& options) {
     return Topology(node);
 }
 
-std::vector<coll::AllgatherEntry> wanted(const SimOptions& options) {
-    if (options.algorithms.empty()) return coll::allgathers();
-    std::vector<coll::AllgatherEntry> some;
+std::vector<coll::Entry> wanted(const SimOptions& options) {
+    if (options.algorithms.empty()) return coll::algorithms(coll::Collective::allgather);
+    std::vector<coll::Entry> some;
     for (const std::string& name : options.algorithms)
-        for (const coll::AllgatherEntry& entry : coll::allgathers())
+        for (const coll::Entry& entry : coll::algorithms(coll::Collective::allgather))
             if (entry.name == name) some.push_back(entry);
     return some;
 }
 
 /// No bytes are moved: times and counts do not depend on them.
-Result<Row> simulate(const coll::AllgatherEntry& algorithm, const Topology& topology, std::uint64_t bytes,
+Result<Row> simulate(const coll::Entry& algorithm, const Topology& topology, std::uint64_t bytes,
                      const ClusterModel& model, std::uint64_t seed) {
-    coll::Blocks blocks{fabric::sim::untouchable(), {}, {}};
+    coll::Call call;
+    call.from.base = fabric::sim::untouchable();
     for (int rank = 0; rank < topology.ranks(); ++rank) {
-        blocks.offset.push_back(static_cast<std::size_t>(rank) * bytes);
-        blocks.size.push_back(bytes);
+        call.from.offset.push_back(static_cast<std::size_t>(rank) * bytes);
+        call.from.size.push_back(bytes);
     }
     fabric::sim::Options options;
     options.seed = seed;
     options.data = false;
     const fabric::sim::Report report = fabric::sim::run(
-        topology, model, [&](fabric::Fabric& fabric) { return algorithm.run(fabric, blocks); }, options);
+        topology, model, [&](fabric::Fabric& fabric) { return algorithm.run(fabric, call); }, options);
     if (!report.error.empty())
         return fail(fmt::format("{} does not work here: {}. This is a fault of MPIsec, please report it.",
                                 algorithm.name, report.error));
@@ -79,7 +80,7 @@ Result<std::vector<Row>> simulate_all(const SimOptions& options, const ClusterMo
     std::vector<Row> rows;
     for (std::uint64_t bytes : options.sizes) {
         const auto first = static_cast<std::ptrdiff_t>(rows.size());
-        for (const coll::AllgatherEntry& algorithm : wanted(options)) {
+        for (const coll::Entry& algorithm : wanted(options)) {
             Result<Row> row = simulate(algorithm, topology, bytes, model, options.seed);
             if (!row) return tl::unexpected(row.error());
             rows.push_back(*row);
@@ -102,7 +103,7 @@ void print_times(const SimOptions& options, const std::vector<Row>& rows) {
                options.nodes, options.placement, options.model.empty() ? "built in" : options.model);
     fmt::print("Virtual microseconds until the last rank is done; * is the best of its size\n\n{:>10}",
                "size");
-    for (const coll::AllgatherEntry& algorithm : wanted(options)) fmt::print(" {:>12}", algorithm.name);
+    for (const coll::Entry& algorithm : wanted(options)) fmt::print(" {:>12}", algorithm.name);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (i == 0 || rows[i].bytes != rows[i - 1].bytes) fmt::print("\n{:>10}", size_text(rows[i].bytes));
         fmt::print(" {:>11.1f}{}", rows[i].microseconds, rows[i].best ? '*' : ' ');
@@ -154,6 +155,7 @@ void print_json(const SimOptions& options, const ClusterModel& model, const std:
                                        {"seal", to_json(model.seal)},
                                        {"open", to_json(model.open)},
                                        {"copy", to_json(model.copy)},
+                                       {"reduce", to_json(model.reduce)},
                                        {"shared_link", model.shared_link}}},
                                      {"results", results}};
     fmt::print("{}\n", document.dump(1));
@@ -182,7 +184,8 @@ Status sim_allgather(const SimOptions& options) {
 void add_sim_allgather(CLI::App& sim, Status& status) {
     auto options = std::make_shared<SimOptions>();
     std::vector<std::string> names;
-    for (const coll::AllgatherEntry& entry : coll::allgathers()) names.emplace_back(entry.name);
+    for (const coll::Entry& entry : coll::algorithms(coll::Collective::allgather))
+        names.emplace_back(entry.name);
     CLI::App* allgather = sim.add_subcommand("allgather", "The encrypted all-gathers of docs/collectives.md");
     allgather->footer(
         "  mpisec sim allgather --ranks 64 --nodes 8\n"

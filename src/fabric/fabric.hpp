@@ -45,6 +45,17 @@ struct Box {
     std::uint32_t index;
 };
 
+/// A reduction operation on packed elements (MPI standard section 6.9).
+class Reduction {
+  public:
+    virtual ~Reduction() = default;
+    std::size_t element = 1;  ///< bytes; vectors are whole elements
+    bool commutes = true;     ///< else operands must stay in rank order
+    /// inout = in op inout, element by element; sizes are equal. False when the operation itself reports an
+    /// error.
+    [[nodiscard]] virtual bool combine(PlainRoom inout, Plain in) const = 0;
+};
+
 class Fabric;
 
 /// Something under way. To be awaited, once.
@@ -90,6 +101,8 @@ class Fabric {
     }
     /// A memory copy within the rank or its node.
     virtual void copy(PlainRoom to, Plain from) = 0;
+    /// inout = in op inout: `in` is what comes from lower ranks, when the operation does not commute.
+    virtual void combine(const Reduction& reduction, PlainRoom inout, Plain in) = 0;
 
     /// Memory of this rank until the collective ends.
     Cipher cipher(std::size_t bytes) { return Cipher(room(bytes)); }

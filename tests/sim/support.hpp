@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "coll/allgather/allgather.hpp"
+#include "coll/collective.hpp"
 #include "fabric/sim/sim.hpp"
 
 namespace mpisec::test {
 
-using coll::AllgatherEntry;
+using coll::Entry;
 using fabric::Topology;
 using fabric::sim::ClusterModel;
 using fabric::sim::Options;
@@ -96,7 +96,7 @@ inline Layout random_layout(int ranks, Random& random) {
 inline ClusterModel random_model(Random& random) {
     if (pick(random, 0, 2) == 0) return {};  // all at the same time: the seed decides everything
     auto line = [&] { return fabric::sim::Line{pick(random, 0, 5) * 1.0, pick(random, 0, 5) * 0.1}; };
-    return {line(), line(), line(), line(), line(), pick(random, 0, 1) == 1};
+    return {line(), line(), line(), line(), line(), line(), pick(random, 0, 1) == 1};
 }
 
 constexpr std::uint8_t untouched = 0xEE;
@@ -109,24 +109,24 @@ struct Outcome {
     std::vector<char> right;  ///< by rank: all blocks are there, and nothing beside them was written
 };
 
-inline Outcome gather(const AllgatherEntry& algorithm, const Topology& topology, const Layout& layout,
+inline Outcome gather(const Entry& algorithm, const Topology& topology, const Layout& layout,
                       const ClusterModel& model, const Options& options) {
     const auto ranks = static_cast<std::size_t>(topology.ranks());
     std::vector<std::uint8_t> wanted(layout.extent, untouched);
     std::vector<std::vector<std::uint8_t>> buffers(ranks, wanted);
-    std::vector<coll::Blocks> blocks;
+    std::vector<coll::Call> calls(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         for (std::size_t i = 0; i < layout.size[rank]; ++i) {
             const std::size_t at = layout.offset[rank] + i;
             wanted[at] = buffers[rank][at] = byte_of(rank, i);
         }
-        blocks.push_back({buffers[rank].data(), layout.offset, layout.size});
+        calls[rank].from = {buffers[rank].data(), layout.offset, layout.size};
     }
     Outcome outcome;
     outcome.report = fabric::sim::run(
         topology, model,
         [&](fabric::Fabric& fabric) {
-            return algorithm.run(fabric, blocks[static_cast<std::size_t>(fabric.rank())]);
+            return algorithm.run(fabric, calls[static_cast<std::size_t>(fabric.rank())]);
         },
         options);
     for (const auto& buffer : buffers) outcome.right.push_back(buffer == wanted);
@@ -144,9 +144,9 @@ inline std::string describe(const std::vector<int>& node_sizes, const Placement&
 }
 
 /// One test per algorithm.
-class EveryAllgather : public testing::TestWithParam<AllgatherEntry> {};
+class EveryAllgather : public testing::TestWithParam<Entry> {};
 
-inline std::string test_name(const testing::TestParamInfo<AllgatherEntry>& entry) {
+inline std::string test_name(const testing::TestParamInfo<Entry>& entry) {
     std::string name(entry.param.name);
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
@@ -155,7 +155,7 @@ inline std::string test_name(const testing::TestParamInfo<AllgatherEntry>& entry
 }  // namespace mpisec::test
 
 namespace mpisec::coll {
-inline void PrintTo(const AllgatherEntry& entry, std::ostream* to) {
+inline void PrintTo(const Entry& entry, std::ostream* to) {
     *to << entry.name;
 }
 }  // namespace mpisec::coll

@@ -38,7 +38,7 @@ void expect_lower_bounds(const Report& report, std::string_view algorithm, const
     EXPECT_GE(worst.opened_bytes * smallest, (p - smallest) * m);
 }
 
-void expect_gathers(const AllgatherEntry& algorithm, const std::vector<int>& node_sizes, Random& random) {
+void expect_gathers(const Entry& algorithm, const std::vector<int>& node_sizes, Random& random) {
     const Placement placement = place(node_sizes, pick(random, 0, 2), random);
     const Topology topology(placement.node);
     const Layout layout = random_layout(topology.ranks(), random);
@@ -88,7 +88,8 @@ TEST_P(EveryAllgather, OnManySmallClusters) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather, testing::ValuesIn(coll::allgathers()), test_name);
+INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather,
+                         testing::ValuesIn(coll::algorithms(coll::Collective::allgather)), test_name);
 
 }  // namespace
 }  // namespace mpisec::test

@@ -5,8 +5,7 @@
 namespace mpisec::test {
 namespace {
 
-void expect_noticed(const AllgatherEntry& algorithm, const std::vector<int>& node_sizes, int kind,
-                    Random& random) {
+void expect_noticed(const Entry& algorithm, const std::vector<int>& node_sizes, int kind, Random& random) {
     const Placement placement = place(node_sizes, kind, random);
     const Topology topology(placement.node);
     const Layout layout =
@@ -40,7 +39,8 @@ TEST_P(EveryAllgather, NoticesEveryChangedMessage) {
                 ASSERT_NO_FATAL_FAILURE(expect_noticed(GetParam(), sizes, kind, random));
 }
 
-INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather, testing::ValuesIn(coll::allgathers()), test_name);
+INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather,
+                         testing::ValuesIn(coll::algorithms(coll::Collective::allgather)), test_name);
 
 }  // namespace
 }  // namespace mpisec::test

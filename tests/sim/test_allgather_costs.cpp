@@ -66,9 +66,10 @@ TEST_P(EveryAllgather, CostsWhatTableTwoSays) {
             std::vector<int> node;
             for (int rank = 0; rank < p; ++rank) node.push_back(rank / (p / nodes));
             const Layout layout = equal_blocks(p, m);
-            const coll::Blocks blocks{fabric::sim::untouchable(), layout.offset, layout.size};
+            coll::Call call;
+            call.from = {fabric::sim::untouchable(), layout.offset, layout.size};
             const Report report = fabric::sim::run(
-                Topology(node), {}, [&](fabric::Fabric& fabric) { return GetParam().run(fabric, blocks); },
+                Topology(node), {}, [&](fabric::Fabric& fabric) { return GetParam().run(fabric, call); },
                 options);
             ASSERT_EQ(report.error, "");
             const auto worst = report.worst();
@@ -96,9 +97,10 @@ TEST_P(EveryAllgather, CostsTheSameWithoutData) {
         options.seed = random();
         const Report moved = gather(GetParam(), topology, layout, model, options).report;
         options.data = false;
-        const coll::Blocks blocks{fabric::sim::untouchable(), layout.offset, layout.size};
+        coll::Call call;
+        call.from = {fabric::sim::untouchable(), layout.offset, layout.size};
         const Report counted = fabric::sim::run(
-            topology, model, [&](fabric::Fabric& fabric) { return GetParam().run(fabric, blocks); }, options);
+            topology, model, [&](fabric::Fabric& fabric) { return GetParam().run(fabric, call); }, options);
         EXPECT_EQ(counted.error, "");
         EXPECT_EQ(counted.seconds, moved.seconds);
         EXPECT_EQ(counted.worst().communicated_bytes, moved.worst().communicated_bytes);
@@ -113,7 +115,7 @@ TEST(Overlap, OpeningIsHiddenBehindTheNetwork) {
     model.open = {0, 0.1};
     const Topology topology({0, 1, 2, 3});
     const auto seconds = [&](std::string_view name) {
-        for (const AllgatherEntry& entry : coll::allgathers())
+        for (const Entry& entry : coll::algorithms(coll::Collective::allgather))
             if (entry.name == name)
                 return gather(entry, topology, equal_blocks(4, 1000), model, {}).report.seconds;
         return 0.0;
@@ -124,7 +126,8 @@ TEST(Overlap, OpeningIsHiddenBehindTheNetwork) {
     EXPECT_NEAR(seconds("o-rd2"), 1016 + 100 + 2016 + 200, 1e-6);  // must open before it can seal anew
 }
 
-INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather, testing::ValuesIn(coll::allgathers()), test_name);
+INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather,
+                         testing::ValuesIn(coll::algorithms(coll::Collective::allgather)), test_name);
 
 }  // namespace
 }  // namespace mpisec::test

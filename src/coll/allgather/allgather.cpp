@@ -1,12 +1,24 @@
 #include "coll/allgather/allgather.hpp"
 
-namespace mpisec::coll {
+#include "coll/entries.hpp"
 
-const std::vector<AllgatherEntry>& allgathers() {
-    static const std::vector<AllgatherEntry> all = {
-        {"naive", allgather_naive}, {"o-ring", allgather_o_ring}, {"o-rd", allgather_o_rd},
-        {"o-rd2", allgather_o_rd2}, {"c-ring", allgather_c_ring}, {"c-rd", allgather_c_rd},
-        {"hs1", allgather_hs1},     {"hs2", allgather_hs2},       {"hsc", allgather_hsc},
+namespace mpisec::coll {
+namespace {
+
+template <fabric::Task (*run)(fabric::Fabric&, const Blocks&)>
+fabric::Task on_blocks(fabric::Fabric& fabric, const Call& call) {
+    return run(fabric, call.from);
+}
+
+}  // namespace
+
+const std::vector<Entry>& allgather_algorithms() {
+    static const std::vector<Entry> all = {
+        {"naive", on_blocks<allgather_naive>},   {"o-ring", on_blocks<allgather_o_ring>},
+        {"o-rd", on_blocks<allgather_o_rd>},     {"o-rd2", on_blocks<allgather_o_rd2>},
+        {"c-ring", on_blocks<allgather_c_ring>}, {"c-rd", on_blocks<allgather_c_rd>},
+        {"hs1", on_blocks<allgather_hs1>},       {"hs2", on_blocks<allgather_hs2>},
+        {"hsc", on_blocks<allgather_hsc>},
     };
     return all;
 }

@@ -3,17 +3,13 @@
 // size (MPI_Allgatherv). What each costs: docs/collectives.md.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "coll/blocks.hpp"
 #include "fabric/task.hpp"
 
 namespace mpisec::coll {
 
-/// Runs on every rank; the rank's own block is in its place in `blocks` before, all blocks are after, unless
-/// the fabric has failed. `fabric` and `blocks` must outlive the task.
-using Allgather = fabric::Task (*)(fabric::Fabric& fabric, const Blocks& blocks);
+// All run on every rank; the rank's own block is in its place in `blocks` before, all blocks are after,
+// unless the fabric has failed. `fabric` and `blocks` must outlive the task.
 
 fabric::Task allgather_naive(
     fabric::Fabric& fabric,
@@ -38,11 +34,5 @@ fabric::Task allgather_hs2(
 fabric::Task allgather_hsc(
     fabric::Fabric& fabric,
     const Blocks& blocks);  ///< shared memory: as HS1, with every rank a leader of a slice
-
-struct AllgatherEntry {
-    std::string_view name;  ///< as in MPISEC_ALLGATHER
-    Allgather run;
-};
-const std::vector<AllgatherEntry>& allgathers();
 
 }  // namespace mpisec::coll

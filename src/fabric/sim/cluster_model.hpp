@@ -16,6 +16,7 @@ struct ClusterModel {
     Line inside;   ///< two ranks of one node
     Line seal, open;
     Line copy;                 ///< within a rank or its node's shared memory
+    Line reduce;               ///< combining two vectors
     bool shared_link = false;  ///< the ranks of a node share its link: their messages to other nodes go out,
                                ///< and come in, one after the other
 };

@@ -20,7 +20,7 @@ namespace mpisec::fabric::sim {
 namespace {
 
 constexpr const char* line_keys = "alpha_us and one of beta_ns_per_byte, gbit_per_s, gbyte_per_s";
-constexpr const char* model_keys = "between, inside, seal, open, copy and shared_link";
+constexpr const char* model_keys = "between, inside, seal, open, copy, reduce and shared_link";
 
 struct Place {
     const std::string& path;
@@ -65,6 +65,7 @@ ClusterModel default_model() {
     model.seal = {0.15e-6, 1e-9 / 10};  // AES-128-GCM with wide vector instructions
     model.open = {0.15e-6, 1e-9 / 10};
     model.copy = {0.05e-6, 1e-9 / 10};
+    model.reduce = {0.05e-6, 1e-9 / 5};
     model.shared_link = true;
     return model;
 }
@@ -81,11 +82,9 @@ Result<ClusterModel> parse_model(std::string_view text, const std::string& path)
         return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,
                                 parsed.error().source().begin.line, parsed.error().description()));
     ClusterModel model = default_model();
-    const std::pair<const char*, Line*> lines[] = {{"between", &model.between},
-                                                   {"inside", &model.inside},
-                                                   {"seal", &model.seal},
-                                                   {"open", &model.open},
-                                                   {"copy", &model.copy}};
+    const std::pair<const char*, Line*> lines[] = {{"between", &model.between}, {"inside", &model.inside},
+                                                   {"seal", &model.seal},       {"open", &model.open},
+                                                   {"copy", &model.copy},       {"reduce", &model.reduce}};
     for (const auto& [key, value] : parsed.table()) {
         const Place place{path, value.source().begin.line};
         if (key == "shared_link") {

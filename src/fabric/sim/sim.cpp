@@ -33,6 +33,7 @@ class SimFabric final : public Fabric {
         : Fabric(rank, topology), cluster_(cluster) {}
 
     void copy(PlainRoom to, Plain from) override;
+    void combine(const Reduction& reduction, PlainRoom inout, Plain in) override;
     bool awaited_all() const { return steps_.size() == free_.size(); }
 
     double now = 0;
@@ -262,6 +263,13 @@ void SimFabric::copy(PlainRoom to, Plain from) {
     if (to.size() != from.size()) return cluster_.complain("a copy between rooms of different sizes");
     now += cluster_.model().copy.time(static_cast<double>(from.size()));
     if (cluster_.data()) std::copy(from.begin(), from.end(), to.begin());
+}
+
+void SimFabric::combine(const Reduction& reduction, PlainRoom inout, Plain in) {
+    if (inout.size() != in.size() || in.size() % reduction.element != 0)
+        return cluster_.complain("vectors of different sizes, or of parts of elements, are combined");
+    now += cluster_.model().reduce.time(static_cast<double>(in.size()));
+    if (cluster_.data() && !reduction.combine(inout, in)) fail();
 }
 
 unsigned SimFabric::start_send(int to, std::span<std::uint8_t> bytes, bool sealed) {

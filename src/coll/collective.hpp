@@ -1,0 +1,86 @@
+// The collectives, what one rank gives to a call of one, and the algorithms that there are for each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "coll/blocks.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/task.hpp"
+
+namespace mpisec::coll {
+
+/// Variants of MPI that differ only in how blocks are described (v, w, _block) are one collective.
+enum class Collective : std::uint8_t {
+    barrier,
+    bcast,
+    gather,
+    scatter,
+    allgather,
+    alltoall,
+    reduce,
+    allreduce,
+    reduce_scatter,
+    scan,
+    exscan,
+    neighbor_allgather,
+    neighbor_alltoall,
+};
+inline constexpr int collectives = 13;
+std::string_view name(Collective collective);  ///< as in the table and, in capitals, in MPISEC_<NAME>
+std::optional<Collective> collective_by_name(std::string_view name);
+
+/// One rank's side of one call. All data is packed: runs of bytes without gaps between elements. What is not
+/// named for a collective is empty.
+///
+///   barrier         nothing
+///   bcast           data: the root's on the root before, on all ranks after; sizes are equal
+///   gather          root: from, its own block in place; others: data, their block. After: from is complete
+///   scatter         root: to, its own block is not moved; others: data, room for their block
+///   allgather       from, the rank's own block in place
+///   alltoall        to, from; the rank's own block is not moved
+///   reduce          data: the rank's vector; on the root the result after, on others anything
+///   allreduce       data: the rank's vector, the result after
+///   reduce_scatter  data: the rank's whole vector; from.size: bytes of each rank's part, whose sum is
+///                   data.size(). After: the rank's own part of data is its result, the rest is anything
+///   scan, exscan    data: the rank's vector, the result after; exscan leaves rank 0's anything
+///   neighbor_…      to[i] for destinations[i], from[i] from sources[i], by place in these lists; a rank may
+///                   be there several times, itself too, and blocks between two ranks match in order.
+///                   neighbor_allgather: data goes to all destinations
+struct Call {
+    int root = 0;
+    fabric::PlainRoom data;
+    Blocks to, from;
+    std::vector<int> destinations, sources;
+    const fabric::Reduction* reduction = nullptr;
+    /// All blocks of all ranks have one size (the variants without v and w). Else a rank knows only the sizes
+    /// of what it sends and receives itself, but for allgather and reduce_scatter, where all ranks know all.
+    bool equal_blocks = true;
+};
+
+/// Runs on every rank. `fabric` and `call` must outlive the task. Results are as MPI promises unless the
+/// fabric has failed.
+using Algorithm = fabric::Task (*)(fabric::Fabric& fabric, const Call& call);
+
+struct Entry {
+    std::string_view name;
+    Algorithm run;
+    /// Whether it can serve such a call: answers alike on all ranks, so it must not look at what only this
+    /// rank knows. Null: always.
+    bool (*suits)(const fabric::Topology& topology, const Call& call) = nullptr;
+};
+
+/// The first serves every call.
+const std::vector<Entry>& algorithms(Collective collective);
+const Entry* find_algorithm(Collective collective, std::string_view name);
+
+/// Bytes of a block (allgather, alltoall, gather, scatter, reduce_scatter) or of the vector that all ranks
+/// know alike: what the choice of an algorithm may depend on. None when ranks know only their own.
+std::optional<std::size_t> agreed_bytes(Collective collective, const Call& call);
+
+/// Every node's ranks are consecutive: operands that do not commute can be combined node by node.
+bool nodes_in_rank_order(const fabric::Topology& topology);
+
+}  // namespace mpisec::coll

@@ -1,0 +1,45 @@
+// Single messages along the edges of a pattern: as they are inside a node, each sealed in a box of its own to
+// another node.
+#pragma once
+
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/task.hpp"
+
+namespace mpisec::coll {
+
+/// Boxes are numbered by the pair of ranks: the k-th message from a to b is a's box k * p + b. An algorithm
+/// that uses Edges therefore seals nothing else.
+class Edges {
+  public:
+    explicit Edges(fabric::Fabric& fabric)
+        : fabric_(fabric), sent_(static_cast<std::size_t>(fabric.topology().ranks())), received_(sent_) {}
+
+    /// Started; to be awaited. `bytes` must stay as it is until then.
+    fabric::Pending send(int to, fabric::Plain bytes);
+
+    /// A receive under way, to be finished by co_await of finish().
+    struct Receiving {
+        fabric::Pending pending;
+        fabric::PlainRoom room;
+        fabric::Cipher box;  ///< empty inside a node
+        fabric::Box name;
+    };
+    Receiving receive(int from, fabric::PlainRoom room);
+    fabric::Task finish(Receiving receiving);
+
+    /// Both at once.
+    fabric::Task exchange(int to, fabric::Plain bytes, int from, fabric::PlainRoom room);
+
+  private:
+    std::uint32_t index(std::uint32_t count, int receiver) const {
+        return count * static_cast<std::uint32_t>(fabric_.topology().ranks()) +
+               static_cast<std::uint32_t>(receiver);
+    }
+
+    fabric::Fabric& fabric_;
+    std::vector<std::uint32_t> sent_, received_;
+};
+
+}  // namespace mpisec::coll
