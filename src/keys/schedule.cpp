@@ -5,8 +5,13 @@
 //   pair AEAD key     Expand(master,       "mpisec v1 pair aead"    | source(4) | destination(4) | epoch(4))
 //   pair message key  Expand(master,       "mpisec v1 pair message" | source(4) | destination(4) | epoch(4))
 //   message key       Expand(pair message, "mpisec v1 segments"     | counter(8))
+//   collective key    Expand(master,       "mpisec v1 collective aead" | context(16) | epoch(8))
+//   collective box    Expand(master,       "mpisec v1 collective box"  | context(16) | epoch(8))
+//   box key           Expand(collective box, "mpisec v1 large box"     | nonce(12))
+//   node memory name  Expand(master,       "mpisec v1 node memory"     | context(16))
 #include "keys/schedule.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -21,6 +26,15 @@ void expand_pair(const Secret& master, std::string_view label, const std::uint8_
     std::memcpy(info, label.data(), label.size());
     std::memcpy(info + label.size(), pair, sizeof pair);
     hkdf_expand(master.span(), {info, label.size() + sizeof pair}, {out.data(), secret_bytes});
+}
+
+/// HKDF-Expand with a label and two fields.
+void expand(const Secret& key, std::string_view label, Bytes first, Bytes second, std::span<std::uint8_t> out) {
+    std::uint8_t info[64];
+    std::uint8_t* end = std::copy(label.begin(), label.end(), info);
+    end = std::copy(first.begin(), first.end(), end);
+    end = std::copy(second.begin(), second.end(), end);
+    hkdf_expand(key.span(), {info, static_cast<std::size_t>(end - info)}, out);
 }
 
 }  // namespace
@@ -43,6 +57,25 @@ void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8
     std::memcpy(info, label.data(), label.size());
     store_le(info + label.size(), counter);
     hkdf_expand(message_secret.span(), info, {out, secret_bytes});
+}
+
+CollectiveSecret collective_secret(const Secret& master, std::span<const std::uint8_t, 16> context,
+                                   std::uint64_t epoch) {
+    std::uint8_t number[8];
+    store_le(number, epoch);
+    CollectiveSecret secret;
+    expand(master, "mpisec v1 collective aead", context, number, {secret.aead.data(), secret_bytes});
+    expand(master, "mpisec v1 collective box", context, number, {secret.box.data(), secret_bytes});
+    return secret;
+}
+
+void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, std::uint8_t* out) {
+    expand(box_secret, "mpisec v1 large box", nonce, {}, {out, secret_bytes});
+}
+
+void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
+                      std::span<std::uint8_t, 16> out) {
+    expand(master, "mpisec v1 node memory", context, {}, out);
 }
 
 }  // namespace mpisec::keys

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "keys/secret.hpp"
 
@@ -21,5 +22,22 @@ PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t d
 /// The key of the large message that carried `counter`: 32 bytes to `out`, of which the cipher takes the
 /// first key_bytes.
 void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8_t* out);
+
+/// What the members of a communicator share for its collectives in one epoch.
+struct CollectiveSecret {
+    Secret aead;  ///< key_bytes of it key the AEAD of ordinary boxes
+    Secret box;   ///< derives the keys of large boxes
+};
+
+/// The secret of the collectives on the communicator that `context` (16 bytes) names.
+CollectiveSecret collective_secret(const Secret& master, std::span<const std::uint8_t, 16> context,
+                                   std::uint64_t epoch);
+
+/// The key of one large box: 32 bytes to `out`. `nonce` (12 bytes) is the box's own.
+void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, std::uint8_t* out);
+
+/// A name that only the job's ranks can know, for memory that the ranks of a node share: 16 bytes to `out`.
+void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
+                      std::span<std::uint8_t, 16> out);
 
 }  // namespace mpisec::keys

@@ -1,0 +1,170 @@
+#include "fabric/node_memory.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace mpisec::fabric {
+namespace {
+
+constexpr std::size_t line = 64;  ///< bytes of a cache line
+/// The front of a segment: how many processes have mapped it.
+constexpr std::size_t front = line;
+/// Making a segment takes milliseconds; a maker that takes longer has died.
+constexpr std::chrono::seconds patience{20};
+constexpr std::size_t first_growth = 256 * 1024;
+
+std::size_t rounded(std::size_t bytes) {
+    return (bytes + line - 1) / line * line;
+}
+
+auto no_memory(std::size_t bytes, int error) {
+    return fail(std::to_string(bytes) + " bytes of memory that the ranks of this node share could not be had " +
+                "in /dev/shm: " + std::strerror(error) +
+                "; make it larger, or choose algorithms that use less (docs/collectives.md)");
+}
+
+/// A descriptor of the whole segment, or -1 and errno.
+int make(const std::string& name, std::size_t bytes) {
+    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (descriptor < 0) return -1;
+    // A full /dev/shm is an error here, not a bus error later.
+    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+    if (error == 0) return descriptor;
+    shm_unlink(name.c_str());
+    close(descriptor);
+    errno = error;
+    return -1;
+}
+
+/// Waits until its maker has given it its size.
+int open_made(const std::string& name, std::size_t bytes) {
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+        const int descriptor = shm_open(name.c_str(), O_RDWR, 0);
+        if (descriptor < 0) return -1;
+        struct stat status;
+        const bool known = fstat(descriptor, &status) == 0;
+        if (known && status.st_uid == geteuid() && status.st_size == static_cast<off_t>(bytes))
+            return descriptor;
+        close(descriptor);
+        if (std::chrono::steady_clock::now() - start > patience) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+        sched_yield();
+    }
+}
+
+}  // namespace
+
+Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates) {
+    const std::size_t whole = front + rounded(bytes);
+    int descriptor = make(name, whole);
+    if (descriptor < 0 && errno == EEXIST) descriptor = open_made(name, whole);
+    if (descriptor < 0 && errno == ENOENT) descriptor = make(name, whole);  // its maker found no memory
+    if (descriptor < 0) return no_memory(whole, errno);
+    void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    const int error = errno;
+    close(descriptor);
+    if (memory == MAP_FAILED) return no_memory(whole, error);
+    madvise(memory, whole, MADV_DONTDUMP);
+    auto* mapped = static_cast<std::atomic<std::uint32_t>*>(memory);
+    if (mapped->fetch_add(1) + 1 == mates) shm_unlink(name.c_str());
+    return SharedSegment({static_cast<std::uint8_t*>(memory) + front, whole - front});
+}
+
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+}
+
+SharedSegment::~SharedSegment() {
+    if (bytes_.data()) munmap(bytes_.data() - front, bytes_.size() + front);
+}
+
+/// Counters only grow, so that nobody has to reset them.
+struct NodeMemory::Slot::Control {
+    alignas(line) std::atomic<std::uint64_t> left;     ///< ranks that have left, of all collectives here
+    alignas(line) std::atomic<std::uint64_t> arrived;  ///< ranks that have come to barriers, of all
+    alignas(line) std::atomic<std::uint64_t> failed;   ///< number of the last collective in which one failed
+};
+
+Result<NodeMemory> NodeMemory::attach(std::string name, unsigned mates) {
+    auto base = SharedSegment::attach(name, slots * (sizeof(Slot::Control) + small_room), mates);
+    if (!base) return tl::unexpected(base.error());
+    return NodeMemory(std::move(name), mates, std::move(*base));
+}
+
+NodeMemory::NodeMemory(std::string name, unsigned mates, SharedSegment base) : base_(std::move(base)) {
+    std::uint8_t* memory = base_.bytes().data();
+    for (unsigned i = 0; i < slots; ++i) {
+        auto* control = reinterpret_cast<Slot::Control*>(memory);
+        memory += sizeof(Slot::Control);
+        slots_.push_back(Slot(name + "-" + std::to_string(i), mates, control, {memory, small_room}));
+        memory += small_room;
+    }
+}
+
+bool NodeMemory::Slot::free() const {
+    return control_->left.load(std::memory_order_acquire) >= uses_ * mates_;
+}
+
+void NodeMemory::Slot::enter() {
+    ++uses_;
+    // Of what grew, the largest is kept: the next collective probably needs as much.
+    if (grown_.size() > 1) {
+        grown_.erase(grown_.begin(), grown_.end() - 1);
+        rooms_.erase(rooms_.begin() + 1, rooms_.end() - 1);
+    }
+    used_ = 0;
+}
+
+Result<std::span<std::uint8_t>> NodeMemory::Slot::room(std::size_t bytes) {
+    const std::size_t wanted = rounded(bytes);
+    if (used_ + wanted > rooms_.back().size()) {
+        const std::size_t size = std::max({first_growth, 2 * rooms_.back().size(), std::bit_ceil(wanted)});
+        auto more = SharedSegment::attach(name_ + "-" + std::to_string(generation_++), size, mates_);
+        if (!more) return tl::unexpected(more.error());
+        rooms_.push_back(more->bytes());
+        grown_.push_back(std::move(*more));
+        used_ = 0;
+    }
+    const auto room = rooms_.back().subspan(used_, bytes);
+    used_ += wanted;
+    return room;
+}
+
+std::uint64_t NodeMemory::Slot::come() {
+    control_->arrived.fetch_add(1, std::memory_order_acq_rel);
+    return ++barriers_ * mates_;
+}
+
+bool NodeMemory::Slot::met(std::uint64_t barrier) const {
+    return control_->arrived.load(std::memory_order_acquire) >= barrier;
+}
+
+void NodeMemory::Slot::fail() {
+    control_->failed.store(uses_, std::memory_order_release);
+}
+
+bool NodeMemory::Slot::failed() const {
+    return control_->failed.load(std::memory_order_acquire) == uses_;
+}
+
+void NodeMemory::Slot::leave() {
+    control_->left.fetch_add(1, std::memory_order_acq_rel);
+}
+
+}  // namespace mpisec::fabric

@@ -1,0 +1,89 @@
+// Memory and barriers that the ranks of one node share for the collectives of one communicator.
+//
+// A collective runs in a slot: rooms of shared memory, a barrier, and room to say that a rank has failed. All
+// mates use the slots in the same order and ask for the same rooms, so each of them keeps the books for
+// itself; only counters and data are shared. A slot is free again when all mates have left it.
+//
+// The memory is POSIX shared memory under names that only the job's ranks know. Whoever comes first makes it,
+// whoever comes last unlinks its name.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace mpisec::fabric {
+
+/// Shared memory that `mates` processes map under one name.
+class SharedSegment {
+  public:
+    /// Zeroed when made. The sentence of the error says what could not be had.
+    static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned mates);
+    SharedSegment(SharedSegment&& other) noexcept;
+    SharedSegment& operator=(SharedSegment&& other) noexcept;
+    ~SharedSegment();
+
+    std::span<std::uint8_t> bytes() const { return bytes_; }
+
+  private:
+    explicit SharedSegment(std::span<std::uint8_t> bytes) : bytes_(bytes) {}
+    std::span<std::uint8_t> bytes_;
+};
+
+class NodeMemory {
+  public:
+    static constexpr unsigned slots = 6;
+    static constexpr std::size_t small_room = 16 * 1024;  ///< bytes of a slot that are there from the start
+
+    /// `name`: begins with a slash, alike for the mates of this node and for nobody else.
+    static Result<NodeMemory> attach(std::string name, unsigned mates);
+    NodeMemory(NodeMemory&&) noexcept = default;
+
+    class Slot;
+    Slot& slot(unsigned number) { return slots_[number]; }
+
+  private:
+    NodeMemory(std::string name, unsigned mates, SharedSegment base);
+
+    SharedSegment base_;
+    std::vector<Slot> slots_;
+};
+
+class NodeMemory::Slot {
+  public:
+    /// Whether all mates have left the collective that was here before.
+    bool free() const;
+    void enter();
+    /// The same memory for all mates, aligned to 64 bytes, not zeroed; until they leave.
+    Result<std::span<std::uint8_t>> room(std::size_t bytes);
+    /// This rank has come to the next barrier; returns what met() wants to know.
+    std::uint64_t come();
+    bool met(std::uint64_t barrier) const;
+    /// Some rank of the node has failed in the collective that is here.
+    void fail();
+    bool failed() const;
+    void leave();
+
+  private:
+    friend class NodeMemory;
+    struct Control;
+    Slot(std::string name, unsigned mates, Control* control, std::span<std::uint8_t> room)
+        : name_(std::move(name)), mates_(mates), control_(control), rooms_{room} {}
+
+    std::string name_;
+    unsigned mates_;
+    Control* control_;
+    std::vector<std::span<std::uint8_t>> rooms_;  ///< the small one, then those of `grown_`
+    std::vector<SharedSegment> grown_;
+    std::size_t used_ = 0;        ///< bytes of rooms_.back()
+    std::uint64_t uses_ = 0;      ///< collectives that this rank has entered here
+    std::uint64_t barriers_ = 0;  ///< that this rank has come to here
+    unsigned generation_ = 0;     ///< of grown memory: numbers its names
+};
+
+}  // namespace mpisec::fabric

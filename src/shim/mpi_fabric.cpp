@@ -1,0 +1,291 @@
+#include "shim/mpi_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "keys/schedule.hpp"
+#include "shim/constants.hpp"
+#include "shim/errors.hpp"
+#include "shim/real.hpp"
+#include "shim/state.hpp"
+#include "shim/stats.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::size_t longest_message = std::size_t{1} << 30;  ///< MPI counts bytes in an int
+constexpr unsigned polls_between_pokes = 16;
+
+fabric::Topology topology_of(const fabric::Topology& whole, const std::vector<int>& participants) {
+    std::vector<int> node;
+    for (int rank : participants) node.push_back(whole.node(rank));
+    return fabric::Topology(node);
+}
+
+int place_of(int rank, const std::vector<int>& participants) {
+    return static_cast<int>(std::find(participants.begin(), participants.end(), rank) -
+                            participants.begin());
+}
+
+/// Who waits for shared memory must still let MPI move messages: a mate may need one of this rank's to come
+/// to where this rank waits for it (M5).
+void poke_mpi() {
+    int flag = 0;
+    real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, state.private_self, &flag, MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure)
+    : Fabric(space.rank(), space.topology()),
+      space_(space),
+      ticket_(std::move(ticket)),
+      procedure_(procedure),
+      own_topology_({}) {}
+
+MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
+                     std::vector<int> participants)
+    : Fabric(place_of(space.rank(), participants), own_topology_),
+      space_(space),
+      ticket_(std::move(ticket)),
+      procedure_(procedure),
+      participants_(std::move(participants)),
+      own_topology_(shim::topology_of(space.topology(), participants_)) {}
+
+MpiFabric::~MpiFabric() = default;
+
+bool MpiFabric::ready() {
+    if (entered_ || !ticket_.slot) return true;
+    if (!ticket_.slot->free()) {
+        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+        return false;
+    }
+    ticket_.slot->enter();
+    return entered_ = true;
+}
+
+void MpiFabric::leave() {
+    if (entered_) ticket_.slot->leave();
+    entered_ = false;
+}
+
+void MpiFabric::advance() {
+    while (waiter_ && finished(awaited_)) std::exchange(waiter_, nullptr).resume();
+}
+
+MPI_Request* MpiFabric::sole_request() {
+    if (!waiter_) return nullptr;
+    Step& step = steps_[awaited_];
+    return step.barrier == 0 && step.more.empty() && step.request != constants.request_null ? &step.request
+                                                                                            : nullptr;
+}
+
+void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
+    Step& step = steps_[awaited_];
+    step.request = constants.request_null;
+    conclude(step, code, status, step.bytes);
+}
+
+void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
+    if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+void MpiFabric::combine(const fabric::Reduction& reduction, fabric::PlainRoom inout, fabric::Plain in) {
+    if (in.empty() || reduction.combine(inout, in)) return;
+    note(MPI_ERR_OP);
+}
+
+void MpiFabric::note(int code) {
+    if (error_ == MPI_SUCCESS) error_ = code;
+    fail();
+}
+
+/// What this rank sends in plaintext to ranks of its node is no good from now on.
+void MpiFabric::spread_failure() {
+    if (failed() && entered_) ticket_.slot->fail();
+}
+
+unsigned MpiFabric::take_step() {
+    if (free_steps_.empty()) {
+        free_steps_.push_back(static_cast<unsigned>(steps_.size()));
+        steps_.emplace_back();
+    }
+    const unsigned number = free_steps_.back();
+    free_steps_.pop_back();
+    steps_[number] = Step{};
+    steps_[number].request = constants.request_null;
+    return number;
+}
+
+unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool sealed) {
+    const unsigned number = take_step();
+    Step& step = steps_[number];
+    if (!sealed && !topology().same_node(rank(), to))
+        abort_job("a collective was about to send plaintext to another node; this is a fault of MPIsec");
+    const std::uint8_t* from = bytes.data();
+    spread_failure();
+    if (sealed && failed()) {
+        step.zeros = Buffer(bytes.size() + 1);
+        std::memset(step.zeros.data(), 0, bytes.size());
+        from = step.zeros.data();
+    }
+    const int peer = twin_rank(to);
+    step.sealed = sealed;
+    std::size_t at = 0;
+    do {
+        const std::size_t part = std::min(bytes.size() - at, longest_message);
+        MPI_Request& request = at == 0 ? step.request : step.more.emplace_back(constants.request_null);
+        if (at == 0) step.bytes = part;
+        const int code = real.Isend(from + at, static_cast<int>(part), constants.byte, peer, ticket_.tag,
+                                    space_.twin(), &request);
+        if (code != MPI_SUCCESS) note(code);
+        at += part;
+    } while (at < bytes.size());
+    return number;
+}
+
+unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool sealed) {
+    const unsigned number = take_step();
+    Step& step = steps_[number];
+    const int peer = twin_rank(from);
+    step.receives = true;
+    step.sealed = sealed;
+    std::size_t at = 0;
+    do {
+        const std::size_t part = std::min(room.size() - at, longest_message);
+        MPI_Request& request = at == 0 ? step.request : step.more.emplace_back(constants.request_null);
+        if (at == 0) step.bytes = part;
+        const int code = real.Irecv(room.data() + at, static_cast<int>(part), constants.byte, peer,
+                                    ticket_.tag, space_.twin(), &request);
+        if (code != MPI_SUCCESS) note(code);
+        at += part;
+    } while (at < room.size());
+    return number;
+}
+
+unsigned MpiFabric::start_barrier() {
+    const unsigned number = take_step();
+    if (!entered_) return number;  // alone on the node
+    spread_failure();
+    steps_[number].barrier = ticket_.slot->come();
+    return number;
+}
+
+bool MpiFabric::done(Step& step, MPI_Request& request, std::size_t bytes) {
+    if (request == constants.request_null) return true;
+    int flag = 0;
+    MPI_Status status;
+    const int code = real.Test(&request, &flag, &status);
+    if (code == MPI_SUCCESS && !flag) return false;
+    request = constants.request_null;
+    conclude(step, code, status, bytes);
+    return true;
+}
+
+/// One MPI message has come or gone.
+void MpiFabric::conclude(const Step& step, int code, const MPI_Status& status, std::size_t bytes) {
+    if (code == MPI_SUCCESS && step.receives) {
+        int count = 0;
+        real.Get_count(&status, constants.byte, &count);
+        if (count >= 0 && static_cast<std::size_t>(count) == bytes) return;
+        code = MPI_ERR_TRUNCATE;
+    }
+    if (code == MPI_SUCCESS) return;
+    if (!failed())
+        say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
+            " bytes did not come as it was expected: it was changed on the way, or the ranks called with "
+            "different counts");
+    note(code);
+}
+
+bool MpiFabric::finished(unsigned number) {
+    Step& step = steps_[number];
+    if (step.barrier != 0) {
+        if (ticket_.slot->met(step.barrier)) return true;
+        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+        return false;
+    }
+    if (!done(step, step.request, step.bytes)) return false;
+    for (MPI_Request& request : step.more) {
+        const bool last = &request == &step.more.back();
+        (void)last;
+        if (!done(step, request, longest_message)) return false;
+    }
+    return true;
+}
+
+void MpiFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
+    awaited_ = number;
+    waiter_ = waiter;
+}
+
+void MpiFabric::finish(unsigned number) {
+    const Step& step = steps_[number];
+    // Plaintext from a mate, or the node's memory, is as good as the node's ranks are.
+    if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && ticket_.slot->failed() &&
+        !failed()) {
+        say(std::string(procedure_) + " fails here because it failed on another rank of this node, which says why.");
+        note(MPI_ERR_OTHER);
+    }
+    free_steps_.push_back(number);
+}
+
+void MpiFabric::violation(int sealer) {
+    if (!failed())
+        error_ = report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(twin_rank(sealer))]);
+}
+
+namespace {
+
+/// Seals or opens (`use`) with the key that a box of `n` bytes has.
+template <class Use>
+bool with_key(const CollectiveTicket& ticket, std::size_t n, const wire::Nonce& nonce, Use use) {
+    if (n <= wire::box_key_threshold) return use(ticket.keys->aead);
+    std::uint8_t bytes[aead::max_key_bytes];
+    keys::box_key(ticket.keys->box, nonce, bytes);
+    aead::KeySet own(state.world.selection, bytes);
+    keys::wipe(bytes, sizeof bytes);
+    return use(own);
+}
+
+}  // namespace
+
+void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) {
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, box.index);
+    const wire::BoxAssociatedData ad = wire::box_associated_data(
+        space_.context(), {ticket_.number, box.sealer, box.index}, from.size());
+    StatsTimer timer(Stats::seal_collective, from.size());
+    if (!with_key(ticket_, from.size(), nonce, [&](aead::KeySet& key) {
+            return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
+        }))
+        abort_job("the crypto library failed to seal " + std::to_string(from.size()) +
+                  " bytes of a collective; nothing was sent");
+}
+
+bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, box.index);
+    const wire::BoxAssociatedData ad =
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, box.index}, to.size());
+    StatsTimer timer(Stats::open_collective, to.size());
+    const bool good = with_key(ticket_, to.size(), nonce, [&](aead::KeySet& key) {
+        return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
+    });
+    if (!good) violation(box.sealer);
+    return good;
+}
+
+std::span<std::uint8_t> MpiFabric::room(std::size_t bytes) {
+    rooms_.emplace_back(bytes + 1);
+    return {rooms_.back().data(), bytes};
+}
+
+std::span<std::uint8_t> MpiFabric::shared_room(std::size_t bytes) {
+    if (!entered_) return room(bytes);
+    auto shared = ticket_.slot->room(bytes);
+    if (shared) return *shared;
+    say(std::string(procedure_) + ": " + shared.error().message);
+    note(MPI_ERR_NO_MEM);
+    return room(bytes);
+}
+
+}  // namespace mpisec::shim

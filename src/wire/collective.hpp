@@ -1,0 +1,50 @@
+// Boxes of collectives (design.md section 3): ciphertext and tag, nothing else. Both ends know the nonce and
+// the associated data from the algorithm: which collective on which communicator, who sealed, and which of
+// the sealer's boxes it is.
+#pragma once
+
+#include <cstring>
+
+#include "wire/frame.hpp"
+
+namespace mpisec::wire {
+
+/// Names a box within its communicator. A sealer uses an index once in a collective, and a communicator
+/// counts its collectives, so no name comes again (S4).
+struct BoxName {
+    std::uint64_t collective;  ///< number of the collective on its communicator, from 0
+    std::int32_t sealer;       ///< rank
+    std::uint32_t index;
+};
+
+/// collective(4) | sealer(4) | index(4), under a key of which there is one per communicator and epoch.
+/// `collective`: counted within the epoch.
+inline Nonce box_nonce(std::uint32_t collective, std::int32_t sealer, std::uint32_t index) {
+    Nonce nonce;
+    store_le(nonce.data(), collective);
+    store_le(nonce.data() + 4, sealer);
+    store_le(nonce.data() + 8, index);
+    return nonce;
+}
+
+/// version(1) kind(1) zero(2) sealer(4) index(4) zero(4) context(16) collective(8) length(8): what a box is
+/// bound to (S2). length is the plaintext's.
+inline constexpr std::size_t box_associated_data_bytes = 48;
+using BoxAssociatedData = std::array<std::uint8_t, box_associated_data_bytes>;
+
+inline BoxAssociatedData box_associated_data(const ContextId& context, const BoxName& name,
+                                             std::uint64_t length) {
+    BoxAssociatedData ad{};
+    store_le(ad.data(), std::uint32_t{version} | static_cast<std::uint32_t>(Kind::collective) << 8);
+    store_le(ad.data() + 4, name.sealer);
+    store_le(ad.data() + 8, name.index);
+    std::memcpy(ad.data() + 16, context.data(), context.size());
+    store_le(ad.data() + 32, name.collective);
+    store_le(ad.data() + 40, length);
+    return ad;
+}
+
+/// Larger boxes have a key of their own, so that an epoch's key sees a bounded number of bytes (S6).
+inline constexpr std::size_t box_key_threshold = 256 * 1024;
+
+}  // namespace mpisec::wire
