@@ -61,6 +61,7 @@ std::optional<std::size_t> agreed_bytes(Collective collective, const Call& call)
             return call.data.size();
         case Collective::allgather:
         case Collective::reduce_scatter:  // the average: all ranks know all sizes
+            if (call.equal_blocks && !call.from.size.empty()) return call.from.size.front();
             return std::accumulate(call.from.size.begin(), call.from.size.end(), std::size_t{0}) /
                    std::max<std::size_t>(call.from.size.size(), 1);
         case Collective::alltoall:

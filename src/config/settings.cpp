@@ -1,15 +1,12 @@
 #include "config/settings.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
+#include "config/file.hpp"
 #include "config/sources.hpp"
 #include "config/table.hpp"
 #include "config/values.hpp"
@@ -19,7 +16,6 @@ namespace {
 
 constexpr std::string_view prefix = "MPISEC_";
 constexpr std::string_view lab_prefix = "MPISEC_LAB_";
-constexpr std::size_t max_file_bytes = 1 << 20;
 
 bool starts_with(std::string_view text, std::string_view start) {
     return text.substr(0, start.size()) == start;
@@ -64,26 +60,7 @@ Result<void> apply_environment(Settings& settings, const char* const* environmen
 }
 
 Result<std::string> read_config_file(const std::string& path, bool may_be_absent) {
-    auto failed = [&](const char* what) {
-        return fail(fmt::format("The settings file {} {}. MPISEC_CONFIG names another.", path, what));
-    };
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        if (may_be_absent && (errno == ENOENT || errno == ENOTDIR)) return std::string();
-        return failed(fmt::format("can not be opened: {}", std::strerror(errno)).c_str());
-    }
-    std::string text(max_file_bytes + 1, '\0');
-    std::size_t n = 0;
-    ssize_t got = 0;
-    while (n < text.size() &&
-           ((got = read(file, text.data() + n, text.size() - n)) > 0 || (got < 0 && errno == EINTR)))
-        if (got > 0) n += static_cast<std::size_t>(got);
-    const int error = errno;
-    close(file);
-    if (got < 0) return failed(fmt::format("can not be read: {}", std::strerror(error)).c_str());
-    if (n > max_file_bytes) return failed("is longer than 1 MiB");
-    text.resize(n);
-    return text;
+    return read_file(path, "settings file", "MPISEC_CONFIG names another", may_be_absent);
 }
 
 Result<Settings> load() {

@@ -5,14 +5,28 @@
 // one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 
 namespace mpisec::config {
+
+/// The variables that name a collective's algorithm, in the order of coll::Collective.
+inline constexpr std::array<std::string_view, 13> algorithm_variables = {
+    "MPISEC_BARRIER",          "MPISEC_BCAST",    "MPISEC_GATHER", "MPISEC_SCATTER",
+    "MPISEC_ALLGATHER",        "MPISEC_ALLTOALL", "MPISEC_REDUCE", "MPISEC_ALLREDUCE",
+    "MPISEC_REDUCE_SCATTER",   "MPISEC_SCAN",     "MPISEC_EXSCAN", "MPISEC_NEIGHBOR_ALLGATHER",
+    "MPISEC_NEIGHBOR_ALLTOALL"};
+
+/// One string for each of them.
+struct Algorithms : std::array<std::string, algorithm_variables.size()> {
+    Algorithms() { fill("auto"); }
+};
 
 struct Settings {
     std::string config;                   ///< MPISEC_CONFIG; default ~/.config/mpisec/config.toml
@@ -32,7 +46,9 @@ struct Settings {
     std::string stats;                          ///< MPISEC_STATS: empty, "1" or "json:PATH"
     std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
-    std::string cache_dir;                      ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
+    std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: the built-in one
+    Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
+    std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
 
     std::map<std::string, std::string> origin;  ///< variable name -> "environment", "default" or "file PATH"
 };

@@ -50,8 +50,19 @@ Result<void> set_mpi(Settings& s, std::string_view text) {
 
 using Text = std::string_view;
 
-// variable, TOML key, default, accepted, set, show. Names of libraries and ciphers are checked where these
-// are loaded.
+/// The row of algorithm_variables[i].
+template <std::size_t i>
+constexpr Setting algorithm_setting(Text key) {
+    return {algorithm_variables[i],
+            key,
+            "auto",
+            "auto or an algorithm's name",
+            [](Settings& s, Text t) { return store(s.algorithm[i], Result<std::string>(t)); },
+            [](const Settings& s) { return s.algorithm[i]; }};
+}
+
+// variable, TOML key, default, accepted, set, show. Names of libraries, ciphers and algorithms are checked
+// where these are.
 constexpr Setting settings_table[] = {
     {"MPISEC_CONFIG", "", "~/.config/mpisec/config.toml", "path",
      [](Settings& s, Text t) { return store(s.config, parse_path(t)); },
@@ -83,6 +94,22 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return s.segment == 0 ? "auto" : show_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
+    {"MPISEC_TUNING", "tuning", "built in", "path",
+     [](Settings& s, Text t) { return store(s.tuning, parse_path(t)); },
+     [](const Settings& s) { return s.tuning.empty() ? "built in" : s.tuning; }},
+    algorithm_setting<0>("barrier"),
+    algorithm_setting<1>("bcast"),
+    algorithm_setting<2>("gather"),
+    algorithm_setting<3>("scatter"),
+    algorithm_setting<4>("allgather"),
+    algorithm_setting<5>("alltoall"),
+    algorithm_setting<6>("reduce"),
+    algorithm_setting<7>("allreduce"),
+    algorithm_setting<8>("reduce_scatter"),
+    algorithm_setting<9>("scan"),
+    algorithm_setting<10>("exscan"),
+    algorithm_setting<11>("neighbor_allgather"),
+    algorithm_setting<12>("neighbor_alltoall"),
     {"MPISEC_REKEY_MESSAGES", "rekey_messages", "256M", "1 to 4G messages",
      [](Settings& s, Text t) { return store(s.rekey_messages, parse_size(t, 1, 1ull << 32)); },
      [](const Settings& s) { return show_size(s.rekey_messages); }},

@@ -107,6 +107,20 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_REKEY_MESSAGES", "5"},
         {"MPISEC_REKEY_BYTES", "9"},
         {"MPISEC_CACHE_DIR", "/c"},
+        {"MPISEC_TUNING", "/t"},
+        {"MPISEC_BARRIER", "a0"},
+        {"MPISEC_BCAST", "a1"},
+        {"MPISEC_GATHER", "a2"},
+        {"MPISEC_SCATTER", "a3"},
+        {"MPISEC_ALLGATHER", "a4"},
+        {"MPISEC_ALLTOALL", "a5"},
+        {"MPISEC_REDUCE", "a6"},
+        {"MPISEC_ALLREDUCE", "a7"},
+        {"MPISEC_REDUCE_SCATTER", "a8"},
+        {"MPISEC_SCAN", "a9"},
+        {"MPISEC_EXSCAN", "a10"},
+        {"MPISEC_NEIGHBOR_ALLGATHER", "a11"},
+        {"MPISEC_NEIGHBOR_ALLTOALL", "a12"},
     };
     for (auto [variable, value] : values) setenv(variable, value, 1);
     auto s = load();
@@ -126,6 +140,9 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->rekey_messages, 5u);
     EXPECT_EQ(s->rekey_bytes, 9u);
     EXPECT_EQ(s->cache_dir, "/c");
+    EXPECT_EQ(s->tuning, "/t");
+    for (std::size_t i = 0; i < algorithm_variables.size(); ++i)
+        EXPECT_EQ(s->algorithm[i], "a" + std::to_string(i)) << algorithm_variables[i];
     for (const Row& row : rows(*s)) {  // what is shown is what was set
         auto given = std::find_if(std::begin(values), std::end(values),
                                   [&](auto& v) { return v.first == row.variable; });
