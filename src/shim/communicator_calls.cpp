@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shim/collective_space.hpp"
+#include "shim/collectives.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -17,6 +19,12 @@
 namespace mpisec::shim {
 namespace {
 
+/// Adopts and equips what the MPI library has just made; every member is here.
+int learn(MPI_Comm newcomm, Communicator* parent, const std::string& constructor) {
+    Communicator* made = adopt(newcomm, parent, constructor);
+    return made ? equip(*made) : MPI_SUCCESS;
+}
+
 /// Meets the members of `comm`, lets the MPI library construct, learns the result.
 template <class Construct>
 int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Construct call) {
@@ -27,8 +35,7 @@ int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Constru
                    : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, constructor);
     if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     const int code = call();
-    if (code == MPI_SUCCESS) adopt(*newcomm, parent, constructor);
-    return code;
+    return code == MPI_SUCCESS ? learn(*newcomm, parent, constructor) : code;
 }
 
 /// Tells apart meetings of the same members for calls that differ by tag.
@@ -47,8 +54,8 @@ struct ColorAndKey {
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
-    if (int code = Allgather(&mine, sizeof mine, constants.byte, all.data(), sizeof mine, constants.byte,
-                             parent.handle);
+    if (int code = run_collective(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
+                                                  sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
     std::vector<int> chosen;
@@ -68,6 +75,37 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
     return code;
 }
 
+/// MPI_Comm_idup of a communicator and of its private twin, under one request.
+class Duplication final : public Operation {
+  public:
+    Duplication(Communicator& parent, const wire::ContextId& context, MPI_Comm* newcomm)
+        : Operation(&parent), context_(context), newcomm_(newcomm) {}
+    ~Duplication() override {
+        leave_work_list(*this);
+        drop_comm();
+    }
+    bool needs_progress() const override { return true; }
+    Whereabouts whereabouts() const override { return {"MPI_Comm_idup", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+
+    MPI_Request made = constants.request_null, twin_made = constants.request_null;
+    MPI_Comm twin = constants.comm_null;
+
+  private:
+    void step() override {
+        int both[2] = {0, 0};
+        const int code = real.Test(&made, &both[0], MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return finish(code, true);
+        if (const int twins = real.Test(&twin_made, &both[1], MPI_STATUS_IGNORE); twins != MPI_SUCCESS)
+            return finish(twins);
+        if (!both[0] || !both[1]) return;
+        Communicator* adopted = adopt(*newcomm_, context_);
+        if (adopted && twin != constants.comm_null) equip(*adopted, twin);
+        finish();
+    }
+    wire::ContextId context_;
+    MPI_Comm* newcomm_;
+};
+
 int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
          const std::function<int(MPI_Request*)>& start) {
     Communicator* parent = find_communicator(comm);
@@ -79,11 +117,14 @@ int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
     const wire::ContextId context =
         derive_context(*parent, "MPI_Comm_idup", parent->members, parent->remote_members);
-    MPI_Request started = constants.request_null;
-    const int code = start(&started);
-    if (code != MPI_SUCCESS) return code;
-    *request = give_request(std::make_unique<PlainOperation>(
-        parent, code, started, [newcomm, context] { adopt(*newcomm, context); }));
+    auto both = std::make_unique<Duplication>(*parent, context, newcomm);
+    if (int code = start(&both->made); code != MPI_SUCCESS) return code;
+    if (parent->space)
+        if (int code = real.Comm_idup(parent->space->twin(), &both->twin, &both->twin_made);
+            code != MPI_SUCCESS)
+            return raise(parent, code);
+    enlist(*both);
+    *request = give_request(std::move(both));
     return MPI_SUCCESS;
 }
 
@@ -94,10 +135,7 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         Guard guard;
         hold(*known);
     }
-    if (known->twin != constants.comm_null) {
-        if (Communicator* twin = find_communicator(known->twin)) forget(*twin);
-        real.Comm_free(&known->twin);
-    }
+    unequip(*known);
     const int code = free(comm);
     if (code == MPI_SUCCESS) forget(*known);
     Guard guard;
@@ -136,8 +174,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
     const int code = real.Comm_create_group(comm, group, tag, newcomm);
-    if (code == MPI_SUCCESS) adopt(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
-    return code;
+    if (code != MPI_SUCCESS) return code;
+    return learn(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -219,8 +257,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     }
     const int code = real.Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm);
-    if (code == MPI_SUCCESS) adopt(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
-    return code;
+    if (code != MPI_SUCCESS) return code;
+    return learn(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
 }
 
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {

@@ -59,6 +59,7 @@ void resolve_constants() {
         .max = MPI_MAX,
         .sum = MPI_SUM,
         .land = MPI_LAND,
+        .op_null = MPI_OP_NULL,
         .errors_return = MPI_ERRORS_RETURN,
         .errors_are_fatal = MPI_ERRORS_ARE_FATAL,
         .comm_null_copy_fn = MPI_COMM_NULL_COPY_FN,
