@@ -6,7 +6,9 @@
 #include "coll/folded.hpp"
 
 namespace mpisec::coll {
-namespace {
+using fabric::Plain;
+using fabric::PlainRoom;
+using fabric::Task;
 
 std::vector<Range> segments(std::size_t bytes, std::size_t element) {
     const std::size_t most = std::max<std::size_t>(segment_bytes / element, 1) * element;
@@ -15,11 +17,19 @@ std::vector<Range> segments(std::size_t bytes, std::size_t element) {
     return all;
 }
 
-}  // namespace
+std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plain out, std::size_t element) {
+    std::vector<fabric::Pending> sending;
+    for (const Range& part : segments(out.size(), element))
+        sending.push_back(edges.send(to, out.subspan(part.offset, part.size)));
+    return sending;
+}
 
-using fabric::Plain;
-using fabric::PlainRoom;
-using fabric::Task;
+std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlainRoom in, std::size_t element) {
+    std::vector<Edges::Receiving> receiving;
+    for (const Range& part : segments(in.size(), element))
+        receiving.push_back(edges.receive(from, part.of(in)));
+    return receiving;
+}
 
 Among everybody(const fabric::Fabric& fabric) {
     Among all{std::vector<int>(static_cast<std::size_t>(fabric.topology().ranks())), fabric.rank()};
@@ -38,11 +48,8 @@ Among across_nodes(const fabric::Fabric& fabric, int local) {
 Task pass(Edges& edges, int to, Plain out, int from, PlainRoom in, std::size_t element,
           std::function<void(Range)> arrived) {
     const std::vector<Range> in_parts = segments(in.size(), element);
-    std::vector<Edges::Receiving> receiving;
-    std::vector<fabric::Pending> sending;
-    for (const Range& part : in_parts) receiving.push_back(edges.receive(from, part.of(in)));
-    for (const Range& part : segments(out.size(), element))
-        sending.push_back(edges.send(to, out.subspan(part.offset, part.size)));
+    const std::vector<Edges::Receiving> receiving = receive_segments(edges, from, in, element);
+    const std::vector<fabric::Pending> sending = send_segments(edges, to, out, element);
     for (std::size_t i = 0; i < in_parts.size(); ++i) {
         co_await edges.finish(receiving[i]);
         if (i < sending.size()) co_await sending[i];

@@ -29,6 +29,10 @@ Among across_nodes(const fabric::Fabric& fabric, int local);
 /// Long vectors travel in segments: one is sealed while the one before is on its way, and combined while the
 /// next one comes.
 inline constexpr std::size_t segment_bytes = 128 * 1024;
+std::vector<Range> segments(std::size_t bytes, std::size_t element);
+std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plain out, std::size_t element);
+std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlainRoom in,
+                                               std::size_t element);
 
 /// Sends `out`, if there is any, and receives `in`, if there is any. `arrived` is told each segment of `in`
 /// once it is there and the same segment of `out` is gone.

@@ -19,76 +19,82 @@ NodeReduction::NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& re
                              Shape shape)
     : fabric_(fabric),
       reduction_(reduction),
-      data_(data),
+      all_data_(data),
       shape_(shape),
-      place_((fabric.local() - shape.first + static_cast<int>(fabric.mates().size())) %
-             static_cast<int>(fabric.mates().size())),
+      place_((fabric.local() - shape.first + mates()) % mates()),
+      turns_(coll::turns(fabric.topology(), data.size())),
       mine_{&fabric, &reduction, {}, {}} {
-    if (alone()) return;
-    vectors_ = fabric.shared_plain(data.size() * fabric.mates().size());
-    result_ = fabric.shared_plain(data.size());
+    if (mates() == 1) return;
+    const std::size_t most = largest_slice(data.size(), reduction.element, turns_);
+    vectors_ = fabric.shared_plain(most * fabric.mates().size());
+    result_ = fabric.shared_plain(most);
 }
 
 PlainRoom NodeReduction::vector_of(int local) const {
-    return vectors_.subspan(static_cast<std::size_t>(local) * data_.size(), data_.size());
+    return vectors_.subspan(static_cast<std::size_t>(local) * result_.size(), data_.size());
 }
 
-/// All but the part that the rank reduces itself.
-void NodeReduction::publish() {
-    const Range own = place_ < shape_.parts ? part(place_) : Range{};
-    copy_around(fabric_, vector_of(fabric_.local()), data_, own);
+PlainRoom NodeReduction::spare(std::size_t bytes) {
+    if (spare_.size() < bytes) spare_ = fabric_.plain(bytes);
+    return spare_.first(bytes);
 }
 
-PlainRoom NodeReduction::reduce_part() {
-    const Range own = part(place_);
-    auto operand = [&](int local) { return own.of(local == fabric_.local() ? data_ : vector_of(local)); };
-    const std::vector<int> order =
-        order_of_operands(reduction_.commutes, static_cast<int>(fabric_.mates().size()), fabric_.local());
-    const PlainRoom into = operand(order[0]);
-    for (std::size_t k = 1; k < order.size() && !into.empty(); ++k)
-        fabric_.combine(reduction_, into, operand(order[k]));
-    return into;
+Task NodeReduction::meet() {
+    co_await fabric_.node_barrier();
+    is_read_ = false;
 }
 
-Task NodeReduction::run() {
-    if (alone()) {
-        mine_ = partial(fabric_, reduction_, data_);
+Task NodeReduction::run(int turn) {
+    data_ = slice(all_data_.size(), reduction_.element, turns_, turn).of(all_data_);
+    if (mates() == 1) {
+        mine_.value = data_;
+        mine_.spare = spare(data_.size());
         co_return;
     }
-    publish();
-    co_await fabric_.node_barrier();
-    if (place_ < shape_.parts) mine_.value = reduce_part();
+    if (is_read_) co_await meet();
+    copy_around(fabric_, vector_of(fabric_.local()), data_, part());  // what others reduce
+    co_await meet();
+    mine_.value = reduce_part();
+    is_read_ = true;
     if (shape_.parts == shape_.slices) {
-        if (has_slice()) mine_.spare = slice_at(place_).of(result_);
+        mine_.spare = own_slice().of(result());
         co_return;
     }
     // Parts and slices begin and end elsewhere.
-    if (place_ < shape_.parts) mine_.settle(part(place_).of(result_));
-    co_await fabric_.node_barrier();
-    if (has_slice()) mine_ = partial(fabric_, reduction_, slice_at(place_).of(result_));
+    mine_.settle(part().of(result()));
+    co_await meet();
+    mine_.value = own_slice().of(result());
+    mine_.spare = spare(mine_.value.size());
+}
+
+PlainRoom NodeReduction::reduce_part() {
+    const Range own = part();
+    if (own.size == 0) return own.of(data_);
+    auto operand = [&](int local) { return own.of(local == fabric_.local() ? data_ : vector_of(local)); };
+    const std::vector<int> order = order_of_operands(reduction_.commutes, mates(), fabric_.local());
+    const PlainRoom into = operand(order[0]);
+    for (std::size_t k = 1; k < order.size(); ++k) fabric_.combine(reduction_, into, operand(order[k]));
+    return into;
 }
 
 Task NodeReduction::share() {
-    if (alone()) {
+    const Range own = own_slice();
+    if (mates() == 1) {
         mine_.settle(data_);
         co_return;
     }
-    Range in_place;  // of data
-    if (has_slice()) {
-        const Range own = slice_at(place_);
-        if (mine_.value.data() == own.of(data_).data()) in_place = own;
-        mine_.settle(own.of(result_));
-    }
-    co_await fabric_.node_barrier();
-    copy_around(fabric_, data_, result_, in_place);
+    const bool in_place = mine_.value.data() == own.of(data_).data();
+    mine_.settle(own.of(result()));
+    co_await meet();
+    copy_around(fabric_, data_, result(), in_place ? own : Range{});
 }
 
 Task NodeReduction::share_with_first() {
-    const Range own = has_slice() ? slice_at(place_) : Range{};
-    if (has_slice()) mine_.settle(own.of(place_ == 0 ? data_ : result_));
+    const bool first = place_ == 0;
+    mine_.settle(own_slice().of(first ? data_ : result()));
     if (shape_.slices == 1) co_return;
-    co_await fabric_.node_barrier();
-    if (place_ == 0) copy_around(fabric_, data_, result_, own);
+    co_await meet();
+    if (first) copy_around(fabric_, data_, result(), own_slice());
 }
 
 }  // namespace mpisec::coll

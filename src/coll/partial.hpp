@@ -45,7 +45,7 @@ struct Partial {
     }
     /// To where the value is wanted, unless it came about there.
     void settle(fabric::PlainRoom home) {
-        if (value.data() != home.data()) fabric->copy(home, value);
+        if (value.data() != home.data() && !home.empty()) fabric->copy(home, value);
         value = home;
     }
 };

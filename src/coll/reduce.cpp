@@ -35,25 +35,30 @@ Task naive(Fabric& fabric, const Call& call) {
     if (fabric.rank() == call.root) mine.settle(call.data);
 }
 
+/// The ranks that carry a slice, by node. At the root's node slices begin with the root.
+Among carriers(const Fabric& fabric, int root, int number) {
+    const fabric::Topology& topology = fabric.topology();
+    Among among = across_nodes(fabric, number);
+    const std::vector<int>& mates = topology.members(topology.node(root));
+    among.ranks[static_cast<std::size_t>(topology.node(root))] =
+        mates[static_cast<std::size_t>(topology.local(root) + number) % mates.size()];
+    return among;
+}
+
 template <Task (*between_nodes)(Edges&, Among, Partial&, int)>
 Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape) {
-    if (call.data.empty()) co_return;
     const fabric::Topology& topology = fabric.topology();
     const int root_node = topology.node(call.root);
     if (fabric.node() == root_node) shape.first = topology.local(call.root);
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
-    co_await node.run();
-    if (node.has_slice() && !node.mine().value.empty()) {
-        Among among = across_nodes(fabric, node.slice_number());
-        // At the root's node slices begin with the root.
-        const std::vector<int>& mates = topology.members(root_node);
-        const std::size_t at =
-            static_cast<std::size_t>(topology.local(call.root) + node.slice_number()) % mates.size();
-        among.ranks[static_cast<std::size_t>(root_node)] = mates[at];
-        co_await between_nodes(edges, among, node.mine(), root_node);
+    for (int turn = 0; turn < node.turns(); ++turn) {
+        co_await node.run(turn);
+        if (node.has_slice())
+            co_await between_nodes(edges, carriers(fabric, call.root, node.slice_number()), node.mine(),
+                                   root_node);
+        if (fabric.node() == root_node) co_await node.share_with_first();
     }
-    if (fabric.node() == root_node) co_await node.share_with_first();
 }
 
 Task node(Fabric& fabric, const Call& call) {

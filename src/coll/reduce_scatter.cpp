@@ -22,18 +22,23 @@ Task allreduce(Fabric& fabric, const Call& call) {
     return find_algorithm(Collective::allreduce, "node")->run(fabric, call);
 }
 
-/// The parts of all ranks, and who cares for each in a node: the rank with the same place, so that each rank
-/// sends to its like in other nodes.
+/// Of one turn: each rank's part of the vector, where it lies in the data and where in what a rank shares,
+/// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
 class Parts {
   public:
-    Parts(const fabric::Topology& topology, const std::vector<std::size_t>& sizes) : topology_(topology) {
+    Parts(const fabric::Topology& topology, const Call& call, int turns, int turn) : topology_(topology) {
         std::size_t at = 0;
-        for (std::size_t size : sizes) {
-            ranges_.push_back({at, size});
+        for (std::size_t size : call.from.size) {
+            const Range now = slice(size, call.reduction->element, turns, turn);
+            in_data_.push_back({at + now.offset, now.size});
+            in_shared_.push_back({bytes_, now.size});
             at += size;
+            bytes_ += now.size;
         }
     }
-    Range of(int rank) const { return ranges_[static_cast<std::size_t>(rank)]; }
+    Range in_data(int rank) const { return in_data_[static_cast<std::size_t>(rank)]; }
+    Range in_shared(int rank) const { return in_shared_[static_cast<std::size_t>(rank)]; }
+    std::size_t bytes() const { return bytes_; }
     int carer(int node, int rank) const {
         return topology_.members(
             node)[static_cast<std::size_t>(topology_.local(rank) % topology_.node_size(node))];
@@ -41,101 +46,116 @@ class Parts {
 
   private:
     const fabric::Topology& topology_;
-    std::vector<Range> ranges_;
+    std::vector<Range> in_data_, in_shared_;
+    std::size_t bytes_ = 0;
 };
 
 /// The vectors of the ranks of a node: the rank's own, and those of others in shared memory.
-class NodeVectors {
-  public:
-    NodeVectors(Fabric& fabric, const Call& call, const Parts& parts)
-        : fabric_(fabric), call_(call), parts_(parts) {
-        if (mates() > 1) shared_ = fabric.shared_plain(call.data.size() * fabric.mates().size());
-    }
+struct NodeVectors {
+    Fabric& fabric;
+    const Call& call;
+    const Parts& parts;
+    PlainRoom shared;
 
-    /// What others reduce. Then the ranks of the node meet.
-    void publish() {
-        if (mates() == 1) return;
-        Range run;
-        for (int rank = 0; rank < fabric_.topology().ranks(); ++rank) {
-            if (parts_.carer(fabric_.node(), rank) != fabric_.rank()) {
-                run.size += parts_.of(rank).size;
-                continue;
-            }
-            publish(run);
-            run = {parts_.of(rank).end(), 0};
-        }
-        publish(run);
+    int mates() const { return static_cast<int>(fabric.mates().size()); }
+    PlainRoom part_of(int local, int rank) const {
+        if (local == fabric.local()) return parts.in_data(rank).of(call.data);
+        return vector_of(local, parts.in_shared(rank));
     }
-    /// The node's part for this rank. Overwrites this part of one of the vectors with it.
-    PlainRoom reduce(int rank) {
-        const std::vector<int> order = order_of_operands(call_.reduction->commutes, mates(), fabric_.local());
-        const PlainRoom into = operand(order[0], rank);
+    PlainRoom vector_of(int local, Range range) const {
+        return shared.subspan(static_cast<std::size_t>(local) * parts.bytes() + range.offset, range.size);
+    }
+    /// What others reduce.
+    void publish() const {
+        for (int rank = 0; rank < fabric.topology().ranks(); ++rank) {
+            const Range here = parts.in_shared(rank);
+            if (here.size > 0 && parts.carer(fabric.node(), rank) != fabric.rank())
+                fabric.copy(vector_of(fabric.local(), here), parts.in_data(rank).of(call.data));
+        }
+    }
+    /// What the node has for this rank, in the place of one of the operands.
+    PlainRoom reduce(int rank) const {
+        const std::vector<int> order = order_of_operands(call.reduction->commutes, mates(), fabric.local());
+        const PlainRoom into = part_of(order[0], rank);
         for (std::size_t k = 1; k < order.size(); ++k)
-            fabric_.combine(*call_.reduction, into, operand(order[k], rank));
+            fabric.combine(*call.reduction, into, part_of(order[k], rank));
         return into;
     }
-
-  private:
-    int mates() const { return static_cast<int>(fabric_.mates().size()); }
-    PlainRoom vector_of(int local) const {
-        return shared_.subspan(static_cast<std::size_t>(local) * call_.data.size(), call_.data.size());
-    }
-    PlainRoom operand(int local, int rank) const {
-        return parts_.of(rank).of(local == fabric_.local() ? call_.data : vector_of(local));
-    }
-    void publish(Range run) {
-        if (run.size > 0) fabric_.copy(run.of(vector_of(fabric_.local())), run.of(call_.data));
-    }
-
-    Fabric& fabric_;
-    const Call& call_;
-    const Parts& parts_;
-    PlainRoom shared_;
 };
 
 /// Nodes send each other what they have for each other's ranks.
-Task node(Fabric& fabric, const Call& call) {
-    if (call.data.empty()) co_return;
-    const fabric::Topology& topology = fabric.topology();
-    const int nodes = topology.nodes(), me = fabric.rank();
-    const Parts parts(topology, call.from.size);
-    const PlainRoom result = parts.of(me).of(call.data);
-    Edges edges(fabric);
+class Exchange {
+  public:
+    Exchange(Edges& edges, NodeVectors vectors)
+        : edges_(edges), vectors_(vectors), fabric_(vectors.fabric), parts_(vectors.parts) {}
 
-    const std::vector<int> order = order_of_operands(call.reduction->commutes, nodes, fabric.node());
-    std::vector<Edges::Receiving> receiving;  // in the order of combining, without the own node's
-    for (int from : order)
-        if (from != fabric.node() && !result.empty())
-            receiving.push_back(edges.receive(parts.carer(from, me), fabric.plain(result.size())));
-
-    NodeVectors vectors(fabric, call, parts);
-    vectors.publish();
-    if (fabric.mates().size() > 1) co_await fabric.node_barrier();
-    std::vector<fabric::Pending> sending;
-    for (int k = 1; k < nodes; ++k)
-        for (int to : topology.members((fabric.node() + k) % nodes))
-            if (parts.carer(fabric.node(), to) == me && parts.of(to).size > 0)
-                sending.push_back(edges.send(to, vectors.reduce(to)));
-
-    if (!result.empty()) {
-        PlainRoom into;
-        auto next = receiving.begin();
-        for (int from : order) {
-            PlainRoom operand;
-            if (from == fabric.node()) {
-                operand = vectors.reduce(me);
-            } else {
-                operand = next->room;
-                co_await edges.finish(*next++);
-            }
-            if (into.empty())
-                into = operand;
-            else
-                fabric.combine(*call.reduction, into, operand);
-        }
-        if (into.data() != result.data()) fabric.copy(result, into);
+    Task run() {
+        const int me = fabric_.rank();
+        const PlainRoom result = parts_.in_data(me).of(vectors_.call.data);
+        receive(result.size());
+        vectors_.publish();
+        if (vectors_.mates() > 1) co_await fabric_.node_barrier();
+        send();
+        if (!result.empty()) co_await combine(result);
+        for (const auto& one : sending_) co_await one;
     }
-    for (auto& one : sending) co_await one;
+
+  private:
+    void receive(std::size_t bytes) {
+        for (int node = 0; node < fabric_.topology().nodes(); ++node) {
+            const bool own = node == fabric_.node() || bytes == 0;
+            rooms_.push_back(own ? PlainRoom() : fabric_.plain(bytes));
+            receiving_.push_back(receive_segments(edges_, parts_.carer(node, fabric_.rank()), rooms_.back(),
+                                                  vectors_.call.reduction->element));
+        }
+    }
+    /// To the next node first, so that all are received from alike.
+    void send() {
+        const fabric::Topology& topology = fabric_.topology();
+        for (int k = 1; k < topology.nodes(); ++k)
+            for (int to : topology.members((fabric_.node() + k) % topology.nodes()))
+                if (parts_.carer(fabric_.node(), to) == fabric_.rank() && parts_.in_data(to).size > 0)
+                    for (auto& one :
+                         send_segments(edges_, to, vectors_.reduce(to), vectors_.call.reduction->element))
+                        sending_.push_back(one);
+    }
+    Task combine(PlainRoom result) {
+        const fabric::Reduction& reduction = *vectors_.call.reduction;
+        const std::vector<int> order =
+            order_of_operands(reduction.commutes, fabric_.topology().nodes(), fabric_.node());
+        rooms_[static_cast<std::size_t>(fabric_.node())] = vectors_.reduce(fabric_.rank());
+        const PlainRoom into = rooms_[static_cast<std::size_t>(order[0])];
+        for (int node : order) {
+            const auto n = static_cast<std::size_t>(node);
+            for (const auto& one : receiving_[n]) co_await edges_.finish(one);
+            if (node != order[0]) fabric_.combine(reduction, into, rooms_[n]);
+        }
+        if (into.data() != result.data()) fabric_.copy(result, into);
+    }
+
+    Edges& edges_;
+    const NodeVectors vectors_;
+    Fabric& fabric_;
+    const Parts& parts_;
+    std::vector<PlainRoom> rooms_;                          ///< by node
+    std::vector<std::vector<Edges::Receiving>> receiving_;  ///< by node
+    std::vector<fabric::Pending> sending_;
+};
+
+Task node(Fabric& fabric, const Call& call) {
+    const int all = turns(fabric.topology(), call.data.size());
+    const bool shares = fabric.mates().size() > 1;
+    Edges edges(fabric);
+    PlainRoom shared;
+    for (int turn = 0; turn < all; ++turn) {
+        const Parts parts(fabric.topology(), call, all, turn);
+        const std::size_t bytes = parts.bytes() * fabric.mates().size();
+        if (shares && turn > 0)
+            co_await fabric.node_barrier();  // nobody reads the last turn's vectors any more
+        if (shares && shared.size() < bytes) shared = fabric.shared_plain(bytes);
+        Exchange exchange(edges, {fabric, call, parts, shared});
+        co_await exchange.run();
+    }
 }
 
 }  // namespace

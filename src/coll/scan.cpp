@@ -1,5 +1,6 @@
 #include "coll/among.hpp"
 #include "coll/entries.hpp"
+#include "coll/turns.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -22,69 +23,88 @@ Task exscan_naive(Fabric& fabric, const Call& call) {
     if (fabric.rank() > 0) fabric.copy(call.data, before);
 }
 
-/// What the ranks of a node share: their vectors, which become their prefixes within the node, and in front
-/// of them what all lower nodes have.
-class NodePrefixes {
-  public:
-    NodePrefixes(Fabric& fabric, const Call& call)
-        : fabric_(fabric), bytes_(call.data.size()), vectors_(fabric.shared_plain((mates() + 1) * bytes_)) {}
+/// In one turn, what the ranks of a node share: their vectors, which become their prefixes within the node,
+/// and in front of them what all lower nodes have.
+struct NodePrefixes {
+    PlainRoom vectors;
+    std::size_t bytes;
 
-    std::size_t mates() const { return fabric_.mates().size(); }
-    PlainRoom before() const { return vectors_.first(bytes_); }
+    PlainRoom before() const { return vectors.first(bytes); }
     PlainRoom of(int local) const {
-        return vectors_.subspan(static_cast<std::size_t>(local + 1) * bytes_, bytes_);
+        return vectors.subspan(static_cast<std::size_t>(local + 1) * bytes, bytes);
     }
-    PlainRoom whole_node() const { return vectors_.last(bytes_); }
-
-  private:
-    Fabric& fabric_;
-    std::size_t bytes_;
-    PlainRoom vectors_;
 };
 
-/// One slice of what all lower nodes have, from the slices of the nodes.
-Task before_node(Fabric& fabric, const Call& call, const NodePrefixes& node, int number, int slices) {
-    Edges edges(fabric);
-    const Range own = slice(call.data.size(), call.reduction->element, slices, number);
-    Partial nodes = partial(fabric, *call.reduction, fabric.plain(own.size));
-    const bool sends = fabric.node() + 1 < fabric.topology().nodes();
-    if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.whole_node()));
-    co_await prefix_before(edges, across_nodes(fabric, number), nodes, own.of(node.before()));
-}
+struct Scan {
+    Fabric& fabric;
+    const fabric::Reduction& reduction;
+    int parts;   ///< of the node's vectors, each reduced by one of its ranks
+    int slices;  ///< of what the node has, each carried between nodes by one of its ranks
+    bool inclusive;
+    Edges edges;
 
-Task in_nodes(Fabric& fabric, const Call& call, int parts, int slices, bool inclusive) {
-    if (call.data.empty()) co_return;
-    const fabric::Reduction& reduction = *call.reduction;
-    const int local = fabric.local(), mates = static_cast<int>(fabric.mates().size());
-    const NodePrefixes node(fabric, call);
-    fabric.copy(node.of(local), call.data);
-    co_await fabric.node_barrier();
-    if (local < parts) {
-        const Range own = slice(call.data.size(), reduction.element, parts, local);
-        for (int mate = 1; mate < mates && own.size > 0; ++mate)
+    int mates() const { return static_cast<int>(fabric.mates().size()); }
+    Range cut(std::size_t bytes, int pieces) const {
+        return slice(bytes, reduction.element, pieces, fabric.local());
+    }
+
+    void inside_node(const NodePrefixes& node) const {
+        const Range own = cut(node.bytes, parts);
+        for (int mate = 1; mate < mates() && own.size > 0; ++mate)
             fabric.combine(reduction, own.of(node.of(mate)), own.of(node.of(mate - 1)));
     }
-    if (parts != slices) co_await fabric.node_barrier();
-    if (local < slices) co_await before_node(fabric, call, node, local, slices);
-    co_await fabric.node_barrier();
 
-    const bool first_node = fabric.node() == 0;
-    if (!inclusive && local == 0) {
-        if (!first_node) fabric.copy(call.data, node.before());
-        co_return;
+    Task between_nodes(const NodePrefixes& node) {
+        const Range own = cut(node.bytes, slices);
+        Partial nodes = partial(fabric, reduction, fabric.plain(own.size));
+        const bool sends = fabric.node() + 1 < fabric.topology().nodes();
+        if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(mates() - 1)));
+        co_await prefix_before(edges, across_nodes(fabric, fabric.local()), nodes, own.of(node.before()));
     }
-    fabric.copy(call.data, node.of(inclusive ? local : local - 1));
-    if (!first_node) fabric.combine(reduction, call.data, node.before());
+
+    void finish(const NodePrefixes& node, PlainRoom data) const {
+        const bool first_node = fabric.node() == 0;
+        const int last = inclusive ? fabric.local() : fabric.local() - 1;  // of the node, for this rank
+        if (last >= 0) fabric.copy(data, node.of(last));
+        if (first_node) return;
+        if (last >= 0)
+            fabric.combine(reduction, data, node.before());
+        else
+            fabric.copy(data, node.before());
+    }
+
+    Task turn(PlainRoom data, PlainRoom shared) {
+        const NodePrefixes node{shared, data.size()};
+        fabric.copy(node.of(fabric.local()), data);
+        co_await fabric.node_barrier();
+        if (fabric.local() < parts) inside_node(node);
+        if (parts != slices) co_await fabric.node_barrier();
+        if (fabric.local() < slices) co_await between_nodes(node);
+        co_await fabric.node_barrier();
+        finish(node, data);
+    }
+};
+
+Task in_nodes(Scan scan, PlainRoom data) {
+    Fabric& fabric = scan.fabric;
+    const std::size_t element = scan.reduction.element;
+    const int all = turns(fabric.topology(), data.size());
+    const std::size_t most = largest_slice(data.size(), element, all);
+    const PlainRoom shared = fabric.shared_plain(most * (fabric.mates().size() + 1));
+    for (int turn = 0; turn < all; ++turn) {
+        if (turn > 0) co_await fabric.node_barrier();  // nobody reads the last turn's prefixes any more
+        co_await scan.turn(slice(data.size(), element, all, turn).of(data), shared);
+    }
 }
 
 template <bool inclusive>
 Task node(Fabric& fabric, const Call& call) {
-    return in_nodes(fabric, call, 1, 1, inclusive);
+    return in_nodes({fabric, *call.reduction, 1, 1, inclusive, Edges(fabric)}, call.data);
 }
 template <bool inclusive>
 Task slices(Fabric& fabric, const Call& call) {
-    return in_nodes(fabric, call, static_cast<int>(fabric.mates().size()), fabric.topology().smallest_node(),
-                    inclusive);
+    const int mates = static_cast<int>(fabric.mates().size()), smallest = fabric.topology().smallest_node();
+    return in_nodes({fabric, *call.reduction, mates, smallest, inclusive, Edges(fabric)}, call.data);
 }
 
 bool suits(const fabric::Topology& topology, const Call&) {

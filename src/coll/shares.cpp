@@ -79,13 +79,14 @@ Task reduce_by_ring(Edges& edges, Among among, Partial& partial) {
     }
 }
 
-Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares shares, Spread by) {
+Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares shares, Spread by,
+                   std::uint32_t turn) {
     Group group{among.ranks, {}, among.me};
     for (const Range& share : shares)
         group.bytes.push_back(share.size == 0 ? 0 : fabric::sealed_bytes(share.size));
     auto box = [&](int member) {
-        const int rank = among.rank(member);
-        return fabric::Box{rank, static_cast<std::uint32_t>(rank)};
+        const int rank = among.rank(member), ranks = fabric.topology().ranks();
+        return fabric::Box{rank, turn * static_cast<std::uint32_t>(ranks) + static_cast<std::uint32_t>(rank)};
     };
     const Range own = of_member(shares, among.me);
     const fabric::Cipher room = fabric.cipher(group.total());
@@ -101,16 +102,17 @@ Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares
 }
 
 Task gather_shares(Edges& edges, Among among, Partial& partial, Shares shares, int at) {
-    const Range own = of_member(shares, among.me);
+    const std::size_t element = partial.reduction->element;
     if (among.me != at) {
-        if (own.size > 0) co_await edges.send(among.rank(at), own.of(partial.value));
+        const PlainRoom own = of_member(shares, among.me).of(partial.value);
+        co_await pass(edges, among.rank(at), own, 0, {}, element, {});
         co_return;
     }
     std::vector<Edges::Receiving> receiving;
     for (int member = 0; member < among.size(); ++member) {
-        const Range share = of_member(shares, member);
-        if (member != at && share.size > 0)
-            receiving.push_back(edges.receive(among.rank(member), share.of(partial.value)));
+        if (member == at) continue;
+        const PlainRoom room = of_member(shares, member).of(partial.value);
+        for (auto& one : receive_segments(edges, among.rank(member), room, element)) receiving.push_back(one);
     }
     for (const Edges::Receiving& one : receiving) co_await edges.finish(one);
 }

@@ -21,8 +21,10 @@ fabric::Task reduce_by_ring(Edges& edges, Among among, Partial& partial);
 
 enum class Spread { ring, doubling };
 /// Everybody gets all shares: each is sealed once, handed on as it is, and opened by all. No two members
-/// share a node. Seals the box whose number no edge has, the rank's own: the one to itself.
-fabric::Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares shares, Spread by);
+/// share a node. Seals a box whose number no edge has: the one from the rank to itself. `turn` counts the
+/// calls within the collective.
+fabric::Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares shares, Spread by,
+                           std::uint32_t turn);
 
 /// One member gets all shares.
 fabric::Task gather_shares(Edges& edges, Among among, Partial& partial, Shares shares, int at);

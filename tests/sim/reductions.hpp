@@ -21,7 +21,7 @@ class Operation : public fabric::Reduction {
     }
     std::string name;
     mutable std::uint64_t combined = 0;  ///< calls so far
-    std::uint64_t fails_at = 0;          ///< n > 0: the n-th call reports an error
+    mutable std::uint64_t fails_at = 0;  ///< n > 0: the n-th call reports an error
 
     bool combine(PlainRoom inout, Plain in) const override {
         for (std::size_t at = 0; at < in.size(); at += element) one(inout.data() + at, in.data() + at);
@@ -133,25 +133,29 @@ inline std::string describe(const Problem& problem, const Options& options) {
     return text.str();
 }
 
-/// Elements dealt to the ranks: evenly, or at random with some ranks left out.
-inline std::vector<std::size_t> deal(std::size_t& elements, std::size_t element, int ranks, Random& random) {
-    std::vector<std::size_t> parts(static_cast<std::size_t>(ranks));
+/// The elements dealt to the ranks as their parts: evenly, which may leave some out, or at random with some
+/// ranks left out.
+inline void deal(Problem& problem, Random& random) {
+    const std::size_t element = problem.operation->element;
+    std::vector<int> order(problem.placement.node.size());
+    problem.parts.assign(order.size(), 0);
     if (pick(random, 0, 1) == 0) {
-        const std::size_t each = elements / 10;
-        elements = each * parts.size();
-        for (std::size_t& part : parts) part = each * element;
+        const std::size_t each = (problem.elements + order.size() - 1) / order.size();
+        problem.elements = each * order.size();
+        for (std::size_t& part : problem.parts) part = each * element;
     } else {
-        const int takers = pick(random, 1, ranks);
-        std::vector<std::size_t> order(parts.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        const int ranks = static_cast<int>(order.size()), takers = pick(random, 1, ranks);
+        for (int i = 0; i < ranks; ++i) order[static_cast<std::size_t>(i)] = i;
         std::shuffle(order.begin(), order.end(), random);
-        for (std::size_t i = 0; i < elements; ++i)
-            parts[order[static_cast<std::size_t>(pick(random, 0, takers - 1))]] += element;
+        for (std::size_t i = 0; i < problem.elements; ++i) {
+            const int taker = order[static_cast<std::size_t>(pick(random, 0, takers - 1))];
+            problem.parts[static_cast<std::size_t>(taker)] += element;
+        }
     }
-    return parts;
 }
 
-inline Problem random_problem(const std::vector<int>& node_sizes, int placement, Random& random) {
+inline Problem random_problem(Collective collective, const std::vector<int>& node_sizes, int placement,
+                              Random& random) {
     constexpr std::size_t sizes[] = {0, 1, 2, 3, 7, 16, 33, 100};
     Problem problem;
     problem.node_sizes = node_sizes;
@@ -160,7 +164,7 @@ inline Problem random_problem(const std::vector<int>& node_sizes, int placement,
     problem.elements = sizes[pick(random, 0, 7)];
     const int ranks = static_cast<int>(problem.placement.node.size());
     problem.root = pick(random, 0, ranks - 1);
-    problem.parts = deal(problem.elements, problem.operation->element, ranks, random);
+    if (collective == Collective::reduce_scatter) deal(problem, random);
     problem.model = random_model(random);
     return problem;
 }
@@ -210,20 +214,12 @@ inline Promise promised(const Problem& problem, Collective collective, std::size
     return part;
 }
 
-/// What the rank's vector is afterwards, reduced one rank after the other.
-inline Bytes wanted(const Problem& problem, Collective collective, const std::vector<Bytes>& given,
-                    std::size_t rank) {
-    std::size_t last = given.size();
-    if (collective == Collective::scan) last = rank + 1;
-    if (collective == Collective::exscan) last = rank;
-    if (last == 0) return given[0];
-    Bytes result = given[0];
-    for (std::size_t r = 1; r < last; ++r) {
-        Bytes next = given[r];
-        (void)problem.operation->combine(next, result);
-        result = std::move(next);
-    }
-    return result;
+/// By rank: the operands of all ranks up to this one, reduced one after the other.
+inline std::vector<Bytes> prefixes(const Problem& problem, const std::vector<Bytes>& given) {
+    std::vector<Bytes> all = given;
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+        (void)problem.operation->combine(all[rank], all[rank - 1]);
+    return all;
 }
 
 struct Reduced {
@@ -236,7 +232,10 @@ inline std::vector<Bytes> random_operands(const Problem& problem) {
     std::vector<Bytes> given(problem.placement.node.size(), Bytes(problem.bytes()));
     Random random(problem.bytes());
     for (Bytes& operand : given)
-        for (std::uint8_t& byte : operand) byte = static_cast<std::uint8_t>(random());
+        for (std::size_t at = 0; at < operand.size(); at += sizeof(std::uint64_t)) {
+            const std::uint64_t number = random();
+            std::memcpy(operand.data() + at, &number, std::min(sizeof number, operand.size() - at));
+        }
     return given;
 }
 
@@ -265,12 +264,22 @@ inline Reduced run(const Reducer& reducer, const Problem& problem, const std::ve
     return reduced;
 }
 
-inline bool is_right(const Problem& problem, Collective collective, const std::vector<Bytes>& given,
-                     const Bytes& result, std::size_t rank) {
-    const Promise part = promised(problem, collective, rank);
-    const Bytes right = wanted(problem, collective, given, rank);
-    return part.size == 0 ||
-           std::memcmp(result.data() + part.offset, right.data() + part.offset, part.size) == 0;
+/// By rank: it has what is promised to it, and nothing beside its vector was written.
+inline std::vector<char> rights(const Problem& problem, Collective collective,
+                                const std::vector<Bytes>& before, const Reduced& reduced) {
+    std::vector<char> all;
+    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+        std::size_t last = before.size() - 1;
+        if (collective == Collective::scan) last = rank;
+        if (collective == Collective::exscan) last = rank == 0 ? 0 : rank - 1;
+        const Promise part = promised(problem, collective, rank);
+        const auto from = static_cast<std::ptrdiff_t>(part.offset);
+        all.push_back(reduced.intact[rank] &&
+                      std::equal(before[last].begin() + from,
+                                 before[last].begin() + from + static_cast<std::ptrdiff_t>(part.size),
+                                 reduced.results[rank].begin() + from));
+    }
+    return all;
 }
 
 /// One test per collective and algorithm.
