@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 // How the ranks of the root's node share its work in gather and scatter: each seals or opens for some of the
 // ranks elsewhere, in their node's shared memory.
 #pragma once
@@ -16,5 +17,37 @@ std::vector<int> helped_by(const fabric::Topology& topology, int root, int helpe
 /// On the root's node: room in shared memory for all blocks that the root does not seal or open itself; the
 /// others have none. `roots`: the root's blocks.
 fabric::Task share_blocks(fabric::Fabric& fabric, const Call& call, const Blocks& roots, Blocks& shared);
+=======
+// Reductions of long vectors among a few ranks in two steps (Rabenseifner 2004): each member first reduces a
+// share of the vector, then the shares are brought together. Both steps move (size - 1) / size of the vector,
+// however many members there are.
+#pragma once
+
+#include "coll/among.hpp"
+
+namespace mpisec::coll {
+
+/// By member: what is reduced there in the end. Empty for members that rest.
+using Shares = std::vector<Range>;
+
+/// Recursive halving, nearest members first so that operands stay in order; other members than a power of two
+/// are folded before. lg size rounds, one more when size is no power of two.
+Shares shares_of_halving(int members, std::size_t bytes, std::size_t element);
+fabric::Task reduce_by_halving(Edges& edges, Among among, Partial& partial);
+
+/// Ring: size - 1 rounds. Operands come in another order for each share: the operation must commute.
+Shares shares_of_ring(int members, std::size_t bytes, std::size_t element);
+fabric::Task reduce_by_ring(Edges& edges, Among among, Partial& partial);
+
+enum class Spread { ring, doubling };
+/// Everybody gets all shares: each is sealed once, handed on as it is, and opened by all. No two members
+/// share a node. Seals a box whose number no edge has: the one from the rank to itself. `turn` counts the
+/// calls within the collective.
+fabric::Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial, Shares shares, Spread by,
+                           std::uint32_t turn);
+
+/// One member gets all shares.
+fabric::Task gather_shares(Edges& edges, Among among, Partial& partial, Shares shares, int at);
+>>>>>>> helper-b
 
 }  // namespace mpisec::coll
