@@ -86,6 +86,49 @@ TEST(VirtualTime, ABarrierEndsWithTheLastRank) {
     EXPECT_DOUBLE_EQ(report.seconds, 3 + 0.125 * n + 10);
 }
 
+TEST(VirtualTime, OfABarrierThatHasItsOwn) {
+    ClusterModel slow = model();
+    slow.barrier = 17;
+    const Report report =
+        run(Topology({0, 0, 1}), slow, [](Fabric& fabric) -> Task { co_await fabric.node_barrier(); });
+    EXPECT_DOUBLE_EQ(report.seconds, 17);
+}
+
+TEST(VirtualTime, OfCopyingToAndFromSharedMemory) {
+    ClusterModel far = model();
+    far.shared = {40, 2};
+    const Report report = run(Topology({0}), far, [](Fabric& fabric) -> Task {
+        const PlainRoom shared = fabric.shared_plain(2 * n), own = fabric.plain(n);
+        fabric.copy(shared.last(n), own);
+        fabric.copy(own, shared.first(n));
+        fabric.copy(own, fabric.plain(n));
+        co_return;
+    });
+    EXPECT_EQ(report.error, "");
+    EXPECT_DOUBLE_EQ(report.seconds, 2 * (40 + 2.0 * n) + 3 + 0.125 * n);
+}
+
+TEST(VirtualTime, OfWhatTheCacheDoesNotHold) {
+    ClusterModel small = model();
+    small.cache = 1.5 * n;
+    small.copy.beyond = 1;
+    small.inside.beyond = 4;
+    const Report copies = run(Topology({0}), small, [](Fabric& fabric) -> Task {
+        for (int i = 0; i < 3; ++i) fabric.copy(fabric.plain(n), fabric.plain(n));
+        co_return;
+    });
+    EXPECT_DOUBLE_EQ(copies.seconds, 3 * 3 + 0.125 * 1.5 * n + 1.5 * n);
+    const Report messages = run(Topology({0, 0}), small, [](Fabric& fabric) -> Task {
+        for (int i = 0; i < 2; ++i) {
+            if (fabric.rank() == 0)
+                co_await fabric.send_here(1, fabric.plain(n));
+            else
+                co_await fabric.receive_here(0, fabric.plain(n));
+        }
+    });
+    EXPECT_DOUBLE_EQ(messages.seconds, 10 + 1.5 * n + 4 * 0.5 * n);
+}
+
 /// Two ranks share a link; who of them is first, which the seed decides, tells in the time, because one
 /// receiver has work to do afterwards.
 Task race(Fabric& fabric) {

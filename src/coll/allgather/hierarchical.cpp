@@ -35,6 +35,23 @@ Slice slice_of(const fabric::Topology& topology, int node, int g, const Shape& s
     return slice;
 }
 
+/// All blocks but the rank's own; those that lie side by side in both places with one copy.
+void copy_others(fabric::Fabric& fabric, const Blocks& to, const Blocks& from) {
+    const int ranks = fabric.topology().ranks();
+    auto follows = [](const Blocks& blocks, int rank) {
+        const fabric::PlainRoom block = blocks.of(rank);
+        return blocks.of(rank + 1).data() == block.data() + block.size();
+    };
+    for (int first = 0, end = 0; first < ranks; first = end) {
+        end = first + 1;
+        if (first == fabric.rank()) continue;
+        std::size_t bytes = from.of(first).size();
+        for (; end < ranks && end != fabric.rank() && follows(to, end - 1) && follows(from, end - 1); ++end)
+            bytes += from.of(end).size();
+        fabric.copy({to.of(first).data(), bytes}, {from.of(first).data(), bytes});
+    }
+}
+
 fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape shape) {
     const fabric::Topology& topology = fabric.topology();
 
@@ -109,8 +126,7 @@ fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape sh
         }
     }
     co_await fabric.node_barrier();
-    for (int rank = 0; rank < topology.ranks(); ++rank)
-        if (rank != fabric.rank()) fabric.copy(blocks.of(rank), shared.of(rank));
+    copy_others(fabric, blocks, shared);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace mpisec::fabric::sim {
 namespace {
 
 constexpr const char* line_keys = "alpha_us and one of beta_ns_per_byte, gbit_per_s, gbyte_per_s";
-constexpr const char* model_keys = "between, inside, seal, open, copy, reduce and shared_link";
+constexpr const char* model_keys =
+    "between, inside, seal, open, copy, shared, reduce, shared_link, barrier_us and cache_kib";
 
 struct Place {
     const std::string& path;
@@ -30,6 +31,12 @@ struct Place {
     }
 };
 
+/// None when it is no number, not finite or negative.
+std::optional<double> number_of(const toml::node& node) {
+    const auto number = node.is_number() ? node.value<double>() : std::nullopt;
+    return number && std::isfinite(*number) && *number >= 0 ? number : std::nullopt;
+}
+
 Result<Line> parse_line(std::string_view name, const toml::node& node, const Place& place) {
     const toml::table* table = node.as_table();
     if (!table) return place.refuse(fmt::format("{} is a table of {}", name, line_keys));
@@ -38,19 +45,23 @@ Result<Line> parse_line(std::string_view name, const toml::node& node, const Pla
     for (const auto& [key, value] : *table) {
         const Place here{place.path, value.source().begin.line};
         const bool alpha = key == "alpha_us", beta = key == "beta_ns_per_byte", gbit = key == "gbit_per_s",
-                   gbyte = key == "gbyte_per_s";
-        if (!alpha && !beta && !gbit && !gbyte)
-            return here.refuse(fmt::format("{} has no \"{}\", but {}", name, key.str(), line_keys));
-        const auto number = value.is_number() ? value.value<double>() : std::nullopt;
+                   gbyte = key == "gbyte_per_s", beyond = key == "beyond_ns_per_byte";
+        if (!alpha && !beta && !gbit && !gbyte && !beyond)
+            return here.refuse(
+                fmt::format("{} has no \"{}\", but {}; also beyond_ns_per_byte", name, key.str(), line_keys));
+        const auto number = number_of(value);
         const bool rate = gbit || gbyte;
-        if (!number || !std::isfinite(*number) || *number < 0 || (rate && *number == 0))
+        if (!number || (rate && *number == 0))
             return here.refuse(fmt::format("{} of {} is a number {}", key.str(), name,
                                            rate ? "greater than 0" : "that is not negative"));
         if (alpha) line.alpha = *number * 1e-6;
         if (beta) line.beta = *number * 1e-9;
         if (gbit) line.beta = 8e-9 / *number;
         if (gbyte) line.beta = 1e-9 / *number;
-        ++(alpha ? alphas : betas);
+        if (beyond)
+            line.beyond = *number * 1e-9;
+        else
+            ++(alpha ? alphas : betas);
     }
     if (alphas != 1 || betas != 1) return place.refuse(fmt::format("{} needs {}", name, line_keys));
     return line;
@@ -82,14 +93,23 @@ Result<ClusterModel> parse_model(std::string_view text, const std::string& path)
         return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,
                                 parsed.error().source().begin.line, parsed.error().description()));
     ClusterModel model = default_model();
-    const std::pair<const char*, Line*> lines[] = {{"between", &model.between}, {"inside", &model.inside},
-                                                   {"seal", &model.seal},       {"open", &model.open},
-                                                   {"copy", &model.copy},       {"reduce", &model.reduce}};
+    const std::pair<const char*, Line*> lines[] = {
+        {"between", &model.between}, {"inside", &model.inside}, {"seal", &model.seal}, {"open", &model.open},
+        {"copy", &model.copy},       {"reduce", &model.reduce}, {"shared", nullptr}};
     for (const auto& [key, value] : parsed.table()) {
         const Place place{path, value.source().begin.line};
         if (key == "shared_link") {
             if (!value.is_boolean()) return place.refuse("shared_link is true or false");
             model.shared_link = *value.value<bool>();
+            continue;
+        }
+        if (key == "barrier_us" || key == "cache_kib") {
+            const auto number = number_of(value);
+            if (!number) return place.refuse(fmt::format("{} is a number that is not negative", key.str()));
+            if (key == "cache_kib")
+                model.cache = *number * 1024;
+            else
+                model.barrier = *number * 1e-6;
             continue;
         }
         const auto* entry = std::find_if(std::begin(lines), std::end(lines),
@@ -98,7 +118,10 @@ Result<ClusterModel> parse_model(std::string_view text, const std::string& path)
             return place.refuse(fmt::format("a cluster model has no \"{}\", but {}", key.str(), model_keys));
         const Result<Line> line = parse_line(key.str(), value, place);
         if (!line) return tl::unexpected(line.error());
-        *entry->second = *line;
+        if (entry->second)
+            *entry->second = *line;
+        else
+            model.shared = *line;
     }
     return model;
 }

@@ -22,6 +22,7 @@ struct Step {
     double at = 0;  ///< when it was started, then when it is done
     bool done = false;
     Message message;  ///< what is sent, or the room of a receive
+    double busy = 0;  ///< of a send: how long it occupies the line
     std::coroutine_handle<> waiter;
 };
 
@@ -64,9 +65,13 @@ class SimFabric final : public Fabric {
         }
         const unsigned number = free_.back();
         free_.pop_back();
-        steps_[number] = {now, false, message, nullptr};
+        steps_[number] = {now, false, message, 0, nullptr};
         return number;
     }
+    double per_bytes(const Line& line, std::size_t n);
+    void work(const Line& line, std::size_t n) { now += line.alpha + per_bytes(line, n); }
+
+    double handled_ = 0;  ///< bytes, as ClusterModel::cache counts them
     Cluster& cluster_;
     std::deque<Step> steps_;  // a deque's elements stay where they are
     std::vector<unsigned> free_;
@@ -138,7 +143,7 @@ class Cluster {
         }
         for (auto& [member, its] : std::exchange(node.at_barrier, {})) {
             its->message.poisoned = failed;
-            complete(*member, *its, last + model_.inside.alpha);
+            complete(*member, *its, last + model_.barrier.value_or(model_.inside.alpha));
         }
     }
 
@@ -170,6 +175,13 @@ class Cluster {
         if (rooms[number].size() != bytes)
             complain("ranks of a node ask for shared memory of different sizes");
         return rooms[number];
+    }
+
+    bool in_shared_room(const SimFabric& rank, Plain bytes) const {
+        const auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
+        return std::any_of(rooms.begin(), rooms.end(), [&](std::span<std::uint8_t> room) {
+            return room.data() <= bytes.data() && bytes.data() < room.data() + room.size();
+        });
     }
 
     const ClusterModel& model() const { return model_; }
@@ -212,10 +224,9 @@ class Cluster {
         const bool inside = topology_.same_node(from.rank(), to), shared = !inside && model_.shared_link;
         const Line& line = inside ? model_.inside : model_.between;
         double &out_free = out_free_[port(from.rank(), shared)], &in_free = in_free_[port(to, shared)];
-        const double busy = line.beta * static_cast<double>(send.message.bytes.size());
         const double start = std::max(send.at, out_free);
-        out_free = start + busy;
-        in_free = std::max(start + line.alpha, in_free) + busy;
+        out_free = start + send.busy;
+        in_free = std::max(start + line.alpha, in_free) + send.busy;
 
         auto arrived = std::make_shared<Arrived>(Arrived{send.message, in_free, {}});
         if (options_.data) arrived->bytes.assign(send.message.bytes.begin(), send.message.bytes.end());
@@ -224,7 +235,7 @@ class Cluster {
         if (!inside && ++report_.messages_between == options_.tamper && !arrived->bytes.empty())
             arrived->bytes[mix(options_.seed) % arrived->bytes.size()] ^= 1;
         send.message.poisoned = false;  // what a send brings home
-        complete(from, send, start + busy);
+        complete(from, send, start + send.busy);
         events_.schedule(arrived->at, from.rank(), [this, rank = from.rank(), to, arrived] {
             Lane& lane = lane_of(rank, to);
             if (lane.waiting.empty()) return lane.arrived.push_back(std::move(*arrived));
@@ -259,16 +270,26 @@ class Cluster {
     std::vector<Task> tasks_;  // last, so that what they use outlives them
 };
 
+/// What the bytes cost of something that a rank does to n of them.
+double SimFabric::per_bytes(const Line& line, std::size_t n) {
+    const double bytes = static_cast<double>(n);
+    const double near = std::clamp(cluster_.model().cache - handled_, 0.0, bytes);
+    handled_ += bytes;
+    return line.beta * near + line.beyond.value_or(line.beta) * (bytes - near);
+}
+
 void SimFabric::copy(PlainRoom to, Plain from) {
     if (to.size() != from.size()) return cluster_.complain("a copy between rooms of different sizes");
-    now += cluster_.model().copy.time(static_cast<double>(from.size()));
+    const ClusterModel& model = cluster_.model();
+    const bool shared = cluster_.in_shared_room(*this, from) || cluster_.in_shared_room(*this, to);
+    work(shared ? model.shared.value_or(model.copy) : model.copy, from.size());
     if (cluster_.data()) std::copy(from.begin(), from.end(), to.begin());
 }
 
 void SimFabric::combine(const Reduction& reduction, PlainRoom inout, Plain in) {
     if (inout.size() != in.size() || in.size() % reduction.element != 0)
         return cluster_.complain("vectors of different sizes, or of parts of elements, are combined");
-    now += cluster_.model().reduce.time(static_cast<double>(in.size()));
+    work(cluster_.model().reduce, in.size());
     if (cluster_.data() && !reduction.combine(inout, in)) fail();
 }
 
@@ -278,6 +299,10 @@ unsigned SimFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     ++sends;
     sent_bytes += bytes.size();
     const unsigned number = add({bytes, sealed, failed_});
+    const ClusterModel& model = cluster_.model();
+    steps_[number].busy = topology_.same_node(rank_, to)
+                              ? per_bytes(model.inside, bytes.size())
+                              : model.between.beta * static_cast<double>(bytes.size());
     cluster_.send(*this, to, steps_[number]);
     return number;
 }
@@ -306,7 +331,7 @@ void SimFabric::do_seal(std::span<std::uint8_t> to, Plain from, Box box) {
     cluster_.use_nonce(rank_, box);
     ++metrics.seals;
     metrics.sealed_bytes += from.size();
-    now += cluster_.model().seal.time(static_cast<double>(from.size()));
+    work(cluster_.model().seal, from.size());
     if (cluster_.data()) toy_seal(to, from, box);
 }
 
@@ -317,7 +342,7 @@ bool SimFabric::do_open(PlainRoom to, Plain from, Box box) {
     }
     ++metrics.opens;
     metrics.opened_bytes += to.size();
-    now += cluster_.model().open.time(static_cast<double>(to.size()));
+    work(cluster_.model().open, to.size());
     return !cluster_.data() || toy_open(to, from, box);
 }
 
