@@ -13,7 +13,7 @@
 #include "coll/entries.hpp"
 #include "coll/node_boxes.hpp"
 #include "coll/rounds.hpp"
-#include "coll/shares.hpp"
+#include "coll/root_shares.hpp"
 
 namespace mpisec::coll {
 namespace {

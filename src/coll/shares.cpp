@@ -1,25 +1,11 @@
 #include "coll/shares.hpp"
 
-<<<<<<< HEAD
-#include "coll/node_blocks.hpp"
-#include "coll/numbers.hpp"
-=======
 #include "coll/folded.hpp"
 #include "coll/spread.hpp"
->>>>>>> helper-b
 
 namespace mpisec::coll {
 namespace {
 
-<<<<<<< HEAD
-/// They take turns in the order of ranks.
-template <class Visit>
-void for_each_helped(const fabric::Topology& topology, int root, Visit visit) {
-    const std::vector<int>& helpers = topology.members(topology.node(root));
-    std::size_t turn = 0;
-    for (int rank = 0; rank < topology.ranks(); ++rank)
-        if (!topology.same_node(rank, root)) visit(rank, helpers[turn++ % helpers.size()]);
-=======
 using fabric::PlainRoom;
 using fabric::Task;
 
@@ -37,41 +23,10 @@ struct Kept {
 
 Range of_member(const Shares& shares, int member) {
     return shares[static_cast<std::size_t>(member)];
->>>>>>> helper-b
 }
 
 }  // namespace
 
-<<<<<<< HEAD
-int helper_of(const fabric::Topology& topology, int root, int rank) {
-    int found = root;
-    for_each_helped(topology, root, [&](int helped, int helper) {
-        if (helped == rank) found = helper;
-    });
-    return found;
-}
-
-std::vector<int> helped_by(const fabric::Topology& topology, int root, int helper) {
-    std::vector<int> ranks;
-    for_each_helped(topology, root, [&](int helped, int by) {
-        if (by == helper) ranks.push_back(helped);
-    });
-    return ranks;
-}
-
-fabric::Task share_blocks(fabric::Fabric& fabric, const Call& call, const Blocks& roots, Blocks& shared) {
-    shared.size.assign(static_cast<std::size_t>(fabric.topology().ranks()), own_bytes(fabric, call, roots));
-    if (!call.equal_blocks) co_await share_numbers(fabric, roots.size, 0, shared.size);
-    shared.size[static_cast<std::size_t>(call.root)] = 0;
-    for (int rank : helped_by(fabric.topology(), call.root, call.root))
-        shared.size[static_cast<std::size_t>(rank)] = 0;
-    std::size_t total = 0;
-    for (std::size_t size : shared.size) {
-        shared.offset.push_back(total);
-        total += size;
-    }
-    shared.base = fabric.shared_plain(total).data();
-=======
 Shares shares_of_halving(int members, std::size_t bytes, std::size_t element) {
     const Folded folded(members);
     Shares shares(static_cast<std::size_t>(members));
@@ -160,7 +115,6 @@ Task gather_shares(Edges& edges, Among among, Partial& partial, Shares shares, i
         for (auto& one : receive_segments(edges, among.rank(member), room, element)) receiving.push_back(one);
     }
     for (const Edges::Receiving& one : receiving) co_await edges.finish(one);
->>>>>>> helper-b
 }
 
 }  // namespace mpisec::coll

@@ -1,23 +1,3 @@
-<<<<<<< HEAD
-// How the ranks of the root's node share its work in gather and scatter: each seals or opens for some of the
-// ranks elsewhere, in their node's shared memory.
-#pragma once
-
-#include <vector>
-
-#include "coll/collective.hpp"
-
-namespace mpisec::coll {
-
-/// Who at the root does it for `rank`, which is on another node.
-int helper_of(const fabric::Topology& topology, int root, int rank);
-/// The ranks for which `helper` does it.
-std::vector<int> helped_by(const fabric::Topology& topology, int root, int helper);
-
-/// On the root's node: room in shared memory for all blocks that the root does not seal or open itself; the
-/// others have none. `roots`: the root's blocks.
-fabric::Task share_blocks(fabric::Fabric& fabric, const Call& call, const Blocks& roots, Blocks& shared);
-=======
 // Reductions of long vectors among a few ranks in two steps (Rabenseifner 2004): each member first reduces a
 // share of the vector, then the shares are brought together. Both steps move (size - 1) / size of the vector,
 // however many members there are.
@@ -48,6 +28,5 @@ fabric::Task spread_shares(fabric::Fabric& fabric, Among among, Partial& partial
 
 /// One member gets all shares.
 fabric::Task gather_shares(Edges& edges, Among among, Partial& partial, Shares shares, int at);
->>>>>>> helper-b
 
 }  // namespace mpisec::coll
