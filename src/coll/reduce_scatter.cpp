@@ -1,6 +1,6 @@
-#include "coll/among.hpp"
 #include "coll/entries.hpp"
 #include "coll/node_reduction.hpp"
+#include "coll/schedule.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -13,7 +13,7 @@ using fabric::Task;
 Task naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await reduce_to_all(edges, everybody(fabric), mine);
+    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
     mine.settle(call.data);
 }
 
