@@ -1,3 +1,13 @@
+// All-reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank; "slices" follow Gavahi et al., Encrypted
+// all-reduce on multi-core clusters, IPCCC 2021. Bytes are those opened.
+//
+//                                                             rounds   bytes          seals     opens
+//   naive        recursive doubling over all ranks            lg p     m lg N         lg N      lg N
+//   node         shared memory; leaders double between nodes  lg N     m lg N         lg N      lg N
+//   concurrent   every rank reduces all its node has          lg N     m lg N         lg N      lg N
+//   slices-rd    every rank reduces a slice, doubles with it  lg N     m/l lg N       lg N      lg N
+//   slices-rsa   ... halves, shares are handed on sealed      2 lg N   2 m/l (N-1)/N  lg N + 1  lg N + N-1
+//   slices-ring  ... the same in rings; any N alike           2 (N-1)  2 m/l (N-1)/N  N         2 (N-1)
 #include <memory>
 
 #include "coll/entries.hpp"

@@ -1,3 +1,10 @@
+// Reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank (the root); bytes are those opened.
+//
+//                                                     rounds      bytes          seals     opens
+//   naive        binomial tree over all ranks         lg p        m lg N         1         lg N
+//   node         shared memory; leaders' tree         lg N        m lg N         1         lg N
+//   slices-tree  every rank reduces a slice; a tree   lg N        m/l lg N       1         lg N
+//   slices-rsg   ... halves, the root's node gathers  lg N + N-1  2 m/l (N-1)/N  lg N + 1  lg N + N-1
 #include <memory>
 
 #include "coll/entries.hpp"

@@ -1,3 +1,9 @@
+// Scan and exscan. N = 2^k nodes of l ranks, m bytes, the busiest rank; bytes are those opened.
+//
+//                                                                    rounds  bytes     seals  opens
+//   naive   over all ranks: to twice the distance in each round      lg p    m lg p    lg p   lg p
+//   node    prefixes in shared memory; leaders' between nodes        lg N    m lg N    lg N   lg N
+//   slices  the same, every rank with a slice of all vectors         lg N    m/l lg N  lg N   lg N
 #include "coll/entries.hpp"
 #include "coll/schedule.hpp"
 #include "coll/turns.hpp"
