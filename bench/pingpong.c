@@ -1,20 +1,17 @@
 /* Ping-pong and windowed bandwidth between the first and the last rank, plain and sealed in one run.
  *
  * Run under `mpisec exec`. The sealed calls are the program's ordinary MPI_ calls. The plain ones go straight
- * to the MPI library underneath, whose own PMPI_ procedures are looked up in it: only this program's test
- * pattern ever travels that way. Blocks of both take turns, in an order that changes, so that a machine that
- * changes its speed changes both alike; each pair of blocks gives one ratio.
+ * to the MPI library underneath (underneath.h). Blocks of both take turns, in an order that changes, so that
+ * a machine that changes its speed changes both alike; each pair of blocks gives one ratio.
  *
  * pingpong [--sizes 1,16,…] [--rounds N] [--block-us T] [--window W] [--peer RANK]      one line of JSON per
  * size on rank 0:
  *   {"bytes": B, "window": W, "plain_us": median, "sealed_us": median, "ratio": median, "ratio_low": …,
  * "ratio_high": …, "rounds": N} times are one-way microseconds per message (window 0) or per window; low and
  * high bound the middle half of the ratios. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include "underneath.h"
+
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,30 +28,13 @@ struct procedures {
 static int rank, size, last, peer; /* ranks 0 and last exchange, others wait */
 static char *out, *in;
 
-static void* symbol(void* library, const char* name) {
-    void* found = dlsym(library, name);
-    if (!found) {
-        fprintf(stderr, "pingpong: the MPI library has no %s\n", name);
-        exit(1);
-    }
-    return found;
-}
-
 static struct procedures find_plain(void) {
-    static const char* const names[] = {"libmpi_abi.so.1", "libmpi.so.12", "libmpich.so.12", "libmpi.so.40"};
-    void* library = NULL;
-    for (unsigned i = 0; i < sizeof names / sizeof *names && !library; ++i)
-        library = dlopen(names[i], RTLD_NOLOAD | RTLD_LAZY);
-    if (!library) {
-        fprintf(stderr, "pingpong: there is no MPI library in this process\n");
-        exit(1);
-    }
     struct procedures plain;
-    *(void**)&plain.Send = symbol(library, "PMPI_Send");
-    *(void**)&plain.Recv = symbol(library, "PMPI_Recv");
-    *(void**)&plain.Isend = symbol(library, "PMPI_Isend");
-    *(void**)&plain.Irecv = symbol(library, "PMPI_Irecv");
-    *(void**)&plain.Waitall = symbol(library, "PMPI_Waitall");
+    *(void**)&plain.Send = underneath("PMPI_Send");
+    *(void**)&plain.Recv = underneath("PMPI_Recv");
+    *(void**)&plain.Isend = underneath("PMPI_Isend");
+    *(void**)&plain.Irecv = underneath("PMPI_Irecv");
+    *(void**)&plain.Waitall = underneath("PMPI_Waitall");
     return plain;
 }
 
@@ -81,16 +61,6 @@ static double exchange(const struct procedures* mpi, int bytes, int iterations, 
         }
     }
     return (MPI_Wtime() - start) / iterations * 1e6 / (window ? 1 : 2);
-}
-
-static int ascending(const void* a, const void* b) {
-    double x = *(const double*)a, y = *(const double*)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(double* values, int n, double q) {
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    return values[(int)(q * (n - 1) + 0.5)];
 }
 
 static void measure(const struct procedures* plain, const struct procedures* sealed, int bytes, int window,

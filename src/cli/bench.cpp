@@ -46,7 +46,8 @@ void add_bench(CLI::App& app, Status& status) {
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
         "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed, in one run on two lab "
         "nodes\n"
-        "  mpisec bench startup                      what MPI_Init costs on four lab nodes\n\n"
+        "  mpisec bench startup                      what MPI_Init costs on four lab nodes\n"
+        "  mpisec bench allgather --algorithms auto,naive,hsc --ranks 8\n\n"
         "Each has its own --help.");
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
@@ -56,6 +57,12 @@ void add_bench(CLI::App& app, Status& status) {
     CLI::App* startup =
         bench->add_subcommand("startup", "What MPI_Init costs, plain and sealed by turns, on lab nodes");
     run_in_python(*startup, status, "mpisec_bench", {"startup"});
+    for (const char* name : {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce",
+                             "allreduce", "reduce_scatter", "scan"}) {
+        CLI::App* collective = bench->add_subcommand(
+            name, "Latency per size and algorithm, plain and sealed interleaved, on lab nodes");
+        run_in_python(*collective, status, "mpisec_bench", {name});
+    }
 }
 
 }  // namespace mpisec::cli

@@ -1,9 +1,20 @@
-// All-to-all: a block of m bytes from every rank to every rank.
+// All-to-all: a block of m bytes from each of p ranks to each. N nodes of k ranks; in p = N k.
 //
-//   naive  pairwise exchange, each block sealed that goes to another node. p - 1 rounds, m bytes each; a rank
-//          seals and opens as many boxes as there are ranks on other nodes
+//   naive     pairwise exchange, a box per block that goes to another node. Rounds p - 1, bytes m p; seals
+//   and
+//             opens p - k
+//   pairwise  the same, with a round's boxes opened while the next travel
+//   node      a rank sends all that it has for a node in one box to the rank there with its own place, who
+//             opens it into shared memory. Rounds, seals and opens N - 1; bytes m p
+//   pairs     one box from node to node, sealed and opened by one of their ranks each; both sides through
+//             shared memory. Rounds, seals and opens ceil((N - 1) / k), bytes m p
+//   bruck     lanes, one per rank of a node, each with the blocks of that rank; in round i what still has to
+//             go 2^i nodes on travels as one box, opened and sealed anew (Bruck, Ho, Kipnis, Upfal,
+//             Weathersby 1997). Rounds, seals and opens ceil(lg N), bytes m p lg N / 2
+#include "coll/alltoall_nodes.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"
+#include "coll/rounds.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -17,10 +28,27 @@ fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     }
 }
 
+fabric::Task pairwise(fabric::Fabric& fabric, const Call& call) {
+    const int p = fabric.topology().ranks(), me = fabric.rank();
+    co_await in_rounds(fabric, p - 1, [&](int i) {
+        const int to = (me + i + 1) % p, from = (me - i - 1 + p) % p;
+        return Round{{{to, call.to.of(to), static_cast<std::uint32_t>(to)}},
+                     {{from, call.from.of(from), static_cast<std::uint32_t>(me)}}};
+    });
+}
+
+bool equal_blocks_only(const fabric::Topology&, const Call& call) {
+    return call.equal_blocks;
+}
+
 }  // namespace
 
 const std::vector<Entry>& alltoall_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive}};
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"pairwise", pairwise},
+                                           {"node", alltoall_node},
+                                           {"pairs", alltoall_pairs},
+                                           {"bruck", alltoall_bruck, equal_blocks_only}};
     return all;
 }
 

@@ -1,34 +1,70 @@
-// Broadcast of m bytes.
+// Broadcast of m bytes to p ranks on N nodes. Bytes are what a rank sends at most; seals and opens count
+// boxes.
 //
-//   naive  the root seals once, the box goes down a binomial tree of all ranks, everybody opens. Rounds
-//          ceil(lg p), at most m ceil(lg p) bytes per rank, 1 seal, 1 open per rank
+//   naive              the root seals once, the box goes down a binomial tree of all ranks, everybody opens.
+//                      Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
+//   node               the box goes down a binomial tree of nodes; each opens it once, into shared memory.
+//                      Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
+//   pipeline, pipeline-tree, scatter-allgather: bcast_large.cpp
+#include "coll/bcast_large.hpp"
+#include "coll/binomial.hpp"
 #include "coll/entries.hpp"
+#include "coll/leaders.hpp"
 
 namespace mpisec::coll {
 namespace {
 
 fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     const int p = fabric.topology().ranks(), place = (fabric.rank() - call.root + p) % p;
+    const Binomial tree(p, place);
+    auto rank = [&](int at) { return (at + call.root) % p; };
+    const fabric::Box name{call.root, 0};
     const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
-    int below = 1;  // the children are at place + 1, 2, 4 ... below this
-    if (place == 0) {
-        if (p > 1) fabric.seal(box, call.data, {call.root, 0});
-        while (below < p) below *= 2;
-    } else {
-        while (!(place & below)) below *= 2;
-        co_await fabric.receive((place - below + call.root) % p, box);
-    }
+    if (place != 0)
+        co_await fabric.receive(rank(tree.parent()), box);
+    else if (p > 1)
+        fabric.seal(box, call.data, name);
     std::vector<fabric::Pending> sending;
-    for (int step = below / 2; step > 0; step /= 2)
-        if (place + step < p) sending.push_back(fabric.send((place + step + call.root) % p, box));
-    if (place != 0) fabric.open(call.data, box, {call.root, 0});
+    for (int child : tree.children()) sending.push_back(fabric.send(rank(child), box));
+    if (place != 0) fabric.open(call.data, box, name);
+    for (auto& one : sending) co_await one;
+}
+
+fabric::Task node(fabric::Fabric& fabric, const Call& call) {
+    const Leaders leaders(fabric.topology(), call.root);
+    const int nodes = fabric.topology().nodes(), place = leaders.place(fabric.node());
+    const bool alone = fabric.mates().size() == 1, root = fabric.rank() == call.root;
+    const fabric::PlainRoom common = alone ? call.data : fabric.shared_plain(call.data.size());
+    std::vector<fabric::Pending> sending;
+    if (leaders.lead(fabric.rank())) {
+        const Binomial tree(nodes, place);
+        const fabric::Box name{call.root, 0};
+        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+        if (!root)
+            co_await fabric.receive(leaders.rank(tree.parent()), box);
+        else if (nodes > 1)
+            fabric.seal(box, call.data, name);
+        for (int child : tree.children()) sending.push_back(fabric.send(leaders.rank(child), box));
+        if (!root)
+            fabric.open(common, box, name);
+        else if (!alone)
+            fabric.copy(common, call.data);
+    }
+    if (!alone) {
+        co_await fabric.node_barrier();
+        if (!root) fabric.copy(call.data, common);
+    }
     for (auto& one : sending) co_await one;
 }
 
 }  // namespace
 
 const std::vector<Entry>& bcast_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive}};
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", node},
+                                           {"pipeline", bcast_pipeline},
+                                           {"pipeline-tree", bcast_pipeline_tree},
+                                           {"scatter-allgather", bcast_scatter_allgather}};
     return all;
 }
 

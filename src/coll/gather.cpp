@@ -1,9 +1,19 @@
-// Gather of the ranks' blocks at the root, m bytes each.
+// Gather of m bytes from each of p ranks, on N nodes of k. Rounds and opens are the root's; others seal once,
+// if at all.
 //
-//   naive  everybody to the root, sealed if it is on another node. 1 round, at the root p - 1 messages and
-//          opens; 1 seal per rank
+//   naive        everybody to the root. Rounds p - 1, bytes m p, opens p - k
+//   node         the ranks of a node put their blocks into shared memory, a leader sends them in one box to
+//                the root. Rounds N - 1, bytes m p, opens N - 1
+//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), bytes m p,
+//                opens N - 1; blocks must be equal, or nobody on the way would know the sizes
+//   shared-open  everybody to the root's node, whose ranks take turns: they open into shared memory, and the
+//                root copies. Rounds p / k, bytes m p / k, opens p / k, for a copy of m p bytes
+#include "coll/binomial.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"
+#include "coll/node_boxes.hpp"
+#include "coll/rounds.hpp"
+#include "coll/root_shares.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -20,10 +30,79 @@ fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : receiving) co_await edges.finish(one);
 }
 
+/// Each leader seals its node's blocks as box 0 and sends it with those that came from its children.
+template <class Tree>
+fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
+    const Leaders leaders(fabric.topology(), call.root);
+    const NodeBoxes<Tree> boxes(fabric, leaders, call.from, blocks);
+    auto open = [&](int place) {
+        const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
+        const fabric::PlainRoom room = call.from.room(fabric, ranks);
+        fabric.open(room, boxes.box(place), {leaders.rank(place), 0});
+        call.from.unpack(fabric, ranks, room);
+    };
+    std::vector<int> children = boxes.tree().children();
+    std::reverse(children.begin(), children.end());  // the narrowest comes first
+    std::vector<fabric::Pending> receiving;
+    for (int child : children) receiving.push_back(fabric.receive(leaders.rank(child), boxes.subtree(child)));
+    const bool root = boxes.place() == 0;
+    if (!root) fabric.seal(boxes.box(boxes.place()), blocks.all, {fabric.rank(), 0});
+    for (std::size_t i = 0; i < children.size(); ++i) {
+        co_await receiving[i];
+        for (int k = 0; root && k < boxes.width(children[i]); ++k) open(children[i] + k);
+    }
+    if (!root) co_await fabric.send(leaders.rank(boxes.tree().parent()), boxes.all());
+}
+
+template <class Tree>
+fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
+    const bool root = fabric.rank() == call.root;
+    NodeBlocks blocks;
+    co_await make_room(fabric, own_bytes(fabric, call, call.from), call.equal_blocks, blocks);
+    if (!root) fabric.copy(blocks.of[static_cast<std::size_t>(fabric.local())], call.data);
+    co_await fabric.node_barrier();
+    for (std::size_t i = 0; root && i < blocks.of.size(); ++i)
+        if (fabric.mates()[i] != call.root) fabric.copy(call.from.of(fabric.mates()[i]), blocks.of[i]);
+    if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
+        co_await among_leaders<Tree>(fabric, call, blocks);
+}
+
+fabric::Task open_share(fabric::Fabric& fabric, const Call& call) {
+    const bool root = fabric.rank() == call.root;
+    Blocks shared;
+    co_await share_blocks(fabric, call, call.from, shared);
+    if (!root) fabric.copy(shared.of(fabric.rank()), call.data);
+    const std::vector<int> mine = helped_by(fabric.topology(), call.root, fabric.rank());
+    co_await in_rounds(fabric, static_cast<int>(mine.size()), [&](int i) {
+        const int rank = mine[static_cast<std::size_t>(i)];
+        return Round{{}, {{rank, root ? call.from.of(rank) : shared.of(rank), 0}}};
+    });
+    co_await fabric.node_barrier();
+    for (int rank = 0; root && rank < fabric.topology().ranks(); ++rank)
+        if (shared.of(rank).size() > 0) fabric.copy(call.from.of(rank), shared.of(rank));
+}
+
+fabric::Task shared_open(fabric::Fabric& fabric, const Call& call) {
+    if (fabric.topology().same_node(fabric.rank(), call.root)) {
+        co_await open_share(fabric, call);
+    } else {
+        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+        fabric.seal(box, call.data, {fabric.rank(), 0});
+        co_await fabric.send(helper_of(fabric.topology(), call.root, fabric.rank()), box);
+    }
+}
+
+bool equal_blocks(const fabric::Topology&, const Call& call) {
+    return call.equal_blocks;
+}
+
 }  // namespace
 
 const std::vector<Entry>& gather_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive}};
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", by_node<Flat>},
+                                           {"binomial", by_node<Binomial>, equal_blocks},
+                                           {"shared-open", shared_open}};
     return all;
 }
 

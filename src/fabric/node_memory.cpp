@@ -28,7 +28,8 @@ std::size_t rounded(std::size_t bytes) {
 }
 
 auto no_memory(std::size_t bytes, int error) {
-    return fail(std::to_string(bytes) + " bytes of memory that the ranks of this node share could not be had " +
+    return fail(std::to_string(bytes) +
+                " bytes of memory that the ranks of this node share could not be had " +
                 "in /dev/shm: " + std::strerror(error) +
                 "; make it larger, or choose algorithms that use less (docs/collectives.md)");
 }

@@ -29,7 +29,8 @@ void expand_pair(const Secret& master, std::string_view label, const std::uint8_
 }
 
 /// HKDF-Expand with a label and two fields.
-void expand(const Secret& key, std::string_view label, Bytes first, Bytes second, std::span<std::uint8_t> out) {
+void expand(const Secret& key, std::string_view label, Bytes first, Bytes second,
+            std::span<std::uint8_t> out) {
     std::uint8_t info[64];
     std::uint8_t* end = std::copy(label.begin(), label.end(), info);
     end = std::copy(first.begin(), first.end(), end);

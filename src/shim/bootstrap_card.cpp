@@ -13,6 +13,7 @@
 #include "keys/secret.hpp"
 #include "shim/bootstrap_place.hpp"
 #include "shim/bootstrap_wait.hpp"
+#include "shim/collective_choice.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -69,6 +70,9 @@ std::string differences(const Card& card, const Card& zero) {
     comparison.values("MPISEC_SEGMENT", segment(card), segment(zero));
     comparison.values("MPISEC_REKEY_MESSAGES", card.rekey_messages, zero.rekey_messages);
     comparison.values("MPISEC_REKEY_BYTES", card.rekey_bytes, zero.rekey_bytes);
+    if (card.selection != zero.selection)
+        comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
+                          "the same");
     return comparison.text();
 }
 
@@ -91,6 +95,7 @@ Card make_card(int rank, const config::Settings& settings) {
     card.segment = settings.segment;
     card.rekey_messages = settings.rekey_messages;
     card.rekey_bytes = settings.rekey_bytes;
+    card.selection = selection_mark();
     return card;
 }
 

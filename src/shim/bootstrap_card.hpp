@@ -35,7 +35,8 @@ struct Card {
     std::uint64_t segment = 0;
     std::uint64_t rekey_messages = 0;
     std::uint64_t rekey_bytes = 0;
-    std::array<std::uint8_t, 88> zero{};
+    std::array<std::uint8_t, 16> selection{};  ///< mark of the algorithms of collectives
+    std::array<std::uint8_t, 72> zero{};
 };
 static_assert(sizeof(Card) == 256);
 

@@ -40,8 +40,8 @@ fabric::Topology topology_of(const std::vector<std::int32_t>& people) {
 /// So few that the boxes of all ranks together stay below the limits of one key (S6): in one collective a
 /// rank seals about one box for every other.
 std::uint64_t collectives_per_epoch(std::size_t ranks) {
-    const std::uint64_t boxes = std::min<std::uint64_t>(
-        state.settings.rekey_messages, state.settings.rekey_bytes / wire::box_key_threshold);
+    const std::uint64_t boxes = std::min<std::uint64_t>(state.settings.rekey_messages,
+                                                        state.settings.rekey_bytes / wire::box_key_threshold);
     return std::clamp<std::uint64_t>(boxes / (ranks * ranks), 1, 1u << 31);
 }
 
@@ -115,11 +115,11 @@ fabric::NodeMemory::Slot* CollectiveSpace::next_slot(bool blocking) {
         auto memory = fabric::NodeMemory::attach(memory_name(context_, node),
                                                  static_cast<unsigned>(topology_.node_size(node)));
         if (!memory) abort_job("For collectives, " + memory.error().message + ".");
-        memory_ = std::move(*memory);
+        memory_.emplace(std::move(*memory));
     }
-    const std::uint64_t turn = blocking ? next_blocking_++ % blocking_slots
-                                        : blocking_slots + next_other_++ %
-                                                               (fabric::NodeMemory::slots - blocking_slots);
+    const std::uint64_t turn =
+        blocking ? next_blocking_++ % blocking_slots
+                 : blocking_slots + next_other_++ % (fabric::NodeMemory::slots - blocking_slots);
     return &memory_->slot(static_cast<unsigned>(turn));
 }
 

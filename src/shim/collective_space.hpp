@@ -7,11 +7,13 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "coll/selection.hpp"
 #include "fabric/node_memory.hpp"
 #include "fabric/topology.hpp"
 #include "keys/secret.hpp"
@@ -34,7 +36,8 @@ struct CollectiveTicket {
     std::uint32_t number_in_epoch = 0;  ///< for nonces
     std::shared_ptr<CollectiveKeys> keys;
     int tag = 0;
-    fabric::NodeMemory::Slot* slot = nullptr;  ///< null when no other rank of the communicator is on this node
+    fabric::NodeMemory::Slot* slot =
+        nullptr;  ///< null when no other rank of the communicator is on this node
 };
 
 class CollectiveSpace {
@@ -45,12 +48,16 @@ class CollectiveSpace {
     std::unique_ptr<CollectiveSpace> for_persistent(std::uint64_t number) const;
 
     MPI_Comm twin() const { return twin_; }
-    int rank() const { return rank_; }  ///< on the twin
+    int rank() const { return rank_; }                                   ///< on the twin
     const std::vector<std::int32_t>& people() const { return people_; }  ///< world ranks, by rank
     const wire::ContextId& context() const { return context_; }
     const fabric::Topology& topology() const { return topology_; }
     /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.
     CollectiveTicket next(bool blocking);
+
+    /// What collective_choice.cpp has found for this topology; filled when first asked.
+    using Choice = std::optional<coll::Selection::For>;
+    std::array<Choice, coll::collectives> choices;
 
   private:
     CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number);

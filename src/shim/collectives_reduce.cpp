@@ -1,122 +1,182 @@
-// Reduce and Allreduce in a first, simple sealed form: a binomial tree over sealed point-to-point messages.
-// MPI standard section 6.9.
-#include <new>
-#include <utility>
+#include <algorithm>
+#include <numeric>
 
 #include "shim/collectives.hpp"
+#include "shim/collectives_inter.hpp"
+#include "shim/constants.hpp"
 
-namespace mpisec::shim {
+namespace mpisec::shim::plan {
 
-using namespace collective;
+using coll::Collective;
 
 namespace {
 
-constexpr MPI_Count reduce_local_most = 1 << 30;  ///< elements per MPI_Reduce_local call, which counts in int
-
-/// Room for `count` elements of any datatype, addressed as MPI wants it: the first byte of data lies
-/// `true_lb` from the address.
-class Elements {
-  public:
-    Elements(MPI_Count count, MPI_Datatype type) {
-        if (count <= 0) return;
-        MPI_Aint lower_bound, extent, true_lower_bound, true_extent;
-        real.Type_get_extent(type, &lower_bound, &extent);
-        real.Type_get_true_extent(type, &true_lower_bound, &true_extent);
-        const MPI_Aint last =
-            extent * (count - 1);  // where the last element is; before the first when the extent is negative
-        const MPI_Aint lowest = true_lower_bound + (last < 0 ? last : 0);
-        const MPI_Aint bytes = true_extent + (last < 0 ? -last : last);
-        memory_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(bytes)]);
-        address_ = memory_ ? at(memory_.get(), -lowest) : nullptr;
-        missing_ = !memory_;
-    }
-    void* address() const { return address_; }
-    bool missing() const { return missing_; }
-
-  private:
-    std::unique_ptr<std::uint8_t[]> memory_;
-    void* address_ = nullptr;
-    bool missing_ = false;
-};
-
-/// inout = in op inout, element by element.
-int combine(const void* in, void* inout, MPI_Count count, MPI_Datatype type, MPI_Op op) {
-    MPI_Aint lower_bound = 0, extent = 0;
-    real.Type_get_extent(type, &lower_bound, &extent);
-    for (MPI_Count done = 0; done < count; done += reduce_local_most) {
-        const int now = static_cast<int>(count - done < reduce_local_most ? count - done : reduce_local_most);
-        const int code = real.Reduce_local(at(in, extent * done), at(inout, extent * done), now, type, op);
-        if (code != MPI_SUCCESS) return code;
-    }
-    return MPI_SUCCESS;
+/// A plan of `collective` that reduces.
+Plan make(const char* procedure, Collective collective, MPI_Comm comm, MPI_Count count, MPI_Datatype type,
+          MPI_Op op) {
+    Plan plan = std::make_unique<CollectivePlan>(procedure, collective, comm);
+    if (!plan->good()) return plan;
+    if (count < 0) plan->note(MPI_ERR_COUNT);
+    plan->reduce(type, op);
+    return plan;
 }
 
-/// Binomial tree to `root`; `result` is filled there. A rank combines what it has, the lower ranks' part,
-/// from the left with what a child sends, so values are combined in rank order when the tree starts at rank
-/// 0, as operations that do not commute need.
-void reduce_along_tree(Exchange& exchange, const void* own, void* result, MPI_Count count, MPI_Datatype type,
-                       MPI_Op op, int root) {
-    const int size = exchange.size();
-    const int place = (exchange.rank() - root + size) % size;  // root is place 0
-    const Elements first(count, type), second(count, type);
-    if (first.missing() || second.missing()) exchange.note(MPI_ERR_NO_MEM);
-    const void* so_far = own;
-    void *incoming = first.address(), *spare = second.address();
-    for (int distance = 1; distance < size; distance <<= 1) {
-        if (place & distance) return exchange.send(so_far, count, type, (place - distance + root) % size);
-        if (place + distance >= size) continue;
-        exchange.receive(incoming, exchange.failed() ? 0 : count, type, (place + distance + root) % size);
-        if (exchange.failed()) continue;
-        exchange.note(combine(so_far, incoming, count, type, op));
-        so_far = incoming;
-        std::swap(incoming, spare);
+fabric::PlainRoom writable(fabric::Plain bytes) {
+    return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+Elements input(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type) {
+    return {sendbuf == MPI_IN_PLACE ? recvbuf : const_cast<void*>(sendbuf), count, type};
+}
+
+/// Rank r's part of a vector of elements, and how many elements come before it.
+struct Parts {
+    std::vector<MPI_Count> count;
+    MPI_Count before(int rank) const {
+        return std::accumulate(count.begin(), count.begin() + rank, MPI_Count{0});
     }
-    if (!exchange.failed() && so_far != result) exchange.note(copy(so_far, count, type, result, count, type));
+    MPI_Count all() const { return before(static_cast<int>(count.size())); }
+};
+
+/// Every rank gets all vectors of the other group and reduces them; `part` of the result is its own.
+Plan reduce_remote(Plan plan, const Elements& own, const Parts& parts, int part, void* recvbuf) {
+    const std::size_t element = plan->call.reduction->element;
+    const fabric::Plain vector = plan->give(own);
+    const std::size_t remote = plan->comm->remote_members.size(), bytes = vector.size();
+    inter::all_take_part(*plan);
+    plan->collective = Collective::alltoall;
+    const fabric::PlainRoom vectors = plan->scratch(remote * bytes);
+    coll::Blocks from{vectors.data(), {}, std::vector<std::size_t>(remote, bytes)};
+    for (std::size_t i = 0; i < remote; ++i) from.offset.push_back(i * bytes);
+    plan->call.to = inter::of_remote(*plan, {writable(vector).data(), std::vector<std::size_t>(remote),
+                                             std::vector<std::size_t>(remote, bytes)});
+    plan->call.from = inter::of_remote(*plan, from);
+    inter::reduce_vectors(*plan, vectors, bytes);
+    const std::size_t first = static_cast<std::size_t>(parts.before(part)) * element;
+    const MPI_Count count = parts.count[static_cast<std::size_t>(part)];
+    if (remote > 0 && bytes > 0)
+        plan->unpack_later(
+            vectors.subspan((remote - 1) * bytes + first, static_cast<std::size_t>(count) * element),
+            {recvbuf, count, own.type});
+    return plan;
+}
+
+Plan reduce_to_remote_root(Plan plan, const Elements& own, void* recvbuf, int root) {
+    const inter::Role role = inter::take_part(*plan, root);
+    plan->collective = Collective::gather;
+    if (role == inter::Role::leaf) plan->call.data = writable(plan->give(own));
+    if (role != inter::Role::root) return plan;
+    const std::size_t remote = plan->comm->remote_members.size();
+    const std::size_t bytes = static_cast<std::size_t>(own.count) * plan->call.reduction->element;
+    const fabric::PlainRoom vectors = plan->scratch(remote * bytes);
+    coll::Blocks from{vectors.data(), {}, std::vector<std::size_t>(remote, bytes)};
+    for (std::size_t i = 0; i < remote; ++i) from.offset.push_back(i * bytes);
+    plan->call.from = inter::behind_root(from);
+    plan->call.equal_blocks = false;
+    inter::reduce_vectors(*plan, vectors, bytes);
+    if (remote > 0) plan->unpack_later(vectors.last(bytes), {recvbuf, own.count, own.type});
+    return plan;
+}
+
+Plan scan(const char* procedure, Collective collective, const void* sendbuf, void* recvbuf, MPI_Count count,
+          MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    Plan plan = make(procedure, collective, comm, count, type, op);
+    if (!plan->good()) return plan;
+    if (plan->comm->inter) {
+        plan->note(MPI_ERR_COMM);
+        return plan;
+    }
+    const Elements own = input(sendbuf, recvbuf, count, type);
+    // On rank 0 an exclusive scan has no result, and its receive buffer is not to be touched.
+    const bool no_result = collective == Collective::exscan && plan->comm->rank == 0;
+    plan->call.data = no_result ? plan->scratch(own) : plan->change(own, {recvbuf, count, type});
+    return plan;
+}
+
+Plan reduce_scatter(Plan plan, const void* sendbuf, void* recvbuf, const Parts& parts, MPI_Datatype type) {
+    if (!plan->good()) return plan;
+    if (*std::min_element(parts.count.begin(), parts.count.end()) < 0) {
+        plan->note(MPI_ERR_COUNT);
+        return plan;
+    }
+    const Elements own = input(sendbuf, recvbuf, parts.all(), type);
+    const int rank = plan->comm->rank;
+    if (plan->comm->inter) return reduce_remote(std::move(plan), own, parts, rank, recvbuf);
+    const std::size_t element = plan->call.reduction->element;
+    plan->call.data = plan->scratch(own);
+    if (!plan->good()) return plan;
+    std::size_t at = 0;
+    for (MPI_Count count : parts.count) {
+        plan->call.from.offset.push_back(at);
+        plan->call.from.size.push_back(plan->call.data.empty() ? 0
+                                                               : static_cast<std::size_t>(count) * element);
+        at += plan->call.from.size.back();
+    }
+    plan->call.from.base = plan->call.data.data();
+    plan->unpack_later(plan->call.from.of(rank),
+                       {recvbuf, parts.count[static_cast<std::size_t>(rank)], type});
+    return plan;
 }
 
 }  // namespace
 
-int Reduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
-           MPI_Comm comm) {
-    if (!crosses_nodes(comm)) {
-        if (fits(count))
-            return move_down(comm, real.Reduce, sendbuf, recvbuf, static_cast<int>(count), type, op, root,
-                             comm);
-        return MPISEC_MOVE_DOWN_LARGE(comm, Reduce, sendbuf, recvbuf, count, type, op, root, comm);
+Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
+            MPI_Op op, int root, MPI_Comm comm) {
+    Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::reduce, comm);
+    if (plan->good() && plan->comm->inter && root == MPI_PROC_NULL) {  // whose other arguments mean nothing
+        inter::take_part(*plan, root);
+        return plan;
     }
-    Exchange exchange("MPI_Reduce", comm, reduce_tag, root);
-    if (exchange.impossible()) return exchange.finish();
-    const bool at_root = exchange.rank() == root;
-    const void* own = at_root && sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    int commutes = 0;
-    exchange.note(real.Op_commutative(op, &commutes));
-    if (commutes || root == 0) {
-        reduce_along_tree(exchange, own, recvbuf, count, type, op, root);
-        return exchange.finish();
-    }
-    // In rank order at rank 0, then on to the root.
-    const Elements at_zero(exchange.rank() == 0 ? count : 0, type);
-    if (at_zero.missing()) exchange.note(MPI_ERR_NO_MEM);
-    reduce_along_tree(exchange, own, at_zero.address(), count, type, op, 0);
-    if (exchange.rank() == 0) exchange.send(at_zero.address(), count, type, root);
-    if (at_root) exchange.receive(recvbuf, count, type, 0);
-    return exchange.finish();
+    if (plan->good()) plan->reduce(type, op);
+    if (count < 0) plan->note(MPI_ERR_COUNT);
+    if (!plan->good()) return plan;
+    if (plan->comm->inter)
+        return reduce_to_remote_root(std::move(plan), {const_cast<void*>(sendbuf), count, type}, recvbuf,
+                                     root);
+    if (!plan->check_root(root, plan->comm->size)) return plan;
+    plan->call.root = root;
+    const Elements own = input(sendbuf, recvbuf, count, type);
+    plan->call.data =
+        plan->comm->rank == root ? plan->change(own, {recvbuf, count, type}) : plan->scratch(own);
+    return plan;
 }
 
-int Allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, MPI_Op op,
-              MPI_Comm comm) {
-    if (!crosses_nodes(comm)) {
-        if (fits(count))
-            return move_down(comm, real.Allreduce, sendbuf, recvbuf, static_cast<int>(count), type, op, comm);
-        return MPISEC_MOVE_DOWN_LARGE(comm, Allreduce, sendbuf, recvbuf, count, type, op, comm);
-    }
-    Exchange exchange("MPI_Allreduce", comm, reduce_tag);
-    if (exchange.impossible()) return exchange.finish();
-    // One rank computes and all others get its result, so that it is the same bits everywhere.
-    reduce_along_tree(exchange, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type, op, 0);
-    exchange.set_tag(bcast_tag);
-    broadcast(exchange, recvbuf, count, type, 0);
-    return exchange.finish();
+Plan Allreduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
+               MPI_Op op, MPI_Comm comm) {
+    Plan plan = make(procedure, Collective::allreduce, comm, count, type, op);
+    if (!plan->good()) return plan;
+    const Elements own = input(sendbuf, recvbuf, count, type);
+    if (plan->comm->inter) return reduce_remote(std::move(plan), own, {{count}}, 0, recvbuf);
+    plan->call.data = plan->change(own, {recvbuf, count, type});
+    return plan;
 }
 
-}  // namespace mpisec::shim
+Plan Reduce_scatter(const char* procedure, const void* sendbuf, void* recvbuf, Counts recvcounts,
+                    MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    Plan plan = make(procedure, Collective::reduce_scatter, comm, 0, type, op);
+    Parts parts;
+    for (int rank = 0; plan->good() && rank < plan->comm->size; ++rank)
+        parts.count.push_back(recvcounts[rank]);
+    plan->call.equal_blocks = false;
+    return reduce_scatter(std::move(plan), sendbuf, recvbuf, parts, type);
+}
+
+Plan Reduce_scatter_block(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count recvcount,
+                          MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+    Plan plan = make(procedure, Collective::reduce_scatter, comm, recvcount, type, op);
+    Parts parts;
+    if (plan->good()) parts.count.assign(static_cast<std::size_t>(plan->comm->size), recvcount);
+    return reduce_scatter(std::move(plan), sendbuf, recvbuf, parts, type);
+}
+
+Plan Scan(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
+          MPI_Op op, MPI_Comm comm) {
+    return scan(procedure, Collective::scan, sendbuf, recvbuf, count, type, op, comm);
+}
+
+Plan Exscan(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
+            MPI_Op op, MPI_Comm comm) {
+    return scan(procedure, Collective::exscan, sendbuf, recvbuf, count, type, op, comm);
+}
+
+}  // namespace mpisec::shim::plan

@@ -9,9 +9,11 @@
 #include <numeric>
 #include <shared_mutex>
 
+#include "shim/collective_space.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
+#include "shim/operation.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
 
@@ -62,7 +64,6 @@ bool read_groups(Communicator& comm) {
 std::unique_ptr<Communicator> describe(MPI_Comm handle) {
     auto comm = std::make_unique<Communicator>();
     comm->handle = handle;
-    comm->twin = constants.comm_null;
     int inter = 0;
     real.Comm_test_inter(handle, &inter);
     comm->inter = inter != 0;
@@ -187,22 +188,41 @@ void release(Communicator& comm) {
     std::erase_if(freed_but_held, [&](const auto& held) { return held.get() == &comm; });
 }
 
-int collective_twin(Communicator& comm, MPI_Comm* twin) {
-    if (comm.twin == constants.comm_null) {
-        MPI_Comm made = constants.comm_null;
-        if (int code = meet(comm); code != MPI_SUCCESS) return code;
+int equip(Communicator& comm) {
+    if (!comm.crosses) return MPI_SUCCESS;
+    MPI_Comm twin = constants.comm_null;
+    int code = MPI_SUCCESS;
+    if (comm.inter) {
+        const bool high = !comm.remote_members.empty() && !comm.members.empty() &&
+                          comm.remote_members.front() < comm.members.front();
+        code = real.Intercomm_merge(comm.handle, high, &twin);
+    } else {
         MPI_Group group;
         real.Comm_group(comm.handle, &group);
-        const int code = real.Comm_create(comm.handle, group,
-                                          &made);  // not MPI_Comm_dup: that would copy the user's attributes
+        // Not MPI_Comm_dup: that would copy the user's attributes.
+        code = real.Comm_create(comm.handle, group, &twin);
         real.Group_free(&group);
-        if (code != MPI_SUCCESS) return code;
-        real.Comm_set_errhandler(made, constants.errors_return);
-        adopt(made, &comm, "collectives");
-        comm.twin = made;
     }
-    *twin = comm.twin;
+    if (code != MPI_SUCCESS) return code;
+    equip(comm, twin);
     return MPI_SUCCESS;
+}
+
+void equip(Communicator& comm, MPI_Comm twin) {
+    real.Comm_set_errhandler(twin, constants.errors_return);
+    comm.space = std::make_shared<CollectiveSpace>(twin, comm.context);
+}
+
+void unequip(Communicator& comm) {
+    if (!comm.space) return;
+    Backoff backoff;
+    while (comm.collectives > 0) {
+        progress();
+        backoff.pause();
+    }
+    MPI_Comm twin = comm.space->twin();
+    comm.space.reset();
+    real.Comm_free(&twin);
 }
 
 bool crosses_nodes(MPI_Comm handle) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "wire/order.hpp"
 
 namespace mpisec::shim {
+
+class CollectiveSpace;
 
 struct Peer {
     std::int32_t world;  ///< world rank
@@ -46,7 +49,9 @@ struct Communicator {
     std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    MPI_Comm twin;  ///< private duplicate for collectives, made on first use; MPI_COMM_NULL before
+    std::shared_ptr<CollectiveSpace> space;    ///< where its collectives meet; null unless it crosses nodes
+    int collectives = 0;                       ///< under way
+    std::uint64_t persistent_collectives = 0;  ///< made so far
 
     std::map<std::string, std::uint64_t>
         creations;  ///< communicators made from this one, counted per constructor and members
@@ -138,8 +143,11 @@ void release(Communicator& comm);
 int meet(Communicator& comm);
 int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
 
-/// The private duplicate that collectives run on, so that their messages never meet the user's. Collective
-/// when made.
-int collective_twin(Communicator& comm, MPI_Comm* twin);
+/// Gives a communicator that crosses nodes its space for collectives, on a private twin. Every member is in
+/// the call that made the communicator. Returns an MPI error code.
+int equip(Communicator& comm);
+void equip(Communicator& comm, MPI_Comm twin);
+/// Takes it away: the twin is freed. Waits until no collective is under way.
+void unequip(Communicator& comm);
 
 }  // namespace mpisec::shim

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shim/collective_space.hpp"
+#include "shim/collectives.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -17,6 +19,12 @@
 namespace mpisec::shim {
 namespace {
 
+/// Adopts and equips what the MPI library has just made; every member is here.
+int learn(MPI_Comm newcomm, Communicator* parent, const std::string& constructor) {
+    Communicator* made = adopt(newcomm, parent, constructor);
+    return made ? equip(*made) : MPI_SUCCESS;
+}
+
 /// Meets the members of `comm`, lets the MPI library construct, learns the result.
 template <class Construct>
 int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Construct call) {
@@ -27,8 +35,7 @@ int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Constru
                    : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, constructor);
     if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     const int code = call();
-    if (code == MPI_SUCCESS) adopt(*newcomm, parent, constructor);
-    return code;
+    return code == MPI_SUCCESS ? learn(*newcomm, parent, constructor) : code;
 }
 
 /// Tells apart meetings of the same members for calls that differ by tag.
@@ -42,31 +49,114 @@ struct ColorAndKey {
     std::int32_t key;
 };
 
+/// The ranks of `comm` with this colour, by key; MPI_GROUP_EMPTY when there are none.
+MPI_Group group_of_color(MPI_Comm comm, const std::vector<ColorAndKey>& all, int color) {
+    std::vector<int> chosen;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (color != MPI_UNDEFINED && all[rank].color == color) chosen.push_back(static_cast<int>(rank));
+    if (chosen.empty()) return constants.group_empty;
+    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+        return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
+    });
+    MPI_Group whole, part;
+    real.Comm_group(comm, &whole);
+    real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
+    real.Group_free(&whole);
+    return part;
+}
+
+void free_group(MPI_Group group) {
+    if (group != constants.group_empty) real.Group_free(&group);
+}
+
 /// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
 /// make.
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
-    if (int code = Allgather(&mine, sizeof mine, constants.byte, all.data(), sizeof mine, constants.byte,
-                             parent.handle);
+    if (int code = run_collective(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
+                                                  sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    std::vector<int> chosen;
-    for (int rank = 0; rank < parent.size; ++rank)
-        if (color != MPI_UNDEFINED && all[static_cast<std::size_t>(rank)].color == color)
-            chosen.push_back(rank);
-    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-        return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-    });
-    MPI_Group whole, part;
-    real.Comm_group(parent.handle, &whole);
-    real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
+    MPI_Group part = group_of_color(parent.handle, all, color);
     const int code = construct(constructor, parent.handle, newcomm,
                                [&] { return real.Comm_create(parent.handle, part, newcomm); });
-    if (!chosen.empty()) real.Group_free(&part);
-    real.Group_free(&whole);
+    free_group(part);
     return code;
 }
+
+/// The same for an inter-communicator: each group learns the other's colours, and on the private twin the two
+/// sides of a colour find each other.
+int split_inter_sealed(Communicator& parent, int color, int key, MPI_Comm* newcomm) {
+    constexpr const char* constructor = "MPI_Comm_split";
+    const std::vector<std::int32_t> people = parent.space->people();
+    const ColorAndKey mine{color, key};
+    std::vector<ColorAndKey> all(people.size());
+    if (int code = run_collective(
+            plan::Allgather_of_both(constructor, &mine, sizeof mine, all.data(), parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    const MPI_Comm twin = parent.space->twin();
+    auto side = [&](const std::vector<std::int32_t>& members) {
+        std::vector<ColorAndKey> colors = all;
+        for (std::size_t i = 0; i < people.size(); ++i)
+            if (std::find(members.begin(), members.end(), people[i]) == members.end())
+                colors[i].color = MPI_UNDEFINED;
+        return group_of_color(twin, colors, color);
+    };
+    MPI_Group local = side(parent.members), remote = side(parent.remote_members);
+    MPI_Comm part = constants.comm_null;
+    int code = real.Comm_create(twin, local, &part);
+    *newcomm = constants.comm_null;
+    if (code == MPI_SUCCESS && part != constants.comm_null && remote != constants.group_empty) {
+        MPI_Group whole;
+        real.Comm_group(twin, &whole);
+        int first = 0, leader = 0;
+        real.Group_translate_ranks(remote, 1, &first, whole, &leader);
+        real.Group_free(&whole);
+        code = real.Intercomm_create(part, 0, twin, leader, 0, newcomm);
+    }
+    if (part != constants.comm_null) real.Comm_free(&part);
+    free_group(local);
+    free_group(remote);
+    if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return raise(&parent, code);
+    MPI_Errhandler handler;
+    real.Comm_get_errhandler(parent.handle, &handler);
+    real.Comm_set_errhandler(*newcomm, handler);
+    real.Errhandler_free(&handler);
+    return learn(*newcomm, &parent, constructor);
+}
+
+/// MPI_Comm_idup of a communicator and of its private twin, under one request.
+class Duplication final : public Operation {
+  public:
+    Duplication(Communicator& parent, const wire::ContextId& context, MPI_Comm* newcomm)
+        : Operation(&parent), context_(context), newcomm_(newcomm) {}
+    ~Duplication() override {
+        leave_work_list(*this);
+        drop_comm();
+    }
+    bool needs_progress() const override { return true; }
+    Whereabouts whereabouts() const override { return {"MPI_Comm_idup", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+
+    MPI_Request made = constants.request_null, twin_made = constants.request_null;
+    MPI_Comm twin = constants.comm_null;
+
+  private:
+    void step() override {
+        int both[2] = {0, 0};
+        const int code = real.Test(&made, &both[0], MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return finish(code, true);
+        if (const int twins = real.Test(&twin_made, &both[1], MPI_STATUS_IGNORE); twins != MPI_SUCCESS)
+            return finish(twins);
+        if (!both[0] || !both[1]) return;
+        Communicator* adopted = adopt(*newcomm_, context_);
+        if (adopted && twin != constants.comm_null) equip(*adopted, twin);
+        finish();
+    }
+    wire::ContextId context_;
+    MPI_Comm* newcomm_;
+};
 
 int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
          const std::function<int(MPI_Request*)>& start) {
@@ -79,11 +169,14 @@ int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
     const wire::ContextId context =
         derive_context(*parent, "MPI_Comm_idup", parent->members, parent->remote_members);
-    MPI_Request started = constants.request_null;
-    const int code = start(&started);
-    if (code != MPI_SUCCESS) return code;
-    *request = give_request(std::make_unique<PlainOperation>(
-        parent, code, started, [newcomm, context] { adopt(*newcomm, context); }));
+    auto both = std::make_unique<Duplication>(*parent, context, newcomm);
+    if (int code = start(&both->made); code != MPI_SUCCESS) return code;
+    if (parent->space)
+        if (int code = real.Comm_idup(parent->space->twin(), &both->twin, &both->twin_made);
+            code != MPI_SUCCESS)
+            return raise(parent, code);
+    enlist(*both);
+    *request = give_request(std::move(both));
     return MPI_SUCCESS;
 }
 
@@ -94,10 +187,7 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         Guard guard;
         hold(*known);
     }
-    if (known->twin != constants.comm_null) {
-        if (Communicator* twin = find_communicator(known->twin)) forget(*twin);
-        real.Comm_free(&known->twin);
-    }
+    unequip(*known);
     const int code = free(comm);
     if (code == MPI_SUCCESS) forget(*known);
     Guard guard;
@@ -136,8 +226,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
     const int code = real.Comm_create_group(comm, group, tag, newcomm);
-    if (code == MPI_SUCCESS) adopt(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
-    return code;
+    if (code != MPI_SUCCESS) return code;
+    return learn(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -145,9 +235,9 @@ int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
     if (!parent || !parent->crosses)
         return construct("MPI_Comm_split", comm, newcomm,
                          [&] { return real.Comm_split(comm, color, key, newcomm); });
-    if (parent->inter) return refuse("MPI_Comm_split", comm);
     if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
-    return split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
+    return parent->inter ? split_inter_sealed(*parent, color, key, newcomm)
+                         : split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
 }
 
 int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
@@ -219,8 +309,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
     }
     const int code = real.Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm);
-    if (code == MPI_SUCCESS) adopt(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
-    return code;
+    if (code != MPI_SUCCESS) return code;
+    return learn(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
 }
 
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {

@@ -105,6 +105,8 @@ int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, 
 int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
                                int outdegree, const int* destinations, const int* destweights, MPI_Info info,
                                int reorder, MPI_Comm* newcomm);
+int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
+                      const int* weights, MPI_Info info, int reorder, MPI_Comm* newcomm);  // dist_graph.cpp
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                      MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
@@ -116,29 +118,8 @@ int Win_free(MPI_Win* win);
 // Datatypes (datatype.cpp): cached facts end with the type
 int Type_free(MPI_Datatype* type);
 
-// Collectives, in a first simple sealed form (collectives.cpp)
-int Barrier(MPI_Comm comm);
-int Bcast(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm comm);
-int Reduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
-           MPI_Comm comm);
-int Allreduce(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, MPI_Op op,
-              MPI_Comm comm);
-int Gather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
-           MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
-int Gatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf, Counts recvcounts,
-            Displacements displs, MPI_Datatype recvtype, int root, MPI_Comm comm);
-int Scatter(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
-            MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
-int Scatterv(const void* sendbuf, Counts sendcounts, Displacements displs, MPI_Datatype sendtype,
-             void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
-int Allgather(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
-              MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
-int Allgatherv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
-               Counts recvcounts, Displacements displs, MPI_Datatype recvtype, MPI_Comm comm);
-int Alltoall(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void* recvbuf,
-             MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
-int Alltoallv(const void* sendbuf, Counts sendcounts, Displacements sdispls, MPI_Datatype sendtype,
-              void* recvbuf, Counts recvcounts, Displacements rdispls, MPI_Datatype recvtype, MPI_Comm comm);
+// Operations (reduction.cpp): one that the program frees may still be in use
+int Op_free(MPI_Op* op);
 
 // Refusals (refuse.cpp, S1): an MPI error that names the call, unless every rank concerned is on this node,
 // in which case the generated wrapper calls the real procedure. `refuse` reports through the communicator's

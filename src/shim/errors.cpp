@@ -48,6 +48,13 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
     return codes[kind];
 }
 
+int report_box_violation(const char* procedure, int sealer) {
+    const auto kind = static_cast<std::size_t>(Violation::forged);
+    say(std::string(texts[kind].error_string) + "; in " + procedure + ", data of world rank " +
+        std::to_string(sealer) + ". Nothing of it was delivered.");
+    return codes[kind];
+}
+
 MPI_Comm handler_owner(const Communicator* comm) {
     return comm && !comm->freed ? comm->handle : constants.comm_self;
 }

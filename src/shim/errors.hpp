@@ -19,6 +19,9 @@ void register_errors();
 /// it. The caller raises it.
 int report_violation(Violation violation, const Communicator& comm, int source, int tag, const char* detail);
 
+/// The same for a box of a collective, which world rank `sealer` had sealed.
+int report_box_violation(const char* procedure, int sealer);
+
 /// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
 /// through.
 int raise(const Communicator* comm, int code);

@@ -9,6 +9,7 @@
 
 #include <cstring>
 
+#include "shim/collective_choice.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -29,8 +30,7 @@ namespace {
 
 /// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
 void free_communicators() {
-    Communicator* world = find_communicator(constants.comm_world);
-    if (world && world->twin != constants.comm_null) real.Comm_free(&world->twin);
+    if (Communicator* world = find_communicator(constants.comm_world)) unequip(*world);
     real.Comm_free(&state.world.channel);
     real.Comm_free(&state.private_self);
 }
@@ -72,7 +72,8 @@ void protect() {
     if (found) state.tag_upper_bound = *upper_bound;
     real.Comm_dup(constants.comm_self, &state.private_self);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
-    adopt(constants.comm_world, nullptr, "MPI_COMM_WORLD");
+    if (int code = equip(*adopt(constants.comm_world, nullptr, "MPI_COMM_WORLD")); code != MPI_SUCCESS)
+        abort_job("the MPI library could not make a communicator for collectives");
     adopt(constants.comm_self, nullptr, "MPI_COMM_SELF");
     adopt(state.world.channel, nullptr, "channel");
     int keyval = 0;
@@ -88,6 +89,7 @@ void start(int thread_level) {
     if (!settings) abort_job(settings.error().message);
     state.settings = std::move(*settings);
     state.stats = !state.settings.stats.empty();
+    read_selection();
     state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
     start_watchdog();
     {

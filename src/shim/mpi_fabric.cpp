@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "keys/schedule.hpp"
 #include "shim/constants.hpp"
@@ -16,15 +17,20 @@ namespace {
 constexpr std::size_t longest_message = std::size_t{1} << 30;  ///< MPI counts bytes in an int
 constexpr unsigned polls_between_pokes = 16;
 
-fabric::Topology topology_of(const fabric::Topology& whole, const std::vector<int>& participants) {
-    std::vector<int> node;
-    for (int rank : participants) node.push_back(whole.node(rank));
+/// As if each were on a node of its own: everything between them is sealed.
+fabric::Topology apart(std::size_t ranks) {
+    std::vector<int> node(ranks);
+    std::iota(node.begin(), node.end(), 0);
     return fabric::Topology(node);
 }
 
+CollectiveTicket without_slot(CollectiveTicket ticket) {
+    ticket.slot = nullptr;
+    return ticket;
+}
+
 int place_of(int rank, const std::vector<int>& participants) {
-    return static_cast<int>(std::find(participants.begin(), participants.end(), rank) -
-                            participants.begin());
+    return static_cast<int>(std::find(participants.begin(), participants.end(), rank) - participants.begin());
 }
 
 /// Who waits for shared memory must still let MPI move messages: a mate may need one of this rank's to come
@@ -36,21 +42,25 @@ void poke_mpi() {
 
 }  // namespace
 
+std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
+    return std::min(bytes - part * longest_message, longest_message);
+}
+
 MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure)
     : Fabric(space.rank(), space.topology()),
       space_(space),
       ticket_(std::move(ticket)),
       procedure_(procedure),
-      own_topology_({}) {}
+      own_topology_(apart(0)) {}
 
 MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
                      std::vector<int> participants)
     : Fabric(place_of(space.rank(), participants), own_topology_),
       space_(space),
-      ticket_(std::move(ticket)),
+      ticket_(without_slot(std::move(ticket))),
       procedure_(procedure),
       participants_(std::move(participants)),
-      own_topology_(shim::topology_of(space.topology(), participants_)) {}
+      own_topology_(apart(participants_.size())) {}
 
 MpiFabric::~MpiFabric() = default;
 
@@ -83,7 +93,7 @@ MPI_Request* MpiFabric::sole_request() {
 void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
     Step& step = steps_[awaited_];
     step.request = constants.request_null;
-    conclude(step, code, status, step.bytes);
+    conclude(step, code, status, step.part_bytes(0));
 }
 
 void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
@@ -129,38 +139,37 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
         std::memset(step.zeros.data(), 0, bytes.size());
         from = step.zeros.data();
     }
-    const int peer = twin_rank(to);
     step.sealed = sealed;
-    std::size_t at = 0;
-    do {
-        const std::size_t part = std::min(bytes.size() - at, longest_message);
-        MPI_Request& request = at == 0 ? step.request : step.more.emplace_back(constants.request_null);
-        if (at == 0) step.bytes = part;
-        const int code = real.Isend(from + at, static_cast<int>(part), constants.byte, peer, ticket_.tag,
-                                    space_.twin(), &request);
-        if (code != MPI_SUCCESS) note(code);
-        at += part;
-    } while (at < bytes.size());
+    step.bytes = bytes.size();
+    start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
+        return real.Isend(from + at, part, constants.byte, twin_rank(to), ticket_.tag, space_.twin(),
+                          request);
+    });
     return number;
 }
 
 unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool sealed) {
     const unsigned number = take_step();
     Step& step = steps_[number];
-    const int peer = twin_rank(from);
     step.receives = true;
     step.sealed = sealed;
-    std::size_t at = 0;
-    do {
-        const std::size_t part = std::min(room.size() - at, longest_message);
-        MPI_Request& request = at == 0 ? step.request : step.more.emplace_back(constants.request_null);
-        if (at == 0) step.bytes = part;
-        const int code = real.Irecv(room.data() + at, static_cast<int>(part), constants.byte, peer,
-                                    ticket_.tag, space_.twin(), &request);
-        if (code != MPI_SUCCESS) note(code);
-        at += part;
-    } while (at < room.size());
+    step.bytes = room.size();
+    start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
+        return real.Irecv(room.data() + at, part, constants.byte, twin_rank(from), ticket_.tag, space_.twin(),
+                          request);
+    });
     return number;
+}
+
+template <class Start>
+void MpiFabric::start_parts(Step& step, Start start) {
+    const std::size_t parts = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
+    step.more.assign(parts - 1, constants.request_null);
+    for (std::size_t part = 0; part < parts; ++part) {
+        MPI_Request& request = part == 0 ? step.request : step.more[part - 1];
+        const int code = start(part * longest_message, static_cast<int>(step.part_bytes(part)), &request);
+        if (code != MPI_SUCCESS) note(code);
+    }
 }
 
 unsigned MpiFabric::start_barrier() {
@@ -205,12 +214,9 @@ bool MpiFabric::finished(unsigned number) {
         if (++polls_ % polls_between_pokes == 0) poke_mpi();
         return false;
     }
-    if (!done(step, step.request, step.bytes)) return false;
-    for (MPI_Request& request : step.more) {
-        const bool last = &request == &step.more.back();
-        (void)last;
-        if (!done(step, request, longest_message)) return false;
-    }
+    if (!done(step, step.request, step.part_bytes(0))) return false;
+    for (std::size_t i = 0; i < step.more.size(); ++i)
+        if (!done(step, step.more[i], step.part_bytes(i + 1))) return false;
     return true;
 }
 
@@ -224,7 +230,8 @@ void MpiFabric::finish(unsigned number) {
     // Plaintext from a mate, or the node's memory, is as good as the node's ranks are.
     if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && ticket_.slot->failed() &&
         !failed()) {
-        say(std::string(procedure_) + " fails here because it failed on another rank of this node, which says why.");
+        say(std::string(procedure_) +
+            " fails here because it failed on another rank of this node, which says why.");
         note(MPI_ERR_OTHER);
     }
     free_steps_.push_back(number);
@@ -232,7 +239,8 @@ void MpiFabric::finish(unsigned number) {
 
 void MpiFabric::violation(int sealer) {
     if (!failed())
-        error_ = report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(twin_rank(sealer))]);
+        error_ =
+            report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(twin_rank(sealer))]);
 }
 
 namespace {
@@ -252,8 +260,8 @@ bool with_key(const CollectiveTicket& ticket, std::size_t n, const wire::Nonce& 
 
 void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) {
     const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, box.index);
-    const wire::BoxAssociatedData ad = wire::box_associated_data(
-        space_.context(), {ticket_.number, box.sealer, box.index}, from.size());
+    const wire::BoxAssociatedData ad =
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, box.index}, from.size());
     StatsTimer timer(Stats::seal_collective, from.size());
     if (!with_key(ticket_, from.size(), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());

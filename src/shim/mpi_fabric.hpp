@@ -18,7 +18,7 @@ class MpiFabric final : public fabric::Fabric {
     /// All ranks of the space take part. `procedure` is named in what is said of violations.
     MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure);
     /// Only `participants` (ranks on the twin, this one among them) do; their places in the list are the
-    /// fabric's ranks. Without shared memory.
+    /// fabric's ranks, each of them a node of its own.
     MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
               std::vector<int> participants);
     ~MpiFabric() override;
@@ -55,11 +55,14 @@ class MpiFabric final : public fabric::Fabric {
     struct Step {
         MPI_Request request{};
         std::vector<MPI_Request> more;  ///< further parts of a message that is too long for one
-        std::size_t bytes = 0;          ///< of the part that `request` is for
+        std::size_t bytes = 0;
         bool receives = false, sealed = false;
         std::uint64_t barrier = 0;  ///< 0: a message
         Buffer zeros;               ///< what a failed rank sends instead
+        std::size_t part_bytes(std::size_t part) const;
     };
+    template <class Start>
+    void start_parts(Step& step, Start start);
     unsigned take_step();
     int twin_rank(int rank) const {
         return participants_.empty() ? rank : participants_[static_cast<std::size_t>(rank)];

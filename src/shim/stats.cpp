@@ -11,8 +11,14 @@ Stats stats;
 
 namespace {
 
-constexpr const char* names[Stats::kinds] = {"sealed", "opened", "sealed in segments", "opened in segments"};
-constexpr const char* keys[Stats::kinds] = {"seal_small", "open_small", "seal_segment", "open_segment"};
+constexpr const char* names[Stats::kinds] = {"sealed",
+                                             "opened",
+                                             "sealed in segments",
+                                             "opened in segments",
+                                             "sealed in collectives",
+                                             "opened in collectives"};
+constexpr const char* keys[Stats::kinds] = {"seal_small",   "open_small",      "seal_segment",
+                                            "open_segment", "seal_collective", "open_collective"};
 
 void print_json(const std::string& path) {
     std::FILE* file = std::fopen(path.c_str(), "w");

@@ -11,7 +11,7 @@
 namespace mpisec::shim {
 
 struct Stats {
-    enum Kind { seal_small, open_small, seal_large, open_large, kinds };
+    enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
     struct Row {
         std::uint64_t messages = 0;
         std::uint64_t bytes = 0;

@@ -38,7 +38,7 @@ def calls(tmp_path_factory, compile_mpi):
 @pytest.mark.parametrize("mpi", MPIS)
 def test_everything_that_is_not_protected_is_refused_between_nodes(calls, run, mpi):
     program, count = calls(mpi)
-    assert count > 60
+    assert count > 20
     result = run([program], nodes=2, ranks=2, mpi=mpi)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count(f"refused {count} wrong 0") == 2, result.stdout
@@ -60,11 +60,14 @@ def test_allowed_by_the_user_calls_go_through_and_are_said_aloud(compile_mpi, ru
         #include <mpi.h>
         #include <stdio.h>
         int main(int argc, char **argv) {
-            int one = 1, sum = 0, rank;
+            int one = 1;
+            MPI_Win window;
             MPI_Init(&argc, &argv);
-            MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-            for (int i = 0; i < 3; ++i) MPI_Scan(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-            printf("%s\\n", sum == rank + 1 ? "right" : "wrong");
+            for (int i = 0; i < 3; ++i) {
+                MPI_Win_create(&one, sizeof one, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+                MPI_Win_free(&window);
+            }
+            printf("right\\n");
             MPI_Finalize();
             return 0;
         }
@@ -74,4 +77,4 @@ def test_allowed_by_the_user_calls_go_through_and_are_said_aloud(compile_mpi, ru
     result = run([program], nodes=2, ranks=2, mpi=mpi, env={"MPISEC_UNPROTECTED": "allow"})
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("right") == 2
-    assert result.stderr.count("MPI_Scan goes over the network UNENCRYPTED") == 2, result.stderr
+    assert result.stderr.count("MPI_Win_create goes over the network UNENCRYPTED") == 2, result.stderr

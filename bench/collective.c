@@ -1,0 +1,208 @@
+/* Latency of one collective over all ranks, plain and sealed in one run.
+ *
+ * Run under `mpisec exec`. Blocks of plain calls (underneath.h) and of sealed ones take turns, in an order
+ * that changes; each pair of blocks gives one ratio. Within a block every call is timed apart, after a
+ * barrier of the MPI library's own; the block's time is the mean over its calls and over the ranks, as the
+ * OSU benchmarks have it.
+ *
+ * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T]     one line of JSON per size on rank 0,
+ * with times in microseconds per call and the middle half of the ratios. A size is bytes of the vector
+ * (bcast, reduce, allreduce, scan) or of one rank's block (the others). Results of both are compared. */
+#include "underneath.h"
+
+#include <mpi.h>
+#include <string.h>
+
+enum { MAX_ROUNDS = 1001 };
+
+struct procedures {
+    int (*Barrier)(MPI_Comm);
+    int (*Bcast)(void*, int, MPI_Datatype, int, MPI_Comm);
+    int (*Gather)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm);
+    int (*Scatter)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm);
+    int (*Allgather)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
+    int (*Alltoall)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
+    int (*Reduce)(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
+    int (*Allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*Reduce_scatter_block)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*Scan)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+};
+static struct procedures plain, sealed;
+
+static int rank, size;
+static char *out, *in;
+
+static void look_up(void) {
+#define PROCEDURE(name) *(void**)&plain.name = underneath("PMPI_" #name), sealed.name = MPI_##name
+    PROCEDURE(Barrier);
+    PROCEDURE(Bcast);
+    PROCEDURE(Gather);
+    PROCEDURE(Scatter);
+    PROCEDURE(Allgather);
+    PROCEDURE(Alltoall);
+    PROCEDURE(Reduce);
+    PROCEDURE(Allreduce);
+    PROCEDURE(Reduce_scatter_block);
+    PROCEDURE(Scan);
+#undef PROCEDURE
+}
+
+/* One call. Reductions take bytes for doubles where eight fit, so that the arithmetic is a program's. */
+typedef void collective(const struct procedures* mpi, int n);
+
+static MPI_Datatype number(int* n) {
+    if (*n % 8 != 0) return MPI_BYTE;
+    *n /= 8;
+    return MPI_DOUBLE;
+}
+static MPI_Op operation(MPI_Datatype type) {
+    return type == MPI_BYTE ? MPI_BOR : MPI_SUM;
+}
+
+static void barrier(const struct procedures* mpi, int n) {
+    (void)n;
+    mpi->Barrier(MPI_COMM_WORLD);
+}
+static void bcast(const struct procedures* mpi, int n) {
+    if (rank == 0) in[0] = out[0];
+    mpi->Bcast(in, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+static void gather(const struct procedures* mpi, int n) {
+    mpi->Gather(out, n, MPI_BYTE, in, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+static void scatter(const struct procedures* mpi, int n) {
+    mpi->Scatter(out, n, MPI_BYTE, in, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+static void allgather(const struct procedures* mpi, int n) {
+    mpi->Allgather(out, n, MPI_BYTE, in, n, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void alltoall(const struct procedures* mpi, int n) {
+    mpi->Alltoall(out, n, MPI_BYTE, in, n, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void reduce(const struct procedures* mpi, int n) {
+    MPI_Datatype type = number(&n);
+    mpi->Reduce(out, in, n, type, operation(type), 0, MPI_COMM_WORLD);
+}
+static void allreduce(const struct procedures* mpi, int n) {
+    MPI_Datatype type = number(&n);
+    mpi->Allreduce(out, in, n, type, operation(type), MPI_COMM_WORLD);
+}
+static void reduce_scatter(const struct procedures* mpi, int n) {
+    MPI_Datatype type = number(&n);
+    mpi->Reduce_scatter_block(out, in, n, type, operation(type), MPI_COMM_WORLD);
+}
+static void scan(const struct procedures* mpi, int n) {
+    MPI_Datatype type = number(&n);
+    mpi->Scan(out, in, n, type, operation(type), MPI_COMM_WORLD);
+}
+
+static const struct {
+    const char* name;
+    collective* call;
+    int takes_all, gives_all; /* blocks in a buffer: one, or one per rank */
+} known[] = {
+    {"barrier", barrier, 0, 0}, {"bcast", bcast, 0, 0},         {"gather", gather, 0, 1},
+    {"scatter", scatter, 1, 0}, {"allgather", allgather, 0, 1}, {"alltoall", alltoall, 1, 1},
+    {"reduce", reduce, 0, 0},   {"allreduce", allreduce, 0, 0}, {"reduce_scatter", reduce_scatter, 1, 0},
+    {"scan", scan, 0, 0},
+};
+
+/* Mean microseconds of a call, over the calls and the ranks. */
+static double block(const struct procedures* mpi, collective* call, int n, int iterations) {
+    double spent = 0, all = 0;
+    for (int i = 0; i < iterations; ++i) {
+        plain.Barrier(MPI_COMM_WORLD);
+        const double start = MPI_Wtime();
+        call(mpi, n);
+        spent += MPI_Wtime() - start;
+    }
+    plain.Allreduce(&spent, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return all / size / iterations * 1e6;
+}
+
+/* Small whole numbers: sums of doubles are exact in any order. */
+static void fill(size_t bytes) {
+    if (bytes % 8 == 0)
+        for (size_t i = 0; i < bytes / 8; ++i)
+            ((double*)(void*)out)[i] = (double)((i + (size_t)rank * 7) % 1000);
+    else
+        for (size_t i = 0; i < bytes; ++i) out[i] = (char)(i * 3 + (size_t)rank * 7);
+}
+
+static void compare(collective* call, int n, size_t received) {
+    char* wanted = malloc(received + 1);
+    memset(in, 0, received + 1);
+    if (call == bcast && rank == 0) memcpy(in, out, received);
+    call(&plain, n);
+    memcpy(wanted, in, received);
+    memset(in, 0, received + 1);
+    if (call == bcast && rank == 0) memcpy(in, out, received);
+    call(&sealed, n);
+    if (memcmp(in, wanted, received) != 0) {
+        fprintf(stderr, "collective: rank %d: plain and sealed differ at %d bytes\n", rank, n);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    free(wanted);
+}
+
+static void measure(int which, int n, int rounds, double block_us) {
+    static double times[2][MAX_ROUNDS], ratios[MAX_ROUNDS];
+    collective* call = known[which].call;
+    const size_t sent = (size_t)n * (size_t)(known[which].takes_all ? size : 1),
+                 received = (size_t)n * (size_t)(known[which].gives_all ? size : 1);
+    out = malloc(sent + 8), in = malloc(received + 8);
+    fill(sent);
+    compare(call, n, received);
+    block(&sealed, call, n, 3);
+    int iterations = (int)(block_us / block(&plain, call, n, 5));
+    if (iterations < 2) iterations = 2;
+    plain.Bcast(&iterations, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    for (int round = 0; round < rounds; ++round) {
+        for (int turn = 0; turn < 2; ++turn) {
+            const int second = (round & 1) ^ turn;
+            times[second][round] = block(second ? &sealed : &plain, call, n, iterations);
+        }
+        ratios[round] = times[1][round] / times[0][round];
+    }
+    if (rank == 0) {
+        printf(
+            "{\"bytes\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, \"ratio_low\": %.4f, "
+            "\"ratio_high\": %.4f, \"rounds\": %d}\n",
+            n, quantile(times[0], rounds, 0.5), quantile(times[1], rounds, 0.5),
+            quantile(ratios, rounds, 0.5), quantile(ratios, rounds, 0.25), quantile(ratios, rounds, 0.75),
+            rounds);
+        fflush(stdout);
+    }
+    free(out), free(in);
+}
+
+int main(int argc, char** argv) {
+    const char* sizes = "1,16,256,1024,4096,16384,65536,262144,1048576";
+    int rounds = 21, which = -1;
+    double block_us = 20000;
+    for (int i = 0; argc > 1 && i < (int)(sizeof known / sizeof *known); ++i)
+        if (strcmp(argv[1], known[i].name) == 0) which = i;
+    if (which < 0) return fprintf(stderr, "collective: the first argument is a collective's name\n"), 2;
+    for (int i = 2; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--sizes") == 0)
+            sizes = argv[i + 1];
+        else if (strcmp(argv[i], "--rounds") == 0)
+            rounds = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--block-us") == 0)
+            block_us = atof(argv[i + 1]);
+        else
+            return fprintf(stderr, "collective: unknown option %s\n", argv[i]), 2;
+    }
+    if (rounds < 1 || rounds > MAX_ROUNDS)
+        return fprintf(stderr, "collective: --rounds is 1 to %d\n", MAX_ROUNDS), 2;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    look_up();
+    char* list = strdup(sizes);
+    for (char* item = strtok(list, ","); item; item = strtok(NULL, ","))
+        measure(which, atoi(item), rounds, block_us);
+    free(list);
+    MPI_Finalize();
+    return 0;
+}

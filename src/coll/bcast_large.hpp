@@ -1,0 +1,19 @@
+// Broadcasts of much data (bcast_large.cpp). They serve any, too.
+#pragma once
+
+#include "coll/collective.hpp"
+
+namespace mpisec::coll {
+
+fabric::Task bcast_pipeline(fabric::Fabric& fabric, const Call& call);
+fabric::Task bcast_pipeline_tree(fabric::Fabric& fabric, const Call& call);
+fabric::Task bcast_scatter_allgather(fabric::Fabric& fabric, const Call& call);
+
+/// What the pipelines cut the data into: between 64 and 256 KiB, 16 pieces where these limits allow.
+constexpr std::size_t bcast_segment(std::size_t bytes) {
+    constexpr std::size_t least = 64 << 10, most = 256 << 10, page = 4096;
+    const std::size_t wanted = (bytes / 16 + page - 1) / page * page;
+    return wanted < least ? least : wanted > most ? most : wanted;
+}
+
+}  // namespace mpisec::coll

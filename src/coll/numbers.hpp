@@ -1,0 +1,18 @@
+// What the ranks of a node tell each other: sizes and neighbours that only one of them knows.
+#pragma once
+
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/task.hpp"
+
+namespace mpisec::coll {
+
+/// Each rank of the node gives `mine` to stand from `at` on; all get all of them in `all`, of whose size they
+/// must agree before. Goes through shared memory, so these numbers can be trusted as mates are.
+///
+/// This is the one place where an algorithm looks into a room, so a simulation without data can not run it.
+fabric::Task share_numbers(fabric::Fabric& fabric, std::vector<std::size_t> mine, std::size_t at,
+                           std::vector<std::size_t>& all);
+
+}  // namespace mpisec::coll

@@ -1,0 +1,111 @@
+#include "shim/reduction.hpp"
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <vector>
+
+#include "shim/constants.hpp"
+#include "shim/entry.hpp"
+#include "shim/real.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::size_t most_elements = 1 << 30;  ///< MPI_Reduce_local counts in int
+
+/// Operations that reductions under way use, and whether the program has freed them meanwhile (MPI standard
+/// section 6.9.5: they may finish). Under the Guard.
+struct Use {
+    int holders = 0;
+    bool freed = false;
+};
+std::map<MPI_Op, Use> uses;
+
+/// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
+/// `true_lb` from the address.
+class WithGaps {
+  public:
+    WithGaps(std::size_t count, MPI_Datatype type) {
+        MPI_Aint lower, extent, true_lower, true_extent;
+        real.Type_get_extent(type, &lower, &extent);
+        real.Type_get_true_extent(type, &true_lower, &true_extent);
+        // Where the last element is; before the first when the extent is negative.
+        const MPI_Aint last = extent * (static_cast<MPI_Aint>(count) - 1);
+        const MPI_Aint lowest = true_lower + std::min<MPI_Aint>(last, 0);
+        const MPI_Aint bytes = true_extent + (last < 0 ? -last : last);
+        memory_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(bytes)]());
+        if (memory_)
+            address_ = reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(memory_.get()) - lowest);
+    }
+    void* address() const { return address_; }
+    explicit operator bool() const { return memory_ != nullptr; }
+
+  private:
+    std::unique_ptr<std::uint8_t[]> memory_;
+    void* address_ = nullptr;
+};
+
+class OfProgram final : public fabric::Reduction {
+  public:
+    OfProgram(MPI_Datatype type, const TypeFacts& facts, MPI_Op op, bool commutative)
+        : original_(type), type_(keep_type(type)), facts_(facts), op_(op) {
+        element = std::max<std::size_t>(facts.size, 1);
+        commutes = commutative;
+        ++uses[op].holders;
+    }
+    ~OfProgram() override {
+        release_type(type_, original_);
+        const auto use = uses.find(op_);
+        if (--use->second.holders > 0) return;
+        if (use->second.freed) real.Op_free(&op_);
+        uses.erase(use);
+    }
+
+    bool combine(fabric::PlainRoom inout, fabric::Plain in) const override {
+        for (std::size_t done = 0; done < in.size();) {
+            const std::size_t bytes = std::min(in.size() - done, most_elements / element * element);
+            if (!combine_some(inout.data() + done, in.data() + done, bytes)) return false;
+            done += bytes;
+        }
+        return true;
+    }
+
+  private:
+    bool combine_some(std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) const {
+        const std::size_t count = bytes / element;
+        if (facts_.contiguous)
+            return real.Reduce_local(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
+        const WithGaps left(count, type_), right(count, type_);
+        const auto elements = static_cast<MPI_Count>(count);
+        return left && right && unpack(in, bytes, left.address(), elements, type_, facts_) == MPI_SUCCESS &&
+               unpack(inout, bytes, right.address(), elements, type_, facts_) == MPI_SUCCESS &&
+               real.Reduce_local(left.address(), right.address(), static_cast<int>(count), type_, op_) ==
+                   MPI_SUCCESS &&
+               pack(right.address(), elements, type_, facts_, inout) == MPI_SUCCESS;
+    }
+
+    MPI_Datatype original_, type_;
+    TypeFacts facts_;
+    mutable MPI_Op op_;
+};
+
+}  // namespace
+
+std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op) {
+    int commutes = 0;
+    if (op == constants.op_null || real.Op_commutative(op, &commutes) != MPI_SUCCESS) return nullptr;
+    return std::make_unique<OfProgram>(type, facts, op, commutes != 0);
+}
+
+int Op_free(MPI_Op* op) {
+    Guard guard;
+    const auto use = op ? uses.find(*op) : uses.end();
+    if (use == uses.end()) return real.Op_free(op);
+    use->second.freed = true;
+    *op = constants.op_null;
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,62 @@
+// Whatever message between nodes is changed: nobody waits for ever, somebody notices, and who does not notice
+// has the right bytes (S2, S8).
+#include "coll/bcast_large.hpp"
+#include "movement.hpp"
+
+namespace mpisec::test {
+namespace {
+
+class Attacked : public EveryMovement {
+  protected:
+    void expect_noticed(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random) {
+        const Scene scene = random_scene(GetParam().collective, node_sizes, sizes, random);
+        if (!serves(scene)) return;
+        Options options;
+        options.seed = random();
+        const std::uint64_t messages = run(scene, options).report.messages_between;
+        changed_ += messages;
+        for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {
+            SCOPED_TRACE(scene.text + ", seed " + std::to_string(options.seed) + ", changed message " +
+                         std::to_string(options.tamper));
+            const Outcome outcome = run(scene, options);
+            ASSERT_EQ(outcome.report.error, "");
+            ASSERT_TRUE(std::count(outcome.report.failed.begin(), outcome.report.failed.end(), 1))
+                << "nobody noticed";
+            for (std::size_t rank = 0; rank < outcome.right.size(); ++rank)
+                ASSERT_TRUE(outcome.report.failed[rank] || outcome.right[rank])
+                    << "rank " << rank << " was deceived";
+        }
+    }
+    std::uint64_t changed_ = 0;
+};
+
+TEST_P(Attacked, NoticesEveryChangedMessage) {
+    Random random(7);
+    const std::vector<std::vector<int>> clusters = {
+        {1, 1},    {2, 2},       {1, 1, 1},       {2, 1, 3},
+        {3, 3, 3}, {2, 2, 2, 2}, {1, 4, 2, 1, 3}, {1, 1, 1, 1, 1, 1, 1}};
+    for (const auto& cluster : clusters)
+        for (int i = 0; i < (sanitized ? 3 : 12); ++i)  // another placement, root, byte and order of events
+            ASSERT_NO_FATAL_FAILURE(
+                expect_noticed(cluster, i % 3 ? Sizes{true, 5} : Sizes{false, 0}, random));
+    EXPECT_GT(changed_, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Movement, Attacked, testing::ValuesIn(all_movements()), movement_name);
+
+/// Broadcasts of several segments.
+class AttackedMuch : public Attacked {};
+
+TEST_P(AttackedMuch, NoticesEveryChangedSegment) {
+    Random random(8);
+    const std::size_t bytes = 4 * coll::bcast_segment(0) + 5;
+    ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 1, 1}, {true, bytes}, random));
+    ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 2, 2}, {true, bytes}, random));
+    EXPECT_GT(changed_, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Movement, AttackedMuch, testing::ValuesIn(movements({Collective::bcast})),
+                         movement_name);
+
+}  // namespace
+}  // namespace mpisec::test
