@@ -87,8 +87,7 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
 
 /// The same for an inter-communicator: each group learns the other's colours, and on the private twin the two
 /// sides of a colour find each other.
-int split_inter_sealed(Communicator& parent, int color, int key, MPI_Comm* newcomm) {
-    constexpr const char* constructor = "MPI_Comm_split";
+int split_inter_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const std::vector<std::int32_t> people = parent.space->people();
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(people.size());
@@ -236,7 +235,7 @@ int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
         return construct("MPI_Comm_split", comm, newcomm,
                          [&] { return real.Comm_split(comm, color, key, newcomm); });
     if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
-    return parent->inter ? split_inter_sealed(*parent, color, key, newcomm)
+    return parent->inter ? split_inter_sealed(*parent, "MPI_Comm_split", color, key, newcomm)
                          : split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
 }
 
@@ -245,8 +244,13 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     if (!parent || !parent->crosses)
         return construct("MPI_Comm_split_type", comm, newcomm,
                          [&] { return real.Comm_split_type(comm, split_type, key, info, newcomm); });
-    if (parent->inter) return refuse("MPI_Comm_split_type", comm);
     const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+    if (parent->inter) {
+        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED)
+            return refuse("MPI_Comm_split_type", comm);
+        return split_inter_sealed(*parent, "MPI_Comm_split_type",
+                                  split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, newcomm);
+    }
     MPI_Comm on_node = constants.comm_null;
     if (int code = split_sealed(*parent, "MPI_Comm_split_type",
                                 split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, &on_node);
