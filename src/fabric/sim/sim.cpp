@@ -26,6 +26,10 @@ struct Step {
     std::coroutine_handle<> waiter;
 };
 
+/// Shared rooms up to this size are real memory even when no data is moved: ranks tell each other numbers in
+/// them that they then need (coll/numbers.hpp).
+constexpr std::size_t room_for_numbers = 1 << 20;
+
 class Cluster;
 
 class SimFabric final : public Fabric {
@@ -162,8 +166,8 @@ class Cluster {
             complain("rank " + std::to_string(rank) + " seals box " + std::to_string(box.index) + " twice");
     }
 
-    std::span<std::uint8_t> room(std::size_t bytes) {
-        if (!options_.data)
+    std::span<std::uint8_t> room(std::size_t bytes, bool real = false) {
+        if (!options_.data && !real)
             return {std::exchange(unused_, unused_ + bytes + 1), bytes};  // no two rooms in the same place
         memory_.push_back(std::make_unique<std::uint8_t[]>(bytes));
         return {memory_.back().get(), bytes};
@@ -171,7 +175,7 @@ class Cluster {
     std::span<std::uint8_t> shared_room(SimFabric& rank, std::size_t bytes) {
         auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
         const std::size_t number = rank.shared_rooms++;
-        if (number == rooms.size()) rooms.push_back(room(bytes));
+        if (number == rooms.size()) rooms.push_back(room(bytes, bytes <= room_for_numbers));
         if (rooms[number].size() != bytes)
             complain("ranks of a node ask for shared memory of different sizes");
         return rooms[number];
