@@ -35,9 +35,14 @@ fabric::Task Arrivals::make(fabric::Fabric& fabric, const Call& call) {
 }
 
 void Arrivals::put(fabric::Fabric& fabric, const Call& call) const {
-    for (std::size_t local = 0; local < mates_; ++local)
-        if (const int mate = fabric.mates()[local]; mate != fabric.rank())
-            fabric.copy(block(fabric.rank(), local), call.to.of(mate));
+    for (std::size_t local = 0; local < mates_; ++local) {
+        const fabric::PlainRoom there = block(fabric.rank(), local), mine = call.to.of(fabric.mates()[local]);
+        if (fabric.mates()[local] == fabric.rank()) continue;
+        if (there.size() == mine.size())
+            fabric.copy(there, mine);
+        else
+            fabric.fail();  // mates could not tell how much they want
+    }
 }
 
 void Arrivals::take(fabric::Fabric& fabric, const Call& call) const {

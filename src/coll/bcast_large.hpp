@@ -1,4 +1,4 @@
-// Broadcasts of much data (bcast_large.cpp). They serve any, too.
+// Broadcasts of much data (bcast_pipeline.cpp, bcast_scatter.cpp). They serve any, too.
 #pragma once
 
 #include "coll/collective.hpp"
@@ -14,6 +14,12 @@ constexpr std::size_t bcast_segment(std::size_t bytes) {
     constexpr std::size_t least = 64 << 10, most = 256 << 10, page = 4096;
     const std::size_t wanted = (bytes / 16 + page - 1) / page * page;
     return wanted < least ? least : wanted > most ? most : wanted;
+}
+
+/// The n-th of the pieces of equal length, but for the last ones, that make up `all`.
+inline fabric::PlainRoom piece(fabric::PlainRoom all, std::size_t length, std::size_t n) {
+    const std::size_t begin = n * length < all.size() ? n * length : all.size();
+    return all.subspan(begin, length < all.size() - begin ? length : all.size() - begin);
 }
 
 }  // namespace mpisec::coll

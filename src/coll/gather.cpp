@@ -7,13 +7,13 @@
 //   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), bytes m p,
 //                opens N - 1; blocks must be equal, or nobody on the way would know the sizes
 //   shared-open  everybody to the root's node, whose ranks take turns: they open into shared memory, and the
-//                root copies. Rounds p / k, bytes m p / k, opens p / k, for a copy of m p bytes
+//                root copies. Rounds and opens p / (k - 1), bytes m p / (k - 1), for a copy of m p bytes
 #include "coll/binomial.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"
 #include "coll/node_boxes.hpp"
-#include "coll/rounds.hpp"
 #include "coll/root_shares.hpp"
+#include "coll/rounds.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -67,24 +67,46 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
         co_await among_leaders<Tree>(fabric, call, blocks);
 }
 
-fabric::Task open_share(fabric::Fabric& fabric, const Call& call) {
-    const bool root = fabric.rank() == call.root;
-    Blocks shared;
-    co_await share_blocks(fabric, call, call.from, shared);
-    if (!root) fabric.copy(shared.of(fabric.rank()), call.data);
-    const std::vector<int> mine = helped_by(fabric.topology(), call.root, fabric.rank());
-    co_await in_rounds(fabric, static_cast<int>(mine.size()), [&](int i) {
-        const int rank = mine[static_cast<std::size_t>(i)];
-        return Round{{}, {{rank, root ? call.from.of(rank) : shared.of(rank), 0}}};
-    });
-    co_await fabric.node_barrier();
-    for (int rank = 0; root && rank < fabric.topology().ranks(); ++rank)
-        if (shared.of(rank).size() > 0) fabric.copy(call.from.of(rank), shared.of(rank));
-}
+/// What a rank of the root's node does: a batch of blocks comes into shared memory, the node meets, and the
+/// root copies it while the next one comes.
+class Opening {
+  public:
+    Opening(fabric::Fabric& fabric, const Call& call) : fabric_(fabric), call_(call) {}
+
+    fabric::Task run() {
+        co_await shares_.make(fabric_, call_, call_.from);
+        Rounds rounds{shares_.batches(), [this](int i) { return round(i); }};
+        rounds.after = [this](int i) { return after(i); };
+        co_await in_rounds(fabric_, std::move(rounds));
+    }
+
+  private:
+    bool root() const { return fabric_.rank() == call_.root; }
+
+    Round round(int batch) const {
+        Round round;
+        for (const auto& share : shares_.batch(batch))
+            if (share.helper == fabric_.rank() && share.rank != fabric_.rank())
+                round.in.push_back({share.rank, root() ? call_.from.of(share.rank) : share.shared, 0});
+        return round;
+    }
+    fabric::Task after(int batch) const {
+        for (const auto& share : shares_.batch(batch))
+            if (share.rank == fabric_.rank()) fabric_.copy(share.shared, call_.data);
+        co_await fabric_.node_barrier();
+        for (const auto& share : shares_.batch(batch))
+            if (root() && share.helper != call_.root) fabric_.copy(call_.from.of(share.rank), share.shared);
+    }
+
+    fabric::Fabric& fabric_;
+    const Call& call_;
+    RootShares shares_;
+};
 
 fabric::Task shared_open(fabric::Fabric& fabric, const Call& call) {
     if (fabric.topology().same_node(fabric.rank(), call.root)) {
-        co_await open_share(fabric, call);
+        Opening opening(fabric, call);
+        co_await opening.run();
     } else {
         const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
         fabric.seal(box, call.data, {fabric.rank(), 0});

@@ -12,12 +12,12 @@ namespace {
 using Numbers = std::vector<std::size_t>;
 
 /// How many edges each rank of the node has: leaving, then entering.
-fabric::Task count(fabric::Fabric& fabric, const Call& call, Numbers& counts) {
+fabric::Task count(fabric::Fabric& fabric, const Call& call, Numbers& counts, bool* complete) {
     Numbers mine;
     mine.push_back(call.destinations.size());
     mine.push_back(call.sources.size());
     counts.resize(2 * fabric.mates().size());
-    co_await share_numbers(fabric, mine, 2 * static_cast<std::size_t>(fabric.local()), counts);
+    co_await share_numbers(fabric, mine, 2 * static_cast<std::size_t>(fabric.local()), counts, complete);
 }
 
 /// A rank's edges as numbers, peer and size of each.
@@ -55,15 +55,18 @@ std::size_t lay_out(const fabric::Topology& topology, std::vector<Link>& links, 
 }  // namespace
 
 fabric::Task make_links(fabric::Fabric& fabric, const Call& call, bool once, Links& links) {
+    bool complete = true;
     Numbers counts;
-    co_await count(fabric, call, counts);
+    co_await count(fabric, call, counts, &complete);
+    if (!complete) co_return;
     std::size_t before = 0, all = 0;  // numbers
     for (std::size_t i = 0; i < counts.size(); ++i) {
         if (i < 2 * static_cast<std::size_t>(fabric.local())) before += 2 * counts[i];
         all += 2 * counts[i];
     }
     Numbers numbers(all);
-    co_await share_numbers(fabric, numbers_of(call, once), before, numbers);
+    co_await share_numbers(fabric, numbers_of(call, once), before, numbers, &complete);
+    if (!complete) co_return;
 
     auto next = numbers.begin();
     for (std::size_t local = 0; local < fabric.mates().size(); ++local) {

@@ -25,7 +25,8 @@ struct Links {
     std::size_t out_bytes = 0, in_bytes = 0, inside_bytes = 0;
 };
 
-/// `once`: blocks of one rank for one node are the same, and lie in shared memory once.
+/// `once`: blocks of one rank for one node are the same, and lie in shared memory once. No links when there
+/// was no memory to share them, and a failure.
 fabric::Task make_links(fabric::Fabric& fabric, const Call& call, bool once, Links& links);
 
 }  // namespace mpisec::coll

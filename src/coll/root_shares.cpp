@@ -1,50 +1,72 @@
 #include "coll/root_shares.hpp"
 
+#include <algorithm>
+
 #include "coll/node_blocks.hpp"
 #include "coll/numbers.hpp"
 
 namespace mpisec::coll {
 namespace {
 
-/// They take turns in the order of ranks.
-template <class Visit>
-void for_each_helped(const fabric::Topology& topology, int root, Visit visit) {
-    const std::vector<int>& helpers = topology.members(topology.node(root));
+/// Of a batch, unless there is not a block for each helper in so much.
+constexpr std::size_t batch_bytes = 4 << 20;
+
+/// The root has copying to do, so it helps only where it has one mate or none.
+std::vector<int> helpers(const fabric::Topology& topology, int root) {
+    std::vector<int> ranks = topology.members(topology.node(root));
+    if (ranks.size() > 2) std::erase(ranks, root);
+    return ranks;
+}
+
+/// Mates do not need help; the others take turns in the order of ranks.
+std::vector<RootShares::Share> all_shares(const fabric::Topology& topology, int root) {
+    const std::vector<int> by = helpers(topology, root);
+    std::vector<RootShares::Share> shares;
+    for (int mate : topology.members(topology.node(root)))
+        if (mate != root) shares.push_back({mate, mate, {}});
     std::size_t turn = 0;
     for (int rank = 0; rank < topology.ranks(); ++rank)
-        if (!topology.same_node(rank, root)) visit(rank, helpers[turn++ % helpers.size()]);
+        if (!topology.same_node(rank, root)) shares.push_back({rank, by[turn++ % by.size()], {}});
+    return shares;
 }
 
 }  // namespace
 
 int helper_of(const fabric::Topology& topology, int root, int rank) {
-    int found = root;
-    for_each_helped(topology, root, [&](int helped, int helper) {
-        if (helped == rank) found = helper;
-    });
-    return found;
+    const std::vector<RootShares::Share> shares = all_shares(topology, root);
+    return std::find_if(shares.begin(), shares.end(), [&](const auto& share) { return share.rank == rank; })
+        ->helper;
 }
 
-std::vector<int> helped_by(const fabric::Topology& topology, int root, int helper) {
-    std::vector<int> ranks;
-    for_each_helped(topology, root, [&](int helped, int by) {
-        if (by == helper) ranks.push_back(helped);
-    });
-    return ranks;
-}
-
-fabric::Task share_blocks(fabric::Fabric& fabric, const Call& call, const Blocks& roots, Blocks& shared) {
-    shared.size.assign(static_cast<std::size_t>(fabric.topology().ranks()), own_bytes(fabric, call, roots));
-    if (!call.equal_blocks) co_await share_numbers(fabric, roots.size, 0, shared.size);
-    shared.size[static_cast<std::size_t>(call.root)] = 0;
-    for (int rank : helped_by(fabric.topology(), call.root, call.root))
-        shared.size[static_cast<std::size_t>(rank)] = 0;
-    std::size_t total = 0;
-    for (std::size_t size : shared.size) {
-        shared.offset.push_back(total);
-        total += size;
+fabric::Task RootShares::make(fabric::Fabric& fabric, const Call& call, const Blocks& roots) {
+    std::vector<std::size_t> sizes(static_cast<std::size_t>(fabric.topology().ranks()),
+                                   own_bytes(fabric, call, roots));
+    if (!call.equal_blocks) {
+        co_await share_numbers(fabric, roots.size, 0, sizes);
+        if (fabric.rank() != call.root) sizes[static_cast<std::size_t>(fabric.rank())] = call.data.size();
     }
-    shared.base = fabric.shared_plain(total).data();
+
+    const std::size_t fewest = helpers(fabric.topology(), call.root).size();
+    std::size_t bytes = 0, half = 0;  // of the batch, of the largest
+    for (const Share& share : all_shares(fabric.topology(), call.root)) {
+        const std::size_t size = sizes[static_cast<std::size_t>(share.rank)];
+        if (batches_.empty() || (bytes + size > batch_bytes && batches_.back().size() >= fewest)) {
+            batches_.emplace_back();
+            bytes = 0;
+        }
+        batches_.back().push_back(share);
+        if (share.helper != call.root) bytes += size;
+        half = std::max(half, bytes);
+    }
+    const fabric::PlainRoom room = fabric.shared_plain(half * std::min<std::size_t>(batches_.size(), 2));
+    for (std::size_t number = 0; number < batches_.size(); ++number) {
+        std::size_t at = number % 2 * half;
+        for (Share& share : batches_[number]) {
+            if (share.helper == call.root) continue;
+            share.shared = room.subspan(at, sizes[static_cast<std::size_t>(share.rank)]);
+            at += share.shared.size();
+        }
+    }
 }
 
 }  // namespace mpisec::coll

@@ -1,5 +1,6 @@
-// How the ranks of the root's node share its work in gather and scatter: each seals or opens for some of the
-// ranks elsewhere, in their node's shared memory.
+// How the ranks of the root's node share its work in gather and scatter: helpers seal or open for ranks
+// elsewhere, in their node's shared memory. Blocks go through that memory in batches, two of which are there
+// at a time: one is copied from or to the root's buffer while helpers work on the other.
 #pragma once
 
 #include <vector>
@@ -10,11 +11,23 @@ namespace mpisec::coll {
 
 /// Who at the root does it for `rank`, which is on another node.
 int helper_of(const fabric::Topology& topology, int root, int rank);
-/// The ranks for which `helper` does it.
-std::vector<int> helped_by(const fabric::Topology& topology, int root, int helper);
 
-/// On the root's node: room in shared memory for all blocks that the root does not seal or open itself; the
-/// others have none. `roots`: the root's blocks.
-fabric::Task share_blocks(fabric::Fabric& fabric, const Call& call, const Blocks& roots, Blocks& shared);
+class RootShares {
+  public:
+    /// On the root's node, by all its ranks. `roots`: the root's blocks. Ranks that do not know them are
+    /// told.
+    fabric::Task make(fabric::Fabric& fabric, const Call& call, const Blocks& roots);
+
+    int batches() const { return static_cast<int>(batches_.size()); }
+    struct Share {
+        int rank;    ///< whose block it is
+        int helper;  ///< who seals or opens it; for ranks of this node, who only copy it, they themselves
+        fabric::PlainRoom shared;  ///< none when the root is the helper
+    };
+    const std::vector<Share>& batch(int number) const { return batches_[static_cast<std::size_t>(number)]; }
+
+  private:
+    std::vector<std::vector<Share>> batches_;
+};
 
 }  // namespace mpisec::coll

@@ -1,6 +1,7 @@
 #include "coll/rounds.hpp"
 
 #include <array>
+#include <optional>
 #include <utility>
 
 namespace mpisec::coll {
@@ -66,15 +67,25 @@ fabric::Task finish(Fabric& fabric, Started started) {
 
 }  // namespace
 
-fabric::Task in_rounds(Fabric& fabric, int rounds, std::function<Round(int)> round) {
-    if (rounds == 0) co_return;
+fabric::Task in_rounds(Fabric& fabric, Rounds rounds) {
     std::array<Cipher, 2> rooms;
-    Started before = start(fabric, round(0), rooms[0]);
-    for (int i = 1; i < rounds; ++i) {
-        Started now = start(fabric, round(i), rooms[static_cast<std::size_t>(i % 2)]);
-        co_await finish(fabric, std::exchange(before, std::move(now)));
+    std::optional<Started> under_way;
+    for (int i = 0; i <= rounds.count; ++i) {
+        std::optional<Started> next;
+        if (i < rounds.count) {
+            if (rounds.before) co_await rounds.before(i);
+            next = start(fabric, rounds.round(i), rooms[static_cast<std::size_t>(i % 2)]);
+        }
+        if (under_way) {
+            co_await finish(fabric, std::move(*under_way));
+            if (rounds.after) co_await rounds.after(i - 1);
+        }
+        under_way = std::move(next);
     }
-    co_await finish(fabric, std::move(before));
+}
+
+fabric::Task in_rounds(Fabric& fabric, int count, std::function<Round(int)> round) {
+    return in_rounds(fabric, Rounds{count, std::move(round)});
 }
 
 }  // namespace mpisec::coll

@@ -25,8 +25,19 @@ struct Round {
     std::vector<In> in;
 };
 
-/// `round(i)` is asked for each round when it begins; two are under way at a time. Rooms for boxes are used
-/// again, so they take what two rounds need and not what all do.
-fabric::Task in_rounds(fabric::Fabric& fabric, int rounds, std::function<Round(int)> round);
+struct Rounds {
+    int count;
+    /// What a round consists of, asked when it begins.
+    std::function<Round(int)> round;
+    /// Before the round begins: its plaintext has to be there after. May be empty.
+    std::function<fabric::Task(int)> before = {};
+    /// When the round is over; the next one is under way, but none of its boxes is opened. May be empty.
+    std::function<fabric::Task(int)> after = {};
+};
+
+/// Two rounds are under way at a time. Rooms for boxes are used again, so they take what two rounds need and
+/// not what all do.
+fabric::Task in_rounds(fabric::Fabric& fabric, Rounds rounds);
+fabric::Task in_rounds(fabric::Fabric& fabric, int count, std::function<Round(int)> round);
 
 }  // namespace mpisec::coll

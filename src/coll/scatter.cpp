@@ -7,13 +7,13 @@
 //   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), bytes m p,
 //                seals N - 1; blocks must be equal, or nobody on the way would know the sizes
 //   shared-seal  the root copies into shared memory, and the ranks of its node take turns in sealing and
-//                sending. Rounds p / k, bytes m p / k, seals p / k, for a copy of m p bytes
+//                sending. Rounds and seals p / (k - 1), bytes m p / (k - 1), for a copy of m p bytes
 #include "coll/binomial.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"
 #include "coll/node_boxes.hpp"
-#include "coll/rounds.hpp"
 #include "coll/root_shares.hpp"
+#include "coll/rounds.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -72,25 +72,48 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
     if (!root) fabric.copy(call.data, blocks.of[static_cast<std::size_t>(fabric.local())]);
 }
 
-fabric::Task seal_share(fabric::Fabric& fabric, const Call& call) {
-    const bool root = fabric.rank() == call.root;
-    Blocks shared;
-    co_await share_blocks(fabric, call, call.to, shared);
-    for (int rank = 0; root && rank < fabric.topology().ranks(); ++rank)
-        if (shared.of(rank).size() > 0) fabric.copy(shared.of(rank), call.to.of(rank));
-    co_await fabric.node_barrier();
-    const std::vector<int> mine = helped_by(fabric.topology(), call.root, fabric.rank());
-    co_await in_rounds(fabric, static_cast<int>(mine.size()), [&](int i) {
-        const int rank = mine[static_cast<std::size_t>(i)];
-        const fabric::Plain block = root ? call.to.of(rank) : shared.of(rank);
-        return Round{{{rank, block, static_cast<std::uint32_t>(rank)}}, {}};
-    });
-    if (!root) fabric.copy(call.data, shared.of(fabric.rank()));
-}
+/// What a rank of the root's node does: the root copies a batch of blocks into shared memory, the node meets,
+/// and it is sealed and sent while the root copies the next one.
+class Sealing {
+  public:
+    Sealing(fabric::Fabric& fabric, const Call& call) : fabric_(fabric), call_(call) {}
+
+    fabric::Task run() {
+        co_await shares_.make(fabric_, call_, call_.to);
+        Rounds rounds{shares_.batches(), [this](int i) { return round(i); }};
+        rounds.before = [this](int i) { return before(i); };
+        co_await in_rounds(fabric_, std::move(rounds));
+    }
+
+  private:
+    bool root() const { return fabric_.rank() == call_.root; }
+
+    fabric::Task before(int batch) const {
+        for (const auto& share : shares_.batch(batch))
+            if (root() && share.helper != call_.root) fabric_.copy(share.shared, call_.to.of(share.rank));
+        co_await fabric_.node_barrier();
+        for (const auto& share : shares_.batch(batch))
+            if (share.rank == fabric_.rank()) fabric_.copy(call_.data, share.shared);
+    }
+    Round round(int batch) const {
+        Round round;
+        for (const auto& share : shares_.batch(batch)) {
+            if (share.helper != fabric_.rank() || share.rank == fabric_.rank()) continue;
+            const fabric::Plain block = root() ? call_.to.of(share.rank) : share.shared;
+            round.out.push_back({share.rank, block, static_cast<std::uint32_t>(share.rank)});
+        }
+        return round;
+    }
+
+    fabric::Fabric& fabric_;
+    const Call& call_;
+    RootShares shares_;
+};
 
 fabric::Task shared_seal(fabric::Fabric& fabric, const Call& call) {
     if (fabric.topology().same_node(fabric.rank(), call.root)) {
-        co_await seal_share(fabric, call);
+        Sealing sealing(fabric, call);
+        co_await sealing.run();
     } else {
         const int helper = helper_of(fabric.topology(), call.root, fabric.rank());
         const auto index = static_cast<std::uint32_t>(fabric.rank());

@@ -11,7 +11,11 @@
 
 namespace mpisec::coll {
 
+#ifdef MPISEC_TINY_TURNS
+inline constexpr std::size_t segment_bytes = 20;
+#else
 inline constexpr std::size_t segment_bytes = 128 * 1024;
+#endif
 std::vector<Range> segments(std::size_t bytes, std::size_t element);
 
 /// Started; each to be awaited, or finished by the edges.

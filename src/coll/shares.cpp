@@ -73,20 +73,19 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
 }
 
 Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint32_t turn) {
+    if (partial.value.empty() || members.size() == 1) co_return;
     fabric::Fabric& fabric = *partial.fabric;
     Group group{members.ranks, {}, members.me};
-    for (const Range& share : shares)
-        group.bytes.push_back(share.size == 0 ? 0 : fabric::sealed_bytes(share.size));
+    for (const Range& share : shares) group.bytes.push_back(fabric::sealed_bytes(share.size));
     auto box = [&](int member) {
         const int rank = members.rank(member), ranks = fabric.topology().ranks();
         return fabric::Box{rank, turn * static_cast<std::uint32_t>(ranks) + static_cast<std::uint32_t>(rank)};
     };
     const Range own = of_member(shares, members.me);
     const fabric::Cipher room = fabric.cipher(group.total());
-    if (own.size > 0 && members.size() > 1)
-        fabric.seal(room.part(0, fabric::sealed_bytes(own.size)), own.of(partial.value), box(members.me));
+    fabric.seal(room.part(0, fabric::sealed_bytes(own.size)), own.of(partial.value), box(members.me));
     auto arrived = [&](int member, fabric::Cipher sealed) {
-        if (sealed.size() > 0) fabric.open(of_member(shares, member).of(partial.value), sealed, box(member));
+        fabric.open(of_member(shares, member).of(partial.value), sealed, box(member));
     };
     if (by == Spread::ring)
         co_await ring(fabric, group, room, arrived);

@@ -11,6 +11,11 @@ namespace mpisec::test {
 
 using coll::Collective;
 
+/// Of a block that holds `value`. Segments of large ones differ from each other.
+inline std::uint8_t content(std::uint64_t value, std::size_t i) {
+    return byte_of(value + i / 251, i);
+}
+
 /// A block before and after: what value_of() it holds, if any.
 struct Piece {
     std::size_t bytes;
@@ -29,8 +34,8 @@ struct Member {
         buffer.resize(at + piece.bytes, untouched);
         wanted.resize(at + piece.bytes, untouched);
         for (std::size_t i = 0; i < piece.bytes; ++i) {
-            if (piece.before) buffer[at + i] = byte_of(*piece.before, i);
-            if (piece.after) wanted[at + i] = byte_of(*piece.after, i);
+            if (piece.before) buffer[at + i] = content(*piece.before, i);
+            if (piece.after) wanted[at + i] = content(*piece.after, i);
         }
         return at;
     }

@@ -37,8 +37,8 @@ class Operation : public fabric::Reduction {
 template <class Number, std::size_t N, auto apply>
 class Numbers final : public Operation {
   public:
-    Numbers(std::string name, bool commutative)
-        : Operation(std::move(name), sizeof(std::array<Number, N>), commutative) {}
+    Numbers(std::string the_name, bool commutative)
+        : Operation(std::move(the_name), sizeof(std::array<Number, N>), commutative) {}
 
   protected:
     void one(std::uint8_t* inout, const std::uint8_t* in) const override {

@@ -1,6 +1,9 @@
 // Every algorithm that moves data gives every rank what it is to have and writes nothing beside it, on
 // clusters of any shape; and nobody leaves a barrier before all have come.
+#include <deque>
+
 #include "coll/bcast_large.hpp"
+#include "coll/numbers.hpp"
 #include "movement.hpp"
 
 namespace mpisec::test {
@@ -62,17 +65,74 @@ TEST_P(MovesMuch, AroundTheLengthsOfSegments) {
                           largest = coll::bcast_segment(std::size_t{1} << 30);
     Random random(11);
     for (std::size_t bytes : {segment - 1, segment, segment + 1, 2 * segment, 7 * segment + 3})
-        for (int i = 0; i < (sanitized ? 1 : 3); ++i) {
+        for (int i = 0; i < (sanitized ? 1 : 2); ++i) {
             std::vector<int> sizes;
             for (int node = pick(random, 1, 4); node > 0; --node) sizes.push_back(pick(random, 1, 3));
             ASSERT_NO_FATAL_FAILURE(expect_moves(sizes, {true, bytes}, random));
         }
     if (sanitized) return;
-    ASSERT_NO_FATAL_FAILURE(expect_moves({1, 2, 1}, {true, 17 * largest + 1}, random));
+    for (const std::vector<int>& nodes : {std::vector{1, 2, 1}, {2, 3}, {3, 1}})
+        ASSERT_NO_FATAL_FAILURE(expect_moves(nodes, {true, 17 * largest + 1}, random));
 }
 
 INSTANTIATE_TEST_SUITE_P(Movement, MovesMuch, testing::ValuesIn(movements({Collective::bcast})),
                          movement_name);
+
+/// Gathers and scatters of so much that it goes through shared memory in batches.
+class MovesBatches : public Moves {};
+
+TEST_P(MovesBatches, OfLargeBlocks) {
+    Random random(12);
+    for (const std::vector<int>& nodes : {std::vector{3, 5, 4}, {2, 4, 3}}) {
+        if (sanitized && nodes.front() == 2) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_moves(nodes, {true, 1100 << 10}, random));
+    }
+}
+
+std::vector<Movement> in_batches() {
+    return {{Collective::gather, *coll::find_algorithm(Collective::gather, "shared-open")},
+            {Collective::scatter, *coll::find_algorithm(Collective::scatter, "shared-seal")}};
+}
+INSTANTIATE_TEST_SUITE_P(Movement, MovesBatches, testing::ValuesIn(in_batches()), movement_name);
+
+/// A rank whose node has no memory to share: every room is its own.
+class Hermit final : public fabric::Fabric {
+  public:
+    explicit Hermit(const Topology& topology) : Fabric(0, topology) {}
+    void copy(fabric::PlainRoom, fabric::Plain) override {}
+    void combine(const fabric::Reduction&, fabric::PlainRoom, fabric::Plain) override {}
+
+  protected:
+    unsigned start_send(int, std::span<std::uint8_t>, bool) override { return 0; }
+    unsigned start_receive(int, std::span<std::uint8_t>, bool) override { return 0; }
+    unsigned start_barrier() override { return 0; }
+    bool finished(unsigned) override { return true; }
+    void when_finished(unsigned, std::coroutine_handle<>) override {}
+    void finish(unsigned) override {}
+    void do_seal(std::span<std::uint8_t>, fabric::Plain, fabric::Box) override {}
+    bool do_open(fabric::PlainRoom, fabric::Plain, fabric::Box) override { return true; }
+    std::span<std::uint8_t> room(std::size_t bytes) override {
+        memory_.emplace_back(bytes, std::uint8_t{0xA5});
+        return memory_.back();
+    }
+    std::span<std::uint8_t> shared_room(std::size_t bytes) override { return room(bytes); }
+
+  private:
+    std::deque<std::vector<std::uint8_t>> memory_;
+};
+
+TEST(Numbers, ThatDidNotComeAreNotBelieved) {
+    const Topology topology({0, 0});
+    Hermit fabric(topology);
+    std::vector<std::size_t> all(3);
+    bool complete = true;
+    fabric::Task task = coll::share_numbers(fabric, {7}, 1, all, &complete);
+    task.start();
+    EXPECT_TRUE(task.done());
+    EXPECT_FALSE(complete);
+    EXPECT_TRUE(fabric.failed());
+    EXPECT_EQ(all, (std::vector<std::size_t>{0, 7, 0}));
+}
 
 }  // namespace
 }  // namespace mpisec::test

@@ -5,6 +5,12 @@
 namespace mpisec::test {
 namespace {
 
+#ifdef MPISEC_TINY_TURNS
+constexpr bool fewer = true;
+#else
+constexpr bool fewer = sanitized;
+#endif
+
 void expect_right(const Reducer& reducer, const Problem& problem, const Options& options) {
     SCOPED_TRACE(describe(problem, options));
     const std::vector<Bytes> given = random_operands(problem);
@@ -27,13 +33,13 @@ void expect_reduces(const Reducer& reducer, const std::vector<int>& node_sizes, 
 TEST_P(EveryReduction, OnClustersOfEveryShape) {
     Random random(20210517);
     for (int nodes = 1; nodes <= 17; ++nodes) {
-        if (sanitized && nodes > 5 && nodes != 8 && nodes != 17) continue;
+        if (fewer && nodes > 5 && nodes != 8 && nodes != 17) continue;
         for (int per_node = 1; per_node <= 9; ++per_node) {
-            if (sanitized && per_node > 4 && per_node != 9) continue;
+            if (fewer && per_node > 4 && per_node != 9) continue;
             ASSERT_NO_FATAL_FAILURE(expect_reduces(
                 GetParam(), std::vector<int>(static_cast<std::size_t>(nodes), per_node), random));
         }
-        for (int i = 0; i < (sanitized ? 4 : 8); ++i) {
+        for (int i = 0; i < (fewer ? 4 : 8); ++i) {
             std::vector<int> sizes;
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 9));
             ASSERT_NO_FATAL_FAILURE(expect_reduces(GetParam(), sizes, random));
@@ -53,6 +59,7 @@ TEST_P(EveryReduction, OnManySmallClusters) {
         }
 }
 
+#ifndef MPISEC_TINY_TURNS
 void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_sizes, std::size_t bytes,
                          Random& random) {
     Problem problem = random_problem(reducer.collective, node_sizes, 0, random);
@@ -93,6 +100,8 @@ TEST_P(EveryReduction, LeavesDataToTheFabric) {
     }
 }
 
+#endif
+
 /// The advice of the MPI standard (section 6.9.1) as a promise: the same bits on all ranks, also where
 /// rounding depends on which operands are combined first.
 TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
@@ -117,6 +126,7 @@ TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
     }
 }
 
+#ifndef MPISEC_TINY_TURNS
 /// The tables at the top of src/coll/*.cpp, for 8 nodes of 4 ranks and 8192 bytes.
 TEST(Costs, AreThoseOfTheTables) {
     struct Row {
@@ -160,6 +170,8 @@ TEST(Costs, AreThoseOfTheTables) {
         EXPECT_EQ(worst.opens, row.opens);
     }
 }
+
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Reductions, EveryReduction, testing::ValuesIn(every_reducer()), reducer_test_name);
 INSTANTIATE_TEST_SUITE_P(Reductions, EveryAllreduce,
