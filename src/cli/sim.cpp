@@ -269,6 +269,9 @@ void add_sim(CLI::App& app, Status& status) {
     sim->require_subcommand(1);
     for (int i = 0; i < coll::collectives; ++i)
         add_sim_collective(*sim, static_cast<coll::Collective>(i), status);
+    CLI::App* compare = sim->add_subcommand(
+        "compare-paper", "The all-gather paper's measurements beside the simulation of its clusters");
+    run_in_python(*compare, status, "mpisec_bench.predict", {});
 }
 
 }  // namespace mpisec::cli

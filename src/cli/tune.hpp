@@ -20,7 +20,7 @@ struct Grid {
 };
 
 /// An algorithm keeps its place for the next size unless another is faster by more than this.
-inline constexpr double worth_a_change = 0.05;
+inline constexpr double worth_a_change = 0.10;
 
 /// Seconds of one algorithm; none when it does not suit.
 using Timer = std::function<Result<std::optional<double>>(coll::Collective, const coll::Entry&, int nodes,

@@ -95,19 +95,34 @@ const Entry* least_regret(const std::vector<Entry>& entries, const Times& times,
     return best;
 }
 
+/// An algorithm that was far behind at two sizes in a row is not tried with larger ones.
+Result<Times> times_of(Collective collective, const std::vector<std::uint64_t>& sizes, int nodes, int each,
+                       const Timer& timer) {
+    constexpr double far_behind = 4;
+    const std::vector<Entry>& entries = algorithms(collective);
+    Times times(entries.size(), std::vector<double>(sizes.size(), never));
+    std::vector<int> behind(entries.size(), 0);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        for (std::size_t a = 0; a < entries.size(); ++a) {
+            if (behind[a] == 2) continue;
+            const auto seconds = timer(collective, entries[a], nodes, each, sizes[i]);
+            if (!seconds) return tl::unexpected(seconds.error());
+            times[a][i] = seconds->value_or(never);
+        }
+        const double best = times[fastest(times, i)][i];
+        for (std::size_t a = 0; a < entries.size(); ++a)
+            if (behind[a] < 2) behind[a] = times[a][i] > far_behind * best ? behind[a] + 1 : 0;
+    }
+    return times;
+}
+
 Result<Cell> cell_of(Collective collective, const Grid& grid, int nodes, int each, const Timer& timer) {
     const std::vector<Entry>& entries = algorithms(collective);
     const std::vector<std::uint64_t> sizes =
         has_size(collective) ? grid.sizes : std::vector<std::uint64_t>{0};
-    Times times;
-    for (const Entry& entry : entries) {
-        times.emplace_back();
-        for (std::uint64_t bytes : sizes) {
-            const auto seconds = timer(collective, entry, nodes, each, bytes);
-            if (!seconds) return tl::unexpected(seconds.error());
-            times.back().push_back(seconds->value_or(never));
-        }
-    }
+    const Result<Times> measured = times_of(collective, sizes, nodes, each, timer);
+    if (!measured) return tl::unexpected(measured.error());
+    const Times& times = *measured;
     Cell cell{steps_of(entries, times, sizes), nullptr};
     if (bytes_may_be_unknown(collective))
         cell.unknown = least_regret(entries, times, placed(nodes * each, nodes, "block"));

@@ -198,6 +198,24 @@ TEST(Settings, TheBuiltInTableIsInForceUnlessTheySayElse) {
         << selection.error().message;
 }
 
+TEST(Settings, TheBuiltInTableServesEverything) {
+    const Selection selection = parsed(std::string(built_in_selection()));
+    EXPECT_GT(selection.size(), 0u);
+    for (int i = 0; i < collectives; ++i) {
+        const auto collective = static_cast<Collective>(i);
+        EXPECT_FALSE(selection.rules(collective).empty()) << name(collective);
+        for (const Topology& topology : {block(2, 1), cyclic(3, 5), block(40, 2)})
+            for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{1} << 30})
+                for (bool equal : {true, false}) {
+                    Call call = allgather_of(topology.ranks(), bytes);
+                    call.to = call.from;
+                    call.equal_blocks = equal;
+                    const Entry& entry = selection.choose(collective, topology, call);
+                    EXPECT_EQ(find_algorithm(collective, entry.name), &entry);
+                }
+    }
+}
+
 TEST(Settings, ATableOfTheSite) {
     const std::string path = testing::TempDir() + "mpisec-selection.toml";
     std::ofstream(path) << table;

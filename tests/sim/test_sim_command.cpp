@@ -1,13 +1,15 @@
-// `mpisec sim allgather`: tables, JSON, models and what is refused.
+// `mpisec sim`: tables, JSON, models and what is refused.
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "cli/commands.hpp"
+#include "coll/collective.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -17,14 +19,14 @@ struct Ran {
     std::string out, err;
 };
 
-Ran sim(const std::string& arguments) {
+Ran sim_any(const std::string& arguments) {
     CLI::App app;
     Ran ran;
     add_sim(app, ran.status);
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     try {
-        app.parse("sim allgather " + arguments);
+        app.parse("sim " + arguments);
     } catch (const CLI::ParseError& error) {
         ran.status = 2;  // as main.cpp has it
         ran.err = error.what();
@@ -32,6 +34,10 @@ Ran sim(const std::string& arguments) {
     ran.out = testing::internal::GetCapturedStdout();
     ran.err += testing::internal::GetCapturedStderr();
     return ran;
+}
+
+Ran sim(const std::string& arguments) {
+    return sim_any("allgather " + arguments);
 }
 
 TEST(SimCommand, Table) {
@@ -86,6 +92,52 @@ TEST(SimCommand, PlacementMatters) {
         return nlohmann::json::parse(ran.out)["results"][0]["microseconds"].get<double>();
     };
     EXPECT_LT(copied("block"), copied("cyclic"));  // where blocks do not lie side by side they are packed
+}
+
+TEST(SimCommand, EveryCollectiveHasEveryAlgorithm) {
+    for (int i = 0; i < coll::collectives; ++i) {
+        const auto collective = static_cast<coll::Collective>(i);
+        std::string command(name(collective));
+        if (i % 2) std::replace(command.begin(), command.end(), '_', '-');
+        const Ran ran = sim_any(command + " --ranks 12 --nodes 3 --placement cyclic --json");
+        ASSERT_EQ(ran.status, 0) << command << ran.err;
+        const auto document = nlohmann::json::parse(ran.out);
+        EXPECT_EQ(document["collective"], name(collective));
+        std::set<std::string> seen;
+        for (const auto& row : document["results"]) {
+            seen.insert(row["algorithm"]);
+            EXPECT_GT(row["microseconds"].get<double>(), 0) << row;
+        }
+        EXPECT_TRUE(seen.count(std::string(coll::algorithms(collective).front().name))) << command;
+        for (const std::string& one : seen)
+            EXPECT_NE(coll::find_algorithm(collective, one), nullptr) << command << " " << one;
+    }
+}
+
+TEST(SimCommand, ABarrierHasNoSize) {
+    const Ran ran = sim_any("barrier --ranks 4 --nodes 2");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '*'), 2) << ran.out;  // one in the heading
+    EXPECT_EQ(sim_any("barrier --ranks 4 --nodes 2 --size 16").status, 2);
+}
+
+TEST(SimCommand, ReductionsTakeWholeElements) {
+    const Ran ran = sim_any("allreduce --ranks 4 --nodes 2 --size 12");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_NE(ran.err.find("elements of 8 bytes"), std::string::npos) << ran.err;
+}
+
+TEST(SimCommand, NamedModelsAndNoEncryption) {
+    const auto time = [](const std::string& more) {
+        const Ran ran = sim("--ranks 16 --nodes 4 --size 64K --algorithm hs2 --json " + more);
+        EXPECT_EQ(ran.status, 0) << ran.err;
+        return nlohmann::json::parse(ran.out)["results"][0]["microseconds"].get<double>();
+    };
+    EXPECT_LT(time("--model noleland"), time(""));
+    EXPECT_LT(time("--model noleland --unencrypted"), time("--model noleland"));
+    EXPECT_GT(time("--model bridges-2"), 0);
+    const Ran ran = sim("--ranks 4 --nodes 2 --size 1 --model noleland --unencrypted");
+    EXPECT_NE(ran.out.find("cluster model: noleland, nothing encrypted"), std::string::npos) << ran.out;
 }
 
 TEST(SimCommand, WhatIsRefused) {
