@@ -14,7 +14,7 @@ void add_key(CLI::App& app, Status& status);     ///< key new, show, check
 void add_doctor(CLI::App& app, Status& status);  ///< doctor [-- PROGRAM]
 void add_info(CLI::App& app, Status& status);    ///< info
 void add_bench(CLI::App& app, Status& status);   ///< bench crypto, and what bench/ measures
-void add_sim(CLI::App& app, Status& status);     ///< sim allgather
+void add_sim(CLI::App& app, Status& status);     ///< sim COLLECTIVE
 void add_lab(CLI::App& app, Status& status);     ///< lab …
 
 /// "mpisec 0.1.0 (gcc 12.2.0, RelWithDebInfo)"

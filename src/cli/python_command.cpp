@@ -10,10 +10,9 @@
 #include "cli/say.hpp"
 
 namespace mpisec::cli {
-namespace {
 
-/// Starts `python3 -m package arguments…`; returns only when that fails.
-Error become_python(const std::string& package, const std::vector<std::string>& arguments) {
+Error become_python(const std::string& module, const std::vector<std::string>& arguments) {
+    const std::string package = module.substr(0, module.find('.'));
     std::string path;
     bool there = false;
     for (const std::string& directory : python_directories()) {
@@ -23,14 +22,12 @@ Error become_python(const std::string& package, const std::vector<std::string>& 
     if (!there) return {"this installation lacks its Python package " + package + " (share/mpisec)"};
     if (const char* present = std::getenv("PYTHONPATH")) path += present;
     setenv("PYTHONPATH", path.c_str(), 1);
-    std::vector<const char*> words = {"python3", "-m", package.c_str()};
+    std::vector<const char*> words = {"python3", "-m", module.c_str()};
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     words.push_back(nullptr);
     execvp(words[0], const_cast<char* const*>(words.data()));
     return {std::string("can not start python3: ") + std::strerror(errno)};
 }
-
-}  // namespace
 
 void run_in_python(CLI::App& command, Status& status, const std::string& package,
                    const std::vector<std::string>& first) {

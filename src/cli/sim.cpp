@@ -1,16 +1,19 @@
 // mpisec sim: what algorithms of collectives cost on a cluster that need not exist, in virtual time.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/python_command.hpp"
 #include "cli/say.hpp"
-#include "coll/collective.hpp"
+#include "cli/simulate.hpp"
 #include "fabric/sim/model_file.hpp"
-#include "fabric/sim/sim.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -20,13 +23,15 @@ using fabric::sim::ClusterModel;
 using fabric::sim::Metrics;
 
 struct SimOptions {
+    coll::Collective collective{};
     int ranks = 0, nodes = 0;
     std::string placement = "block";
     std::vector<std::uint64_t> sizes = {16, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20};
     std::vector<std::string> algorithms;  ///< empty: all
     std::string model;                    ///< empty: the built-in one
     std::uint64_t seed = 1;
-    bool metrics = false, json = false;
+    bool unencrypted = false, metrics = false, json = false;
+    std::string plot;  ///< empty: none
 };
 
 struct Row {
@@ -37,57 +42,32 @@ struct Row {
     bool best = false;  ///< of its size
 };
 
-Topology topology_of(const SimOptions& options) {
-    std::vector<int> node;
-    for (int rank = 0; rank < options.ranks; ++rank)
-        node.push_back(options.placement == "cyclic"
-                           ? rank % options.nodes
-                           : static_cast<int>(static_cast<long>(rank) * options.nodes / options.ranks));
-    return Topology(node);
-}
-
-std::vector<coll::Entry> wanted(const SimOptions& options) {
-    if (options.algorithms.empty()) return coll::algorithms(coll::Collective::allgather);
-    std::vector<coll::Entry> some;
+std::vector<const coll::Entry*> wanted(const SimOptions& options) {
+    std::vector<const coll::Entry*> some;
+    for (const coll::Entry& entry : coll::algorithms(options.collective))
+        if (options.algorithms.empty()) some.push_back(&entry);
     for (const std::string& name : options.algorithms)
-        for (const coll::Entry& entry : coll::algorithms(coll::Collective::allgather))
-            if (entry.name == name) some.push_back(entry);
+        some.push_back(coll::find_algorithm(options.collective, name));
     return some;
 }
 
-/// No bytes are moved: times and counts do not depend on them.
-Result<Row> simulate(const coll::Entry& algorithm, const Topology& topology, std::uint64_t bytes,
-                     const ClusterModel& model, std::uint64_t seed) {
-    coll::Call call;
-    call.from.base = fabric::sim::untouchable();
-    for (int rank = 0; rank < topology.ranks(); ++rank) {
-        call.from.offset.push_back(static_cast<std::size_t>(rank) * bytes);
-        call.from.size.push_back(bytes);
-    }
-    fabric::sim::Options options;
-    options.seed = seed;
-    options.data = false;
-    const fabric::sim::Report report = fabric::sim::run(
-        topology, model, [&](fabric::Fabric& fabric) { return algorithm.run(fabric, call); }, options);
-    if (!report.error.empty())
-        return fail(fmt::format("{} does not work here: {}. This is a fault of MPIsec, please report it.",
-                                algorithm.name, report.error));
-    return Row{algorithm.name, bytes, report.seconds * 1e6, report.worst()};
-}
-
+/// By size, then in the order of wanted(), without those that do not suit.
 Result<std::vector<Row>> simulate_all(const SimOptions& options, const ClusterModel& model) {
-    const Topology topology = topology_of(options);
+    const Topology topology = placed(options.ranks, options.nodes, options.placement);
     std::vector<Row> rows;
     for (std::uint64_t bytes : options.sizes) {
         const auto first = static_cast<std::ptrdiff_t>(rows.size());
-        for (const coll::Entry& algorithm : wanted(options)) {
-            Result<Row> row = simulate(algorithm, topology, bytes, model, options.seed);
-            if (!row) return tl::unexpected(row.error());
-            rows.push_back(*row);
+        for (const coll::Entry* algorithm : wanted(options)) {
+            const auto report =
+                simulate(options.collective, *algorithm, topology, bytes, model, options.seed);
+            if (!report) return tl::unexpected(report.error());
+            if (*report)
+                rows.push_back({algorithm->name, bytes, (*report)->seconds * 1e6, (*report)->worst()});
         }
-        std::min_element(rows.begin() + first, rows.end(), [](const Row& a, const Row& b) {
+        const auto best = std::min_element(rows.begin() + first, rows.end(), [](const Row& a, const Row& b) {
             return a.microseconds < b.microseconds;
-        })->best = true;
+        });
+        if (best != rows.end()) best->best = true;
     }
     return rows;
 }
@@ -98,15 +78,28 @@ std::string size_text(std::uint64_t n) {
     return fmt::format("{} B", n);
 }
 
+std::string model_name(const SimOptions& options) {
+    return (options.model.empty() ? "built in" : options.model) +
+           (options.unencrypted ? ", nothing encrypted" : "");
+}
+
 void print_times(const SimOptions& options, const std::vector<Row>& rows) {
-    fmt::print("All-gather, {} ranks on {} nodes, {} placement; cluster model: {}\n", options.ranks,
-               options.nodes, options.placement, options.model.empty() ? "built in" : options.model);
+    fmt::print("{}, {} ranks on {} nodes, {} placement; cluster model: {}\n", name(options.collective),
+               options.ranks, options.nodes, options.placement, model_name(options));
     fmt::print("Virtual microseconds until the last rank is done; * is the best of its size\n\n{:>10}",
-               "size");
-    for (const coll::Entry& algorithm : wanted(options)) fmt::print(" {:>12}", algorithm.name);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (i == 0 || rows[i].bytes != rows[i - 1].bytes) fmt::print("\n{:>10}", size_text(rows[i].bytes));
-        fmt::print(" {:>11.1f}{}", rows[i].microseconds, rows[i].best ? '*' : ' ');
+               has_size(options.collective) ? "size" : "");
+    for (const coll::Entry* algorithm : wanted(options)) fmt::print(" {:>12}", algorithm->name);
+    auto row = rows.begin();
+    for (std::uint64_t bytes : options.sizes) {
+        fmt::print("\n{:>10}", has_size(options.collective) ? size_text(bytes) : "");
+        for (const coll::Entry* algorithm : wanted(options)) {
+            if (row == rows.end() || row->bytes != bytes || row->algorithm != algorithm->name) {
+                fmt::print(" {:>11} ", "-");  // does not suit
+                continue;
+            }
+            fmt::print(" {:>11.1f}{}", row->microseconds, row->best ? '*' : ' ');
+            ++row;
+        }
     }
     fmt::print("\n");
 }
@@ -124,7 +117,20 @@ void print_metrics(const std::vector<Row>& rows) {
 }
 
 nlohmann::json to_json(const fabric::sim::Line& line) {
-    return {{"alpha_us", line.alpha * 1e6}, {"beta_ns_per_byte", line.beta * 1e9}};
+    return {{"alpha_us", line.alpha * 1e6},
+            {"beta_ns_per_byte", line.beta * 1e9},
+            {"beyond_ns_per_byte", line.beyond.value_or(line.beta) * 1e9}};
+}
+
+nlohmann::json to_json(const ClusterModel& model) {
+    nlohmann::json json = {
+        {"between", to_json(model.between)}, {"inside", to_json(model.inside)},
+        {"seal", to_json(model.seal)},       {"open", to_json(model.open)},
+        {"copy", to_json(model.copy)},       {"shared", to_json(model.shared.value_or(model.copy))},
+        {"reduce", to_json(model.reduce)},   {"barrier_us", model.barrier.value_or(model.inside.alpha) * 1e6},
+        {"shared_link", model.shared_link}};
+    if (std::isfinite(model.cache)) json["cache_kib"] = model.cache / 1024;
+    return json;
 }
 
 nlohmann::json to_json(const Row& row) {
@@ -141,39 +147,56 @@ nlohmann::json to_json(const Row& row) {
             {"s_d", m.opened_bytes}};
 }
 
-void print_json(const SimOptions& options, const ClusterModel& model, const std::vector<Row>& rows) {
+std::string json_text(const SimOptions& options, const ClusterModel& model, const std::vector<Row>& rows) {
     nlohmann::json results = nlohmann::json::array();
     for (const Row& row : rows) results.push_back(to_json(row));
-    const nlohmann::json document = {{"collective", "allgather"},
+    const nlohmann::json document = {{"collective", name(options.collective)},
                                      {"ranks", options.ranks},
                                      {"nodes", options.nodes},
                                      {"placement", options.placement},
+                                     {"size", meaning_of_size(options.collective)},
                                      {"seed", options.seed},
-                                     {"model",
-                                      {{"between", to_json(model.between)},
-                                       {"inside", to_json(model.inside)},
-                                       {"seal", to_json(model.seal)},
-                                       {"open", to_json(model.open)},
-                                       {"copy", to_json(model.copy)},
-                                       {"reduce", to_json(model.reduce)},
-                                       {"shared_link", model.shared_link}}},
+                                     {"model_name", model_name(options)},
+                                     {"model", to_json(model)},
                                      {"results", results}};
-    fmt::print("{}\n", document.dump(1));
+    return document.dump(1) + "\n";
 }
 
-Status sim_allgather(const SimOptions& options) {
-    constexpr const char* name = "sim allgather";
-    if (options.nodes > options.ranks) {
-        complain(name, {fmt::format("{} ranks can not fill {} nodes.", options.ranks, options.nodes)});
+/// Becomes the program that draws (bench/mpisec_bench/plot_sim.py), with the document as its input.
+Error draw(const std::string& document, const std::string& file) {
+    std::FILE* input = std::tmpfile();
+    if (!input || std::fputs(document.c_str(), input) < 0 || std::fflush(input) != 0 ||
+        std::fseek(input, 0, SEEK_SET) != 0 || dup2(fileno(input), STDIN_FILENO) < 0)
+        return {"can not write a temporary file"};
+    return become_python("mpisec_bench.plot_sim", {"-o", file});
+}
+
+/// What CLI11 can not check; empty when all is well.
+std::string nonsense(const SimOptions& options) {
+    if (options.nodes > options.ranks)
+        return fmt::format("{} ranks can not fill {} nodes.", options.ranks, options.nodes);
+    for (std::uint64_t bytes : options.sizes)
+        if (bytes % unit(options.collective) != 0)
+            return fmt::format("{} combines elements of {} bytes: {} bytes are not whole elements.",
+                               name(options.collective), unit(options.collective), bytes);
+    return {};
+}
+
+Status sim_collective(const SimOptions& options) {
+    const std::string command = fmt::format("sim {}", name(options.collective));
+    if (const std::string why = nonsense(options); !why.empty()) {
+        complain(command.c_str(), {why});
         return 2;
     }
-    const Result<ClusterModel> model =
-        options.model.empty() ? fabric::sim::default_model() : fabric::sim::read_model(options.model);
-    if (!model) return complain(name, model.error());
+    Result<ClusterModel> model = fabric::sim::read_model(options.model);
+    if (!model) return complain(command.c_str(), model.error());
+    if (options.unencrypted) model->seal = model->open = {};
     const Result<std::vector<Row>> rows = simulate_all(options, *model);
-    if (!rows) return complain(name, rows.error());
+    if (!rows) return complain(command.c_str(), rows.error());
+    if (!options.plot.empty())
+        return complain(command.c_str(), draw(json_text(options, *model, *rows), options.plot));
     if (options.json) {
-        print_json(options, *model, *rows);
+        fmt::print("{}", json_text(options, *model, *rows));
         return 0;
     }
     print_times(options, *rows);
@@ -181,49 +204,71 @@ Status sim_allgather(const SimOptions& options) {
     return 0;
 }
 
-void add_sim_allgather(CLI::App& sim, Status& status) {
-    auto options = std::make_shared<SimOptions>();
+std::vector<std::string> names_of_models() {
     std::vector<std::string> names;
-    for (const coll::Entry& entry : coll::algorithms(coll::Collective::allgather))
-        names.emplace_back(entry.name);
-    CLI::App* allgather = sim.add_subcommand("allgather", "The encrypted all-gathers of docs/collectives.md");
-    allgather->footer(
-        "  mpisec sim allgather --ranks 64 --nodes 8\n"
-        "  mpisec sim allgather --ranks 128 --nodes 8 --placement cyclic --size 16,1K,64K --metrics\n"
-        "  mpisec sim allgather --ranks 64 --nodes 8 --algorithm hs1,hs2 --model cluster.toml --json");
+    for (const Embedded& model : fabric::sim::named_models()) names.emplace_back(model.name);
+    return names;
+}
+
+void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& status) {
+    auto options = std::make_shared<SimOptions>();
+    options->collective = collective;
+    std::vector<std::string> names;
+    for (const coll::Entry& entry : coll::algorithms(collective)) names.emplace_back(entry.name);
+    const std::string name(coll::name(collective));
+    CLI::App* command = sim.add_subcommand(name, fmt::format("{}", fmt::join(names, ", ")));
+    if (std::string alias = name; alias.find('_') != std::string::npos) {
+        std::replace(alias.begin(), alias.end(), '_', '-');
+        command->alias(alias);
+    }
+    command->footer(
+        fmt::format("  mpisec sim {0} --ranks 64 --nodes 8\n"
+                    "  mpisec sim {0} --ranks 128 --nodes 8 --model noleland --metrics\n"
+                    "  mpisec sim {0} --ranks 64 --nodes 8 --algorithm {1} --model cluster.toml "
+                    "--json",
+                    name, names.back()));
     // Limits: the ring's messages grow with the square of the ranks, and all buffers together must be
     // countable.
-    allgather->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 4096));
-    allgather->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 4096));
-    allgather->add_option("--placement", options->placement, "block (the default) or cyclic")
+    command->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 4096));
+    command->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 4096));
+    command->add_option("--placement", options->placement, "block (the default) or cyclic")
         ->check(CLI::IsMember({"block", "cyclic"}));
-    allgather
-        ->add_option("--size", options->sizes,
-                     "bytes of each rank's block; K, M and G are powers of two; default: 16 to 1M")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 33));
-    allgather->add_option("--algorithm", options->algorithms, "these only; default: all")
+    if (has_size(collective))
+        command
+            ->add_option("--size", options->sizes,
+                         fmt::format("{}; K, M and G are powers of two; default: 16 to 1M",
+                                     meaning_of_size(collective)))
+            ->delimiter(',')
+            ->transform(CLI::AsSizeValue(false))
+            ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 33));
+    else
+        options->sizes = {0};
+    command->add_option("--algorithm", options->algorithms, "these only; default: all")
         ->delimiter(',')
         ->check(CLI::IsMember(names));
-    allgather->add_option("--model", options->model,
-                          "TOML file with the cluster's numbers; default: a 10 Gbit/s cluster");
-    allgather->add_option("--seed", options->seed, "order of what happens at the same time; default: 1");
-    allgather->add_flag("--metrics", options->metrics,
-                        "also rounds and bytes of communication, sealing and opening");
-    allgather->add_flag("--json", options->json, "one JSON document, with the metrics, instead of tables");
-    allgather->callback([options, &status] { status = sim_allgather(*options); });
+    command->add_option(
+        "--model", options->model,
+        fmt::format("{} or a TOML file with a cluster's numbers; default: a 10 Gbit/s cluster",
+                    fmt::join(names_of_models(), ", ")));
+    command->add_option("--seed", options->seed, "order of what happens at the same time; default: 1");
+    command->add_flag("--unencrypted", options->unencrypted, "sealing and opening cost nothing");
+    command->add_flag("--metrics", options->metrics,
+                      "also rounds and bytes of communication, sealing and opening");
+    command->add_flag("--json", options->json, "one JSON document, with the metrics, instead of tables");
+    if (has_size(collective))
+        command->add_option("--plot", options->plot,
+                            "draws time against size into this file, .svg or .png (needs matplotlib)");
+    command->callback([options, &status] { status = sim_collective(*options); });
 }
 
 }  // namespace
 
 void add_sim(CLI::App& app, Status& status) {
     CLI::App* sim = app.add_subcommand("sim", "Predict what collectives cost on a cluster, in virtual time");
-    sim->footer(
-        "The algorithms are MPIsec's own; the cluster is a model. So far no MPI job runs them "
-        "(docs/collectives.md).");
+    sim->footer("The algorithms are MPIsec's own; the cluster is a model (docs/collectives.md).");
     sim->require_subcommand(1);
-    add_sim_allgather(*sim, status);
+    for (int i = 0; i < coll::collectives; ++i)
+        add_sim_collective(*sim, static_cast<coll::Collective>(i), status);
 }
 
 }  // namespace mpisec::cli

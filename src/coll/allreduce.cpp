@@ -1,6 +1,18 @@
-#include "coll/among.hpp"
+// All-reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank; "slices" follow Gavahi et al., Encrypted
+// all-reduce on multi-core clusters, IPCCC 2021. Bytes are those opened.
+//
+//                                                             rounds   bytes          seals     opens
+//   naive        recursive doubling over all ranks            lg p     m lg N         lg N      lg N
+//   node         shared memory; leaders double between nodes  lg N     m lg N         lg N      lg N
+//   concurrent   every rank reduces all its node has          lg N     m lg N         lg N      lg N
+//   slices-rd    every rank reduces a slice, doubles with it  lg N     m/l lg N       lg N      lg N
+//   slices-rsa   ... halves, shares are handed on sealed      2 lg N   2 m/l (N-1)/N  lg N + 1  lg N + N-1
+//   slices-ring  ... the same in rings; any N alike           2 (N-1)  2 m/l (N-1)/N  N         2 (N-1)
+#include <memory>
+
 #include "coll/entries.hpp"
 #include "coll/node_reduction.hpp"
+#include "coll/schedule.hpp"
 #include "coll/shares.hpp"
 
 namespace mpisec::coll {
@@ -13,44 +25,66 @@ using fabric::Task;
 Task naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await reduce_to_all(edges, everybody(fabric), mine);
+    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
     mine.settle(call.data);
 }
 
-Task by_doubling(Edges& edges, Among among, Partial& mine, std::uint32_t) {
-    return reduce_to_all(edges, std::move(among), mine);
-}
-Task by_halving(Edges& edges, Among among, Partial& mine, std::uint32_t turn) {
-    const Shares shares = shares_of_halving(among.size(), mine.value.size(), mine.reduction->element);
-    co_await reduce_by_halving(edges, among, mine);
-    co_await spread_shares(*mine.fabric, among, mine, shares, Spread::doubling, turn);
-}
-Task by_ring(Edges& edges, Among among, Partial& mine, std::uint32_t turn) {
-    const Shares shares = shares_of_ring(among.size(), mine.value.size(), mine.reduction->element);
-    co_await reduce_by_ring(edges, among, mine);
-    co_await spread_shares(*mine.fabric, among, mine, shares, Spread::ring, turn);
-}
+enum class Pattern { doubling, halving, ring };
 
-template <Task (*between_nodes)(Edges&, Among, Partial&, std::uint32_t)>
-Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape) {
+/// One turn of one slice between nodes.
+class BetweenNodes {
+  public:
+    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int turn)
+        : members_(std::move(members)),
+          mine_(mine),
+          pattern_(pattern),
+          turn_(static_cast<std::uint32_t>(turn)),
+          reducing_(edges, mine, schedule()) {
+        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+    }
+    Task finish() {
+        co_await reducing_.finish();
+        const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
+        if (pattern_ == Pattern::halving)
+            co_await spread_shares(members_, mine_, shares_of_halving(members_, bytes, element),
+                                   Spread::doubling, turn_);
+        if (pattern_ == Pattern::ring)
+            co_await spread_shares(members_, mine_, shares_of_ring(members_, bytes, element), Spread::ring,
+                                   turn_);
+    }
+
+  private:
+    Schedule schedule() const {
+        const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
+        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, element);
+        if (pattern_ == Pattern::ring) return reducing_ring(members_, bytes, element);
+        return recursive_doubling(members_, bytes);
+    }
+
+    const Members members_;
+    Partial& mine_;
+    const Pattern pattern_;
+    const std::uint32_t turn_;
+    Reducing reducing_;
+};
+
+Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
-    for (int turn = 0; turn < node.turns(); ++turn) {
-        co_await node.run(turn);
-        if (node.has_slice())
-            co_await between_nodes(edges, across_nodes(fabric, node.slice_number()), node.mine(),
-                                   static_cast<std::uint32_t>(turn));
-        co_await node.share();
-    }
+    auto between_nodes = [&](int turn) {
+        const Members members = across_nodes(fabric, node.slice_number());
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, turn);
+    };
+    co_await in_turns(node, between_nodes, [&](int turn) { return node.share(turn); });
 }
 
 Task node(Fabric& fabric, const Call& call) {
-    return in_nodes<by_doubling>(fabric, call, {1, 1});
+    return in_nodes(fabric, call, {1, 1}, Pattern::doubling);
 }
-template <Task (*between_nodes)(Edges&, Among, Partial&, std::uint32_t)>
+template <Pattern pattern>
 Task slices(Fabric& fabric, const Call& call) {
-    return in_nodes<between_nodes>(
-        fabric, call, {static_cast<int>(fabric.mates().size()), fabric.topology().smallest_node()});
+    const int mates = static_cast<int>(fabric.mates().size());
+    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
 }
 
 /// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with its
@@ -67,12 +101,13 @@ Task concurrent(Fabric& fabric, const Call& call) {
     if (local < mates - 1) fabric.copy(call.data, vector_of(mates - 1));
     for (int mate = mates - 2; mate >= 0; --mate) fabric.combine(*call.reduction, call.data, vector_of(mate));
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await reduce_to_all(edges, across_nodes(fabric, local), mine);
+    co_await Reducing(edges, mine, recursive_doubling(across_nodes(fabric, local), bytes)).finish();
     mine.settle(call.data);
 }
 
 bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
-    return reduces_by_node(topology, call) && topology.smallest_node() * topology.nodes() == topology.ranks();
+    return reduces_by_node(topology, call) && call.data.size() <= turn_bytes &&
+           topology.smallest_node() * topology.nodes() == topology.ranks();
 }
 
 }  // namespace
@@ -81,9 +116,9 @@ const std::vector<Entry>& allreduce_algorithms() {
     static const std::vector<Entry> all = {{"naive", naive},
                                            {"node", node, reduces_by_node},
                                            {"concurrent", concurrent, suits_concurrent},
-                                           {"slices-rd", slices<by_doubling>, reduces_by_node},
-                                           {"slices-rsa", slices<by_halving>, reduces_by_node},
-                                           {"slices-ring", slices<by_ring>, reduces_in_any_order}};
+                                           {"slices-rd", slices<Pattern::doubling>, reduces_by_node},
+                                           {"slices-rsa", slices<Pattern::halving>, reduces_by_node},
+                                           {"slices-ring", slices<Pattern::ring>, reduces_in_any_order}};
     return all;
 }
 

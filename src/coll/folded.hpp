@@ -3,33 +3,37 @@
 // are places, each standing for one member or for two neighbours, so operands stay in order.
 #pragma once
 
-#include "coll/among.hpp"
+#include "coll/schedule.hpp"
 
 namespace mpisec::coll {
 
 class Folded {
   public:
-    explicit Folded(int members) {
-        while (2 * places_ <= members) places_ *= 2;
-        pairs_ = members - places_;
+    Folded(const Members& members, std::size_t bytes) : members_(members), bytes_(bytes) {
+        while (2 * places_ <= members.size()) places_ *= 2;
+        pairs_ = members.size() - places_;
     }
     int places() const { return places_; }
-    bool rests(int member) const { return member < 2 * pairs_ && member % 2 == 0; }
-    bool stands_for_two(int member) const { return member < 2 * pairs_ && member % 2 == 1; }
-    int place(int member) const { return member < 2 * pairs_ ? member / 2 : member - pairs_; }
-    int member(int place) const { return place < pairs_ ? 2 * place + 1 : place + pairs_; }
+    int member_at(int place) const { return place < pairs_ ? 2 * place + 1 : place + pairs_; }
+    int rank_at(int place) const { return members_.rank(member_at(place)); }
+
+    // Of this member.
+    bool rests() const { return in_pair() && members_.me % 2 == 0; }
+    bool stands_for_two() const { return in_pair() && members_.me % 2 == 1; }
+    int place() const { return in_pair() ? members_.me / 2 : members_.me - pairs_; }
+    Schedule fold() const {
+        const Range all{0, bytes_};
+        if (rests()) return {Step::send(members_.rank(members_.me + 1), all)};
+        if (stands_for_two()) return {Step::receive(members_.rank(members_.me - 1), all, Step::What::lower)};
+        return {};
+    }
 
   private:
+    bool in_pair() const { return members_.me < 2 * pairs_; }
+
+    const Members& members_;
+    std::size_t bytes_;
     int places_ = 1, pairs_;
 };
-
-inline fabric::Task fold(Edges& edges, Among among, Folded folded, Partial& partial) {
-    const std::size_t element = partial.reduction->element;
-    if (folded.rests(among.me))
-        co_await pass(edges, among.rank(among.me + 1), partial.value, 0, {}, element, {});
-    if (folded.stands_for_two(among.me))
-        co_await pass(edges, 0, {}, among.rank(among.me - 1), partial.spare, element,
-                      [&](Range part) { partial.combine(part, true); });
-}
 
 }  // namespace mpisec::coll

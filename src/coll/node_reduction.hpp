@@ -1,7 +1,9 @@
 // The reduction among the ranks of one node, in its shared memory: ranks put their vectors there, and each
 // reduces a part of all of them. The first ranks then have one slice of the node's vector each, to reduce it
-// between nodes, and put the result back.
+// between nodes, and put the result back. Two turns may be under way at once: one between nodes, one inside.
 #pragma once
+
+#include <array>
 
 #include "coll/collective.hpp"
 #include "coll/partial.hpp"
@@ -29,40 +31,61 @@ class NodeReduction {
     NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, fabric::PlainRoom data,
                   Shape shape);
 
-    int turns() const { return turns_; }  ///< none when there is no data
-    /// After: mine() of the ranks that have a slice is that slice of what the node has for this turn.
-    fabric::Task run(int turn);
+    int turns() const { return turns_; }
     bool has_slice() const { return place_ < shape_.slices; }
     int slice_number() const { return place_; }
-    Partial& mine() { return mine_; }
 
+    /// After: mine() of the ranks that have a slice is that slice of what the node has for this turn. Turn
+    /// n + 2 runs after turn n was shared, or was finished with.
+    fabric::Task run(int turn);
+    Partial& mine(int turn) { return bank(turn).mine; }
     /// mine() of all slices is the result: afterwards all ranks of the node have all of it in their data.
-    fabric::Task share();
+    fabric::Task share(int turn);
     /// The same for the first rank alone.
-    fabric::Task share_with_first();
+    fabric::Task share_with_first(int turn);
 
   private:
-    Range part() const { return place_ < shape_.parts ? cut(shape_.parts) : Range{}; }
-    Range own_slice() const { return has_slice() ? cut(shape_.slices) : Range{}; }
-    Range cut(int pieces) const { return slice(data_.size(), reduction_.element, pieces, place_); }
+    /// What a turn works on; every second turn has the same.
+    struct Bank {
+        fabric::PlainRoom vectors, result;  ///< shared
+        fabric::PlainRoom data, spare;      ///< the rank's own
+        Partial mine;
+        bool in_use = false;  ///< others may be at what is shared
+    };
+    Bank& bank(int turn) { return banks_[static_cast<std::size_t>(turn % 2)]; }
     int mates() const { return static_cast<int>(fabric_.mates().size()); }
-    fabric::PlainRoom vector_of(int local) const;
-    fabric::PlainRoom result() const { return result_.first(data_.size()); }
-    fabric::PlainRoom spare(std::size_t bytes);
-    fabric::Task meet();
-    fabric::PlainRoom reduce_part();
+    Range cut(const Bank& bank, int pieces) const;
+    Range part(const Bank& bank) const { return cut(bank, shape_.parts); }
+    Range own_slice(const Bank& bank) const { return cut(bank, shape_.slices); }
+    fabric::PlainRoom vector_of(const Bank& bank, int local) const;
+    fabric::PlainRoom spare(Bank& bank, std::size_t bytes);
+    fabric::PlainRoom reduce_part(const Bank& bank);
+    fabric::Task meet(Bank& bank);
 
     fabric::Fabric& fabric_;
     const fabric::Reduction& reduction_;
-    const fabric::PlainRoom all_data_;
+    const fabric::PlainRoom data_;
     const Shape shape_;
     const int place_;  ///< among the node's ranks, counted from the first
     const int turns_;
-    fabric::PlainRoom vectors_, result_;  ///< shared
-    fabric::PlainRoom spare_;
-    fabric::PlainRoom data_;  ///< of this turn
-    Partial mine_;
-    bool is_read_ = false;  ///< others may be at what this rank has put into shared memory
+    std::array<Bank, 2> banks_;
 };
+
+/// All turns, one between nodes while the next one begins inside. `between_nodes(turn)` starts what the rank
+/// does with mine(turn) and gives a pointer to something with a Task finish(); `share(turn)` is the Task
+/// after that.
+template <class BetweenNodes, class Share>
+fabric::Task in_turns(NodeReduction& node, BetweenNodes between_nodes, Share share) {
+    std::array<decltype(between_nodes(0)), 2> under_way;
+    for (int turn = 0; turn <= node.turns(); ++turn) {
+        if (turn < node.turns()) {
+            co_await node.run(turn);
+            if (node.has_slice()) under_way[static_cast<std::size_t>(turn % 2)] = between_nodes(turn);
+        }
+        if (turn == 0) continue;
+        if (node.has_slice()) co_await under_way[static_cast<std::size_t>((turn - 1) % 2)]->finish();
+        co_await share(turn - 1);
+    }
+}
 
 }  // namespace mpisec::coll

@@ -6,24 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/fabric.hpp"
+#include "coll/range.hpp"
 
 namespace mpisec::coll {
-
-/// Bytes of a vector; whole elements.
-struct Range {
-    std::size_t offset = 0, size = 0;
-
-    std::size_t end() const { return offset + size; }
-    fabric::PlainRoom of(fabric::PlainRoom vector) const { return vector.subspan(offset, size); }
-};
-
-/// The i-th of almost equal slices of a vector.
-inline Range slice(std::size_t bytes, std::size_t element, int slices, int i) {
-    const std::size_t elements = bytes / element, n = static_cast<std::size_t>(slices);
-    auto edge = [&](int k) { return elements * static_cast<std::size_t>(k) / n * element; };
-    return {edge(i), edge(i + 1) - edge(i)};
-}
 
 /// `value` and `spare` are rooms of one size that change places when the result comes about in the other one:
 /// combine() writes to its right operand, and copying would cost as much as combining.
@@ -48,6 +33,7 @@ struct Partial {
         if (value.data() != home.data() && !home.empty()) fabric->copy(home, value);
         value = home;
     }
+    Range whole() const { return {0, value.size()}; }
 };
 
 /// Of all of the rank's data.

@@ -1,6 +1,15 @@
-#include "coll/among.hpp"
+// Reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank (the root); bytes are those opened.
+//
+//                                                     rounds      bytes          seals     opens
+//   naive        binomial tree over all ranks         lg p        m lg N         1         lg N
+//   node         shared memory; leaders' tree         lg N        m lg N         1         lg N
+//   slices-tree  every rank reduces a slice; a tree   lg N        m/l lg N       1         lg N
+//   slices-rsg   ... halves, the root's node gathers  lg N + N-1  2 m/l (N-1)/N  lg N + 1  lg N + N-1
+#include <memory>
+
 #include "coll/entries.hpp"
 #include "coll/node_reduction.hpp"
+#include "coll/schedule.hpp"
 #include "coll/shares.hpp"
 
 namespace mpisec::coll {
@@ -11,63 +20,96 @@ using fabric::Task;
 
 /// The tree's first member is `root` (an index), unless that would break the order of operands; the result
 /// goes to `root` in any case.
-Task by_tree(Edges& edges, Among among, Partial& mine, int root) {
-    const int first = mine.reduction->commutes ? root : 0, n = among.size();
-    Among tree{{}, (among.me - first + n) % n};
-    for (int k = 0; k < n; ++k) tree.ranks.push_back(among.rank((first + k) % n));
-    co_await reduce_to_first(edges, tree, mine);
-    if (first == root) co_return;
-    const std::size_t element = mine.reduction->element;
-    if (among.me == first) co_await pass(edges, among.rank(root), mine.value, 0, {}, element, {});
-    if (among.me == root) co_await pass(edges, 0, {}, among.rank(first), mine.value, element, [](Range) {});
-}
-
-Task by_halving(Edges& edges, Among among, Partial& mine, int root) {
-    const Shares shares = shares_of_halving(among.size(), mine.value.size(), mine.reduction->element);
-    co_await reduce_by_halving(edges, among, mine);
-    co_await gather_shares(edges, among, mine, shares, root);
+Schedule tree_to(int root, const Members& members, std::size_t bytes, bool commutes) {
+    const int first = commutes ? root : 0, n = members.size();
+    Members turned{{}, (members.me - first + n) % n};
+    for (int k = 0; k < n; ++k) turned.ranks.push_back(members.rank((first + k) % n));
+    Schedule steps = tree(turned, bytes);
+    if (first == root) return steps;
+    const Range all{0, bytes};
+    if (members.me == first) steps.push_back(Step::send(members.rank(root), all));
+    if (members.me == root) steps.push_back(Step::receive(members.rank(first), all, Step::What::result));
+    return steps;
 }
 
 Task naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await by_tree(edges, everybody(fabric), mine, call.root);
+    const Members all = everybody(fabric);
+    co_await Reducing(edges, mine, tree_to(call.root, all, call.data.size(), call.reduction->commutes))
+        .finish();
     if (fabric.rank() == call.root) mine.settle(call.data);
 }
 
+enum class Pattern { tree, halving };
+
+/// One turn of one slice between nodes.
+class BetweenNodes {
+  public:
+    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int root)
+        : edges_(edges),
+          members_(std::move(members)),
+          mine_(mine),
+          pattern_(pattern),
+          root_(root),
+          reducing_(edges, mine, schedule()) {
+        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+    }
+    Task finish() {
+        co_await reducing_.finish();
+        if (pattern_ == Pattern::halving)
+            co_await gather_shares(edges_, members_, mine_,
+                                   shares_of_halving(members_, mine_.value.size(), mine_.reduction->element),
+                                   root_);
+    }
+
+  private:
+    Schedule schedule() const {
+        const std::size_t bytes = mine_.value.size();
+        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, mine_.reduction->element);
+        return tree_to(root_, members_, bytes, mine_.reduction->commutes);
+    }
+
+    Edges& edges_;
+    const Members members_;
+    Partial& mine_;
+    const Pattern pattern_;
+    const int root_;  ///< index of the root's node
+    Reducing reducing_;
+};
+
 /// The ranks that carry a slice, by node. At the root's node slices begin with the root.
-Among carriers(const Fabric& fabric, int root, int number) {
+Members carriers(const Fabric& fabric, int root, int number) {
     const fabric::Topology& topology = fabric.topology();
-    Among among = across_nodes(fabric, number);
-    const std::vector<int>& mates = topology.members(topology.node(root));
-    among.ranks[static_cast<std::size_t>(topology.node(root))] =
-        mates[static_cast<std::size_t>(topology.local(root) + number) % mates.size()];
-    return among;
+    const int node = topology.node(root);
+    Members members = across_nodes(fabric, number);
+    members.ranks[static_cast<std::size_t>(node)] = topology.members(
+        node)[static_cast<std::size_t>((topology.local(root) + number) % topology.node_size(node))];
+    return members;
 }
 
-template <Task (*between_nodes)(Edges&, Among, Partial&, int)>
-Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape) {
+Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
     const fabric::Topology& topology = fabric.topology();
     const int root_node = topology.node(call.root);
     if (fabric.node() == root_node) shape.first = topology.local(call.root);
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
-    for (int turn = 0; turn < node.turns(); ++turn) {
-        co_await node.run(turn);
-        if (node.has_slice())
-            co_await between_nodes(edges, carriers(fabric, call.root, node.slice_number()), node.mine(),
-                                   root_node);
-        if (fabric.node() == root_node) co_await node.share_with_first();
-    }
+    auto between_nodes = [&](int turn) {
+        const Members members = carriers(fabric, call.root, node.slice_number());
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, root_node);
+    };
+    co_await in_turns(node, between_nodes, [&](int turn) {
+        return fabric.node() == root_node ? node.share_with_first(turn) : Task();
+    });
 }
 
 Task node(Fabric& fabric, const Call& call) {
-    return in_nodes<by_tree>(fabric, call, {1, 1});
+    return in_nodes(fabric, call, {1, 1}, Pattern::tree);
 }
-template <Task (*between_nodes)(Edges&, Among, Partial&, int)>
+template <Pattern pattern>
 Task slices(Fabric& fabric, const Call& call) {
-    return in_nodes<between_nodes>(
-        fabric, call, {static_cast<int>(fabric.mates().size()), fabric.topology().smallest_node()});
+    const int mates = static_cast<int>(fabric.mates().size());
+    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
 }
 
 }  // namespace
@@ -75,8 +117,8 @@ Task slices(Fabric& fabric, const Call& call) {
 const std::vector<Entry>& reduce_algorithms() {
     static const std::vector<Entry> all = {{"naive", naive},
                                            {"node", node, reduces_by_node},
-                                           {"slices-tree", slices<by_tree>, reduces_by_node},
-                                           {"slices", slices<by_halving>, reduces_by_node}};
+                                           {"slices-tree", slices<Pattern::tree>, reduces_by_node},
+                                           {"slices-rsg", slices<Pattern::halving>, reduces_by_node}};
     return all;
 }
 

@@ -1,6 +1,15 @@
-#include "coll/among.hpp"
+// Reduce-scatter. N = 2^k nodes of l ranks, m bytes in all, the busiest rank; bytes are those opened.
+//
+//                                                                       rounds  bytes          seals  opens
+//   naive      all-reduce by recursive doubling over all ranks          lg p    m lg N         lg N   lg N
+//   allreduce  all-reduce "node": fewest rounds, for short vectors      lg N    m lg N         lg N   lg N
+//   node       shared memory; a rank reduces what its likes need        N-1     m/l (N-1)/N    N-1    N-1
+#include <array>
+#include <memory>
+
 #include "coll/entries.hpp"
 #include "coll/node_reduction.hpp"
+#include "coll/schedule.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -13,7 +22,7 @@ using fabric::Task;
 Task naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await reduce_to_all(edges, everybody(fabric), mine);
+    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
     mine.settle(call.data);
 }
 
@@ -83,20 +92,28 @@ struct NodeVectors {
     }
 };
 
-/// Nodes send each other what they have for each other's ranks.
+/// One turn: nodes send each other what they have for each other's ranks.
 class Exchange {
   public:
-    Exchange(Edges& edges, NodeVectors vectors)
-        : edges_(edges), vectors_(vectors), fabric_(vectors.fabric), parts_(vectors.parts) {}
+    Exchange(Fabric& fabric, const Call& call, Edges& edges, int turns, int turn)
+        : edges_(edges),
+          fabric_(fabric),
+          parts_(fabric.topology(), call, turns, turn),
+          vectors_{fabric, call, parts_, {}} {}
 
-    Task run() {
-        const int me = fabric_.rank();
-        const PlainRoom result = parts_.in_data(me).of(vectors_.call.data);
-        receive(result.size());
-        vectors_.publish();
-        if (vectors_.mates() > 1) co_await fabric_.node_barrier();
+    std::size_t shared_bytes() const { return parts_.bytes() * fabric_.mates().size(); }
+    /// Until all is under way.
+    Task begin(PlainRoom shared) {
+        vectors_.shared = shared;
+        receive(result().size());
+        if (vectors_.mates() > 1) {
+            vectors_.publish();
+            co_await fabric_.node_barrier();
+        }
         send();
-        if (!result.empty()) co_await combine(result);
+    }
+    Task end() {
+        if (!result().empty()) co_await combine(result());
         for (const auto& one : sending_) co_await one;
     }
 
@@ -133,28 +150,34 @@ class Exchange {
         if (into.data() != result.data()) fabric_.copy(result, into);
     }
 
+    PlainRoom result() const { return parts_.in_data(fabric_.rank()).of(vectors_.call.data); }
+
     Edges& edges_;
-    const NodeVectors vectors_;
     Fabric& fabric_;
-    const Parts& parts_;
+    const Parts parts_;
+    NodeVectors vectors_;
     std::vector<PlainRoom> rooms_;                          ///< by node
     std::vector<std::vector<Edges::Receiving>> receiving_;  ///< by node
     std::vector<fabric::Pending> sending_;
 };
 
+/// A turn is between nodes while the next one begins inside.
 Task node(Fabric& fabric, const Call& call) {
     const int all = turns(fabric.topology(), call.data.size());
     const bool shares = fabric.mates().size() > 1;
     Edges edges(fabric);
-    PlainRoom shared;
-    for (int turn = 0; turn < all; ++turn) {
-        const Parts parts(fabric.topology(), call, all, turn);
-        const std::size_t bytes = parts.bytes() * fabric.mates().size();
-        if (shares && turn > 0)
-            co_await fabric.node_barrier();  // nobody reads the last turn's vectors any more
-        if (shares && shared.size() < bytes) shared = fabric.shared_plain(bytes);
-        Exchange exchange(edges, {fabric, call, parts, shared});
-        co_await exchange.run();
+    std::array<PlainRoom, 2> shared;
+    std::array<std::unique_ptr<Exchange>, 2> under_way;
+    for (int turn = 0; turn <= all; ++turn) {
+        const auto now = static_cast<std::size_t>(turn % 2);
+        if (turn < all) {
+            under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, turn);
+            const std::size_t bytes = under_way[now]->shared_bytes();
+            if (shares && turn >= 2) co_await fabric.node_barrier();  // nobody is at turn - 2 any more
+            if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plain(bytes);
+            co_await under_way[now]->begin(shared[now]);
+        }
+        if (turn > 0) co_await under_way[1 - now]->end();
     }
 }
 

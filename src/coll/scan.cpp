@@ -1,5 +1,11 @@
-#include "coll/among.hpp"
+// Scan and exscan. N = 2^k nodes of l ranks, m bytes, the busiest rank; bytes are those opened.
+//
+//                                                                    rounds  bytes     seals  opens
+//   naive   over all ranks: to twice the distance in each round      lg p    m lg p    lg p   lg p
+//   node    prefixes in shared memory; leaders' between nodes        lg N    m lg N    lg N   lg N
+//   slices  the same, every rank with a slice of all vectors         lg N    m/l lg N  lg N   lg N
 #include "coll/entries.hpp"
+#include "coll/schedule.hpp"
 #include "coll/turns.hpp"
 
 namespace mpisec::coll {
@@ -12,14 +18,31 @@ using fabric::Task;
 Task scan_naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await prefix(edges, everybody(fabric), mine);
+    co_await Reducing(edges, mine, prefixes(everybody(fabric), call.data.size())).finish();
+}
+
+/// Exclusive prefixes, into `before`; the first member's is not written. The schedule of inclusive ones, but
+/// what comes goes to two places. `mine` has anything afterwards.
+Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlainRoom before) {
+    const Schedule steps = prefixes(members, mine.value.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = steps[i];
+        const bool first = i == 0, sends_again = i + 1 < steps.size() && steps[i + 1].out.size > 0;
+        const PlainRoom in = first ? before : mine.spare;
+        Passing passing(edges, step.to, step.out.of(mine.value), step.from, step.in.of(in),
+                        mine.reduction->element);
+        co_await passing.finish([&](Range part) {
+            if (!first) mine.fabric->combine(*mine.reduction, part.of(before), part.of(in));
+            if (sends_again) mine.fabric->combine(*mine.reduction, part.of(mine.value), part.of(in));
+        });
+    }
 }
 
 Task exscan_naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     const PlainRoom before = fabric.plain(call.data.size());
-    co_await prefix_before(edges, everybody(fabric), mine, before);
+    co_await exclusive_prefixes(edges, everybody(fabric), mine, before);
     if (fabric.rank() > 0) fabric.copy(call.data, before);
 }
 
@@ -59,7 +82,8 @@ struct Scan {
         Partial nodes = partial(fabric, reduction, fabric.plain(own.size));
         const bool sends = fabric.node() + 1 < fabric.topology().nodes();
         if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(mates() - 1)));
-        co_await prefix_before(edges, across_nodes(fabric, fabric.local()), nodes, own.of(node.before()));
+        co_await exclusive_prefixes(edges, across_nodes(fabric, fabric.local()), nodes,
+                                    own.of(node.before()));
     }
 
     void finish(const NodePrefixes& node, PlainRoom data) const {
@@ -89,6 +113,7 @@ Task in_nodes(Scan scan, PlainRoom data) {
     Fabric& fabric = scan.fabric;
     const std::size_t element = scan.reduction.element;
     const int all = turns(fabric.topology(), data.size());
+    if (all == 0) co_return;
     const std::size_t most = largest_slice(data.size(), element, all);
     const PlainRoom shared = fabric.shared_plain(most * (fabric.mates().size() + 1));
     for (int turn = 0; turn < all; ++turn) {

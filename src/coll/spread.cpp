@@ -46,25 +46,17 @@ Room steps(Room room, const std::vector<std::size_t>& offset, int first, int cou
     return part(room, begin, offset[static_cast<std::size_t>(first + count)] - begin);
 }
 
-/// What is empty is not sent: the other end knows.
-template <class Room>
-std::vector<Pending> exchange(Fabric& fabric, int from, Room in, int to, Room out) {
-    std::vector<Pending> under_way;
-    if (in.size() > 0) under_way.push_back(receive(fabric, from, in));
-    if (out.size() > 0) under_way.push_back(send(fabric, to, out));
-    return under_way;
-}
-
 template <class Room>
 Task ring_of(Fabric& fabric, Group group, Room room, Arrived<Room> arrived) {
     const std::vector<std::size_t> offset = offsets(group, -1);
     const int next = group.ranks[static_cast<std::size_t>(group.wrap(group.me + 1))];
     const int previous = group.ranks[static_cast<std::size_t>(group.wrap(group.me - 1))];
     for (int step = 1; step < group.size(); ++step) {
-        const std::vector<Pending> under_way =
-            exchange(fabric, previous, steps(room, offset, step, 1), next, steps(room, offset, step - 1, 1));
+        auto receiving = receive(fabric, previous, steps(room, offset, step, 1));
+        auto sending = send(fabric, next, steps(room, offset, step - 1, 1));
         if (step > 1) arrived(group.wrap(group.me - step + 1), steps(room, offset, step - 1, 1));
-        for (const Pending& one : under_way) co_await one;
+        co_await receiving;
+        co_await sending;
     }
     if (group.size() > 1) arrived(group.wrap(group.me + 1), steps(room, offset, group.size() - 1, 1));
 }
@@ -78,13 +70,14 @@ Task doubling_of(Fabric& fabric, Group group, Room room, Arrived<Room> arrived) 
     };
     for (int distance = 1; distance < group.size(); distance *= 2) {
         const int count = std::min(distance, group.size() - distance);
-        const std::vector<Pending> under_way =
-            exchange(fabric, group.ranks[static_cast<std::size_t>(group.wrap(group.me + distance))],
-                     steps(room, offset, distance, count),
-                     group.ranks[static_cast<std::size_t>(group.wrap(group.me - distance))],
-                     steps(room, offset, 0, count));
+        auto receiving =
+            receive(fabric, group.ranks[static_cast<std::size_t>(group.wrap(group.me + distance))],
+                    steps(room, offset, distance, count));
+        auto sending = send(fabric, group.ranks[static_cast<std::size_t>(group.wrap(group.me - distance))],
+                            steps(room, offset, 0, count));
         tell(distance);
-        for (const Pending& one : under_way) co_await one;
+        co_await receiving;
+        co_await sending;
     }
     tell(group.size());
 }

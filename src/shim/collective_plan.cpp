@@ -249,9 +249,10 @@ int copy_elements(const Elements& from, const Elements& to) {
 
 void CollectivePlan::load() {
     error = MPI_SUCCESS;
+    // The copies first: this rank's own block is packed from the user's receive buffer.
+    for (const auto& [from, to] : copies_) note(copy_elements(from, to));
     for (const Packing& one : packings_)
         note(shim::pack(one.from.start, one.from.count, one.from.type, one.facts, one.to));
-    for (const auto& [from, to] : copies_) note(copy_elements(from, to));
 }
 
 int CollectivePlan::finish() {

@@ -1,5 +1,6 @@
 #include "shim/collectives.hpp"
 
+#include "shim/collective_space.hpp"
 #include "shim/collectives_inter.hpp"
 #include "shim/constants.hpp"
 
@@ -187,6 +188,19 @@ Plan Allgatherv(const char* procedure, const void* sendbuf, MPI_Count sendcount,
     const int n = others(*plan);
     return allgather(std::move(plan), elements(sendbuf, sendcount, sendtype),
                      unequal_blocks(recvbuf, recvcounts, displs, recvtype, n));
+}
+
+Plan Allgather_of_both(const char* procedure, const void* block, MPI_Count bytes, void* blocks,
+                       MPI_Comm comm) {
+    Plan plan = make(procedure, Collective::allgather, comm);
+    if (!plan->good()) return plan;
+    inter::all_take_part(*plan);
+    const ElementBlocks all =
+        equal_blocks(blocks, bytes, constants.byte, static_cast<int>(plan->comm->space->people().size()));
+    const int rank = plan->comm->space->rank();
+    plan->call.from = plan->take(all, rank);
+    plan->copy(elements(block, bytes, constants.byte), all[static_cast<std::size_t>(rank)]);
+    return plan;
 }
 
 Plan Alltoall(const char* procedure, const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,

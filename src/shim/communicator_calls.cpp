@@ -49,6 +49,26 @@ struct ColorAndKey {
     std::int32_t key;
 };
 
+/// The ranks of `comm` with this colour, by key; MPI_GROUP_EMPTY when there are none.
+MPI_Group group_of_color(MPI_Comm comm, const std::vector<ColorAndKey>& all, int color) {
+    std::vector<int> chosen;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (color != MPI_UNDEFINED && all[rank].color == color) chosen.push_back(static_cast<int>(rank));
+    if (chosen.empty()) return constants.group_empty;
+    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
+        return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
+    });
+    MPI_Group whole, part;
+    real.Comm_group(comm, &whole);
+    real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
+    real.Group_free(&whole);
+    return part;
+}
+
+void free_group(MPI_Group group) {
+    if (group != constants.group_empty) real.Group_free(&group);
+}
+
 /// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
 /// make.
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
@@ -58,21 +78,52 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
                                                   sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    std::vector<int> chosen;
-    for (int rank = 0; rank < parent.size; ++rank)
-        if (color != MPI_UNDEFINED && all[static_cast<std::size_t>(rank)].color == color)
-            chosen.push_back(rank);
-    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-        return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-    });
-    MPI_Group whole, part;
-    real.Comm_group(parent.handle, &whole);
-    real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
+    MPI_Group part = group_of_color(parent.handle, all, color);
     const int code = construct(constructor, parent.handle, newcomm,
                                [&] { return real.Comm_create(parent.handle, part, newcomm); });
-    if (!chosen.empty()) real.Group_free(&part);
-    real.Group_free(&whole);
+    free_group(part);
     return code;
+}
+
+/// The same for an inter-communicator: each group learns the other's colours, and on the private twin the two
+/// sides of a colour find each other.
+int split_inter_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
+    const std::vector<std::int32_t> people = parent.space->people();
+    const ColorAndKey mine{color, key};
+    std::vector<ColorAndKey> all(people.size());
+    if (int code = run_collective(
+            plan::Allgather_of_both(constructor, &mine, sizeof mine, all.data(), parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    const MPI_Comm twin = parent.space->twin();
+    auto side = [&](const std::vector<std::int32_t>& members) {
+        std::vector<ColorAndKey> colors = all;
+        for (std::size_t i = 0; i < people.size(); ++i)
+            if (std::find(members.begin(), members.end(), people[i]) == members.end())
+                colors[i].color = MPI_UNDEFINED;
+        return group_of_color(twin, colors, color);
+    };
+    MPI_Group local = side(parent.members), remote = side(parent.remote_members);
+    MPI_Comm part = constants.comm_null;
+    int code = real.Comm_create(twin, local, &part);
+    *newcomm = constants.comm_null;
+    if (code == MPI_SUCCESS && part != constants.comm_null && remote != constants.group_empty) {
+        MPI_Group whole;
+        real.Comm_group(twin, &whole);
+        int first = 0, leader = 0;
+        real.Group_translate_ranks(remote, 1, &first, whole, &leader);
+        real.Group_free(&whole);
+        code = real.Intercomm_create(part, 0, twin, leader, 0, newcomm);
+    }
+    if (part != constants.comm_null) real.Comm_free(&part);
+    free_group(local);
+    free_group(remote);
+    if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return raise(&parent, code);
+    MPI_Errhandler handler;
+    real.Comm_get_errhandler(parent.handle, &handler);
+    real.Comm_set_errhandler(*newcomm, handler);
+    real.Errhandler_free(&handler);
+    return learn(*newcomm, &parent, constructor);
 }
 
 /// MPI_Comm_idup of a communicator and of its private twin, under one request.
@@ -135,9 +186,12 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         Guard guard;
         hold(*known);
     }
-    unequip(*known);
+    finish_collectives(*known);
     const int code = free(comm);
-    if (code == MPI_SUCCESS) forget(*known);
+    if (code == MPI_SUCCESS) {
+        unequip(*known);
+        forget(*known);
+    }
     Guard guard;
     release(*known);
     return code;
@@ -183,9 +237,9 @@ int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
     if (!parent || !parent->crosses)
         return construct("MPI_Comm_split", comm, newcomm,
                          [&] { return real.Comm_split(comm, color, key, newcomm); });
-    if (parent->inter) return refuse("MPI_Comm_split", comm);
     if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
-    return split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
+    return parent->inter ? split_inter_sealed(*parent, "MPI_Comm_split", color, key, newcomm)
+                         : split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
 }
 
 int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
@@ -193,8 +247,13 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     if (!parent || !parent->crosses)
         return construct("MPI_Comm_split_type", comm, newcomm,
                          [&] { return real.Comm_split_type(comm, split_type, key, info, newcomm); });
-    if (parent->inter) return refuse("MPI_Comm_split_type", comm);
     const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+    if (parent->inter) {
+        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED)
+            return refuse("MPI_Comm_split_type", comm);
+        return split_inter_sealed(*parent, "MPI_Comm_split_type",
+                                  split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, newcomm);
+    }
     MPI_Comm on_node = constants.comm_null;
     if (int code = split_sealed(*parent, "MPI_Comm_split_type",
                                 split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, &on_node);

@@ -18,6 +18,11 @@
     reinterpret_cast<MPI_Comm_copy_attr_function*>(data_symbol("OMPI_C_MPI_COMM_NULL_COPY_FN"))
 #endif
 
+#if defined(MPICH_VERSION) && !defined(MPI_UNWEIGHTED)  // variables there
+#define MPI_UNWEIGHTED *static_cast<int**>(data_symbol("MPI_UNWEIGHTED"))
+#define MPI_WEIGHTS_EMPTY *static_cast<int**>(data_symbol("MPI_WEIGHTS_EMPTY"))
+#endif
+
 namespace mpisec::shim {
 
 Constants constants;
@@ -63,6 +68,8 @@ void resolve_constants() {
         .errors_return = MPI_ERRORS_RETURN,
         .errors_are_fatal = MPI_ERRORS_ARE_FATAL,
         .comm_null_copy_fn = MPI_COMM_NULL_COPY_FN,
+        .unweighted = MPI_UNWEIGHTED,
+        .weights_empty = MPI_WEIGHTS_EMPTY,
     };
 }
 

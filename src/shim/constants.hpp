@@ -16,6 +16,7 @@ struct Constants {
     MPI_Op max, sum, land, op_null;
     MPI_Errhandler errors_return, errors_are_fatal;
     MPI_Comm_copy_attr_function* comm_null_copy_fn;
+    int *unweighted, *weights_empty;
 };
 extern Constants constants;
 

@@ -105,6 +105,8 @@ int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, 
 int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
                                int outdegree, const int* destinations, const int* destweights, MPI_Info info,
                                int reorder, MPI_Comm* newcomm);
+int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
+                      const int* weights, MPI_Info info, int reorder, MPI_Comm* newcomm);  // dist_graph.cpp
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                      MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);

@@ -1,10 +1,15 @@
 """The C programs of this directory, and running many rules in one job."""
 
 import hashlib
+import os
 import re
+import subprocess
 from pathlib import Path
 
+from mpisec_lab import places
+
 HERE = Path(__file__).resolve().parent
+CONFIGURATION = HERE.parent.parent / "docs" / "configuration.md"
 RULES = re.findall(r"^RULE\((\w+)\)", (HERE / "rules.inc").read_text(), re.MULTILINE)
 
 # Ranks outnumber the cores here: without this Open MPI's ranks spin while others wait for the core.
@@ -29,6 +34,24 @@ def build_rules(compile_mpi, mpi):
 def build_traffic(compile_mpi, mpi):
     """The random traffic (traffic.c)."""
     return build(compile_mpi, mpi, "traffic.c", ["schedule.c", "layout.c", "harness.c"])
+
+
+def build_collectives(compile_mpi, mpi, main=HERE / "collective_traffic.c"):
+    """A program made of the random collectives' parts: the traffic itself (collective_traffic.c), or another one."""
+    others = ["collective_calls.c", "collective_comms.c", "collective_reference.c", "collective_slice.c", "schedule.c", "harness.c"]
+    return build(compile_mpi, mpi, main, others)
+
+
+def algorithms():
+    """{collective: [names of its algorithms]}: `mpisec doctor` says them when it is given a name that is none."""
+    environment = {**os.environ, "MPISEC_KEY_FILE": "/dev/null"}
+    known = {}
+    for variable in re.findall(r"^\| `(MPISEC_\w+)` \| `\w+` \| auto \| auto or an algorithm's name", CONFIGURATION.read_text(), re.MULTILINE):
+        said = subprocess.run([places.find_mpisec(), "doctor"], env=environment | {variable: "none"}, capture_output=True, text=True, check=False)
+        found = re.search(variable + r' can not be "none": "auto" or one of (.*) is accepted', said.stdout + said.stderr)
+        assert found, said.stdout + said.stderr
+        known[variable.removeprefix("MPISEC_").lower()] = found.group(1).split(", ")
+    return known
 
 
 def run_rules(run, app, rules, **where):

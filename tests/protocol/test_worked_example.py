@@ -96,6 +96,16 @@ def test_large_message(example):
     assert [example["segment 1"], example["segment 2"]] == sealed[1:]
 
 
+def test_box_of_a_collective(example):
+    for label in "aead", "box":
+        info = f"mpisec v1 collective {label}".encode() + example["context"] + struct.pack("<Q", 0)
+        assert example[f"collective {label}"] == expand(example["master"], info)
+    assert example["box nonce"] == struct.pack("<IiI", 9, 4, 2)
+    assert example["box ad"] == struct.pack("<BBHiII16sQQ", 1, 3, 0, 4, 2, 0, example["context"], 9, 16)
+    assert example["box"] == AESGCM(example["collective aead"]).encrypt(example["box nonce"], example["small plaintext"], example["box ad"])
+    assert example["large box's key"] == expand(example["collective box"], b"mpisec v1 large box" + example["box nonce"])
+
+
 @pytest.mark.parametrize("changed", ["tag", "context", "kind", "destination"])
 def test_associated_data_binds(example, changed):
     """What the small message is bound to: with anything else it does not open."""

@@ -16,6 +16,7 @@
 
 #include "aead/aead.hpp"
 #include "keys/schedule.hpp"
+#include "wire/collective.hpp"
 #include "wire/stream.hpp"
 
 namespace {
@@ -121,6 +122,30 @@ bool large_message(const aead::Library& library, const aead::Key& key, const key
     return true;
 }
 
+/// Collective 9 on the same communicator, the 9th of epoch 0: box 2 of rank 4.
+bool box(const aead::Library& library, const keys::Secret& master) {
+    const keys::CollectiveSecret secret = keys::collective_secret(master, context, 0);
+    Result<aead::Key> key = library.make_key(aead::Cipher::aes_256_gcm, secret.aead.data());
+    if (!must(key.has_value())) return false;
+    const wire::BoxName name{9, 4, 2};
+    std::array<std::uint8_t, 16> plain;
+    std::iota(plain.begin(), plain.end(), std::uint8_t{0x20});
+    const wire::Nonce nonce = wire::box_nonce(9, name.sealer, name.index);
+    const wire::BoxAssociatedData ad = wire::box_associated_data(context, name, plain.size());
+    std::uint8_t sealed[plain.size() + aead::tag_bytes];
+    if (!must(key->seal(sealed, plain.data(), plain.size(), nonce.data(), ad.data(), ad.size())))
+        return false;
+    std::uint8_t own_key[keys::secret_bytes];
+    keys::box_key(secret.box, nonce, own_key);
+    show("collective aead", secret.aead.span());
+    show("collective box", secret.box.span());
+    show("box nonce", nonce);
+    show("box ad", ad);
+    show("box", sealed);
+    show("large box's key", own_key);
+    return true;
+}
+
 bool example() {
     Result<const aead::Library*> library = aead::load("openssl");
     if (!library) {
@@ -136,7 +161,7 @@ bool example() {
     show("context", context);
     show("pair aead", pair.aead.span());
     show("pair message", pair.message.span());
-    return small_message(*key) && large_message(**library, *key, pair.message);
+    return small_message(*key) && large_message(**library, *key, pair.message) && box(**library, master);
 }
 
 /// The document must hold the example as one block, untouched.

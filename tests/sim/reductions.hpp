@@ -37,8 +37,8 @@ class Operation : public fabric::Reduction {
 template <class Number, std::size_t N, auto apply>
 class Numbers final : public Operation {
   public:
-    Numbers(std::string name, bool commutative)
-        : Operation(std::move(name), sizeof(std::array<Number, N>), commutative) {}
+    Numbers(std::string the_name, bool commutative)
+        : Operation(std::move(the_name), sizeof(std::array<Number, N>), commutative) {}
 
   protected:
     void one(std::uint8_t* inout, const std::uint8_t* in) const override {
@@ -284,13 +284,18 @@ inline std::vector<char> rights(const Problem& problem, Collective collective,
 
 /// One test per collective and algorithm.
 class EveryReduction : public testing::TestWithParam<Reducer> {};
+class EveryAllreduce : public testing::TestWithParam<Reducer> {};
 
-inline std::vector<Reducer> every_reducer() {
+inline std::vector<Reducer> every_reducer(const std::vector<Collective>& collectives) {
     std::vector<Reducer> all;
-    for (Collective collective : {Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
-                                  Collective::scan, Collective::exscan})
+    for (Collective collective : collectives)
         for (const Entry& entry : coll::algorithms(collective)) all.push_back({collective, entry});
     return all;
+}
+
+inline std::vector<Reducer> every_reducer() {
+    return every_reducer({Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
+                          Collective::scan, Collective::exscan});
 }
 
 inline std::string reducer_test_name(const testing::TestParamInfo<Reducer>& info) {

@@ -5,6 +5,12 @@
 namespace mpisec::test {
 namespace {
 
+#ifdef MPISEC_TINY_TURNS
+constexpr bool fewer = true;
+#else
+constexpr bool fewer = sanitized;
+#endif
+
 void expect_right(const Reducer& reducer, const Problem& problem, const Options& options) {
     SCOPED_TRACE(describe(problem, options));
     const std::vector<Bytes> given = random_operands(problem);
@@ -27,13 +33,13 @@ void expect_reduces(const Reducer& reducer, const std::vector<int>& node_sizes, 
 TEST_P(EveryReduction, OnClustersOfEveryShape) {
     Random random(20210517);
     for (int nodes = 1; nodes <= 17; ++nodes) {
-        if (sanitized && nodes > 5 && nodes != 8 && nodes != 17) continue;
+        if (fewer && nodes > 5 && nodes != 8 && nodes != 17) continue;
         for (int per_node = 1; per_node <= 9; ++per_node) {
-            if (sanitized && per_node > 4 && per_node != 9) continue;
+            if (fewer && per_node > 4 && per_node != 9) continue;
             ASSERT_NO_FATAL_FAILURE(expect_reduces(
                 GetParam(), std::vector<int>(static_cast<std::size_t>(nodes), per_node), random));
         }
-        for (int i = 0; i < (sanitized ? 4 : 8); ++i) {
+        for (int i = 0; i < (fewer ? 4 : 8); ++i) {
             std::vector<int> sizes;
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 9));
             ASSERT_NO_FATAL_FAILURE(expect_reduces(GetParam(), sizes, random));
@@ -53,6 +59,7 @@ TEST_P(EveryReduction, OnManySmallClusters) {
         }
 }
 
+#ifndef MPISEC_TINY_TURNS
 void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_sizes, std::size_t bytes,
                          Random& random) {
     Problem problem = random_problem(reducer.collective, node_sizes, 0, random);
@@ -65,10 +72,11 @@ void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_si
 /// Several segments, and several turns through shared memory.
 TEST_P(EveryReduction, OfLongVectors) {
     Random random(11);
-    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {1, 3, 2}, 400'000, random));
-    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {2, 2, 2}, 600'000, random));
+    const std::size_t turn = coll::turn_bytes;
+    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {1, 3, 2}, turn / 2, random));
     if (sanitized) return;
-    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {2, 2}, coll::turn_bytes + 99, random));
+    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {2, 2}, turn + 99, random));
+    ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {2, 2, 3}, 5 * turn / 2, random));
 }
 
 /// Nothing but the fabric touches data: what Options::data = false stands on.
@@ -92,10 +100,11 @@ TEST_P(EveryReduction, LeavesDataToTheFabric) {
     }
 }
 
+#endif
+
 /// The advice of the MPI standard (section 6.9.1) as a promise: the same bits on all ranks, also where
 /// rounding depends on which operands are combined first.
-TEST_P(EveryReduction, OfFloatsHasTheSameBitsEverywhere) {
-    if (GetParam().collective != Collective::allreduce) GTEST_SKIP() << "ranks have different results";
+TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
     Random random(6);
     for (int i = 0; i < (sanitized ? 50 : 400); ++i) {
         std::vector<int> sizes;
@@ -117,7 +126,56 @@ TEST_P(EveryReduction, OfFloatsHasTheSameBitsEverywhere) {
     }
 }
 
+#ifndef MPISEC_TINY_TURNS
+/// The tables at the top of src/coll/*.cpp, for 8 nodes of 4 ranks and 8192 bytes.
+TEST(Costs, AreThoseOfTheTables) {
+    struct Row {
+        Collective collective;
+        std::string_view algorithm;
+        std::uint64_t rounds, bytes, seals, opens;
+    };
+    const std::vector<Row> rows = {{Collective::reduce, "naive", 5, 3 * 8192, 1, 3},
+                                   {Collective::reduce, "node", 3, 3 * 8192, 1, 3},
+                                   {Collective::reduce, "slices-tree", 3, 3 * 2048, 1, 3},
+                                   {Collective::reduce, "slices-rsg", 10, 2 * 2048 * 7 / 8, 4, 10},
+                                   {Collective::allreduce, "naive", 5, 3 * 8192, 3, 3},
+                                   {Collective::allreduce, "node", 3, 3 * 8192, 3, 3},
+                                   {Collective::allreduce, "concurrent", 3, 3 * 8192, 3, 3},
+                                   {Collective::allreduce, "slices-rd", 3, 3 * 2048, 3, 3},
+                                   {Collective::allreduce, "slices-rsa", 6, 2 * 2048 * 7 / 8, 4, 10},
+                                   {Collective::allreduce, "slices-ring", 14, 2 * 2048 * 7 / 8, 8, 14},
+                                   {Collective::reduce_scatter, "naive", 5, 3 * 8192, 3, 3},
+                                   {Collective::reduce_scatter, "allreduce", 3, 3 * 8192, 3, 3},
+                                   {Collective::reduce_scatter, "node", 7, 2048 * 7 / 8, 7, 7},
+                                   {Collective::scan, "naive", 5, 5 * 8192, 5, 5},
+                                   {Collective::scan, "node", 3, 3 * 8192, 3, 3},
+                                   {Collective::scan, "slices", 3, 3 * 2048, 3, 3},
+                                   {Collective::exscan, "naive", 5, 5 * 8192, 5, 5},
+                                   {Collective::exscan, "node", 3, 3 * 8192, 3, 3},
+                                   {Collective::exscan, "slices", 3, 3 * 2048, 3, 3}};
+    EXPECT_EQ(rows.size(), every_reducer().size());
+    Random random(1);
+    for (const Row& row : rows) {
+        SCOPED_TRACE(std::string(coll::name(row.collective)) + ' ' + std::string(row.algorithm));
+        Problem problem;
+        problem.placement = place(std::vector<int>(8, 4), 0, random);
+        problem.operation = exact_operation(0);
+        problem.elements = 8192 / problem.operation->element;
+        problem.parts.assign(32, 8192 / 32);
+        const Reducer reducer{row.collective, *coll::find_algorithm(row.collective, row.algorithm)};
+        const auto worst = run(reducer, problem, random_operands(problem), Options()).report.worst();
+        EXPECT_EQ(worst.communication_rounds, row.rounds);
+        EXPECT_EQ(worst.opened_bytes, row.bytes);
+        EXPECT_EQ(worst.seals, row.seals);
+        EXPECT_EQ(worst.opens, row.opens);
+    }
+}
+
+#endif
+
 INSTANTIATE_TEST_SUITE_P(Reductions, EveryReduction, testing::ValuesIn(every_reducer()), reducer_test_name);
+INSTANTIATE_TEST_SUITE_P(Reductions, EveryAllreduce,
+                         testing::ValuesIn(every_reducer({Collective::allreduce})), reducer_test_name);
 
 }  // namespace
 }  // namespace mpisec::test

@@ -129,6 +129,21 @@ TEST(VirtualTime, OfWhatTheCacheDoesNotHold) {
     EXPECT_DOUBLE_EQ(messages.seconds, 10 + 1.5 * n + 4 * 0.5 * n);
 }
 
+TEST(VirtualTime, InsideANodeTheReceiverFetchesWhenItComes) {
+    const Report late = run(Topology({0, 0}), model(), [](Fabric& fabric) -> Task {
+        if (fabric.rank() == 0) co_return co_await fabric.send_here(1, fabric.plain(n));
+        fabric.copy(fabric.plain(n), fabric.plain(n));
+        co_await fabric.receive_here(0, fabric.plain(n));
+    });
+    EXPECT_DOUBLE_EQ(late.seconds, 3 + 0.125 * n + 1.0 * n);
+    const Report two = run(Topology({0, 0, 0}), model(), [](Fabric& fabric) -> Task {
+        if (fabric.rank() > 0) co_return co_await fabric.send_here(0, fabric.plain(n));
+        co_await fabric.receive_here(1, fabric.plain(n));
+        co_await fabric.receive_here(2, fabric.plain(n));
+    });
+    EXPECT_DOUBLE_EQ(two.seconds, 10 + 2 * 1.0 * n);
+}
+
 /// Two ranks share a link; who of them is first, which the seed decides, tells in the time, because one
 /// receiver has work to do afterwards.
 Task race(Fabric& fabric) {

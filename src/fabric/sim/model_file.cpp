@@ -127,6 +127,9 @@ Result<ClusterModel> parse_model(std::string_view text, const std::string& path)
 }
 
 Result<ClusterModel> read_model(const std::string& path) {
+    if (path.empty()) return default_model();
+    for (const Embedded& model : named_models())
+        if (path == model.name) return parse_model(model.text, path);
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
     std::string text;
     char some[4096];

@@ -1,9 +1,10 @@
-// Cluster models for the simulation: one that is built in, and TOML files (docs/collectives.md).
+// Cluster models for the simulation: one that is built in, named ones, and TOML files (docs/collectives.md).
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "base/embedded.hpp"
 #include "base/error.hpp"
 #include "fabric/sim/cluster_model.hpp"
 
@@ -15,6 +16,10 @@ ClusterModel default_model();
 
 /// `text` over default_model(): what it does not mention stays. `path` is for error messages.
 Result<ClusterModel> parse_model(std::string_view text, const std::string& path);
-Result<ClusterModel> read_model(const std::string& path);
+/// The named model of this name, else the file; default_model() when it is empty.
+Result<ClusterModel> read_model(const std::string& name_or_path);
+
+/// Models that are fitted to published measurements (models/, docs/collectives.md).
+std::span<const Embedded> named_models();
 
 }  // namespace mpisec::fabric::sim

@@ -191,6 +191,7 @@ class Cluster {
     struct Arrived {
         Message message;
         double at;
+        double copying;  ///< inside a node: how long the receiver takes to fetch it, once it has come for it
         std::vector<std::uint8_t> bytes;
     };
     /// Between two ranks, one way.
@@ -226,9 +227,10 @@ class Cluster {
         double &out_free = out_free_[port(from.rank(), shared)], &in_free = in_free_[port(to, shared)];
         const double start = std::max(send.at, out_free);
         out_free = start + send.busy;
-        in_free = std::max(start + line.alpha, in_free) + send.busy;
+        if (!inside) in_free = std::max(start + line.alpha, in_free) + send.busy;
 
-        auto arrived = std::make_shared<Arrived>(Arrived{send.message, in_free, {}});
+        auto arrived = std::make_shared<Arrived>(
+            Arrived{send.message, inside ? start + line.alpha : in_free, inside ? send.busy : 0, {}});
         if (options_.data) arrived->bytes.assign(send.message.bytes.begin(), send.message.bytes.end());
         if (send.message.sealed && send.message.poisoned)
             std::fill(arrived->bytes.begin(), arrived->bytes.end(), std::uint8_t{0});
@@ -252,7 +254,12 @@ class Cluster {
         std::copy(arrived.bytes.begin(), arrived.bytes.end(), receive.message.bytes.data());
         receive.message.poisoned =
             arrived.message.poisoned && !arrived.message.sealed;  // of a sealed one, opening tells
-        complete(to, receive, std::max(arrived.at, receive.at));
+        double at = std::max(arrived.at, receive.at);
+        if (arrived.copying > 0) {
+            double& in_free = in_free_[port(to.rank(), false)];
+            at = in_free = std::max(at, in_free) + arrived.copying;
+        }
+        complete(to, receive, at);
     }
 
     const Topology& topology_;

@@ -1,0 +1,110 @@
+// Shared memory of a node among real processes: rooms are the same for all, barriers hold, slots are free
+// when all have left, failures are seen, no name is left.
+#include "fabric/node_memory.hpp"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+
+namespace mpisec::fabric {
+namespace {
+
+std::string name_of_test() {
+    return "/mpisec-test-" + std::to_string(getpid());
+}
+
+bool left_over(const std::string& name) {
+    DIR* directory = opendir("/dev/shm");
+    bool found = false;
+    while (const dirent* entry = directory ? readdir(directory) : nullptr)
+        found = found || std::strstr(entry->d_name, name.c_str() + 1);
+    if (directory) closedir(directory);
+    return found;
+}
+
+void wait_until(const std::function<bool()>& condition) {
+    while (!condition()) sched_yield();
+}
+
+/// `body` in that many processes; false from one of them fails the test.
+void in_processes(unsigned mates, const std::function<bool(NodeMemory&, unsigned)>& body) {
+    const std::string name = name_of_test();
+    std::vector<pid_t> children;
+    for (unsigned mate = 0; mate < mates; ++mate) {
+        const pid_t child = fork();
+        if (child == 0) {
+            auto memory = NodeMemory::attach(name, mates);
+            _exit(memory && body(*memory, mate) ? 0 : 1);
+        }
+        children.push_back(child);
+    }
+    for (pid_t child : children) {
+        int status = 0;
+        waitpid(child, &status, 0);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    EXPECT_FALSE(left_over(name));
+}
+
+bool fill(std::span<std::uint8_t> room, std::size_t begin, std::size_t n, std::uint8_t value) {
+    std::memset(room.data() + begin, value, n);
+    return true;
+}
+
+TEST(NodeMemory, RoomsAreSharedAndGrow) {
+    constexpr unsigned mates = 3;
+    in_processes(mates, [](NodeMemory& memory, unsigned mate) {
+        for (unsigned use = 0; use < 200; ++use) {
+            NodeMemory::Slot& slot = memory.slot(use % NodeMemory::slots);
+            wait_until([&] { return slot.free(); });
+            slot.enter();
+            const std::size_t part = 1 + (use * 7919) % (use % 17 == 0 ? 300000 : 3000);
+            auto first = slot.room(mates * part);
+            auto second = slot.room(use % 5);
+            if (!first || !second) return false;
+            fill(*first, mate * part, part, static_cast<std::uint8_t>(use + mate));
+            const std::uint64_t barrier = slot.come();
+            wait_until([&] { return slot.met(barrier); });
+            for (unsigned other = 0; other < mates; ++other)
+                for (std::size_t at : {other * part, other * part + part - 1})
+                    if ((*first)[at] != static_cast<std::uint8_t>(use + other)) return false;
+            if (slot.failed()) return false;
+            slot.leave();
+        }
+        return true;
+    });
+}
+
+TEST(NodeMemory, FailureIsOfOneCollective) {
+    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+        NodeMemory::Slot& slot = memory.slot(0);
+        for (unsigned use = 0; use < 50; ++use) {
+            wait_until([&] { return slot.free(); });
+            slot.enter();
+            if (mate == 1 && use % 3 == 0) slot.fail();
+            const std::uint64_t barrier = slot.come();
+            wait_until([&] { return slot.met(barrier); });
+            if (slot.failed() != (use % 3 == 0)) return false;
+            slot.leave();
+        }
+        return true;
+    });
+}
+
+TEST(NodeMemory, WhatCanNotBeHadIsSaid) {
+    auto memory = NodeMemory::attach(name_of_test(), 1);
+    ASSERT_TRUE(memory);
+    memory->slot(0).enter();
+    auto room = memory->slot(0).room(std::size_t{1} << 50);
+    ASSERT_FALSE(room);
+    EXPECT_NE(room.error().message.find("/dev/shm"), std::string::npos);
+    EXPECT_FALSE(left_over(name_of_test()));
+}
+
+}  // namespace
+}  // namespace mpisec::fabric
