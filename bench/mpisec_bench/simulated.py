@@ -23,11 +23,15 @@ class Predicted:
 
 
 class Simulation:
-    """Runs of `mpisec sim allgather` on one model, a name or a file."""
+    """Runs of `mpisec sim allgather` on one model, a name or a file.
 
-    def __init__(self, mpisec, model, jobs=2):
+    `ring`: what is known already of the unencrypted ring, size -> time; what is not is added.
+    """
+
+    def __init__(self, mpisec, model, jobs=2, ring=None):
         self._mpisec, self._model = mpisec, model
         self._pool = ThreadPoolExecutor(jobs)
+        self._ring = {} if ring is None else ring
 
     def _run(self, table, sizes, schemes, unencrypted):
         command = [
@@ -71,7 +75,11 @@ class Simulation:
         large = [size for size in sizes if size >= table.ring_from]
         doubling = self.start(table, small, ["c-rd"], unencrypted=True)
         if table.placement == "block":
-            ring = by_size(self.start(table, large, ["o-ring"], unencrypted=True).result()) if large else {}
+            new = [size for size in large if size not in self._ring]
+            futures = [self.start(table, [size], ["o-ring"], unencrypted=True) for size in new]
+            for future in futures:
+                self._ring |= by_size(future.result())
+            ring = {size: self._ring[size] for size in large}
         else:
             ring = {size: _ring_across(doubling.result()["model"], table, size) for size in large}
         return by_size(doubling.result()) | ring

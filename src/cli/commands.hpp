@@ -15,6 +15,7 @@ void add_doctor(CLI::App& app, Status& status);  ///< doctor [-- PROGRAM]
 void add_info(CLI::App& app, Status& status);    ///< info
 void add_bench(CLI::App& app, Status& status);   ///< bench crypto, and what bench/ measures
 void add_sim(CLI::App& app, Status& status);     ///< sim COLLECTIVE
+void add_tune(CLI::App& app, Status& status);    ///< tune --simulate
 void add_lab(CLI::App& app, Status& status);     ///< lab …
 
 /// "mpisec 0.1.0 (gcc 12.2.0, RelWithDebInfo)"

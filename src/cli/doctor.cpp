@@ -1,7 +1,9 @@
 // mpisec doctor: what would happen to a job on this machine, before it runs.
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "cli/findings.hpp"
 #include "cli/procedures.hpp"
 #include "cli/say.hpp"
+#include "coll/selection_settings.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
 
@@ -66,6 +69,32 @@ void examine_machine(Findings& findings) {
             " logical CPUs may be used here; those that no rank is bound to help to seal large messages");
 }
 
+/// "hs1, hs2": those that its rules name.
+std::string algorithms_in_rules(const coll::Selection& selection, coll::Collective collective) {
+    std::vector<std::string> names;
+    for (const coll::Rule& rule : selection.rules(collective))
+        if (std::find(names.begin(), names.end(), rule.algorithm->name) == names.end())
+            names.emplace_back(rule.algorithm->name);
+    if (names.empty()) names.emplace_back(coll::algorithms(collective).front().name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void examine_algorithms(const config::Settings& settings, Findings& findings) {
+    const auto selection = coll::selection_of(settings);
+    if (!selection) return findings.problem("algorithms", selection.error().message);
+    findings.line("algorithms",
+                  fmt::format("of collectives, as {} rules of {} say", selection->size(),
+                              settings.tuning.empty() ? "the built-in table" : settings.tuning));
+    for (int i = 0; i < coll::collectives; ++i) {
+        const auto collective = static_cast<coll::Collective>(i);
+        const auto place = static_cast<std::size_t>(i);
+        const bool fixed = settings.algorithm[place] != "auto";
+        findings.line("",
+                      fmt::format("{}: {}{}", name(collective), algorithms_in_rules(*selection, collective),
+                                  fixed ? fmt::format(", by {}", config::algorithm_variables[place]) : ""));
+    }
+}
+
 void examine_protection(const config::Settings& settings, Findings& findings) {
     auto table = ProcedureTable::load();
     if (!table) return findings.problem("protected", table.error().message);
@@ -92,6 +121,7 @@ Status examine(const std::vector<std::string>& command, const std::string& mpi) 
     examine_crypto(*settings, findings);
     examine_machine(findings);
     examine_protection(*settings, findings);
+    examine_algorithms(*settings, findings);
     std::printf("\nsettings in force\n%s\n", config::describe(*settings).c_str());
     if (findings.problems() > 0)
         std::printf("%d problem%s: see PROBLEM above\n", findings.problems(),

@@ -27,6 +27,7 @@ int run(int count, char** arguments) {
     add_info(app, status);
     add_bench(app, status);
     add_sim(app, status);
+    add_tune(app, status);
     add_lab(app, status);
     try {
         app.parse(count, arguments);
