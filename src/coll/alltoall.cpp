@@ -1,16 +1,15 @@
-// All-to-all: a block of m bytes from each of p ranks to each. N nodes of k ranks; in p = N k.
+// All-to-all: a block of m bytes from each of p ranks to each, on N nodes of k.
 //
-//   naive     pairwise exchange, a box per block that goes to another node. Rounds p - 1, bytes m p; seals
-//   and
-//             opens p - k
+//   naive     pairwise exchange, a box for each block that leaves its node. Rounds p - 1, bytes m (p - 1),
+//             seals and opens p - k
 //   pairwise  the same, with a round's boxes opened while the next travel
-//   node      a rank sends all that it has for a node in one box to the rank there with its own place, who
-//             opens it into shared memory. Rounds, seals and opens N - 1; bytes m p
-//   pairs     one box from node to node, sealed and opened by one of their ranks each; both sides through
-//             shared memory. Rounds, seals and opens ceil((N - 1) / k), bytes m p
-//   bruck     lanes, one per rank of a node, each with the blocks of that rank; in round i what still has to
-//             go 2^i nodes on travels as one box, opened and sealed anew (Bruck, Ho, Kipnis, Upfal,
-//             Weathersby 1997). Rounds, seals and opens ceil(lg N), bytes m p lg N / 2
+//   node      a rank sends what it has for a node in one box, to the rank there with its own place, who opens
+//             it into shared memory. Rounds, seals and opens N - 1, bytes m (p - k)
+//   pairs     one box from node to node, sealed and opened by one rank of each; both sides through shared
+//             memory. Rounds, seals and opens ceil((N - 1) / k), bytes m k k for each
+//   bruck     lanes, one per rank of a node; in round i all that has 2^i in its way, counted in nodes, goes
+//             in one box, opened and sealed anew (Bruck, Ho, Kipnis, Upfal, Weathersby 1997). Rounds, seals
+//             and opens ceil(lg N), bytes m p lg N / 2; blocks must be equal
 #include "coll/alltoall_nodes.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"

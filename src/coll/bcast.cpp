@@ -1,18 +1,15 @@
-// Broadcast of m bytes to p ranks on N nodes. Bytes are what a rank sends at most; seals and opens count
-// boxes.
+// Broadcast of m bytes to p ranks on N nodes of k. Bytes are what one rank sends at most.
 //
 //   naive              the root seals once, the box goes down a binomial tree of all ranks, everybody opens.
 //                      Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
 //   node               the box goes down a binomial tree of nodes; each opens it once, into shared memory.
 //                      Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
-//   pipeline           a chain of nodes hands on sealed segments, S of them; the k ranks of a node share
-//   carrying,
-//                      sealing and opening. Rounds N - 2 + S, bytes m / k, seals and opens S / k
+//   pipeline           a chain of nodes hands on S sealed segments; the ranks of a node take turns with them.
+//                      Rounds N - 2 + S, bytes m / k, seals and opens S / k
 //   pipeline-tree      the same along a binary tree of nodes. Rounds 2 (lg N + S), bytes 2 m / k, S / k
-//   scatter-allgather  each other node gets a slice from the root's, then they all-gather ciphertext, k ranks
-//   of
-//                      each at once. Rounds 2 N - 3, or N - 1 + lg N when there is less data; bytes m / k,
-//                      seals and opens N - 1
+//   scatter-allgather  each other node gets a slice from the root's, then they all-gather ciphertext, by k
+//                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices, bytes m
+//                      / k, seals and opens N - 1
 #include "coll/bcast_large.hpp"
 #include "coll/binomial.hpp"
 #include "coll/entries.hpp"

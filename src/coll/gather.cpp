@@ -1,13 +1,13 @@
-// Gather of m bytes from each of p ranks, on N nodes of k. Rounds and opens are the root's; others seal once,
-// if at all.
+// Gather of m bytes from each of p ranks, on N nodes of k. Rounds, bytes and opens are the root's, or those
+// of one of its helpers; others seal once, if at all.
 //
-//   naive        everybody to the root. Rounds p - 1, bytes m p, opens p - k
-//   node         the ranks of a node put their blocks into shared memory, a leader sends them in one box to
-//                the root. Rounds N - 1, bytes m p, opens N - 1
-//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), bytes m p,
-//                opens N - 1; blocks must be equal, or nobody on the way would know the sizes
-//   shared-open  everybody to the root's node, whose ranks take turns: they open into shared memory, and the
-//                root copies. Rounds and opens p / (k - 1), bytes m p / (k - 1), for a copy of m p bytes
+//   naive        everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
+//   node         a node's blocks meet in shared memory, its leader sends them to the root in one box. Rounds
+//                and opens N - 1, bytes m (p - k)
+//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), all else the
+//                same; blocks must be equal, or nobody on the way would know the sizes
+//   shared-open  everybody to the root's node, whose other ranks take turns in opening into shared memory;
+//                the root copies. Rounds and opens (p - k) / (k - 1), bytes m for each
 #include "coll/binomial.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"

@@ -16,7 +16,7 @@ fabric::Task share_numbers(fabric::Fabric& fabric, std::vector<std::size_t> mine
                            std::vector<std::size_t>& all, bool* complete) {
     constexpr std::size_t each = sizeof(std::size_t);
     const std::size_t numbers = all.size(), mates = fabric.mates().size();
-    const fabric::PlainRoom room = fabric.shared_plain((numbers + mates) * each);
+    const fabric::PlainRoom room = fabric.shared_numbers((numbers + mates) * each);
     auto put = [&](std::size_t place, const std::size_t* from, std::size_t n) {
         if (n > 0) std::memcpy(room.data() + place * each, from, n * each);
     };

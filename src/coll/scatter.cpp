@@ -1,13 +1,13 @@
-// Scatter of m bytes to each of p ranks, on N nodes of k. Rounds and seals are the root's; others open once,
-// if at all.
+// Scatter of m bytes to each of p ranks, on N nodes of k. Rounds, bytes and seals are the root's, or those of
+// one of its helpers; others open once, if at all.
 //
-//   naive        the root to everybody. Rounds p - 1, bytes m p, seals p - k
-//   node         one box to a leader of each node, who opens it into shared memory. Rounds N - 1, bytes m p,
-//                seals N - 1
-//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), bytes m p,
-//                seals N - 1; blocks must be equal, or nobody on the way would know the sizes
-//   shared-seal  the root copies into shared memory, and the ranks of its node take turns in sealing and
-//                sending. Rounds and seals p / (k - 1), bytes m p / (k - 1), for a copy of m p bytes
+//   naive        the root to everybody. Rounds p - 1, bytes m (p - 1), seals p - k
+//   node         one box to the leader of each node, who opens it into shared memory. Rounds and seals N - 1,
+//                bytes m (p - k)
+//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), all else the
+//                same; blocks must be equal, or nobody on the way would know the sizes
+//   shared-seal  the root copies into shared memory; the other ranks of its node take turns in sealing and
+//                sending. Rounds and seals (p - k) / (k - 1), bytes m for each
 #include "coll/binomial.hpp"
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"

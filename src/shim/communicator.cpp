@@ -16,6 +16,7 @@
 #include "shim/operation.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -213,13 +214,17 @@ void equip(Communicator& comm, MPI_Comm twin) {
     comm.space = std::make_shared<CollectiveSpace>(twin, comm.context);
 }
 
-void unequip(Communicator& comm) {
-    if (!comm.space) return;
+void finish_collectives(Communicator& comm) {
+    WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
     while (comm.collectives > 0) {
         progress();
         backoff.pause();
     }
+}
+
+void unequip(Communicator& comm) {
+    if (!comm.space) return;
     MPI_Comm twin = comm.space->twin();
     comm.space.reset();
     real.Comm_free(&twin);

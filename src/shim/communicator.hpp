@@ -147,7 +147,9 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
 /// the call that made the communicator. Returns an MPI error code.
 int equip(Communicator& comm);
 void equip(Communicator& comm, MPI_Comm twin);
-/// Takes it away: the twin is freed. Waits until no collective is under way.
+/// Takes it away: the twin is freed. No collective may be under way.
 void unequip(Communicator& comm);
+/// Waits until none is.
+void finish_collectives(Communicator& comm);
 
 }  // namespace mpisec::shim

@@ -186,9 +186,12 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         Guard guard;
         hold(*known);
     }
-    unequip(*known);
+    finish_collectives(*known);
     const int code = free(comm);
-    if (code == MPI_SUCCESS) forget(*known);
+    if (code == MPI_SUCCESS) {
+        unequip(*known);
+        forget(*known);
+    }
     Guard guard;
     release(*known);
     return code;

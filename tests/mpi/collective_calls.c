@@ -574,7 +574,9 @@ void make_call(struct call* call, const struct operation* operation, const struc
         root = (int)(operation->root % (unsigned)shape->size);
         is_root = shape->me == root;
     }
-    if (operation->on_duplicate) OK(MPI_Comm_dup(shape->comm, &comm));
+    /* Open MPI crashes when a communicator is freed under its collectives, so not inside a node. */
+    int duplicate = operation->on_duplicate && shape->spans_nodes;
+    if (duplicate) OK(MPI_Comm_dup(shape->comm, &comm));
     enum procedure which = operation->procedure;
     if (which == BARRIER)
         barrier(call, comm); /* no reference: nothing is delivered */
@@ -588,7 +590,7 @@ void make_call(struct call* call, const struct operation* operation, const struc
         reduces(call, comm, root, is_root, takes_part || which != REDUCE);
     else
         neighbors(call, comm);
-    if (operation->on_duplicate) OK(MPI_Comm_free(&comm));
+    if (duplicate) OK(MPI_Comm_free(&comm));
     /* MPI keeps what it needs from now on. (MPICH and Open MPI forget types of persistent ones.) */
     int kept = operation->form != PERSISTENT || shape->spans_nodes;
     if (kept && mix(operation->id, 3, 3) % 2) {

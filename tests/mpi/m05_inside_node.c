@@ -1,22 +1,28 @@
 /* M5 inside a node: while a rank waits in what its node does together, its large message to another node must
- * get through, because others of the node wait for such a message before they join in. The first two ranks of
- * two nodes, crosswise:
+ * get through, because others of the node wait for such a message before they join in. So too when all of
+ * them do it together, while they wait for each other in the node's shared memory. The first two ranks of two
+ * nodes, crosswise:
  *
  *     node A: a0 starts a send to b0, then joins      a1 receives from b1, then joins
  *     node B: b1 starts a send to a1, then joins      b0 receives from a0, then joins */
 #include "harness.h"
 #include "rules.h"
 
-enum { BIG = 4 << 20, TAG = 70 };
-enum { BARRIER, ALLREDUCE, SCAN, DUP, SPLIT, GROUP, FENCE, WAYS };
+/* BIG: of more segments than are given to MPI at once, so that MPI alone can not bring the message through.
+ */
+enum { BIG = 12 << 20, TAG = 70, BLOCK = 70000 };
+enum { BARRIER, ALLREDUCE, SCAN, DUP, SPLIT, GROUP, FENCE, FIRST_OF_FOUR };
+enum { FOUR_BARRIER = FIRST_OF_FOUR, FOUR_ALLGATHER, FOUR_ALLREDUCE, FOUR_NONBLOCKING, WAYS };
 
-static MPI_Comm node;
+static MPI_Comm node, four; /* four: those of both nodes */
 static MPI_Win window;
 
 static void join(int way) {
     int one = 1, sum = 0;
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Group group;
+    MPI_Request request;
+    static char mine[BLOCK], all[4 * BLOCK];
     switch (way) {
         case BARRIER:
             OK(MPI_Barrier(node));
@@ -38,8 +44,21 @@ static void join(int way) {
             OK(MPI_Comm_create_group(node, group, 3, &made));
             OK(MPI_Group_free(&group));
             break;
-        default:
+        case FENCE:
             OK(MPI_Win_fence(0, window));
+            return;
+        case FOUR_BARRIER:
+            OK(MPI_Barrier(four));
+            return;
+        case FOUR_ALLGATHER:
+            OK(MPI_Allgather(mine, BLOCK, MPI_BYTE, all, BLOCK, MPI_BYTE, four));
+            return;
+        case FOUR_ALLREDUCE:
+            OK(MPI_Allreduce(mine, all, BLOCK, MPI_BYTE, MPI_BOR, four));
+            return;
+        default:
+            OK(MPI_Iallgather(mine, BLOCK, MPI_BYTE, all, BLOCK, MPI_BYTE, four, &request));
+            OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             return;
     }
     OK(MPI_Comm_free(&made));
@@ -61,7 +80,9 @@ static int find_four(int mine[2], int theirs[2]) {
 void m05_inside_node(void) {
     int mine[2], theirs[2], takes_part = find_four(mine, theirs), *memory_of_window;
     unsigned char* buffer = memory(BIG);
+    int is_one = takes_part && (rank == mine[0] || rank == mine[1]);
     OK(MPI_Comm_split(MPI_COMM_WORLD, node_of[rank], rank, &node));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, is_one ? 0 : MPI_UNDEFINED, rank, &four));
     OK(MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, node, &memory_of_window, &window));
     OK(MPI_Win_fence(0, window));
     for (int way = 0; takes_part && way < WAYS; ++way) {
@@ -69,8 +90,8 @@ void m05_inside_node(void) {
         MPI_Request request = MPI_REQUEST_NULL;
         int sends = node_of[rank] == 0 ? rank == mine[0] : rank == mine[1];
         int peer = rank == mine[0] ? theirs[0] : theirs[1];
-        if (rank != mine[0] && rank != mine[1]) {
-            join(way);
+        if (!is_one) {
+            if (way < FIRST_OF_FOUR) join(way);
             continue;
         }
         if (sends) {
@@ -85,5 +106,6 @@ void m05_inside_node(void) {
     }
     OK(MPI_Win_free(&window));
     OK(MPI_Comm_free(&node));
+    if (four != MPI_COMM_NULL) OK(MPI_Comm_free(&four));
     free(buffer);
 }

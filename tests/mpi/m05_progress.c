@@ -8,6 +8,8 @@ enum { BIG = 8 << 20, TAG = 20, NOTICE = 21 };
 enum {
     IN_BARRIER,
     IN_ALLREDUCE,
+    IN_ALLGATHER,
+    IN_IBARRIER,
     IN_RECV,
     IN_PROBE,
     IN_IPROBE,
@@ -21,6 +23,17 @@ enum {
 static int pair_of_two; /* the other rank */
 static MPI_Comm two;    /* the two ranks that talk */
 
+static void together(int way) {
+    int both[2];
+    MPI_Request request;
+    if (way == IN_ALLGATHER) {
+        OK(MPI_Allgather(&rank, 1, MPI_INT, both, 1, MPI_INT, two));
+    } else {
+        OK(MPI_Ibarrier(two, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+}
+
 /* What A does instead of waiting for its message: it ends only after B has finished with the message. */
 static void wait_elsewhere(int way) {
     int notice = 0, flag = 0, index = -1;
@@ -32,6 +45,10 @@ static void wait_elsewhere(int way) {
             return;
         case IN_ALLREDUCE:
             OK(MPI_Allreduce(&rank, &notice, 1, MPI_INT, MPI_SUM, two));
+            return;
+        case IN_ALLGATHER:
+        case IN_IBARRIER:
+            together(way);
             return;
         case IN_PROBE:
             OK(MPI_Probe(pair_of_two, NOTICE, MPI_COMM_WORLD, &status));
@@ -67,6 +84,8 @@ static void let_go(int way) {
         OK(MPI_Barrier(two));
     else if (way == IN_ALLREDUCE)
         OK(MPI_Allreduce(&rank, &notice, 1, MPI_INT, MPI_SUM, two));
+    else if (way == IN_ALLGATHER || way == IN_IBARRIER)
+        together(way);
     else if (way == IN_SSEND)
         OK(MPI_Recv(&notice, 1, MPI_INT, pair_of_two, NOTICE, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     else if (way == IN_SENDRECV)

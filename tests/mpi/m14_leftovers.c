@@ -1,6 +1,6 @@
 /* M14: after MPI_Finalize nothing is left. A program that has used everything that leaves traces (small and
- * large messages, buffered ones that the program did not wait for, communicators that it did not free, many
- * threads) lists what it still has:
+ * large messages, buffered ones that the program did not wait for, communicators that it did not free,
+ * collectives in all forms and in shared memory of all sizes, many threads) lists what it still has:
  *
  *     left RANK KIND WHAT        KIND: thread (its name), file (an open descriptor's target), map (a mapped
  * file), shm (a name in /dev/shm)
@@ -11,6 +11,28 @@
 #include <unistd.h>
 
 #include "harness.h"
+
+static void use_collectives(unsigned char* out, unsigned char* in, int n) {
+    MPI_Comm some[2]; /* not freed either */
+    MPI_Request requests[6];
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &some[0]));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &some[1]));
+    for (int i = 0; i < 2; ++i) {
+        for (int bytes = 100; bytes <= n; bytes *= 30) {
+            OK(MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, some[i]));
+            OK(MPI_Bcast(out, bytes, MPI_BYTE, 0, some[i]));
+            OK(MPI_Allreduce(out, in, bytes, MPI_BYTE, MPI_BOR, some[i]));
+            OK(MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, some[i]));
+        }
+        for (int k = 0; k < 6; ++k) OK(MPI_Ibarrier(some[i], &requests[k]));
+        OK(MPI_Waitall(6, requests, MPI_STATUSES_IGNORE));
+#if MPI_VERSION >= 4
+        OK(MPI_Allgather_init(out, 1000, MPI_BYTE, in, 1000, MPI_BYTE, some[i], MPI_INFO_NULL, &requests[0]));
+        OK(MPI_Start(&requests[0]));
+        OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE)); /* and not freed */
+#endif
+    }
+}
 
 static void use_mpi(void) {
     enum { N = 3 << 20 };
@@ -31,6 +53,7 @@ static void use_mpi(void) {
     OK(MPI_Bsend(out, 100000, MPI_BYTE, to, 3, comm));
     OK(MPI_Recv(in, 100000, MPI_BYTE, from, 3, comm, MPI_STATUS_IGNORE));
     OK(MPI_Allreduce(&rank, in, 1, MPI_INT, MPI_MAX, comm));
+    use_collectives(out, in, N / size);
     free(out), free(in);
 }
 

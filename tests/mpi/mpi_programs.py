@@ -1,7 +1,6 @@
 """The C programs of this directory, and running many rules in one job."""
 
 import hashlib
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -9,7 +8,6 @@ from pathlib import Path
 from mpisec_lab import places
 
 HERE = Path(__file__).resolve().parent
-CONFIGURATION = HERE.parent.parent / "docs" / "configuration.md"
 RULES = re.findall(r"^RULE\((\w+)\)", (HERE / "rules.inc").read_text(), re.MULTILINE)
 
 # Ranks outnumber the cores here: without this Open MPI's ranks spin while others wait for the core.
@@ -43,14 +41,14 @@ def build_collectives(compile_mpi, mpi, main=HERE / "collective_traffic.c"):
 
 
 def algorithms():
-    """{collective: [names of its algorithms]}: `mpisec doctor` says them when it is given a name that is none."""
-    environment = {**os.environ, "MPISEC_KEY_FILE": "/dev/null"}
-    known = {}
-    for variable in re.findall(r"^\| `(MPISEC_\w+)` \| `\w+` \| auto \| auto or an algorithm's name", CONFIGURATION.read_text(), re.MULTILINE):
-        said = subprocess.run([places.find_mpisec(), "doctor"], env=environment | {variable: "none"}, capture_output=True, text=True, check=False)
-        found = re.search(variable + r' can not be "none": "auto" or one of (.*) is accepted', said.stdout + said.stderr)
-        assert found, said.stdout + said.stderr
-        known[variable.removeprefix("MPISEC_").lower()] = found.group(1).split(", ")
+    """{collective: [names of its algorithms]}: what `mpisec sim COLLECTIVE --help` offers."""
+
+    def help_of(*words):
+        return subprocess.run([places.find_mpisec(), "sim", *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+    collectives = re.findall(r"^  ([a-z_]+)\b", help_of().partition("Subcommands:")[2], re.MULTILINE)
+    known = {name: re.search(r"--algorithm TEXT:\{(.*)\}", help_of(name)).group(1).split(",") for name in collectives}
+    assert len(known) == 13 and all(names[0] == "naive" for names in known.values()), known
     return known
 
 

@@ -55,10 +55,10 @@ struct Member {
         for (std::size_t i : order) blocks.offset[i] = place(pieces[i], random);
         return blocks;
     }
-    /// When all is in its place.
-    void settle() {
-        call.to.base = call.from.base = buffer.data();
-        call.data = fabric::PlainRoom(buffer).subspan(data_at, data_bytes);
+    /// When all is in its place: says where the buffer lies.
+    void settle(std::uint8_t* base) {
+        call.to.base = call.from.base = base;
+        call.data = {base + data_at, data_bytes};
     }
 };
 
@@ -207,7 +207,7 @@ inline Job prepare(Collective collective, int ranks, int root, const Sizes& size
     }
     const bool punctual = pick(random, 0, 1);
     for (Member& member : job) {
-        member.settle();
+        member.settle(member.buffer.data());
         member.call.root = root;
         member.call.equal_blocks = sizes.equal;
         if (!punctual) member.late = std::max(0, pick(random, -20, 20));
@@ -241,7 +241,8 @@ inline fabric::Task take_part(fabric::Fabric& fabric, const Entry& algorithm, co
 /// `job` is a copy: every run begins anew.
 inline Outcome run(Collective collective, const Entry& algorithm, const Topology& topology, Job job,
                    const ClusterModel& model, const Options& options) {
-    for (Member& member : job) member.settle();
+    for (Member& member : job)
+        member.settle(options.data ? member.buffer.data() : fabric::sim::untouchable());
     Meeting meeting{0, std::vector<char>(job.size())};
     Outcome outcome;
     outcome.report = fabric::sim::run(

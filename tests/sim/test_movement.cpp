@@ -55,6 +55,22 @@ TEST_P(Moves, OnManySmallClusters) {
         }
 }
 
+/// What `mpisec sim` tells is what a run with data takes.
+TEST_P(Moves, NoBytesInTheTimeOfAll) {
+    Random random(13);
+    for (int i = 0; i < 20; ++i) {
+        const Scene scene = random_scene(GetParam().collective, {2, 3, 1, 4}, random_sizes(random), random);
+        if (!serves(scene)) continue;
+        Options options;
+        const Report with = run(scene, options).report;
+        options.data = false;
+        const Report without = run(scene, options).report;
+        ASSERT_EQ(without.error, "");
+        ASSERT_EQ(without.seconds, with.seconds);
+        ASSERT_EQ(without.messages_between, with.messages_between);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Movement, Moves, testing::ValuesIn(all_movements()), movement_name);
 
 /// Broadcasts of so much that it is cut into segments.

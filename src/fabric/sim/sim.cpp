@@ -26,10 +26,6 @@ struct Step {
     std::coroutine_handle<> waiter;
 };
 
-/// Shared rooms up to this size are real memory even when no data is moved: ranks tell each other numbers in
-/// them that they then need (coll/numbers.hpp).
-constexpr std::size_t room_for_numbers = 1 << 20;
-
 class Cluster;
 
 class SimFabric final : public Fabric {
@@ -39,6 +35,7 @@ class SimFabric final : public Fabric {
 
     void copy(PlainRoom to, Plain from) override;
     void combine(const Reduction& reduction, PlainRoom inout, Plain in) override;
+    PlainRoom shared_numbers(std::size_t bytes) override;
     bool awaited_all() const { return steps_.size() == free_.size(); }
 
     double now = 0;
@@ -166,16 +163,17 @@ class Cluster {
             complain("rank " + std::to_string(rank) + " seals box " + std::to_string(box.index) + " twice");
     }
 
+    /// `real`: also without data.
     std::span<std::uint8_t> room(std::size_t bytes, bool real = false) {
         if (!options_.data && !real)
             return {std::exchange(unused_, unused_ + bytes + 1), bytes};  // no two rooms in the same place
         memory_.push_back(std::make_unique<std::uint8_t[]>(bytes));
         return {memory_.back().get(), bytes};
     }
-    std::span<std::uint8_t> shared_room(SimFabric& rank, std::size_t bytes) {
+    std::span<std::uint8_t> shared_room(SimFabric& rank, std::size_t bytes, bool real = false) {
         auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
         const std::size_t number = rank.shared_rooms++;
-        if (number == rooms.size()) rooms.push_back(room(bytes, bytes <= room_for_numbers));
+        if (number == rooms.size()) rooms.push_back(room(bytes, real));
         if (rooms[number].size() != bytes)
             complain("ranks of a node ask for shared memory of different sizes");
         return rooms[number];
@@ -362,6 +360,9 @@ std::span<std::uint8_t> SimFabric::room(std::size_t bytes) {
 }
 std::span<std::uint8_t> SimFabric::shared_room(std::size_t bytes) {
     return cluster_.shared_room(*this, bytes);
+}
+PlainRoom SimFabric::shared_numbers(std::size_t bytes) {
+    return cluster_.shared_room(*this, bytes, true);
 }
 
 }  // namespace
