@@ -55,6 +55,14 @@ int report_box_violation(const char* procedure, int sealer) {
     return codes[kind];
 }
 
+int report_length_violation(const char* procedure, std::size_t bytes) {
+    const auto kind = static_cast<std::size_t>(Violation::malformed);
+    say(std::string(texts[kind].error_string) + "; in " + procedure + ": it has not the " +
+        std::to_string(bytes) +
+        " bytes that were expected. Or the ranks called with different counts. Nothing of it was delivered.");
+    return codes[kind];
+}
+
 MPI_Comm handler_owner(const Communicator* comm) {
     return comm && !comm->freed ? comm->handle : constants.comm_self;
 }

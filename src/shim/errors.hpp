@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <string>
 
 namespace mpisec::shim {
@@ -21,6 +22,8 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
 
 /// The same for a box of a collective, which world rank `sealer` had sealed.
 int report_box_violation(const char* procedure, int sealer);
+/// The same for a message of a collective that is not as long as this rank expects, `bytes`.
+int report_length_violation(const char* procedure, std::size_t bytes);
 
 /// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
 /// through.

@@ -199,11 +199,13 @@ void MpiFabric::conclude(const Step& step, int code, const MPI_Status& status, s
         if (count >= 0 && static_cast<std::size_t>(count) == bytes) return;
         code = MPI_ERR_TRUNCATE;
     }
-    if (code == MPI_SUCCESS) return;
-    if (!failed())
+    if (code == MPI_SUCCESS || failed()) return;
+    if (step.receives && step.sealed)
+        code = report_length_violation(procedure_, bytes);
+    else
         say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
-            " bytes did not come as it was expected: it was changed on the way, or the ranks called with "
-            "different counts");
+            " bytes inside the node did not come or go as it was expected: the ranks called with different "
+            "counts, or MPI failed");
     note(code);
 }
 

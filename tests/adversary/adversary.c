@@ -14,8 +14,11 @@
  * more after all others (adversary_disarm) swap                the first two frames change places, whatever
  * communicator, tag and destination they have swap-segments:K     segments K and K+1 change places (counted
  * on, over several messages) replay-segment:K    segment K+1 is replaced by segment K drop, drop-segment:K
- *     record:FILE         writes the first frame to FILE       inject:FILE   replaces the first frame by the
- * one in FILE count               changes nothing
+ *     replay-all          every segment is replaced by the one of the same number, destination and length
+ * that passed when the rank was armed the time before (it is replayed every second time) swap-rounds the
+ * first segment changes places with the first one to the same destination that travels on another
+ * communicator or with another tag record:FILE writes the first frame to FILE       inject:FILE   replaces
+ * the first frame by the one in FILE count changes nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
  * destination (test_nonces.py). */
@@ -35,6 +38,8 @@
 
 enum { SMALLEST_FRAME = 28, NONCE = 12 };
 
+enum { MOST_KEPT = 4096 };
+
 struct call {
     const char* name; /* of the procedure below */
     unsigned char* bytes;
@@ -42,6 +47,10 @@ struct call {
     int to, tag;
     MPI_Comm comm;
 };
+
+static int first_near = 0, last_near = -1; /* world ranks of this node, which this adversary leaves alone */
+static struct call kept[MOST_KEPT];        /* replay-all: what passed at first */
+static int keeping = 1, kept_count;
 
 static struct {
     int armed, comms, frames, segments;
@@ -191,6 +200,24 @@ static int attack_segment(struct call* call, MPI_Request* request) {
         return pretend(request);
     }
     if (on_segment("swap-segments", number - 1)) return exchange(call, request);
+    if (if_attack("replay-all")) {
+        if (keeping && kept_count < MOST_KEPT) kept[kept_count++] = *call;
+        const struct call* old = keeping || number > kept_count ? NULL : &kept[number - 1];
+        if (old && old->to == call->to && old->n == call->n) call->bytes = old->bytes;
+    }
+    if (if_attack("swap-rounds")) {
+        if (number == 1) {
+            hold(call);
+            return pretend(request);
+        }
+        const struct call* first = &now.held;
+        if (first->bytes && first->to == call->to && first->n == call->n &&
+            (first->comm != call->comm || first->tag != call->tag)) {
+            int code = exchange(call, request);
+            memset(&now.held, 0, sizeof now.held);
+            return code;
+        }
+    }
     if (on_segment("replay-segment", number)) hold(call);
     if (on_segment("replay-segment", number - 1)) call->bytes = now.held.bytes, call->n = now.held.n;
     return forward(call, request);
@@ -198,6 +225,17 @@ static int attack_segment(struct call* call, MPI_Request* request) {
 
 /* --- what MPIsec calls
  * ------------------------------------------------------------------------------------------ */
+
+static int world_rank(int to, MPI_Comm comm) {
+    MPI_Group world, mine;
+    int found = -1;
+    REAL(Comm_group)(MPI_COMM_WORLD, &world);
+    REAL(Comm_group)(comm, &mine);
+    REAL(Group_translate_ranks)(mine, 1, &to, world, &found);
+    REAL(Group_free)(&world);
+    REAL(Group_free)(&mine);
+    return found;
+}
 
 static void note_nonce(const struct call* call, MPI_Datatype type) {
     static FILE* out;
@@ -212,14 +250,7 @@ static void note_nonce(const struct call* call, MPI_Datatype type) {
         out = fopen(name, "w");
         if (!out) exit(3);
     }
-    MPI_Group world, mine;
-    int to = -1;
-    REAL(Comm_group)(MPI_COMM_WORLD, &world);
-    REAL(Comm_group)(call->comm, &mine);
-    REAL(Group_translate_ranks)(mine, 1, &call->to, world, &to);
-    REAL(Group_free)(&world);
-    REAL(Group_free)(&mine);
-    fprintf(out, "%d %d ", to, call->n);
+    fprintf(out, "%d %d ", world_rank(call->to, call->comm), call->n);
     for (int i = 0; i < NONCE; ++i) fprintf(out, "%02x", call->bytes[i]);
     fputc('\n', out);
     fflush(out);
@@ -235,6 +266,10 @@ static int pass(const char* name, const void* buffer, int n, MPI_Datatype type, 
     int active = now.armed && type == MPI_BYTE && to >= 0, known = 0;
     for (int i = 0; i < now.comms; ++i) known |= now.comm[i] == comm;
     pthread_mutex_unlock(&lock);
+    if (active && last_near >= 0) {
+        int world = world_rank(to, comm);
+        active = world < first_near || world > last_near;
+    }
     if (!active) {
         void* procedure = real(name);
         if (request) return ((starting)procedure)(buffer, n, type, to, tag, comm, request);
@@ -276,7 +311,14 @@ STARTS(Irsend)
 void adversary_watch(MPI_Comm comm) {
     now.comm[now.comms++] = comm;
 }
+/* Messages to these world ranks never reach the network. */
+void adversary_near(int first, int last) {
+    first_near = first, last_near = last;
+}
 void adversary_arm(void) {
+    static int rounds;
+    keeping = ++rounds % 2;
+    if (keeping) kept_count = 0;
     now.frames = now.segments = 0, now.armed = 1;
 }
 /* Returns the number of frames and segments that passed while armed. */

@@ -62,11 +62,11 @@ def slots(words):
     return (words * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(38)
 
 
-@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
-def test_plain_shows_every_collective(carried, mpi):
+@pytest.mark.parametrize("mpi,few", [("mpich-5", False), ("openmpi-5", True)])
+def test_plain_shows_every_collective(carried, mpi, few):
     """The same program without MPIsec: each call's plaintext is seen."""
-    every, seen = carried(mpi, True)
-    assert len(every) > 400 and every == seen, f"not found although sent in clear: {sorted(every - seen)}"
+    every, seen = carried(mpi, True, few)
+    assert len(every) > (80 if few else 400) and every == seen, f"not found although sent in clear: {sorted(every - seen)}"
 
 
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
