@@ -73,10 +73,10 @@ Selection::For Selection::for_topology(Collective collective, const fabric::Topo
 }
 
 const Entry& Selection::For::choose(const fabric::Topology& topology, const Call& call) const {
-    const std::optional<std::size_t> bytes =
-        by_bytes_ ? agreed_bytes(collective_, call) : std::optional<std::size_t>();
+    const auto known = by_bytes_ ? agreed_bytes(collective_, call) : std::optional<std::size_t>();
+    const std::size_t bytes = known.value_or(0);
     auto serves = [&](const Choice& choice) {
-        if (choice.bytes && (!bytes || !choice.bytes->has(*bytes))) return false;
+        if (choice.bytes && !(known && choice.bytes->has(bytes))) return false;
         return !choice.algorithm->suits || choice.algorithm->suits(topology, call);
     };
     return *std::find_if(choices_.begin(), choices_.end() - 1, serves)->algorithm;
