@@ -76,11 +76,10 @@ def test_no_plaintext_of_collectives_on_the_wire(carried, mpi):
     assert len(every) > 200 and not seen, f"on the wire in clear: {sorted(seen)}"
 
 
-@pytest.mark.parametrize("nodes,ranks", [(2, 4), (3, 5)])
-def test_no_plaintext_with_any_algorithm(carried, nodes, ranks):
+def test_no_plaintext_with_any_algorithm(carried):
     """S1: every algorithm of every collective, some of them in each job."""
     known = algorithms()
     for turn in range(max(map(len, known.values()))):
         forced = {f"MPISEC_{name.upper()}": names[turn % len(names)] for name, names in known.items()}
-        every, seen = carried("mpich-5", False, True, nodes, ranks, **forced)
+        every, seen = carried("mpich-5", False, True, 3, 5, **forced)
         assert len(every) > 60 and not seen, f"on the wire in clear with {forced}: {sorted(seen)}"
