@@ -97,6 +97,9 @@ void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
 }
 
 void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
+    if (to.size() != from.size())
+        abort_job(
+            "a collective was about to copy between rooms of different sizes; this is a fault of MPIsec");
     if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 
