@@ -1,4 +1,4 @@
-"""mpi4py's own test suite, its point-to-point part: whatever passes plain passes sealed, or exceptions.txt says which refused
+"""mpi4py's own test suite, its communication: whatever passes plain passes sealed, or exceptions.txt says which refused
 procedure it uses (issue, "Show"; M13)."""
 
 import fnmatch
@@ -18,6 +18,9 @@ JOBS = [
     (2, ["test_p2p_buf", "test_p2p_buf_matched", "test_msgspec"]),
     (4, ["test_p2p_obj", "test_p2p_obj_matched", "test_request", "test_status", "test_msgzero", "test_grequest", "test_comm",
          "test_comm_topo", "test_comm_inter"]),
+    (2, ["test_cco_buf", "test_cco_vec", "test_cco_obj", "test_cco_buf_inter", "test_cco_vec_inter", "test_cco_obj_inter",
+         "test_cco_nb_buf", "test_cco_nb_vec", "test_cco_ngh_buf", "test_cco_ngh_obj", "test_cco_pr_buf",
+         "test_cco_pr_vec", "test_cco_pr_ngh_buf", "test_op", "test_exceptions"]),
 ]
 
 
@@ -78,10 +81,10 @@ def outcomes(run, mpi_python, tmp_path_factory):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("ranks,modules", JOBS, ids=["buffers", "others"])
+@pytest.mark.parametrize("ranks,modules", JOBS, ids=["buffers", "others", "collectives"])
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_what_passes_plain_passes_sealed(outcomes, mpi, ranks, modules):
-    """M3 M6 M8 M9 M13: mpi4py's tests of point-to-point communication, requests, statuses and communicators."""
+    """M3 M6 M8 M9 M13: mpi4py's tests of point-to-point communication, collectives, requests, statuses and communicators."""
     plain, sealed = outcomes(mpi, True, ranks, modules), outcomes(mpi, False, ranks, modules)
     passing = [test for test, outcome in plain.items() if outcome == "ok"]
     assert len(passing) > 150, "mpi4py's suite ran hardly any test"
