@@ -18,6 +18,11 @@ done
 pingpong --aead aegis:aegis-128x4 --sizes 1,65536,2097152,4194304 || exit 1
 pingpong --same-node --no-pin --rounds 101 || exit 1
 pingpong --sizes 16 --own-cost || exit 1
+for collective in allgather bcast allreduce alltoall; do
+    echo
+    echo "mpisec bench $collective"
+    "$mpisec" bench "$collective" --no-pin --aead auto:aes-128-gcm || exit 1
+done
 echo
 echo "mpisec bench startup"
 "$mpisec" bench startup
