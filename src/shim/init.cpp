@@ -32,6 +32,8 @@ namespace {
 void free_communicators() {
     if (Communicator* world = find_communicator(constants.comm_world)) unequip(*world);
     real.Comm_free(&state.world.channel);
+    real.Cancel(&state.never);
+    real.Wait(&state.never, MPI_STATUS_IGNORE);
     real.Comm_free(&state.private_self);
 }
 
@@ -71,6 +73,7 @@ void protect() {
     real.Comm_get_attr(constants.comm_world, MPI_TAG_UB, &upper_bound, &found);
     if (found) state.tag_upper_bound = *upper_bound;
     real.Comm_dup(constants.comm_self, &state.private_self);
+    real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
     if (int code = equip(*adopt(constants.comm_world, nullptr, "MPI_COMM_WORLD")); code != MPI_SUCCESS)
         abort_job("the MPI library could not make a communicator for collectives");

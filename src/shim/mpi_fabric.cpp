@@ -37,7 +37,7 @@ int place_of(int rank, const std::vector<int>& participants) {
 /// to where this rank waits for it (M5).
 void poke_mpi() {
     int flag = 0;
-    real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, state.private_self, &flag, MPI_STATUS_IGNORE);
+    real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
 }
 
 }  // namespace

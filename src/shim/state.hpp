@@ -19,6 +19,7 @@ struct State {
     int tag_upper_bound = 32767;
     bool stats = false;
     MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
+    MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
 };
 extern State state;
 
