@@ -255,13 +255,14 @@ static void run_reference(struct lane* lane) {
         if (lane->shapes[lane->list[i].shape].comm != MPI_COMM_NULL) run_alone(lane, i, REFERENCE);
 }
 
-/* Within a node they are the MPI library's, and have bugs. */
-static int can_persist(const struct shape* shape) {
-#ifdef HAVE_PERSISTENT_COLLECTIVES
-    return shape->spans_nodes;
-#else
-    return (void)shape, 0;
+/* How it is called here. Within a node collectives are the MPI library's, and have bugs: persistent ones do,
+ * and Open MPI 5.0 hangs in MPI_Ialltoallw in place with nothing to exchange. */
+static enum form form_here(const struct operation* it, const struct shape* shape) {
+    if (!shape->spans_nodes && (it->form == PERSISTENT || it->in_place)) return BLOCKING;
+#ifndef HAVE_PERSISTENT_COLLECTIVES
+    if (it->form == PERSISTENT) return BLOCKING;
 #endif
+    return it->form;
 }
 
 static void run_round(struct lane* lane) {
@@ -270,7 +271,7 @@ static void run_round(struct lane* lane) {
     for (int i = 0; i < lane->count; ++i) { /* the persistent ones first */
         const struct operation* it = &lane->list[i];
         const struct shape* shape = &lane->shapes[it->shape];
-        if (it->form != PERSISTENT || shape->comm == MPI_COMM_NULL || !can_persist(shape)) continue;
+        if (shape->comm == MPI_COMM_NULL || form_here(it, shape) != PERSISTENT) continue;
         make_call(&lane->calls[i], it, shape, 0);
     }
     receive_mixed(lane);
@@ -280,11 +281,12 @@ static void run_round(struct lane* lane) {
         const struct shape* shape = &lane->shapes[it->shape];
         send_mixed(lane, i);
         if (shape->comm == MPI_COMM_NULL) continue;
-        if (it->form == NONBLOCKING) {
+        enum form form = form_here(it, shape);
+        if (form == NONBLOCKING) {
             make_call(&lane->calls[i], it, shape, 0);
             lane->what[lane->started] = i;
             lane->requests[lane->started++] = lane->calls[i].request;
-        } else if (it->form == BLOCKING || !can_persist(shape)) {
+        } else if (form == BLOCKING) {
             run_alone(lane, i, BLOCKING);
         }
     }
