@@ -7,7 +7,7 @@ high bound the middle half.
 import json
 from pathlib import Path
 
-from mpisec_bench.conditions import add_common_arguments, conditions, heading, rank_environment
+from mpisec_bench.conditions import add_common_arguments, byte_counts, conditions, heading, rank_environment
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
 
@@ -23,7 +23,7 @@ def adder(collective):
         add_common_arguments(parser)
         parser.add_argument("--nodes", type=int, default=2, help="lab nodes (2)")
         parser.add_argument("--ranks", type=int, default=4, help="ranks, spread over the nodes in blocks (4)")
-        parser.add_argument("--sizes", default="1" if collective == "barrier" else _SIZES,
+        parser.add_argument("--sizes", type=byte_counts, default="1" if collective == "barrier" else _SIZES,
                             help="bytes of one rank's block, or of the vector; by commas")
         parser.add_argument("--rounds", type=int, default=21, help="pairs of blocks per size (21)")
         parser.add_argument("--algorithms", default="auto", help="by commas; auto: the one that the selection takes")

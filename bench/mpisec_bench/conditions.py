@@ -1,7 +1,10 @@
 """What a figure was taken on: goes into every result."""
 
+import argparse
 import os
 import platform
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def conditions(arguments, nodes, ranks):
@@ -28,6 +31,17 @@ def heading(result):
         f"{at['mpi']}, {at['aead']}, {at['nodes']} lab node(s), {at['ranks']} ranks, link {rate}; "
         f"{at['cpu']}, {at['cores']} cores, kernel {at['kernel']}"
     )
+
+
+def byte_counts(text):
+    """The type of --sizes: "16K,1M" -> "16384,1048576", as the programs take it."""
+    counts = []
+    for item in text.split(","):
+        digits, unit = item.rstrip("KMG"), item[len(item.rstrip("KMG")):]
+        if not digits.isascii() or not digits.isdigit() or unit not in _UNITS:
+            raise argparse.ArgumentTypeError(f"'{item}' is no number of bytes; write 64, 16K or 1M, by commas")
+        counts.append(int(digits) * _UNITS[unit])
+    return ",".join(map(str, counts))
 
 
 def add_common_arguments(parser):

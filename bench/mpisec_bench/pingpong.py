@@ -6,7 +6,7 @@ The ratio is the median over pairs of blocks, plain and sealed by turns (bench/p
 import json
 from pathlib import Path
 
-from mpisec_bench.conditions import add_common_arguments, conditions, heading, rank_environment
+from mpisec_bench.conditions import add_common_arguments, byte_counts, conditions, heading, rank_environment
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
 
@@ -16,7 +16,7 @@ _SOURCES = Path(__file__).resolve().parent.parent
 def add_arguments(parser):
     """Adds the options of `mpisec bench pingpong`."""
     add_common_arguments(parser)
-    parser.add_argument("--sizes", default="1,16,256,1024,4096,16384,65536,262144,1048576,2097152,4194304", help="bytes, by commas")
+    parser.add_argument("--sizes", type=byte_counts, default="1,16,256,1024,4096,16384,65536,262144,1048576,2097152,4194304", help="bytes, by commas")
     parser.add_argument("--rounds", type=int, default=41, help="pairs of blocks per size (41)")
     parser.add_argument("--window", type=int, default=0, help="messages in flight; 0: ping-pong (0)")
     parser.add_argument("--same-node", action="store_true", help="both ranks on one node of two (a third rank makes the job cross)")
