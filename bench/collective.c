@@ -2,8 +2,9 @@
  *
  * Run under `mpisec exec`. Blocks of plain calls (underneath.h) and of sealed ones take turns, in an order
  * that changes; each pair of blocks gives one ratio. Within a block every call is timed apart, after a
- * barrier of the MPI library's own; the block's time is the mean over its calls and over the ranks, as the
- * OSU benchmarks have it.
+ * barrier; the block's time is the mean over its calls and over the ranks, as the OSU benchmarks have it. The
+ * barrier is of the block's own kind, plain or sealed, as it would be in a program that runs plain or sealed:
+ * where ranks share cores, who leaves an MPI library's barrier late keeps others from running.
  *
  * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T]     one line of JSON per size on rank 0,
  * with times in microseconds per call and the middle half of the ratios. A size is bytes of the vector
@@ -26,11 +27,15 @@ struct procedures {
     int (*Allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
     int (*Reduce_scatter_block)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
     int (*Scan)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*Exscan)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
+    int (*Neighbor_allgather)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
+    int (*Neighbor_alltoall)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
 };
 static struct procedures plain, sealed;
 
 static int rank, size;
 static char *out, *in;
+static MPI_Comm torus; /* two-dimensional, periodic: four neighbours each */
 
 static void look_up(void) {
 #define PROCEDURE(name) *(void**)&plain.name = underneath("PMPI_" #name), sealed.name = MPI_##name
@@ -44,6 +49,9 @@ static void look_up(void) {
     PROCEDURE(Allreduce);
     PROCEDURE(Reduce_scatter_block);
     PROCEDURE(Scan);
+    PROCEDURE(Exscan);
+    PROCEDURE(Neighbor_allgather);
+    PROCEDURE(Neighbor_alltoall);
 #undef PROCEDURE
 }
 
@@ -96,22 +104,47 @@ static void scan(const struct procedures* mpi, int n) {
     mpi->Scan(out, in, n, type, operation(type), MPI_COMM_WORLD);
 }
 
+static void exscan(const struct procedures* mpi, int n) {
+    MPI_Datatype type = number(&n);
+    mpi->Exscan(out, in, n, type, operation(type), MPI_COMM_WORLD);
+}
+static void neighbor_allgather(const struct procedures* mpi, int n) {
+    mpi->Neighbor_allgather(out, n, MPI_BYTE, in, n, MPI_BYTE, torus);
+}
+static void neighbor_alltoall(const struct procedures* mpi, int n) {
+    mpi->Neighbor_alltoall(out, n, MPI_BYTE, in, n, MPI_BYTE, torus);
+}
+
+enum blocks { ONE, ONE_PER_RANK, ONE_PER_NEIGHBOUR };
+static size_t count(enum blocks blocks) {
+    return blocks == ONE ? 1 : blocks == ONE_PER_RANK ? (size_t)size : 4;
+}
+
 static const struct {
     const char* name;
     collective* call;
-    int takes_all, gives_all; /* blocks in a buffer: one, or one per rank */
+    enum blocks sent, received; /* in a rank's buffers */
 } known[] = {
-    {"barrier", barrier, 0, 0}, {"bcast", bcast, 0, 0},         {"gather", gather, 0, 1},
-    {"scatter", scatter, 1, 0}, {"allgather", allgather, 0, 1}, {"alltoall", alltoall, 1, 1},
-    {"reduce", reduce, 0, 0},   {"allreduce", allreduce, 0, 0}, {"reduce_scatter", reduce_scatter, 1, 0},
-    {"scan", scan, 0, 0},
+    {"barrier", barrier, ONE, ONE},
+    {"bcast", bcast, ONE, ONE},
+    {"gather", gather, ONE, ONE_PER_RANK},
+    {"scatter", scatter, ONE_PER_RANK, ONE},
+    {"allgather", allgather, ONE, ONE_PER_RANK},
+    {"alltoall", alltoall, ONE_PER_RANK, ONE_PER_RANK},
+    {"reduce", reduce, ONE, ONE},
+    {"allreduce", allreduce, ONE, ONE},
+    {"reduce_scatter", reduce_scatter, ONE_PER_RANK, ONE},
+    {"scan", scan, ONE, ONE},
+    {"exscan", exscan, ONE, ONE},
+    {"neighbor_allgather", neighbor_allgather, ONE, ONE_PER_NEIGHBOUR},
+    {"neighbor_alltoall", neighbor_alltoall, ONE_PER_NEIGHBOUR, ONE_PER_NEIGHBOUR},
 };
 
 /* Mean microseconds of a call, over the calls and the ranks. */
 static double block(const struct procedures* mpi, collective* call, int n, int iterations) {
     double spent = 0, all = 0;
     for (int i = 0; i < iterations; ++i) {
-        plain.Barrier(MPI_COMM_WORLD);
+        mpi->Barrier(MPI_COMM_WORLD);
         const double start = MPI_Wtime();
         call(mpi, n);
         spent += MPI_Wtime() - start;
@@ -148,8 +181,8 @@ static void compare(collective* call, int n, size_t received) {
 static void measure(int which, int n, int rounds, double block_us) {
     static double times[2][MAX_ROUNDS], ratios[MAX_ROUNDS];
     collective* call = known[which].call;
-    const size_t sent = (size_t)n * (size_t)(known[which].takes_all ? size : 1),
-                 received = (size_t)n * (size_t)(known[which].gives_all ? size : 1);
+    const size_t sent = (size_t)n * count(known[which].sent),
+                 received = (size_t)n * count(known[which].received);
     out = malloc(sent + 8), in = malloc(received + 8);
     fill(sent);
     compare(call, n, received);
@@ -203,10 +236,14 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     look_up();
+    int dimensions[2] = {0, 0}, periodic[2] = {1, 1};
+    MPI_Dims_create(size, 2, dimensions);
+    MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &torus);
     char* list = strdup(sizes);
     for (char* item = strtok(list, ","); item; item = strtok(NULL, ","))
         measure(which, atoi(item), rounds, block_us);
     free(list);
+    MPI_Comm_free(&torus);
     MPI_Finalize();
     return 0;
 }

@@ -11,7 +11,8 @@ from mpisec_bench.conditions import add_common_arguments, byte_counts, condition
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
 
-COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reduce_scatter", "scan")
+COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reduce_scatter", "scan",
+               "exscan", "neighbor_allgather", "neighbor_alltoall")
 _SOURCES = Path(__file__).resolve().parent.parent
 _SIZES = "1,16,256,1024,4096,16384,65536,262144,1048576"
 

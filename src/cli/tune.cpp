@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/python_command.hpp"
 #include "cli/say.hpp"
 #include "fabric/sim/model_file.hpp"
 
@@ -19,13 +20,25 @@ namespace {
 
 struct TuneOptions {
     bool simulate = false;
-    std::string model, output;
-    Grid grid = {{2, 4, 8, 16},
-                 {1, 2, 4, 8, 16, 32},
-                 {8, 32, 128, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20},
-                 512};
-    std::vector<std::string> collectives;  ///< empty: all
+    std::string model, times, output;
+    std::string launch, mpicc, mpi, keep_times;  ///< for measuring; empty: as mpisec_bench.tune has it
+    Grid grid{{}, {}, {}, 512};                  ///< empty lists: as the way of finding times has it
+    std::vector<std::string> collectives;        ///< empty: all
 };
+
+const Grid simulated_grid = {{2, 4, 8, 16},
+                             {1, 2, 4, 8, 16, 32},
+                             {8, 32, 128, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20},
+                             512};
+const Grid measured_grid = {{2}, {1, 2}, {64, 1 << 10, 16 << 10, 256 << 10, 1 << 20}, 512};
+
+void fill(Grid& grid, const Grid& defaults) {
+    if (grid.nodes.empty()) grid.nodes = defaults.nodes;
+    if (grid.ranks_per_node.empty()) grid.ranks_per_node = defaults.ranks_per_node;
+    if (grid.sizes.empty()) grid.sizes = defaults.sizes;
+    for (auto* list : {&grid.nodes, &grid.ranks_per_node}) std::sort(list->begin(), list->end());
+    std::sort(grid.sizes.begin(), grid.sizes.end());
+}
 
 std::vector<coll::Collective> wanted(const TuneOptions& options) {
     std::vector<coll::Collective> some;
@@ -40,11 +53,14 @@ std::vector<coll::Collective> wanted(const TuneOptions& options) {
 
 /// How the table was made, so that it can be made again.
 std::string header(const TuneOptions& options) {
-    std::string command = "mpisec tune --simulate";
-    if (!options.model.empty()) command += " --model " + options.model;
-    command += fmt::format(" --nodes {} --ranks-per-node {} --most-ranks {} --size {}",
-                           fmt::join(options.grid.nodes, ","), fmt::join(options.grid.ranks_per_node, ","),
-                           options.grid.most_ranks, fmt::join(options.grid.sizes, ","));
+    std::string command = "mpisec tune --times " + options.times;
+    if (options.simulate) {
+        command = "mpisec tune --simulate";
+        if (!options.model.empty()) command += " --model " + options.model;
+        command += fmt::format(" --nodes {} --ranks-per-node {} --most-ranks {} --size {}",
+                               fmt::join(options.grid.nodes, ","), fmt::join(options.grid.ranks_per_node, ","),
+                               options.grid.most_ranks, fmt::join(options.grid.sizes, ","));
+    }
     if (!options.collectives.empty())
         command += fmt::format(" --collective {}", fmt::join(options.collectives, ","));
     return "# Which algorithm serves which call (docs/collectives.md). Made by\n#   " + command + "\n";
@@ -62,21 +78,11 @@ Result<void> write(const std::string& path, const std::string& text) {
     return {};
 }
 
-Status tune(TuneOptions options) {
-    if (!options.simulate)
-        return complain("tune",
-                        {"measuring on the cluster itself comes with the benchmarks of collectives, which "
-                         "`mpisec bench` does not have yet; `mpisec tune --simulate --model NAME|FILE` makes "
-                         "a table from a cluster's model."});
-    const Result<fabric::sim::ClusterModel> model = fabric::sim::read_model(options.model);
-    if (!model) return complain("tune", model.error());
-    for (auto* list : {&options.grid.nodes, &options.grid.ranks_per_node})
-        std::sort(list->begin(), list->end());
-    std::sort(options.grid.sizes.begin(), options.grid.sizes.end());
-
+Status write_table(const TuneOptions& options, const std::vector<coll::Collective>& collectives,
+                   const Timer& timer) {
     std::vector<coll::Rule> rules;
-    for (coll::Collective collective : wanted(options)) {
-        const auto some = rules_for(collective, options.grid, simulated_timer(*model));
+    for (coll::Collective collective : collectives) {
+        const auto some = rules_for(collective, options.grid, timer);
         if (!some) return complain("tune", some.error());
         rules.insert(rules.end(), some->begin(), some->end());
         if (!options.output.empty())
@@ -85,6 +91,47 @@ Status tune(TuneOptions options) {
     }
     const Result<void> written = write(options.output, header(options) + coll::Selection(rules).text());
     return written ? 0 : complain("tune", written.error());
+}
+
+Status from_simulation(TuneOptions options) {
+    const Result<fabric::sim::ClusterModel> model = fabric::sim::read_model(options.model);
+    if (!model) return complain("tune", model.error());
+    fill(options.grid, simulated_grid);
+    return write_table(options, wanted(options), simulated_timer(*model));
+}
+
+Status from_times(TuneOptions options) {
+    Result<MeasuredTimes> times = read_times(options.times);
+    if (!times) return complain("tune", times.error());
+    options.grid = times->grid;
+    std::vector<coll::Collective> measured;
+    for (coll::Collective one : wanted(options))
+        if (times->collectives.count(one)) measured.push_back(one);
+    return write_table(options, measured, times->timer);
+}
+
+/// Becomes the program that runs the jobs; it comes back here with --times.
+Status by_measuring(TuneOptions options) {
+    fill(options.grid, measured_grid);
+    std::vector<std::string> words;
+    auto option = [&](const char* name, const std::string& value) {
+        if (!value.empty()) words.insert(words.end(), {name, value});
+    };
+    for (coll::Collective collective : wanted(options)) {
+        std::vector<std::string_view> names;
+        for (const coll::Entry& entry : algorithms(collective)) names.push_back(entry.name);
+        option("--try", fmt::format("{}={}", name(collective), fmt::join(names, ",")));
+    }
+    option("--nodes", fmt::format("{}", fmt::join(options.grid.nodes, ",")));
+    option("--ranks-per-node", fmt::format("{}", fmt::join(options.grid.ranks_per_node, ",")));
+    option("--most-ranks", std::to_string(options.grid.most_ranks));
+    option("--sizes", fmt::format("{}", fmt::join(options.grid.sizes, ",")));
+    option("--launch", options.launch);
+    option("--mpicc", options.mpicc);
+    option("--mpi", options.mpi);
+    option("--keep-times", options.keep_times);
+    option("--output", options.output);
+    return complain("tune", become_python("mpisec_bench.tune", words));
 }
 
 }  // namespace
@@ -96,24 +143,40 @@ void add_tune(CLI::App& app, Status& status) {
     CLI::App* command =
         app.add_subcommand("tune", "Make the table that says which algorithm serves which call");
     command->footer(
+        "Measures, on the lab's nodes or with --launch on a cluster; takes minutes. --simulate takes a model "
+        "of a cluster instead.\n\n"
+        "  mpisec tune -o selection.toml\n"
+        "  mpisec tune --launch 'mpiexec -n {ranks} -ppn {each}' --nodes 2,4 --ranks-per-node 64 -o selection.toml\n"
         "  mpisec tune --simulate --model noleland -o selection.toml\n"
-        "  mpisec tune --simulate --model cluster.toml --nodes 4 --ranks-per-node 64 --collective allgather\n"
         "  MPISEC_TUNING=selection.toml mpiexec … mpisec exec ./app");
-    command->add_flag("--simulate", options->simulate, "from a cluster's model; the only way so far");
-    command->add_option("--model", options->model,
-                        "as for mpisec sim: a name or a file; default: a 10 Gbit/s cluster");
-    command->add_option("--nodes", options->grid.nodes, "numbers of nodes to try; default: 2 to 16")
+    CLI::Option* simulated = command->add_flag("--simulate", options->simulate, "from a cluster's model");
+    command
+        ->add_option("--model", options->model,
+                     "as for mpisec sim: a name or a file; default: a 10 Gbit/s cluster")
+        ->needs(simulated);
+    command
+        ->add_option("--launch", options->launch,
+                     "what starts ranks on the cluster; {ranks}, {nodes} and {each} (ranks per node) are put in")
+        ->excludes(simulated);
+    command->add_option("--mpicc", options->mpicc, "compiler of the MPI that --launch starts; default: mpicc")
+        ->excludes(simulated);
+    command->add_option("--mpi", options->mpi, "the lab's MPI; default: mpich-5")->excludes(simulated);
+    command->add_option("--keep-times", options->keep_times, "a file for the measured times, as JSON")
+        ->excludes(simulated);
+    command->add_option("--times", options->times, "from such a file, without measuring again")
+        ->excludes(simulated);
+    command->add_option("--nodes", options->grid.nodes, "numbers of nodes to try; default: 2; simulated, 2 to 16")
         ->delimiter(',')
         ->check(CLI::Range(2, 4096));
     command
-        ->add_option("--ranks-per-node", options->grid.ranks_per_node, "default: 1 to 32, in powers of two")
+        ->add_option("--ranks-per-node", options->grid.ranks_per_node, "default: 1 and 2; simulated, 1 to 32")
         ->delimiter(',')
         ->check(CLI::Range(1, 4096));
     command->add_option("--most-ranks", options->grid.most_ranks, "larger jobs are not tried; default: 512")
         ->check(CLI::Range(2, 4096));
     command
         ->add_option("--size", options->grid.sizes,
-                     "bytes of a block or vector, multiples of 8; default: 8 to 2M in powers of four")
+                     "bytes of a block or vector, multiples of 8; default: 64 to 1M; simulated, 8 to 2M")
         ->delimiter(',')
         ->transform(CLI::AsSizeValue(false))
         ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 33));
@@ -121,7 +184,11 @@ void add_tune(CLI::App& app, Status& status) {
         ->delimiter(',')
         ->check(CLI::IsMember(names));
     command->add_option("-o,--output", options->output, "default: standard output");
-    command->callback([options, &status] { status = tune(*options); });
+    command->callback([options, &status] {
+        status = options->simulate         ? from_simulation(*options)
+                 : !options->times.empty() ? from_times(*options)
+                                           : by_measuring(*options);
+    });
 }
 
 }  // namespace mpisec::cli

@@ -1,8 +1,9 @@
-// From simulated times to the rules of a selection table.
+// From simulated or measured times to the rules of a selection table.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace mpisec::cli {
 struct Grid {
     std::vector<int> nodes, ranks_per_node;
     std::vector<std::uint64_t> sizes;
-    int most_ranks;  ///< what has more ranks is left out, and ruled like the largest that has not
+    int most_ranks = 0;  ///< what has more ranks is left out, and ruled like the largest that has not
 };
 
 /// An algorithm keeps its place for the next size unless another is faster by more than this.
@@ -32,5 +33,15 @@ Result<std::vector<coll::Rule>> rules_for(coll::Collective collective, const Gri
 
 /// By the simulation, in block placement.
 Timer simulated_timer(const fabric::sim::ClusterModel& model);
+
+/// What bench/mpisec_bench/tune.py has measured.
+struct MeasuredTimes {
+    Grid grid;
+    std::set<coll::Collective> collectives;
+    Timer timer;
+};
+/// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"}, …]}.
+/// Algorithms that a cluster has no time of do not suit there.
+Result<MeasuredTimes> read_times(const std::string& path);
 
 }  // namespace mpisec::cli

@@ -41,6 +41,16 @@ Result<void> set_segment(Settings& s, std::string_view text) {
     return store(s.segment, segment);
 }
 
+Result<void> set_yield(Settings& s, std::string_view text) {
+    if (text != "auto" && text != "on" && text != "off") return fail("\"auto\", \"on\" or \"off\" is accepted");
+    s.yield = text == "auto" ? Settings::Yield::automatic : text == "on" ? Settings::Yield::on : Settings::Yield::off;
+    return {};
+}
+
+std::string show_yield(const Settings& s) {
+    return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
+}
+
 Result<void> set_mpi(Settings& s, std::string_view text) {
     if (text != "mpich" && text != "abi" && text != "openmpi")
         return fail("\"mpich\", \"abi\" or \"openmpi\" is accepted");
@@ -94,6 +104,7 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return s.segment == 0 ? "auto" : show_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
+    {"MPISEC_YIELD", "yield", "auto", "auto, on or off", set_yield, show_yield},
     {"MPISEC_TUNING", "tuning", "built in", "path",
      [](Settings& s, Text t) { return store(s.tuning, parse_path(t)); },
      [](const Settings& s) { return s.tuning.empty() ? "built in" : s.tuning; }},

@@ -5,6 +5,7 @@
 
 #include "keys/key_file.hpp"
 #include "shim/bootstrap_card.hpp"
+#include "shim/bootstrap_cores.hpp"
 #include "shim/bootstrap_node.hpp"
 #include "shim/bootstrap_tree.hpp"
 #include "shim/bootstrap_wait.hpp"
@@ -53,6 +54,7 @@ World establish(const config::Settings& settings) {
     std::vector<std::int32_t> map = node_map(cards);
     NodeMemory node(cards, map, rank, settings);
     World world = make_world(rank, std::move(map), node.members());
+    world.crowded = crowded(cards, rank);
     if (world.crosses_nodes) world.selection = node.select_aead();
     complete(&channel_made, "the other ranks to make a communicator", settings);
     if (!world.crosses_nodes) {

@@ -11,6 +11,7 @@
 
 #include "base/version.hpp"
 #include "keys/secret.hpp"
+#include "shim/bootstrap_cores.hpp"
 #include "shim/bootstrap_place.hpp"
 #include "shim/bootstrap_wait.hpp"
 #include "shim/collective_choice.hpp"
@@ -96,6 +97,10 @@ Card make_card(int rank, const config::Settings& settings) {
     card.rekey_messages = settings.rekey_messages;
     card.rekey_bytes = settings.rekey_bytes;
     card.selection = selection_mark();
+    const Cores cores = cores_here();
+    card.kernel = cores.kernel;
+    card.cpu_set = cores.set;
+    card.cpus = cores.cpus;
     return card;
 }
 

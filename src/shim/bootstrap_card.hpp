@@ -36,7 +36,10 @@ struct Card {
     std::uint64_t rekey_messages = 0;
     std::uint64_t rekey_bytes = 0;
     std::array<std::uint8_t, 16> selection{};  ///< mark of the algorithms of collectives
-    std::array<std::uint8_t, 72> zero{};
+    std::uint64_t kernel = 0;                  ///< cores_here()
+    std::uint64_t cpu_set = 0;
+    std::uint32_t cpus = 0;
+    std::array<std::uint8_t, 52> zero{};
 };
 static_assert(sizeof(Card) == 256);
 

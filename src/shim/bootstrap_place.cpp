@@ -25,12 +25,6 @@ std::string identity(const char* path) {
     return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
-std::string boot_id() {
-    std::string text;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    return text;
-}
-
 /// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
 /// node.
 std::string pmi_server() {
@@ -42,6 +36,12 @@ std::string pmi_server() {
 }
 
 }  // namespace
+
+std::string boot_id() {
+    std::string text;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+    return text;
+}
 
 std::array<std::uint8_t, 16> place_mark() {
     keys::Sha256 hash;

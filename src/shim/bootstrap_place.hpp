@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace mpisec::shim {
 
@@ -12,5 +13,8 @@ namespace mpisec::shim {
 /// the loopback interface. Same launcher: another job of this user has another one, so that its ranks can not
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> place_mark();
+
+/// Alike under one running kernel, containers too.
+std::string boot_id();
 
 }  // namespace mpisec::shim

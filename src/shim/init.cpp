@@ -99,6 +99,8 @@ void start(int thread_level) {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
         state.world = establish(state.settings);
     }
+    using Yield = config::Settings::Yield;
+    state.yields = state.settings.yield == Yield::on || (state.settings.yield == Yield::automatic && state.world.crowded);
     gate.single_node = !state.world.crosses_nodes;
     if (gate.single_node)
         stop_watchdog();

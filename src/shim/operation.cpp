@@ -205,9 +205,9 @@ int finish_nonblocking(int started_error, MPI_Request* request) {
 }
 
 void Backoff::pause() {
-    // Ranks often outnumber cores in tests and on shared machines; a yield costs little when nobody else
-    // wants the core.
-    if (++polls_ > 64) sched_yield();
+    // Who outnumbers the cores yields at once: what it waits for may need this core. Others, after a while: a
+    // yield costs little when nobody else wants the core.
+    if (state.yields || ++polls_ > 64) sched_yield();
 }
 
 }  // namespace mpisec::shim

@@ -1,5 +1,6 @@
 """mpisec sim compare-paper and --plot, mpisec tune, and what doctor says of tables."""
 
+import json
 import sys
 import tomllib
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_doctor_names_the_algorithms(mpisec):
     assert 'PROBLEM: MPISEC_ALLGATHER can not be "o-wing": "auto" or one of naive, o-ring' in found
 
 
-def test_measuring_is_not_there_yet(mpisec):
-    ran = mpisec("tune")
-    assert ran.returncode == 1 and "mpisec tune --simulate --model" in ran.stderr
+def test_tune_from_measured_times(mpisec, tmp_path):
+    """The faster algorithm of each size gets a rule; an algorithm of another version is named."""
+    def row(algorithm, size, seconds):
+        return {"collective": "bcast", "algorithm": algorithm, "nodes": 2, "ranks_per_node": 2, "bytes": size, "seconds": seconds}
+
+    times = tmp_path / "times.json"
+    times.write_text(json.dumps({"times": [row("naive", 64, 1e-6), row("node", 64, 2e-6), row("naive", 65536, 9e-5), row("node", 65536, 5e-5)]}))
+    made = mpisec("tune", "--times", times)
+    assert made.returncode == 0, made.stderr
+    rules = tomllib.loads(made.stdout)["rule"]
+    assert [(rule["algorithm"], rule["bytes"]) for rule in rules] == [("naive", [0, 2048]), ("node", [2049, float("inf")])]
+
+    times.write_text(json.dumps({"times": [row("no-such", 64, 1e-6)]}))
+    made = mpisec("tune", "--times", times)
+    assert made.returncode == 1 and "there is no algorithm no-such of bcast" in made.stderr
+    times.write_text("{}")
+    assert "holds no times of mpisec tune" in mpisec("tune", "--times", times).stderr

@@ -1,0 +1,142 @@
+"""Measures every algorithm of the collectives and has `mpisec tune --times` make a selection table of the times.
+
+One job per collective and algorithm, in which plain and sealed calls take turns (bench/collective.c). An algorithm's time is its ratio
+to plain in its own job, times plain's median over all jobs of that collective: the machine's phases cancel out.
+"""
+
+import argparse
+import json
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mpisec_bench.conditions import byte_counts
+from mpisec_lab import places
+from mpisec_lab.build import compile_mpi
+from mpisec_lab.cluster import Cluster
+from mpisec_lab.errors import LabError
+
+_SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
+
+
+def add_arguments(parser):
+    """The options; `mpisec tune` gives --try, --nodes, --ranks-per-node and --sizes."""
+    parser.add_argument("--try", dest="trials", action="append", required=True, metavar="COLLECTIVE=ALGORITHM,…", help="what to measure")
+    parser.add_argument("--nodes", type=_numbers, required=True, help="numbers of nodes")
+    parser.add_argument("--ranks-per-node", type=_numbers, required=True)
+    parser.add_argument("--most-ranks", type=int, required=True)
+    parser.add_argument("--sizes", type=byte_counts, required=True)
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of blocks per size (9)")
+    parser.add_argument("--launch", metavar="COMMAND", help="what starts ranks: {ranks}, {nodes} and {each} are put in; default: the lab's nodes")
+    parser.add_argument("--mpicc", default="mpicc", help="compiler for the MPI that --launch starts (mpicc)")
+    parser.add_argument("--mpi", default="mpich-5", help="the lab's MPI (mpich-5)")
+    parser.add_argument("--keep-times", metavar="FILE", help="where the times go, as JSON")
+    parser.add_argument("--output", help="the table; default: standard output")
+
+
+def _numbers(text):
+    return [int(item) for item in text.split(",")]
+
+
+class _Lab:
+    """Jobs on network namespaces of this machine."""
+
+    def __init__(self, arguments):
+        self._mpi = arguments.mpi
+        self._program = compile_mpi(_SOURCE, arguments.mpi, flags=["-O2", "-ldl"])
+        self._clusters = {}
+
+    def run(self, nodes, each, options, environment):
+        if nodes not in self._clusters:
+            self._clusters[nodes] = Cluster(nodes=nodes).__enter__()
+        job = self._clusters[nodes].run([self._program, *options], ranks=nodes * each, mpi=self._mpi, env=environment, timeout=1800)
+        return job.check().stdout
+
+    def close(self):
+        for cluster in self._clusters.values():
+            cluster.close()
+
+
+class _Launcher:
+    """Jobs that a site's own launcher starts."""
+
+    def __init__(self, arguments):
+        self._template = arguments.launch
+        self._directory = Path(tempfile.mkdtemp(prefix="mpisec-tune-", dir=Path.cwd()))  # on a file system that the nodes share
+        self._program = self._directory / "collective"
+        compiler = shlex.split(arguments.mpicc)
+        if shutil.which(compiler[0]) is None:
+            raise LabError(f"there is no {compiler[0]} here; --mpicc names the compiler of the MPI that --launch starts")
+        made = subprocess.run([*compiler, "-O2", "-o", self._program, _SOURCE, "-ldl"], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise LabError(f"{arguments.mpicc} can not compile {_SOURCE}:\n{made.stderr}")
+
+    def run(self, nodes, each, options, environment):
+        launcher = self._template.format(nodes=nodes, each=each, ranks=nodes * each)
+        settings = [f"{name}={value}" for name, value in environment.items()]
+        command = [*shlex.split(launcher), "env", *settings, places.find_mpisec(), "exec", self._program, *options]
+        job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+        if job.returncode != 0:
+            raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stderr}")
+        return job.stdout
+
+    def close(self):
+        shutil.rmtree(self._directory)
+
+
+def measure(arguments):
+    """Runs the jobs; returns [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"}, …]."""
+    trials = {name: algorithms.split(",") for name, _, algorithms in (trial.partition("=") for trial in arguments.trials)}
+    shapes = [(n, each) for each in arguments.ranks_per_node for n in arguments.nodes if n * each <= arguments.most_ranks or n == arguments.nodes[0]]
+    jobs = _Launcher(arguments) if arguments.launch else _Lab(arguments)
+    total, done, times = len(shapes) * sum(map(len, trials.values())), 0, []
+    try:
+        for nodes, each in shapes:
+            for collective, algorithms in trials.items():
+                rows = {}
+                for algorithm in algorithms:
+                    print(f"\r{done}/{total}  {nodes} nodes x {each}: {collective} {algorithm:<24}", end="", file=sys.stderr, flush=True)
+                    sizes = "1" if collective == "barrier" else arguments.sizes
+                    said = jobs.run(nodes, each, [collective, "--sizes", sizes, "--rounds", arguments.rounds, "--block-us", 10000],
+                                    {f"MPISEC_{collective.upper()}": algorithm})
+                    rows[algorithm] = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+                    done += 1
+                times += _times(rows, {"collective": collective, "nodes": nodes, "ranks_per_node": each})
+    finally:
+        jobs.close()
+        print(file=sys.stderr)
+    return times
+
+
+def _times(rows, where):
+    """Times of one collective on one shape; rows: {algorithm: the program's rows}."""
+    found = []
+    for of_size in zip(*rows.values(), strict=True):
+        plain = statistics.median(row["plain_us"] for row in of_size)
+        for algorithm, row in zip(rows, of_size, strict=True):
+            size = 0 if where["collective"] == "barrier" else row["bytes"]
+            found.append(where | {"algorithm": algorithm, "bytes": size, "seconds": row["ratio"] * plain * 1e-6})
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="mpisec tune", description=__doc__)
+    add_arguments(parser)
+    arguments = parser.parse_args()
+    times = measure(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(arguments.keep_times or Path(scratch) / "times.json")
+        file.write_text(json.dumps({"times": times}, indent=1) + "\n", encoding="utf-8")
+        output = ["--output", arguments.output] if arguments.output else []
+        sys.exit(subprocess.run([places.find_mpisec(), "tune", "--times", file, *output], check=False).returncode)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (LabError, OSError, KeyboardInterrupt) as error:
+        sys.exit(f"mpisec tune: {error or 'stopped; no table was written'}")

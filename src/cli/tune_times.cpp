@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "cli/simulate.hpp"
+#include "cli/tune.hpp"
+
+namespace mpisec::cli {
+namespace {
+
+/// Algorithm, nodes, ranks per node, bytes; algorithms are known by their place in the registry.
+using Measured = std::map<std::tuple<const coll::Entry*, int, int, std::uint64_t>, double>;
+
+template <class Number>
+void add(std::vector<Number>& ascending, Number value) {
+    const auto at = std::lower_bound(ascending.begin(), ascending.end(), value);
+    if (at == ascending.end() || *at != value) ascending.insert(at, value);
+}
+
+}  // namespace
+
+Result<MeasuredTimes> read_times(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) return fail("can not read the times in " + path + ".");
+    MeasuredTimes read;
+    Measured measured;
+    try {
+        for (const auto& row : nlohmann::json::parse(file).at("times")) {
+            const auto collective_name = row.at("collective").get<std::string>();
+            const auto algorithm_name = row.at("algorithm").get<std::string>();
+            const auto collective = coll::collective_by_name(collective_name);
+            const coll::Entry* algorithm =
+                collective ? coll::find_algorithm(*collective, algorithm_name) : nullptr;
+            if (!algorithm)
+                return fail(fmt::format("{}: there is no algorithm {} of {}; was it measured with another "
+                                        "version of MPIsec? Measure again.",
+                                        path, algorithm_name, collective_name));
+            const int nodes = row.at("nodes"), each = row.at("ranks_per_node");
+            const std::uint64_t bytes = row.at("bytes");
+            measured[{algorithm, nodes, each, bytes}] = row.at("seconds");
+            read.collectives.insert(*collective);
+            add(read.grid.nodes, nodes);
+            add(read.grid.ranks_per_node, each);
+            if (has_size(*collective)) add(read.grid.sizes, bytes);
+            read.grid.most_ranks = std::max(read.grid.most_ranks, nodes * each);
+        }
+    } catch (const nlohmann::json::exception& error) {
+        return fail(fmt::format("{} holds no times of mpisec tune: {}", path, error.what()));
+    }
+    if (measured.empty()) return fail(path + " holds no times.");
+    read.timer = [measured = std::move(measured)](coll::Collective, const coll::Entry& entry, int nodes,
+                                                  int each, std::uint64_t bytes) -> Result<std::optional<double>> {
+        const auto found = measured.find({&entry, nodes, each, bytes});
+        if (found == measured.end()) return std::nullopt;
+        return found->second;
+    };
+    return read;
+}
+
+}  // namespace mpisec::cli

@@ -1,0 +1,23 @@
+// Whether ranks outnumber the cores they run on. Then whoever waits must give its core away: MPI libraries
+// poll while they wait, and a rank that polls keeps the one it waits for from running for whole time slices.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shim/bootstrap_card.hpp"
+
+namespace mpisec::shim {
+
+/// The cores that this process may run on, in marks that ranks compare with each other's.
+struct Cores {
+    std::uint64_t kernel = 0;  ///< hash of the boot id: alike under one kernel, other containers too
+    std::uint64_t set = 0;     ///< hash of the affinity mask
+    std::uint32_t cpus = 0;    ///< logical CPUs in the mask
+};
+Cores cores_here();
+
+/// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
+bool crowded(const std::vector<Card>& cards, int rank);
+
+}  // namespace mpisec::shim
