@@ -51,10 +51,10 @@ def measure(arguments):
 def table(result):
     """The result as text."""
     lines = [f"{result['collective']}: {heading(result)}",
-             f"{'algorithm':<20} {'bytes':>9} {'plain us':>11} {'sealed us':>11} {'ratio':>7} {'middle half':>15}"]
+             f"{'algorithm':<20} {'bytes':>9} {'plain us':>11} {'sealed us':>11} {'ratio':>7} {'middle half':>15} {'with barrier':>13}"]
     for row in result["rows"]:
         lines.append(
             f"{row['algorithm']:<20} {row['bytes']:>9} {row['plain_us']:>11.2f} {row['sealed_us']:>11.2f} {row['ratio']:>7.3f} "
-            f"{row['ratio_low']:>7.3f}-{row['ratio_high']:.3f}"
+            f"{row['ratio_low']:>7.3f}-{row['ratio_high']:.3f} {row['ratio_with_barrier']:>12.3f}"
         )
     return "\n".join(lines)

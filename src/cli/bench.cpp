@@ -57,9 +57,9 @@ void add_bench(CLI::App& app, Status& status) {
     CLI::App* startup =
         bench->add_subcommand("startup", "What MPI_Init costs, plain and sealed by turns, on lab nodes");
     run_in_python(*startup, status, "mpisec_bench", {"startup"});
-    for (const char* name : {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce",
-                             "allreduce", "reduce_scatter", "scan", "exscan", "neighbor_allgather",
-                             "neighbor_alltoall"}) {
+    for (const char* name :
+         {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce",
+          "reduce_scatter", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"}) {
         CLI::App* collective = bench->add_subcommand(
             name, "Latency per size and algorithm, plain and sealed interleaved, on lab nodes");
         run_in_python(*collective, status, "mpisec_bench", {name});

@@ -57,9 +57,10 @@ std::string header(const TuneOptions& options) {
     if (options.simulate) {
         command = "mpisec tune --simulate";
         if (!options.model.empty()) command += " --model " + options.model;
-        command += fmt::format(" --nodes {} --ranks-per-node {} --most-ranks {} --size {}",
-                               fmt::join(options.grid.nodes, ","), fmt::join(options.grid.ranks_per_node, ","),
-                               options.grid.most_ranks, fmt::join(options.grid.sizes, ","));
+        command +=
+            fmt::format(" --nodes {} --ranks-per-node {} --most-ranks {} --size {}",
+                        fmt::join(options.grid.nodes, ","), fmt::join(options.grid.ranks_per_node, ","),
+                        options.grid.most_ranks, fmt::join(options.grid.sizes, ","));
     }
     if (!options.collectives.empty())
         command += fmt::format(" --collective {}", fmt::join(options.collectives, ","));
@@ -146,7 +147,8 @@ void add_tune(CLI::App& app, Status& status) {
         "Measures, on the lab's nodes or with --launch on a cluster; takes minutes. --simulate takes a model "
         "of a cluster instead.\n\n"
         "  mpisec tune -o selection.toml\n"
-        "  mpisec tune --launch 'mpiexec -n {ranks} -ppn {each}' --nodes 2,4 --ranks-per-node 64 -o selection.toml\n"
+        "  mpisec tune --launch 'mpiexec -n {ranks} -ppn {each}' --nodes 2,4 --ranks-per-node 64 -o "
+        "selection.toml\n"
         "  mpisec tune --simulate --model noleland -o selection.toml\n"
         "  MPISEC_TUNING=selection.toml mpiexec … mpisec exec ./app");
     CLI::Option* simulated = command->add_flag("--simulate", options->simulate, "from a cluster's model");
@@ -155,8 +157,9 @@ void add_tune(CLI::App& app, Status& status) {
                      "as for mpisec sim: a name or a file; default: a 10 Gbit/s cluster")
         ->needs(simulated);
     command
-        ->add_option("--launch", options->launch,
-                     "what starts ranks on the cluster; {ranks}, {nodes} and {each} (ranks per node) are put in")
+        ->add_option(
+            "--launch", options->launch,
+            "what starts ranks on the cluster; {ranks}, {nodes} and {each} (ranks per node) are put in")
         ->excludes(simulated);
     command->add_option("--mpicc", options->mpicc, "compiler of the MPI that --launch starts; default: mpicc")
         ->excludes(simulated);
@@ -165,7 +168,9 @@ void add_tune(CLI::App& app, Status& status) {
         ->excludes(simulated);
     command->add_option("--times", options->times, "from such a file, without measuring again")
         ->excludes(simulated);
-    command->add_option("--nodes", options->grid.nodes, "numbers of nodes to try; default: 2; simulated, 2 to 16")
+    command
+        ->add_option("--nodes", options->grid.nodes,
+                     "numbers of nodes to try; default: 2; simulated, 2 to 16")
         ->delimiter(',')
         ->check(CLI::Range(2, 4096));
     command

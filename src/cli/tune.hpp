@@ -40,8 +40,8 @@ struct MeasuredTimes {
     std::set<coll::Collective> collectives;
     Timer timer;
 };
-/// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"}, …]}.
-/// Algorithms that a cluster has no time of do not suit there.
+/// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"},
+/// …]}. Algorithms that a cluster has no time of do not suit there.
 Result<MeasuredTimes> read_times(const std::string& path);
 
 }  // namespace mpisec::cli

@@ -36,9 +36,10 @@ Result<MeasuredTimes> read_times(const std::string& path) {
             const coll::Entry* algorithm =
                 collective ? coll::find_algorithm(*collective, algorithm_name) : nullptr;
             if (!algorithm)
-                return fail(fmt::format("{}: there is no algorithm {} of {}; was it measured with another "
-                                        "version of MPIsec? Measure again.",
-                                        path, algorithm_name, collective_name));
+                return fail(
+                    fmt::format("{}: there is no algorithm {} of {}; was it measured with another "
+                                "version of MPIsec? Measure again.",
+                                path, algorithm_name, collective_name));
             const int nodes = row.at("nodes"), each = row.at("ranks_per_node");
             const std::uint64_t bytes = row.at("bytes");
             measured[{algorithm, nodes, each, bytes}] = row.at("seconds");
@@ -53,7 +54,8 @@ Result<MeasuredTimes> read_times(const std::string& path) {
     }
     if (measured.empty()) return fail(path + " holds no times.");
     read.timer = [measured = std::move(measured)](coll::Collective, const coll::Entry& entry, int nodes,
-                                                  int each, std::uint64_t bytes) -> Result<std::optional<double>> {
+                                                  int each,
+                                                  std::uint64_t bytes) -> Result<std::optional<double>> {
         const auto found = measured.find({&entry, nodes, each, bytes});
         if (found == measured.end()) return std::nullopt;
         return found->second;

@@ -39,7 +39,8 @@ struct Settings {
         0;             ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
     int workers = -1;  ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
     enum class Yield : std::uint8_t { automatic, on, off };
-    Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks outnumber cores
+    Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
+                                     ///< outnumber cores
     bool same_node_sealed =
         false;  ///< MPISEC_SAME_NODE=plain|seal: every rank is taken for a node of its own
     bool unprotected_allow = false;             ///< MPISEC_UNPROTECTED=allow|refuse

@@ -42,8 +42,11 @@ Result<void> set_segment(Settings& s, std::string_view text) {
 }
 
 Result<void> set_yield(Settings& s, std::string_view text) {
-    if (text != "auto" && text != "on" && text != "off") return fail("\"auto\", \"on\" or \"off\" is accepted");
-    s.yield = text == "auto" ? Settings::Yield::automatic : text == "on" ? Settings::Yield::on : Settings::Yield::off;
+    if (text != "auto" && text != "on" && text != "off")
+        return fail("\"auto\", \"on\" or \"off\" is accepted");
+    s.yield = text == "auto" ? Settings::Yield::automatic
+              : text == "on" ? Settings::Yield::on
+                             : Settings::Yield::off;
     return {};
 }
 

@@ -100,7 +100,8 @@ void start(int thread_level) {
         state.world = establish(state.settings);
     }
     using Yield = config::Settings::Yield;
-    state.yields = state.settings.yield == Yield::on || (state.settings.yield == Yield::automatic && state.world.crowded);
+    state.yields = state.settings.yield == Yield::on ||
+                   (state.settings.yield == Yield::automatic && state.world.crowded);
     gate.single_node = !state.world.crosses_nodes;
     if (gate.single_node)
         stop_watchdog();
