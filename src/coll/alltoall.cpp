@@ -2,6 +2,7 @@
 //
 //   naive     pairwise exchange, a box for each block that leaves its node. Rounds p - 1, bytes m (p - 1),
 //             seals and opens p - k
+//   pipeline  the same, long blocks in segments, sealed and opened while others travel
 //   pairwise  the same, with a round's boxes opened while the next travel
 //   node      a rank sends what it has for a node in one box, to the rank there with its own place, who opens
 //             it into shared memory. Rounds, seals and opens N - 1, bytes m (p - k)
@@ -14,17 +15,31 @@
 #include "coll/edges.hpp"
 #include "coll/entries.hpp"
 #include "coll/rounds.hpp"
+#include "coll/segments.hpp"
 
 namespace mpisec::coll {
 namespace {
 
-fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+/// One exchange after the other: `exchange` (edges, to, what, from, where) is a task.
+template <class Exchange>
+fabric::Task one_by_one(fabric::Fabric& fabric, const Call& call, Exchange exchange) {
     const int p = fabric.topology().ranks(), me = fabric.rank();
     Edges edges(fabric);
     for (int step = 1; step < p; ++step) {
         const int to = (me + step) % p, from = (me - step + p) % p;
-        co_await edges.exchange(to, call.to.of(to), from, call.from.of(from));
+        co_await exchange(edges, to, call.to.of(to), from, call.from.of(from));
     }
+}
+
+fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+    return one_by_one(fabric, call,
+                      [](Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in) {
+                          return edges.exchange(to, out, from, in);
+                      });
+}
+
+fabric::Task pipeline(fabric::Fabric& fabric, const Call& call) {
+    return one_by_one(fabric, call, exchange_segments);
 }
 
 fabric::Task pairwise(fabric::Fabric& fabric, const Call& call) {
@@ -43,11 +58,10 @@ bool equal_blocks_only(const fabric::Topology&, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& alltoall_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"pairwise", pairwise},
-                                           {"node", alltoall_node},
-                                           {"pairs", alltoall_pairs},
-                                           {"bruck", alltoall_bruck, equal_blocks_only}};
+    static const std::vector<Entry> all = {
+        {"naive", naive},          {"pipeline", pipeline, equal_blocks_only},
+        {"pairwise", pairwise},    {"node", alltoall_node},
+        {"pairs", alltoall_pairs}, {"bruck", alltoall_bruck, equal_blocks_only}};
     return all;
 }
 

@@ -62,19 +62,20 @@ Schedule prefixes(const Members& members, std::size_t bytes) {
     return steps;
 }
 
-Passing Reducing::start(const Step& step) {
+Passing Reducing::start(const Step& step, std::size_t ahead) {
     const fabric::PlainRoom in = step.what == Step::What::result ? partial_.value : partial_.spare;
     return {edges_,    step.to,        step.out.of(partial_.value),
-            step.from, step.in.of(in), partial_.reduction->element};
+            step.from, step.in.of(in), partial_.reduction->element,
+            ahead};
 }
 
 void Reducing::begin() {
-    if (!schedule_.empty()) first_.emplace(start(schedule_.front()));
+    if (!schedule_.empty()) first_.emplace(start(schedule_.front(), Passing::all));
 }
 
 fabric::Task Reducing::finish() {
     for (const Step& step : schedule_) {
-        Passing passing = first_ ? std::move(*first_) : start(step);
+        Passing passing = first_ ? std::move(*first_) : start(step, Passing::few);
         first_.reset();
         const bool combines = step.what != Step::What::result, lower = step.what == Step::What::lower;
         co_await passing.finish([&](Range part) {

@@ -72,7 +72,7 @@ class Reducing {
     fabric::Task finish();
 
   private:
-    Passing start(const Step& step);
+    Passing start(const Step& step, std::size_t ahead);
 
     Edges& edges_;
     Partial& partial_;

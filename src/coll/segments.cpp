@@ -27,19 +27,37 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlainRoom
     return receiving;
 }
 
-Passing::Passing(Edges& edges, int to, Plain out, int from, PlainRoom in, std::size_t element)
+Passing::Passing(Edges& edges, int to, Plain out, int from, PlainRoom in, std::size_t element,
+                 std::size_t ahead)
     : edges_(edges),
+      to_(to),
+      out_(out),
+      parts_out_(segments(out.size(), element)),
       parts_(segments(in.size(), element)),
-      receiving_(receive_segments(edges, from, in, element)),
-      sending_(send_segments(edges, to, out, element)) {}
+      receiving_(receive_segments(edges, from, in, element)) {
+    while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
+}
+
+void Passing::send_next() {
+    if (sending_.size() < parts_out_.size())
+        sending_.push_back(edges_.send(to_, parts_out_[sending_.size()].of(out_)));
+}
 
 fabric::Task Passing::finish(std::function<void(Range)> arrived) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
         co_await edges_.finish(receiving_[i]);
+        send_next();
         if (i < sending_.size()) co_await sending_[i];
         arrived(parts_[i]);
     }
-    for (std::size_t i = parts_.size(); i < sending_.size(); ++i) co_await sending_[i];
+    for (std::size_t i = parts_.size(); i < parts_out_.size(); ++i) {
+        send_next();
+        co_await sending_[i];
+    }
+}
+
+fabric::Task exchange_segments(Edges& edges, int to, Plain out, int from, PlainRoom in) {
+    co_await Passing(edges, to, out, from, in, 1).finish([](Range) {});
 }
 
 }  // namespace mpisec::coll

@@ -26,15 +26,27 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::P
 /// Both under way, to be finished. What is empty is neither sent nor received.
 class Passing {
   public:
-    Passing(Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in, std::size_t element);
+    /// The first `ahead` segments are sealed and sent at once, a further one whenever one has come: while one
+    /// is sealed, others travel. Whatever else the two ranks send each other goes before or after all of
+    /// these, unless all of them are sent at once.
+    static constexpr std::size_t few = 3, all = ~std::size_t{0};
+    Passing(Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in, std::size_t element,
+            std::size_t ahead = few);
     /// `arrived` is told each segment of `in` once it is there and the same segment of `out` is gone.
     fabric::Task finish(std::function<void(Range)> arrived);
 
   private:
+    void send_next();
+
     Edges& edges_;
-    std::vector<Range> parts_;  ///< of `in`
+    int to_;
+    fabric::Plain out_;
+    std::vector<Range> parts_out_, parts_;  ///< of `out`, of `in`
     std::vector<Edges::Receiving> receiving_;
     std::vector<fabric::Pending> sending_;
 };
+
+/// All of it.
+fabric::Task exchange_segments(Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in);
 
 }  // namespace mpisec::coll

@@ -1,5 +1,7 @@
 // Whatever message between nodes is changed: nobody waits for ever, somebody notices, and who does not notice
 // has the right bytes (S2, S8).
+#include <numeric>
+
 #include "support.hpp"
 
 namespace mpisec::test {
@@ -15,7 +17,9 @@ void expect_noticed(const Entry& algorithm, const std::vector<int>& node_sizes, 
     options.seed = random();
     const std::uint64_t messages =
         gather(algorithm, topology, layout, model, options).report.messages_between;
-    ASSERT_GT(messages, 0u);
+    if (algorithm.name == "pipeline" && std::accumulate(layout.size.begin(), layout.size.end(), 0u) == 0)
+        return;
+    ASSERT_GT(messages, 0u);  // others send empty boxes
     for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {
         SCOPED_TRACE(describe(node_sizes, placement, layout, options));
         const Outcome outcome = gather(algorithm, topology, layout, model, options);

@@ -38,6 +38,8 @@ Formulas formulas(std::string_view algorithm, std::uint64_t p, std::uint64_t n) 
                 l,     turns, turns * l};  // paper's table rounds ceil((N - 1) / l) up to ceil(N / l)
     if (algorithm == "hs2") return {lg(n), p - l, 1, 1, n - 1, n - 1};
     if (algorithm == "hsc") return {lg(n), n - 1, 1, 1, n - 1, n - 1};
+    if (algorithm == "pipeline")  // eight segments in a block
+        return {8 * (n - 1), n - 1, 8, 1, 8 * (n - 1), n - 1};
     ADD_FAILURE() << "no formulas for " << algorithm;
     return {};
 }

@@ -18,7 +18,7 @@ const std::vector<Entry>& allgather_algorithms() {
         {"o-rd", on_blocks<allgather_o_rd>},     {"o-rd2", on_blocks<allgather_o_rd2>},
         {"c-ring", on_blocks<allgather_c_ring>}, {"c-rd", on_blocks<allgather_c_rd>},
         {"hs1", on_blocks<allgather_hs1>},       {"hs2", on_blocks<allgather_hs2>},
-        {"hsc", on_blocks<allgather_hsc>},
+        {"hsc", on_blocks<allgather_hsc>},       {"pipeline", on_blocks<allgather_pipeline>},
     };
     return all;
 }

@@ -34,5 +34,7 @@ fabric::Task allgather_hs2(
 fabric::Task allgather_hsc(
     fabric::Fabric& fabric,
     const Blocks& blocks);  ///< shared memory: as HS1, with every rank a leader of a slice
+/// Rings of segments between nodes; not of the paper.
+fabric::Task allgather_pipeline(fabric::Fabric& fabric, const Blocks& blocks);
 
 }  // namespace mpisec::coll

@@ -1,0 +1,140 @@
+// Pipeline: the ranks with the same place in their nodes form a ring, in which sealed blocks travel in
+// segments: while one is sealed or opened, those before and after it are on their way. Every segment is
+// sealed once and opened once per node, by the rank that it comes to; a node's ranks have each other's from
+// shared memory, node by node. For long blocks, and where a rank has a node for itself. There are as many
+// rings as the smallest node has ranks.
+#include <algorithm>
+#include <deque>
+#include <optional>
+
+#include "coll/allgather/allgather.hpp"
+#include "coll/segments.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Cipher;
+using fabric::Fabric;
+using fabric::PlainRoom;
+using fabric::Task;
+
+/// A segment of a rank's block, and the name of its box.
+struct Piece {
+    int rank;
+    Range range;
+    fabric::Box box;
+};
+
+/// One rank's part in its ring, which carries the blocks of every node's ranks whose places leave the same
+/// rest. `plain`: where blocks are sealed from and opened to.
+class Lane {
+  public:
+    Lane(Fabric& fabric, const Blocks& plain) : fabric_(fabric), plain_(plain) {
+        const int nodes = fabric.topology().nodes();
+        if (nodes == 1) return;
+        add_pieces(going_, 0);
+        own_ = going_.size();
+        for (int step = 1; step < nodes; ++step) {
+            add_pieces(coming_, step);
+            ends_.push_back(coming_.size());
+            if (step + 1 < nodes) add_pieces(going_, step);
+        }
+        for (std::size_t i = 0; i < own_; ++i) boxes_.push_back(room_for(going_[i]));
+        for (const Piece& piece : coming_) boxes_.push_back(room_for(piece));
+        for (std::size_t i = 0; i < ahead; ++i) expect();
+        send_until(ahead);
+    }
+
+    /// Until the blocks from `step` nodes away, 1 to nodes - 1, are in their places.
+    Task take(int step) {
+        while (taken_ < ends_[static_cast<std::size_t>(step - 1)]) {
+            co_await receiving_.front();
+            receiving_.pop_front();
+            const std::size_t i = taken_++;
+            expect();
+            send_until(taken_ + ahead);
+            fabric_.open(bytes(coming_[i]), boxes_[own_ + i], coming_[i].box);
+        }
+    }
+    Task finish() {
+        send_until(going_.size());
+        for (auto& one : sending_) co_await one;
+    }
+
+  private:
+    static constexpr std::size_t ahead = 3;  ///< segments sent, and expected, before others have come
+
+    int node_at(int distance) const {
+        const int nodes = fabric_.topology().nodes();
+        return (fabric_.node() + distance + nodes) % nodes;
+    }
+    int neighbour(int distance) const {
+        return fabric_.topology().members(node_at(distance))[static_cast<std::size_t>(fabric_.local())];
+    }
+    /// What the lane carries of the node that is `step` before this one.
+    void add_pieces(std::vector<Piece>& pieces, int step) const {
+        const fabric::Topology& topology = fabric_.topology();
+        const std::vector<int>& members = topology.members(node_at(-step));
+        std::uint32_t index = 0;
+        for (auto place = static_cast<std::size_t>(fabric_.local()); place < members.size();
+             place += static_cast<std::size_t>(topology.smallest_node()))
+            for (const Range& range : segments(plain_.of(members[place]).size(), 1))
+                pieces.push_back({members[place], range, {neighbour(-step), index++}});
+    }
+    PlainRoom bytes(const Piece& piece) const { return piece.range.of(plain_.of(piece.rank)); }
+    Cipher room_for(const Piece& piece) { return fabric_.cipher(fabric::sealed_bytes(piece.range.size)); }
+
+    void expect() {
+        if (expected_ < coming_.size())
+            receiving_.push_back(fabric_.receive(neighbour(-1), boxes_[own_ + expected_++]));
+    }
+    /// In the order that the next node expects. Of other nodes' segments, those that have come.
+    void send_until(std::size_t count) {
+        for (; sent_ < std::min({count, going_.size(), own_ + taken_}); ++sent_) {
+            const Piece& piece = going_[sent_];
+            if (sent_ < own_) fabric_.seal(boxes_[sent_], bytes(piece), piece.box);
+            sending_.push_back(fabric_.send(neighbour(1), boxes_[sent_]));
+        }
+    }
+
+    Fabric& fabric_;
+    const Blocks& plain_;
+    std::vector<Piece> going_, coming_;  ///< the node's own, then those that are handed on; all that come
+    std::size_t own_ = 0;
+    std::vector<std::size_t> ends_;  ///< of coming_, by step
+    std::vector<Cipher> boxes_;      ///< of the node's own, then of those that come
+    std::deque<fabric::Pending> receiving_;
+    std::vector<fabric::Pending> sending_;
+    std::size_t expected_ = 0, taken_ = 0, sent_ = 0;
+};
+
+}  // namespace
+
+Task allgather_pipeline(Fabric& fabric, const Blocks& blocks) {
+    const fabric::Topology& topology = fabric.topology();
+    const bool alone = fabric.mates().size() == 1;
+    Blocks shared = blocks;
+    if (!alone) {
+        std::size_t total = 0;
+        for (std::size_t rank = 0; rank < blocks.size.size(); ++rank) {
+            shared.offset[rank] = total;
+            total += blocks.size[rank];
+        }
+        shared.base = fabric.shared_plain(total).data();
+        fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
+        co_await fabric.node_barrier();
+    }
+    std::optional<Lane> lane;
+    if (fabric.local() < topology.smallest_node()) lane.emplace(fabric, shared);
+    for (int step = 0; step < topology.nodes(); ++step) {
+        if (lane && step > 0) co_await lane->take(step);
+        if (alone) continue;
+        if (step > 0) co_await fabric.node_barrier();
+        const int node = (fabric.node() - step + topology.nodes()) % topology.nodes();
+        for (int rank : topology.members(node))
+            if (rank != fabric.rank()) fabric.copy(blocks.of(rank), shared.of(rank));
+    }
+    if (lane) co_await lane->finish();
+}
+
+}  // namespace mpisec::coll
