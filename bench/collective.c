@@ -8,7 +8,8 @@
  * the time passes in plain barriers, and a rank that leaves one late finds its broadcast there already: the
  * ratio of calls with their barriers says what a program sees.
  *
- * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T]     one line of JSON per size on rank 0,
+ * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T] [--sealed-only 1]     one line of JSON per
+ * size on rank 0,
  * with times in microseconds per call and the middle half of the ratios. A size is bytes of the vector
  * (bcast, reduce, allreduce, scan) or of one rank's block (the others). Results of both are compared. */
 #include "underneath.h"
@@ -196,47 +197,64 @@ static void compare(collective* call, int n, size_t received) {
     free(wanted);
 }
 
-static void measure(int which, int n, int rounds, double block_us) {
-    static double times[2][MAX_ROUNDS], ratios[MAX_ROUNDS], with_barrier[MAX_ROUNDS];
+static double called[2][MAX_ROUNDS], whole[2][MAX_ROUNDS],
+    ratios[2][MAX_ROUNDS]; /* whole: with the barrier */
+
+static void measure_both(collective* call, int n, int rounds, double block_us) {
+    const int iterations[2] = {iterations_for(&plain, call, n, block_us),
+                               iterations_for(&sealed, call, n, block_us)};
+    for (int round = 0; round < rounds; ++round) {
+        for (int turn = 0; turn < 2; ++turn) {
+            const int second = (round & 1) ^ turn;
+            const struct times of = block(second ? &sealed : &plain, call, n, iterations[second]);
+            called[second][round] = of.call, whole[second][round] = of.with_barrier;
+        }
+        ratios[0][round] = called[1][round] / called[0][round];
+        ratios[1][round] = whole[1][round] / whole[0][round];
+    }
+    if (rank != 0) return;
+    printf(
+        "{\"bytes\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, \"ratio_low\": %.4f, "
+        "\"ratio_high\": %.4f, \"ratio_with_barrier\": %.4f, \"rounds\": %d}\n",
+        n, quantile(called[0], rounds, 0.5), quantile(called[1], rounds, 0.5),
+        quantile(ratios[0], rounds, 0.5), quantile(ratios[0], rounds, 0.25),
+        quantile(ratios[0], rounds, 0.75), quantile(ratios[1], rounds, 0.5), rounds);
+}
+
+static void measure_sealed(collective* call, int n, int rounds, double block_us) {
+    const int iterations = iterations_for(&sealed, call, n, block_us);
+    for (int round = 0; round < rounds; ++round) {
+        const struct times of = block(&sealed, call, n, iterations);
+        called[1][round] = of.call, whole[1][round] = of.with_barrier;
+    }
+    if (rank != 0) return;
+    printf("{\"bytes\": %d, \"sealed_us\": %.3f, \"sealed_with_barrier_us\": %.3f, \"rounds\": %d}\n", n,
+           quantile(called[1], rounds, 0.5), quantile(whole[1], rounds, 0.5), rounds);
+}
+
+static void measure(int which, int n, int rounds, double block_us, int sealed_only) {
     collective* call = known[which].call;
     const size_t sent = (size_t)n * count(known[which].sent),
                  received = (size_t)n * count(known[which].received);
     out = malloc(sent + 8), in = malloc(received + 8);
     fill(sent);
     compare(call, n, received);
-    const int iterations[2] = {iterations_for(&plain, call, n, block_us),
-                               iterations_for(&sealed, call, n, block_us)};
-    for (int round = 0; round < rounds; ++round) {
-        struct times of[2];
-        for (int turn = 0; turn < 2; ++turn) {
-            const int second = (round & 1) ^ turn;
-            of[second] = block(second ? &sealed : &plain, call, n, iterations[second]);
-        }
-        for (int kind = 0; kind < 2; ++kind) times[kind][round] = of[kind].call;
-        ratios[round] = of[1].call / of[0].call;
-        with_barrier[round] = of[1].with_barrier / of[0].with_barrier;
-    }
-    if (rank == 0) {
-        printf(
-            "{\"bytes\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, \"ratio_low\": %.4f, "
-            "\"ratio_high\": %.4f, \"ratio_with_barrier\": %.4f, \"rounds\": %d}\n",
-            n, quantile(times[0], rounds, 0.5), quantile(times[1], rounds, 0.5),
-            quantile(ratios, rounds, 0.5), quantile(ratios, rounds, 0.25), quantile(ratios, rounds, 0.75),
-            quantile(with_barrier, rounds, 0.5), rounds);
-        fflush(stdout);
-    }
+    (sealed_only ? measure_sealed : measure_both)(call, n, rounds, block_us);
+    fflush(stdout);
     free(out), free(in);
 }
 
 int main(int argc, char** argv) {
     const char* sizes = "1,16,256,1024,4096,16384,65536,262144,1048576";
-    int rounds = 21, which = -1;
+    int rounds = 21, which = -1, sealed_only = 0;
     double block_us = 20000;
     for (int i = 0; argc > 1 && i < (int)(sizeof known / sizeof *known); ++i)
         if (strcmp(argv[1], known[i].name) == 0) which = i;
     if (which < 0) return fprintf(stderr, "collective: the first argument is a collective's name\n"), 2;
     for (int i = 2; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--sizes") == 0)
+        if (strcmp(argv[i], "--sealed-only") == 0)
+            sealed_only = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--sizes") == 0)
             sizes = argv[i + 1];
         else if (strcmp(argv[i], "--rounds") == 0)
             rounds = atoi(argv[i + 1]);
@@ -256,7 +274,7 @@ int main(int argc, char** argv) {
     MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &torus);
     char* list = strdup(sizes);
     for (char* item = strtok(list, ","); item; item = strtok(NULL, ","))
-        measure(which, atoi(item), rounds, block_us);
+        measure(which, atoi(item), rounds, block_us, sealed_only);
     free(list);
     MPI_Comm_free(&torus);
     MPI_Finalize();

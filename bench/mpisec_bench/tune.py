@@ -1,7 +1,7 @@
 """Measures every algorithm of the collectives and has `mpisec tune --times` make a selection table of the times.
 
-One job per collective and algorithm, in which plain and sealed calls take turns (bench/collective.c). An algorithm's time is its ratio
-to plain in its own job, times plain's median over all jobs of that collective: the machine's phases cancel out.
+A job runs sealed calls of one algorithm, each after a barrier (bench/collective.c). The algorithms of a collective take turns with
+their jobs, so that all of them meet the machine's phases; of an algorithm's jobs the median counts.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def add_arguments(parser):
     parser.add_argument("--ranks-per-node", type=_numbers, required=True)
     parser.add_argument("--most-ranks", type=int, required=True)
     parser.add_argument("--sizes", type=byte_counts, required=True)
-    parser.add_argument("--rounds", type=int, default=9, help="pairs of blocks per size (9)")
+    parser.add_argument("--turns", type=int, default=3, help="jobs of each algorithm (3)")
     parser.add_argument("--launch", metavar="COMMAND", help="what starts ranks: {ranks}, {nodes} and {each} are put in; default: the lab's nodes")
     parser.add_argument("--mpicc", default="mpicc", help="compiler for the MPI that --launch starts (mpicc)")
     parser.add_argument("--mpi", default="mpich-5", help="the lab's MPI (mpich-5)")
@@ -93,34 +93,32 @@ def measure(arguments):
     trials = {name: algorithms.split(",") for name, _, algorithms in (trial.partition("=") for trial in arguments.trials)}
     shapes = [(n, each) for each in arguments.ranks_per_node for n in arguments.nodes if n * each <= arguments.most_ranks or n == arguments.nodes[0]]
     jobs = _Launcher(arguments) if arguments.launch else _Lab(arguments)
-    total, done, times = len(shapes) * sum(map(len, trials.values())), 0, []
+    total, done, times = len(shapes) * sum(map(len, trials.values())) * arguments.turns, 0, []
     try:
         for nodes, each in shapes:
             for collective, algorithms in trials.items():
-                rows = {}
-                for algorithm in algorithms:
-                    print(f"\r{done}/{total}  {nodes} nodes x {each}: {collective} {algorithm:<24}", end="", file=sys.stderr, flush=True)
-                    sizes = "1" if collective == "barrier" else arguments.sizes
-                    said = jobs.run(nodes, each, [collective, "--sizes", sizes, "--rounds", arguments.rounds, "--block-us", 10000],
-                                    {f"MPISEC_{collective.upper()}": algorithm})
-                    rows[algorithm] = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-                    done += 1
-                times += _times(rows, {"collective": collective, "nodes": nodes, "ranks_per_node": each})
+                found = {algorithm: [] for algorithm in algorithms}
+                for _ in range(arguments.turns):
+                    for algorithm in algorithms:
+                        print(f"\r{done}/{total}  {nodes} nodes x {each}: {collective} {algorithm:<24}", end="", file=sys.stderr, flush=True)
+                        sizes = "1" if collective == "barrier" else arguments.sizes
+                        said = jobs.run(nodes, each, [collective, "--sealed-only", 1, "--sizes", sizes, "--rounds", 5, "--block-us", 5000],
+                                        {f"MPISEC_{collective.upper()}": algorithm})
+                        found[algorithm].append([json.loads(line) for line in said.splitlines() if line.startswith("{")])
+                        done += 1
+                where = {"collective": collective, "nodes": nodes, "ranks_per_node": each}
+                for algorithm, turns in found.items():
+                    times += [where | {"algorithm": algorithm} | _time(of_size) for of_size in zip(*turns, strict=True)]
     finally:
         jobs.close()
         print(file=sys.stderr)
     return times
 
 
-def _times(rows, where):
-    """Times of one collective on one shape; rows: {algorithm: the program's rows}."""
-    found = []
-    for of_size in zip(*rows.values(), strict=True):
-        plain = statistics.median(row["plain_us"] for row in of_size)
-        for algorithm, row in zip(rows, of_size, strict=True):
-            size = 0 if where["collective"] == "barrier" else row["bytes"]
-            found.append(where | {"algorithm": algorithm, "bytes": size, "seconds": row["ratio"] * plain * 1e-6})
-    return found
+def _time(rows):
+    """The median of the rows of one size."""
+    seconds = statistics.median(row["sealed_with_barrier_us"] for row in rows) * 1e-6
+    return {"bytes": rows[0]["bytes"], "seconds": seconds}
 
 
 def main():

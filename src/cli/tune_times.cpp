@@ -29,7 +29,8 @@ Result<MeasuredTimes> read_times(const std::string& path) {
     MeasuredTimes read;
     Measured measured;
     try {
-        for (const auto& row : nlohmann::json::parse(file).at("times")) {
+        const nlohmann::json document = nlohmann::json::parse(file);
+        for (const auto& row : document.at("times")) {
             const auto collective_name = row.at("collective").get<std::string>();
             const auto algorithm_name = row.at("algorithm").get<std::string>();
             const auto collective = coll::collective_by_name(collective_name);
@@ -41,12 +42,12 @@ Result<MeasuredTimes> read_times(const std::string& path) {
                                 "version of MPIsec? Measure again.",
                                 path, algorithm_name, collective_name));
             const int nodes = row.at("nodes"), each = row.at("ranks_per_node");
-            const std::uint64_t bytes = row.at("bytes");
+            const std::uint64_t bytes = has_size(*collective) ? row.at("bytes").get<std::uint64_t>() : 0;
             measured[{algorithm, nodes, each, bytes}] = row.at("seconds");
             read.collectives.insert(*collective);
             add(read.grid.nodes, nodes);
             add(read.grid.ranks_per_node, each);
-            if (has_size(*collective)) add(read.grid.sizes, bytes);
+            if (bytes > 0) add(read.grid.sizes, bytes);
             read.grid.most_ranks = std::max(read.grid.most_ranks, nodes * each);
         }
     } catch (const nlohmann::json::exception& error) {

@@ -96,7 +96,7 @@ def test_the_built_in_table_says_how_it_was_made(mpisec, tmp_path):
 
 def test_doctor_names_the_algorithms(mpisec):
     found = mpisec("doctor").stdout
-    assert "rules of the built-in table say" in found and "allgather: naive, o-rd" in found
+    assert "rules of the built-in table say" in found and "allgather: naive, pipeline" in found
     found = mpisec("doctor", env={"MPISEC_ALLGATHER": "o-wing"}).stdout
     assert 'PROBLEM: MPISEC_ALLGATHER can not be "o-wing": "auto" or one of naive, o-ring' in found
 

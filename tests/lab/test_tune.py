@@ -28,7 +28,7 @@ def test_on_lab_nodes(lab, tmp_path):
 def test_with_a_launcher(lab, tmp_path):
     """{ranks} and {nodes} are put in; what the launcher says when it fails is shown."""
     key = tmp_path / "key"
-    subprocess.run([places.find_mpisec(), "key", "new", "-o", key], check=True, capture_output=True)
+    subprocess.run([places.find_mpisec(), "key", "new", key], check=True, capture_output=True)
     launcher = f"python3 -m mpisec_lab run --plain --nodes {{nodes}} -n {{ranks}} env MPISEC_KEY_FILE={key}"
     mpicc = mpis.find_mpi("mpich-5").compiler_for("c")[0]
     ran = tune("--collective", "barrier", "--mpicc", mpicc, "--launch", launcher)
