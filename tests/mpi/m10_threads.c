@@ -1,6 +1,6 @@
 /* M10: MPI_THREAD_MULTIPLE. Threads of all ranks exchange at the same time: each with tags of its own, on
- * communicators of their own, all in one communicator with matched probes; and a thread that is blocked does
- * not keep the others from finishing. */
+ * communicators of their own, all in one communicator with matched probes, collectives on communicators of
+ * their own; and a thread that is blocked does not keep the others from finishing. */
 #include <pthread.h>
 
 #include "harness.h"
@@ -42,6 +42,28 @@ static void* exchange(void* argument) {
         CHECK_STATUS(&status, me->peer, tag, n);
         CHECK_FILLED(in, (size_t)n, seed_of(me->peer, me->number, i, n));
         free(out), free(in);
+    }
+    return NULL;
+}
+
+/* Each thread's collectives on a communicator of its own, while the others do theirs. */
+static void* gather(void* argument) {
+    struct thread* me = argument;
+    for (int i = 0; i < OPERATIONS; ++i) {
+        const int n = few_sizes[(i + me->number) % few_count], root = i % size;
+        unsigned char *mine = memory((size_t)n), *all = memory((size_t)n * (size_t)size);
+        fill(mine, (size_t)n, seed_of(rank, me->number, i, n));
+        MPI_Request request;
+        OK(MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, me->comm, &request));
+        int least = rank + i;
+        OK(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_INT, MPI_MIN, me->comm));
+        CHECK(least == i, "the least of the ranks' numbers is said to be %d, not %d", least, i);
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        for (int other = 0; other < size; ++other)
+            CHECK_FILLED(all + (size_t)n * (size_t)other, (size_t)n, seed_of(other, me->number, i, n));
+        OK(MPI_Bcast(mine, n, MPI_BYTE, root, me->comm));
+        CHECK_FILLED(mine, (size_t)n, seed_of(root, me->number, i, n));
+        free(mine), free(all);
     }
     return NULL;
 }
@@ -132,6 +154,7 @@ void m10_threads(void) {
         OK(MPI_Comm_dup(MPI_COMM_WORLD, &own[i]));
         world[i] = MPI_COMM_WORLD;
     }
+    in_threads(gather, rank, own);
     for (int round = 1; round<size; round += size> 2 ? size - 2 : 1) {
         int peer = partner_in(round);
         if (peer == rank) continue;
