@@ -11,14 +11,14 @@ namespace {
 
 using coll::Collective;
 using coll::Entry;
-using coll::Range;
+using coll::Interval;
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
 /// What one cluster of the grid should use.
 struct Cell {
     struct Step {
-        Range bytes;
+        Interval bytes;
         const Entry* algorithm;
         bool operator==(const Step&) const = default;
     };
@@ -29,12 +29,12 @@ struct Cell {
 
 /// From the middle, by ratio, between the one before and values[i] to that between values[i] and the next.
 template <class Number>
-Range around(const std::vector<Number>& values, std::size_t i) {
+Interval around(const std::vector<Number>& values, std::size_t i) {
     auto middle = [&](std::size_t a) {
         return static_cast<std::uint64_t>(
             std::sqrt(static_cast<double>(values[a]) * static_cast<double>(values[a + 1])));
     };
-    Range range;
+    Interval range;
     if (i > 0) range.least = middle(i - 1) + 1;
     if (i + 1 < values.size()) range.most = middle(i);
     return range;
@@ -130,7 +130,7 @@ Result<Cell> cell_of(Collective collective, const Grid& grid, int nodes, int eac
 }
 
 /// One column of the grid: cells by ranges of nodes, equal neighbours as one.
-using Column = std::vector<std::pair<Range, Cell>>;
+using Column = std::vector<std::pair<Interval, Cell>>;
 
 Result<Column> column_of(Collective collective, const Grid& grid, int each, const Timer& timer) {
     std::vector<int> nodes;
@@ -148,12 +148,12 @@ Result<Column> column_of(Collective collective, const Grid& grid, int each, cons
     return column;
 }
 
-void add_rules(std::vector<coll::Rule>& rules, Collective collective, const Range& ranks_per_node,
+void add_rules(std::vector<coll::Rule>& rules, Collective collective, const Interval& ranks_per_node,
                const Column& column) {
     for (const auto& [nodes, cell] : column) {
         for (const Cell::Step& step : cell.steps) {
             coll::Rule rule{collective, step.algorithm, nodes, ranks_per_node, {}, {}};
-            if (step.bytes != Range() || cell.unknown) rule.bytes = step.bytes;
+            if (step.bytes != Interval() || cell.unknown) rule.bytes = step.bytes;
             if (rule.bytes && cell.steps.size() == 1 && cell.unknown == step.algorithm) rule.bytes.reset();
             rules.push_back(rule);
         }
@@ -165,7 +165,7 @@ void add_rules(std::vector<coll::Rule>& rules, Collective collective, const Rang
 }  // namespace
 
 Result<std::vector<coll::Rule>> rules_for(Collective collective, const Grid& grid, const Timer& timer) {
-    std::vector<std::pair<Range, Column>> columns;
+    std::vector<std::pair<Interval, Column>> columns;
     for (std::size_t i = 0; i < grid.ranks_per_node.size(); ++i) {
         Result<Column> column = column_of(collective, grid, grid.ranks_per_node[i], timer);
         if (!column) return tl::unexpected(column.error());

@@ -38,7 +38,7 @@ class BetweenNodes {
         : members_(std::move(members)),
           mine_(mine),
           pattern_(pattern),
-          turn_(static_cast<std::uint32_t>(turn)),
+          turn_(static_cast<std::uint64_t>(turn)),
           reducing_(edges, mine, schedule()) {
         if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
     }
@@ -64,7 +64,7 @@ class BetweenNodes {
     const Members members_;
     Partial& mine_;
     const Pattern pattern_;
-    const std::uint32_t turn_;
+    const std::uint64_t turn_;
     Reducing reducing_;
 };
 

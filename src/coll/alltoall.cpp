@@ -46,8 +46,8 @@ fabric::Task pairwise(fabric::Fabric& fabric, const Call& call) {
     const int p = fabric.topology().ranks(), me = fabric.rank();
     co_await in_rounds(fabric, p - 1, [&](int i) {
         const int to = (me + i + 1) % p, from = (me - i - 1 + p) % p;
-        return Round{{{to, call.to.of(to), static_cast<std::uint32_t>(to)}},
-                     {{from, call.from.of(from), static_cast<std::uint32_t>(me)}}};
+        return Round{{{to, call.to.of(to), static_cast<std::uint64_t>(to)}},
+                     {{from, call.from.of(from), static_cast<std::uint64_t>(me)}}};
     });
 }
 

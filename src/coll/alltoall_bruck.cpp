@@ -19,7 +19,7 @@ class Lane {
                 held_.back().push_back(
                     departures.run(node_after(topology_, fabric_.node(), way), topology_.local(rank)));
         }
-        std::uint32_t round = 0;
+        std::uint64_t round = 0;
         for (int step = 1; step < topology_.nodes(); step *= 2) co_await travel(step, round++);
         for (int way = 1; way < topology_.nodes(); ++way) deliver(way, arrivals);
     }
@@ -43,7 +43,7 @@ class Lane {
         return node_after(topology_, node, -(way & (2 * step - 1)));
     }
 
-    fabric::Task travel(int step, std::uint32_t round) {
+    fabric::Task travel(int step, std::uint64_t round) {
         const int here = fabric_.node();
         const int to = peer_on(topology_, fabric_.rank(), node_after(topology_, here, step));
         const int from = peer_on(topology_, fabric_.rank(), node_after(topology_, here, -step));

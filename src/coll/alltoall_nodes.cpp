@@ -18,11 +18,11 @@ fabric::Task alltoall_node(fabric::Fabric& fabric, const Call& call) {
                   from = node_after(topology, fabric.node(), -i - 1);
         Round round;
         round.out.push_back({peer_on(topology, fabric.rank(), to), call.to.pack(fabric, topology.members(to)),
-                             static_cast<std::uint32_t>(to)});
+                             static_cast<std::uint64_t>(to)});
         for (int source : topology.members(from))
             if (peer_on(topology, source, fabric.node()) == fabric.rank())
                 round.in.push_back({source, alone ? call.from.of(source) : arrivals.row(source),
-                                    static_cast<std::uint32_t>(fabric.node())});
+                                    static_cast<std::uint64_t>(fabric.node())});
         return round;
     });
     if (alone) co_return;
@@ -46,10 +46,10 @@ fabric::Task alltoall_pairs(fabric::Fabric& fabric, const Call& call) {
                   from = node_after(topology, here, -distance);
         if (clerk(topology, here, to) == fabric.rank())
             round.out.push_back(
-                {clerk(topology, to, here), departures.for_node(to), static_cast<std::uint32_t>(to)});
+                {clerk(topology, to, here), departures.for_node(to), static_cast<std::uint64_t>(to)});
         if (clerk(topology, here, from) == fabric.rank())
             round.in.push_back({clerk(topology, from, here), arrivals.of_node(topology, from),
-                                static_cast<std::uint32_t>(here)});
+                                static_cast<std::uint64_t>(here)});
     }
     co_await in_rounds(fabric, 1, [&](int) { return round; });
     co_await fabric.node_barrier();

@@ -15,7 +15,7 @@ namespace mpisec::coll {
 namespace {
 
 /// Tells `to`, and is told by `from`, on other nodes, that all has come that they wait for in this round.
-fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint32_t round) {
+fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint64_t round) {
     const fabric::Cipher out = fabric.cipher(fabric::sealed_bytes(0));
     const fabric::Cipher in = fabric.cipher(fabric::sealed_bytes(0));
     auto receiving = fabric.receive(from, in);
@@ -43,7 +43,7 @@ fabric::Task node(fabric::Fabric& fabric, const Call&) {
     const int nodes = fabric.topology().nodes();
     co_await fabric.node_barrier();
     if (nodes == 1) co_return;
-    std::uint32_t round = 0;
+    std::uint64_t round = 0;
     if (fabric.local() == 0)
         for (int distance = 1; distance < nodes; distance *= 2)
             co_await tell(fabric, peer(fabric, distance), peer(fabric, -distance), round++);
@@ -53,7 +53,7 @@ fabric::Task node(fabric::Fabric& fabric, const Call&) {
 fabric::Task ways(fabric::Fabric& fabric, const Call&) {
     const int nodes = fabric.topology().nodes(), ways = fabric.topology().smallest_node();
     co_await fabric.node_barrier();
-    std::uint32_t round = 0;
+    std::uint64_t round = 0;
     // The node knows of all that are nearer than `known`.
     for (int known = 1; known < nodes; known *= ways + 1, ++round) {
         const int distance = known * (fabric.local() + 1);

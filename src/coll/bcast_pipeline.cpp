@@ -114,7 +114,7 @@ class Carrier {
         return rooms_[i % window].part(0, fabric::sealed_bytes(plain(i).size()));
     }
     fabric::Box name(std::size_t i) const {
-        return {carrier(mine_[i], 0), static_cast<std::uint32_t>(mine_[i])};
+        return {carrier(mine_[i], 0), static_cast<std::uint64_t>(mine_[i])};
     }
 
     Task carry_next() {

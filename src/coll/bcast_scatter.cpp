@@ -44,7 +44,7 @@ class Slices {
         return piece(all_, length_, static_cast<std::size_t>((place - 1) * lanes_ + fabric_.local()));
     }
     std::size_t box_bytes(int place) const { return fabric::sealed_bytes(part(place).size()); }
-    fabric::Box name(int place) const { return {rank(0), static_cast<std::uint32_t>(place)}; }
+    fabric::Box name(int place) const { return {rank(0), static_cast<std::uint64_t>(place)}; }
 
     Task scatter() {
         std::vector<fabric::Pending> sending;

@@ -33,13 +33,13 @@ class Edges {
     fabric::Task exchange(int to, fabric::Plain bytes, int from, fabric::PlainRoom room);
 
   private:
-    std::uint32_t index(std::uint32_t count, int receiver) const {
-        return count * static_cast<std::uint32_t>(fabric_.topology().ranks()) +
-               static_cast<std::uint32_t>(receiver);
+    std::uint64_t index(std::uint64_t count, int receiver) const {
+        return count * static_cast<std::uint64_t>(fabric_.topology().ranks()) +
+               static_cast<std::uint64_t>(receiver);
     }
 
     fabric::Fabric& fabric_;
-    std::vector<std::uint32_t> sent_, received_;
+    std::vector<std::uint64_t> sent_, received_;
 };
 
 }  // namespace mpisec::coll

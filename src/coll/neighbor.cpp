@@ -102,13 +102,13 @@ Round boxes(const Fabric& fabric, const Links& links, const Rooms& rooms) {
                   [&](int node, std::size_t offset, std::size_t bytes) {
                       if (clerk(topology, here, node) == fabric.rank())
                           round.out.push_back({clerk(topology, node, here), rooms.leaving(offset, bytes),
-                                               static_cast<std::uint32_t>(node)});
+                                               static_cast<std::uint64_t>(node)});
                   });
     for_each_node(topology, links.in, &Link::to, &Link::from,
                   [&](int node, std::size_t offset, std::size_t bytes) {
                       if (clerk(topology, here, node) == fabric.rank())
                           round.in.push_back({clerk(topology, node, here), rooms.in.subspan(offset, bytes),
-                                              static_cast<std::uint32_t>(here)});
+                                              static_cast<std::uint64_t>(here)});
                   });
     return round;
 }

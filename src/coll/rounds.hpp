@@ -14,12 +14,12 @@ struct Round {
     struct Out {
         int to;
         fabric::Plain bytes;
-        std::uint32_t index;  ///< of the box
+        std::uint64_t index;  ///< of the box
     };
     struct In {
         int from;
         fabric::PlainRoom room;
-        std::uint32_t index;
+        std::uint64_t index;
     };
     std::vector<Out> out;
     std::vector<In> in;

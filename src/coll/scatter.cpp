@@ -37,7 +37,7 @@ fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeB
     const Leaders leaders(fabric.topology(), call.root);
     const NodeBoxes<Tree> boxes(fabric, leaders, call.to, blocks);
     const bool root = boxes.place() == 0;
-    auto name = [&](int place) { return fabric::Box{call.root, static_cast<std::uint32_t>(place)}; };
+    auto name = [&](int place) { return fabric::Box{call.root, static_cast<std::uint64_t>(place)}; };
     auto seal = [&](int place) {
         fabric.seal(boxes.box(place), call.to.pack(fabric, fabric.topology().members(leaders.node(place))),
                     name(place));
@@ -100,7 +100,7 @@ class Sealing {
         for (const auto& share : shares_.batch(batch)) {
             if (share.helper != fabric_.rank() || share.rank == fabric_.rank()) continue;
             const fabric::Plain block = root() ? call_.to.of(share.rank) : share.shared;
-            round.out.push_back({share.rank, block, static_cast<std::uint32_t>(share.rank)});
+            round.out.push_back({share.rank, block, static_cast<std::uint64_t>(share.rank)});
         }
         return round;
     }
@@ -116,7 +116,7 @@ fabric::Task shared_seal(fabric::Fabric& fabric, const Call& call) {
         co_await sealing.run();
     } else {
         const int helper = helper_of(fabric.topology(), call.root, fabric.rank());
-        const auto index = static_cast<std::uint32_t>(fabric.rank());
+        const auto index = static_cast<std::uint64_t>(fabric.rank());
         co_await in_rounds(fabric, 1, [&](int) { return Round{{}, {{helper, call.data, index}}}; });
     }
 }

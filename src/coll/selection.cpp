@@ -25,16 +25,16 @@ bool dealt_in_turn(const fabric::Topology& topology) {
     return true;
 }
 
-std::string text_of(const Range& range) {
-    if (range.most == Range().most) return fmt::format("[{}, inf]", range.least);
+std::string text_of(const Interval& range) {
+    if (range.most == Interval().most) return fmt::format("[{}, inf]", range.least);
     return fmt::format("[{}, {}]", range.least, range.most);
 }
 
 std::string text_of(const Rule& rule) {
     std::string text = fmt::format("    {{ collective = \"{}\", algorithm = \"{}\"", name(rule.collective),
                                    rule.algorithm->name);
-    if (rule.nodes != Range()) text += fmt::format(", nodes = {}", text_of(rule.nodes));
-    if (rule.ranks_per_node != Range())
+    if (rule.nodes != Interval()) text += fmt::format(", nodes = {}", text_of(rule.nodes));
+    if (rule.ranks_per_node != Interval())
         text += fmt::format(", ranks_per_node = {}", text_of(rule.ranks_per_node));
     if (rule.bytes) text += fmt::format(", bytes = {}", text_of(*rule.bytes));
     if (rule.placement) text += fmt::format(", placement = \"{}\"", name(*rule.placement));

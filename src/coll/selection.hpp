@@ -22,18 +22,18 @@ enum class Placement : std::uint8_t { block, cyclic, other };
 Placement placement(const fabric::Topology& topology);
 
 /// Both ends belong to it.
-struct Range {
+struct Interval {
     std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
     bool has(std::uint64_t n) const { return least <= n && n <= most; }
-    bool operator==(const Range&) const = default;
+    bool operator==(const Interval&) const = default;
 };
 
 struct Rule {
     Collective collective;
     const Entry* algorithm;  ///< of the registry; skipped where it does not suit
-    Range nodes;
-    Range ranks_per_node;        ///< of the largest node
-    std::optional<Range> bytes;  ///< of agreed_bytes(); never fits a call of which that is unknown
+    Interval nodes;
+    Interval ranks_per_node;        ///< of the largest node
+    std::optional<Interval> bytes;  ///< of agreed_bytes(); never fits a call of which that is unknown
     std::optional<Placement> placement;
 
     bool operator==(const Rule&) const = default;
@@ -58,7 +58,7 @@ class Selection {
         friend class Selection;
         struct Choice {
             const Entry* algorithm;
-            std::optional<Range> bytes;
+            std::optional<Interval> bytes;
         };
         Collective collective_{};
         bool by_bytes_ = false;

@@ -33,7 +33,7 @@ std::string_view string_of(const toml::node& node) {
     return string ? std::string_view(string->get()) : std::string_view();
 }
 
-Result<Range> parse_range(std::string_view key, const toml::node& node, const Place& place) {
+Result<Interval> parse_range(std::string_view key, const toml::node& node, const Place& place) {
     const auto refused =
         place.refuse(fmt::format("{} is [least, most], whole numbers; most may be inf", key));
     const toml::array* ends = node.as_array();
@@ -42,7 +42,7 @@ Result<Range> parse_range(std::string_view key, const toml::node& node, const Pl
     const auto* most = (*ends)[1].as_integer();
     const auto* infinity = (*ends)[1].as_floating_point();
     if (!least || least->get() < 0) return refused;
-    Range range;
+    Interval range;
     range.least = static_cast<std::uint64_t>(least->get());
     if (most && most->get() >= least->get())
         range.most = static_cast<std::uint64_t>(most->get());
@@ -67,7 +67,7 @@ Result<void> parse_condition(Rule& rule, std::string_view key, const toml::node&
     }
     if (key != "nodes" && key != "ranks_per_node" && key != "bytes")
         return place.refuse(fmt::format("a rule has no \"{}\", but {}", key, rule_keys));
-    const Result<Range> range = parse_range(key, value, place);
+    const Result<Interval> range = parse_range(key, value, place);
     if (!range) return tl::unexpected(range.error());
     if (key == "nodes") rule.nodes = *range;
     if (key == "ranks_per_node") rule.ranks_per_node = *range;

@@ -72,14 +72,14 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
     return shares;
 }
 
-Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint32_t turn) {
+Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t turn) {
     if (partial.value.empty() || members.size() == 1) co_return;
     fabric::Fabric& fabric = *partial.fabric;
     Group group{members.ranks, {}, members.me};
     for (const Range& share : shares) group.bytes.push_back(fabric::sealed_bytes(share.size));
     auto box = [&](int member) {
         const int rank = members.rank(member), ranks = fabric.topology().ranks();
-        return fabric::Box{rank, turn * static_cast<std::uint32_t>(ranks) + static_cast<std::uint32_t>(rank)};
+        return fabric::Box{rank, turn * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
     };
     const Range own = of_member(shares, members.me);
     const fabric::Cipher room = fabric.cipher(group.total());

@@ -42,7 +42,7 @@ constexpr std::size_t sealed_bytes(std::size_t plain) {
 /// whoever opens the box knows both numbers from the algorithm, so neither travels.
 struct Box {
     int sealer;  ///< rank
-    std::uint32_t index;
+    std::uint64_t index;
 };
 
 /// A reduction operation on packed elements (MPI standard section 6.9).

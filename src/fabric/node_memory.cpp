@@ -20,7 +20,7 @@ constexpr std::size_t line = 64;  ///< bytes of a cache line
 /// The front of a segment: how many processes have mapped it.
 constexpr std::size_t front = line;
 /// Making a segment takes milliseconds; a maker that takes longer has died.
-constexpr std::chrono::seconds patience{20};
+constexpr std::chrono::seconds patience{5};
 constexpr std::size_t first_growth = 256 * 1024;
 
 std::size_t rounded(std::size_t bytes) {
@@ -54,10 +54,13 @@ int open_made(const std::string& name, std::size_t bytes) {
         const int descriptor = shm_open(name.c_str(), O_RDWR, 0);
         if (descriptor < 0) return -1;
         struct stat status;
-        const bool known = fstat(descriptor, &status) == 0;
-        if (known && status.st_uid == geteuid() && status.st_size == static_cast<off_t>(bytes))
-            return descriptor;
+        const bool known = fstat(descriptor, &status) == 0, ours = known && status.st_uid == geteuid();
+        if (ours && status.st_size == static_cast<off_t>(bytes)) return descriptor;
         close(descriptor);
+        if (known && !ours) {
+            errno = EACCES;
+            return -1;
+        }
         if (std::chrono::steady_clock::now() - start > patience) {
             errno = ETIMEDOUT;
             return -1;
@@ -99,7 +102,9 @@ SharedSegment::~SharedSegment() {
 struct NodeMemory::Slot::Control {
     alignas(line) std::atomic<std::uint64_t> left;     ///< ranks that have left, of all collectives here
     alignas(line) std::atomic<std::uint64_t> arrived;  ///< ranks that have come to barriers, of all
-    alignas(line) std::atomic<std::uint64_t> failed;   ///< number of the last collective in which one failed
+    /// Number of the last collective in which one failed, of those with even and of those with odd numbers: a
+    /// mate may be in the next one already.
+    alignas(line) std::atomic<std::uint64_t> failed[2];
 };
 
 Result<NodeMemory> NodeMemory::attach(std::string name, unsigned mates) {
@@ -123,6 +128,11 @@ bool NodeMemory::Slot::free() const {
 }
 
 void NodeMemory::Slot::enter() {
+    if (uses_ > 0 && failed()) {
+        for (const Grown& grown : grown_) shm_unlink(grown.name.c_str());  // some mate may never have come
+        grown_.clear();
+        rooms_.resize(1);
+    }
     ++uses_;
     // Of what grew, the largest is kept: the next collective probably needs as much.
     if (grown_.size() > 1) {
@@ -136,10 +146,11 @@ Result<std::span<std::uint8_t>> NodeMemory::Slot::room(std::size_t bytes) {
     const std::size_t wanted = rounded(bytes);
     if (used_ + wanted > rooms_.back().size()) {
         const std::size_t size = std::max({first_growth, 2 * rooms_.back().size(), std::bit_ceil(wanted)});
-        auto more = SharedSegment::attach(name_ + "-" + std::to_string(generation_++), size, mates_);
+        std::string name = name_ + "-" + std::to_string(uses_) + "-" + std::to_string(grown_.size());
+        auto more = SharedSegment::attach(name, size, mates_);
         if (!more) return tl::unexpected(more.error());
         rooms_.push_back(more->bytes());
-        grown_.push_back(std::move(*more));
+        grown_.push_back({std::move(name), std::move(*more)});
         used_ = 0;
     }
     const auto room = rooms_.back().subspan(used_, bytes);
@@ -157,11 +168,11 @@ bool NodeMemory::Slot::met(std::uint64_t barrier) const {
 }
 
 void NodeMemory::Slot::fail() {
-    control_->failed.store(uses_, std::memory_order_release);
+    control_->failed[uses_ % 2].store(uses_, std::memory_order_release);
 }
 
 bool NodeMemory::Slot::failed() const {
-    return control_->failed.load(std::memory_order_acquire) == uses_;
+    return control_->failed[uses_ % 2].load(std::memory_order_acquire) == uses_;
 }
 
 void NodeMemory::Slot::leave() {

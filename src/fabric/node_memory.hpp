@@ -2,7 +2,9 @@
 //
 // A collective runs in a slot: rooms of shared memory, a barrier, and room to say that a rank has failed. All
 // mates use the slots in the same order and ask for the same rooms, so each of them keeps the books for
-// itself; only counters and data are shared. A slot is free again when all mates have left it.
+// itself; only counters and data are shared. A slot is free again when all mates have left it. When one has
+// failed, perhaps because it could not have some room, all of them forget the rooms that they had asked for:
+// their books agree again.
 //
 // The memory is POSIX shared memory under names that only the job's ranks know. Whoever comes first makes it,
 // whoever comes last unlinks its name.
@@ -79,11 +81,14 @@ class NodeMemory::Slot {
     unsigned mates_;
     Control* control_;
     std::vector<std::span<std::uint8_t>> rooms_;  ///< the small one, then those of `grown_`
-    std::vector<SharedSegment> grown_;
+    struct Grown {
+        std::string name;
+        SharedSegment memory;
+    };
+    std::vector<Grown> grown_;
     std::size_t used_ = 0;        ///< bytes of rooms_.back()
     std::uint64_t uses_ = 0;      ///< collectives that this rank has entered here
     std::uint64_t barriers_ = 0;  ///< that this rank has come to here
-    unsigned generation_ = 0;     ///< of grown memory: numbers its names
 };
 
 }  // namespace mpisec::fabric

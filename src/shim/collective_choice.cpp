@@ -30,10 +30,11 @@ std::array<std::uint8_t, 16> selection_mark() {
     return mark;
 }
 
-const coll::Entry& choose_algorithm(const CollectivePlan& plan, const fabric::Topology& topology) {
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+                                    const fabric::Topology& topology) {
     // Between groups: what has no node in common needs no algorithm that knows nodes.
     if (!plan.participants.empty()) return coll::algorithms(plan.collective).front();
-    CollectiveSpace::Choice& known = plan.comm->space->choices[static_cast<std::size_t>(plan.collective)];
+    CollectiveSpace::Choice& known = space.choices[static_cast<std::size_t>(plan.collective)];
     if (!known) known = selection.for_topology(plan.collective, topology);
     return known->choose(topology, plan.call);
 }

@@ -3,6 +3,7 @@
 
 #include "coll/selection.hpp"
 #include "shim/collective_plan.hpp"
+#include "shim/collective_space.hpp"
 
 namespace mpisec::shim {
 
@@ -11,6 +12,7 @@ void read_selection();
 /// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
 std::array<std::uint8_t, 16> selection_mark();
 
-const coll::Entry& choose_algorithm(const CollectivePlan& plan, const fabric::Topology& topology);
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+                                    const fabric::Topology& topology);
 
 }  // namespace mpisec::shim

@@ -54,7 +54,7 @@ class CollectiveOperation final : public Operation {
             started_ = true;
             plan_->load();
             if (!plan_->good()) fabric_->fail();  // the others must not wait for this rank (S8)
-            task_ = choose_algorithm(*plan_, fabric_->topology()).run(*fabric_, plan_->call);
+            task_ = choose_algorithm(*plan_, *space_, fabric_->topology()).run(*fabric_, plan_->call);
             task_.start();
         }
         fabric_->advance();

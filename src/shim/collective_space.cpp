@@ -37,12 +37,11 @@ fabric::Topology topology_of(const std::vector<std::int32_t>& people) {
     return fabric::Topology(node);
 }
 
-/// So few that the boxes of all ranks together stay below the limits of one key (S6): in one collective a
-/// rank seals about one box for every other.
+/// So few that the boxes under one key, of all ranks together, stay below its limits (S6; wire::has_own_key).
 std::uint64_t collectives_per_epoch(std::size_t ranks) {
     const std::uint64_t boxes = std::min<std::uint64_t>(state.settings.rekey_messages,
                                                         state.settings.rekey_bytes / wire::box_key_threshold);
-    return std::clamp<std::uint64_t>(boxes / (ranks * ranks), 1, 1u << 31);
+    return std::clamp<std::uint64_t>(boxes / (wire::common_key_boxes * ranks * ranks), 1, 1u << 31);
 }
 
 wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t number) {
@@ -67,8 +66,12 @@ std::string memory_name(const wire::ContextId& context, int node) {
 
 }  // namespace
 
+Twin::~Twin() {
+    real.Comm_free(&handle_);
+}
+
 CollectiveSpace::CollectiveSpace(MPI_Comm twin, const wire::ContextId& context)
-    : twin_(twin),
+    : twin_(std::make_shared<Twin>(twin)),
       context_(context),
       people_(people_of(twin)),
       topology_(topology_of(people_)),

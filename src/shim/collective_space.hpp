@@ -40,14 +40,28 @@ struct CollectiveTicket {
         nullptr;  ///< null when no other rank of the communicator is on this node
 };
 
+/// The private communicator that messages travel on. Freed with the last space on it: a persistent collective
+/// may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
+class Twin {
+  public:
+    explicit Twin(MPI_Comm handle) : handle_(handle) {}
+    Twin(const Twin&) = delete;
+    Twin& operator=(const Twin&) = delete;
+    ~Twin();
+    MPI_Comm handle() const { return handle_; }
+
+  private:
+    MPI_Comm handle_;
+};
+
 class CollectiveSpace {
   public:
-    /// `twin`: the private communicator that messages travel on.
+    /// Owns `twin` from now on.
     CollectiveSpace(MPI_Comm twin, const wire::ContextId& context);
     /// A space beside this one on the same twin, for the `number`-th persistent collective.
     std::unique_ptr<CollectiveSpace> for_persistent(std::uint64_t number) const;
 
-    MPI_Comm twin() const { return twin_; }
+    MPI_Comm twin() const { return twin_->handle(); }
     int rank() const { return rank_; }                                   ///< on the twin
     const std::vector<std::int32_t>& people() const { return people_; }  ///< world ranks, by rank
     const wire::ContextId& context() const { return context_; }
@@ -63,7 +77,7 @@ class CollectiveSpace {
     CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number);
     fabric::NodeMemory::Slot* next_slot(bool blocking);
 
-    MPI_Comm twin_;
+    std::shared_ptr<Twin> twin_;
     wire::ContextId context_;
     int rank_ = 0;
     std::vector<std::int32_t> people_;

@@ -224,10 +224,7 @@ void finish_collectives(Communicator& comm) {
 }
 
 void unequip(Communicator& comm) {
-    if (!comm.space) return;
-    MPI_Comm twin = comm.space->twin();
     comm.space.reset();
-    real.Comm_free(&twin);
 }
 
 bool crosses_nodes(MPI_Comm handle) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "keys/schedule.hpp"
@@ -75,6 +76,7 @@ bool MpiFabric::ready() {
 }
 
 void MpiFabric::leave() {
+    spread_failure();
     if (entered_) ticket_.slot->leave();
     entered_ = false;
 }
@@ -250,10 +252,10 @@ void MpiFabric::violation(int sealer) {
 
 namespace {
 
-/// Seals or opens (`use`) with the key that a box of `n` bytes has.
+/// Seals or opens (`use`) with the key that a box has.
 template <class Use>
-bool with_key(const CollectiveTicket& ticket, std::size_t n, const wire::Nonce& nonce, Use use) {
-    if (n <= wire::box_key_threshold) return use(ticket.keys->aead);
+bool with_key(const CollectiveTicket& ticket, bool own_key, const wire::Nonce& nonce, Use use) {
+    if (!own_key) return use(ticket.keys->aead);
     std::uint8_t bytes[aead::max_key_bytes];
     keys::box_key(ticket.keys->box, nonce, bytes);
     aead::KeySet own(state.world.selection, bytes);
@@ -263,12 +265,25 @@ bool with_key(const CollectiveTicket& ticket, std::size_t n, const wire::Nonce& 
 
 }  // namespace
 
+bool MpiFabric::has_own_key(std::size_t bytes, fabric::Box box) const {
+    return wire::has_own_key(bytes, box.index, space_.people().size());
+}
+
+/// The index as it goes into the nonce, whose 32 bits must not be exceeded: no box would be sealed then.
+std::uint32_t MpiFabric::index_of(fabric::Box box) const {
+    if (box.index > std::numeric_limits<std::uint32_t>::max())
+        abort_job(std::string(procedure_) +
+                  ": so much data takes more sealed boxes than one collective can have; call it for parts of "
+                  "the data");
+    return static_cast<std::uint32_t>(box.index);
+}
+
 void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) {
-    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, box.index);
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
     const wire::BoxAssociatedData ad =
-        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, box.index}, from.size());
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, from.size());
     StatsTimer timer(Stats::seal_collective, from.size());
-    if (!with_key(ticket_, from.size(), nonce, [&](aead::KeySet& key) {
+    if (!with_key(ticket_, has_own_key(from.size(), box), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
         }))
         abort_job("the crypto library failed to seal " + std::to_string(from.size()) +
@@ -276,11 +291,11 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::
 }
 
 bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
-    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, box.index);
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
     const wire::BoxAssociatedData ad =
-        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, box.index}, to.size());
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, to.size());
     StatsTimer timer(Stats::open_collective, to.size());
-    const bool good = with_key(ticket_, to.size(), nonce, [&](aead::KeySet& key) {
+    const bool good = with_key(ticket_, has_own_key(to.size(), box), nonce, [&](aead::KeySet& key) {
         return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
     });
     if (!good) violation(box.sealer);

@@ -72,6 +72,8 @@ class MpiFabric final : public fabric::Fabric {
     bool done(Step& step, MPI_Request& request, std::size_t bytes);
     void conclude(const Step& step, int code, const MPI_Status& status, std::size_t bytes);
     void violation(int sealer);
+    bool has_own_key(std::size_t bytes, fabric::Box box) const;
+    std::uint32_t index_of(fabric::Box box) const;
 
     const CollectiveSpace& space_;
     const CollectiveTicket ticket_;

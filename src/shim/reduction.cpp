@@ -53,10 +53,12 @@ class OfProgram final : public fabric::Reduction {
         : original_(type), type_(keep_type(type)), facts_(facts), op_(op) {
         element = std::max<std::size_t>(facts.size, 1);
         commutes = commutative;
+        Guard guard;
         ++uses[op].holders;
     }
     ~OfProgram() override {
         release_type(type_, original_);
+        Guard guard;
         const auto use = uses.find(op_);
         if (--use->second.holders > 0) return;
         if (use->second.freed) real.Op_free(&op_);

@@ -44,7 +44,14 @@ inline BoxAssociatedData box_associated_data(const ContextId& context, const Box
     return ad;
 }
 
-/// Larger boxes have a key of their own, so that an epoch's key sees a bounded number of bytes (S6).
-inline constexpr std::size_t box_key_threshold = 256 * 1024;
+/// Boxes that are larger, or come after the first few that a rank seals for each of the others, have keys of
+/// their own: so an epoch's key sees a bounded number of boxes and bytes, however much a collective moves
+/// (S6).
+inline constexpr std::size_t box_key_threshold = 64 * 1024;
+inline constexpr std::uint64_t common_key_boxes = 4;  ///< for each rank of the communicator
+
+constexpr bool has_own_key(std::size_t plain_bytes, std::uint64_t index, std::uint64_t ranks) {
+    return plain_bytes > box_key_threshold || index >= common_key_boxes * ranks;
+}
 
 }  // namespace mpisec::wire

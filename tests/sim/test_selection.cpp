@@ -72,7 +72,7 @@ TEST(Selection, FirstRuleThatFits) {
 
 TEST(Selection, BytesThatRanksDoNotAllKnowFitNoRange) {
     static const Entry other{"other", nullptr, nullptr};
-    const Selection selection({{Collective::gather, &other, {}, {}, Range(), {}}});
+    const Selection selection({{Collective::gather, &other, {}, {}, Interval(), {}}});
     Call call;
     call.equal_blocks = false;
     EXPECT_EQ(selection.choose(Collective::gather, block(2, 2), call).name, "naive");
@@ -94,7 +94,7 @@ TEST(Selection, SkipsWhatDoesNotSuit) {
     static const Entry picky{"picky", nullptr, never};
     const Entry* hs1 = find_algorithm(Collective::allgather, "hs1");
     Selection selection({{Collective::allgather, &picky, {}, {}, {}, {}},
-                         {Collective::allgather, hs1, {}, {}, Range{0, 10}, {}}});
+                         {Collective::allgather, hs1, {}, {}, Interval{0, 10}, {}}});
     EXPECT_EQ(chosen(selection, block(2, 2), 10), "hs1");
     EXPECT_EQ(chosen(selection, block(2, 2), 11), "naive");
     selection.force(Collective::allgather, &picky);

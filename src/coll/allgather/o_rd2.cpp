@@ -21,7 +21,7 @@ fabric::Task allgather_o_rd2(fabric::Fabric& fabric, const Blocks& blocks) {
         }
         return ranks;
     };
-    std::uint32_t round = 0;
+    std::uint64_t round = 0;
     for (int distance = 1; distance < topology.nodes(); distance *= 2, ++round) {
         const int count = between.count(distance);
         const std::vector<int> in = ranks_of(distance, count), out = ranks_of(0, count),

@@ -52,7 +52,7 @@ fabric::Task allgather_o_ring(fabric::Fabric& fabric, const Blocks& blocks) {
             in_crosses ? fabric.receive(ring.at(me - 1), in_box) : fabric.receive_here(ring.at(me - 1), in);
         if (out_crosses && (step == 1 || !in_crosses)) {
             held = fabric.cipher(fabric::sealed_bytes(out.size()));
-            fabric.seal(held, out, {fabric.rank(), static_cast<std::uint32_t>(ring.at(sent))});
+            fabric.seal(held, out, {fabric.rank(), static_cast<std::uint64_t>(ring.at(sent))});
         }
         auto sending =
             out_crosses ? fabric.send(ring.at(me + 1), held) : fabric.send_here(ring.at(me + 1), out);
@@ -63,7 +63,7 @@ fabric::Task allgather_o_ring(fabric::Fabric& fabric, const Blocks& blocks) {
         if (!in_crosses) continue;
         held = in_box;
         // Neither place is wrapped around the ring: the walk back from me - 1 meets `received`.
-        late = {ring.at(ring.sealer(received, me - 1)), static_cast<std::uint32_t>(ring.at(received))};
+        late = {ring.at(ring.sealer(received, me - 1)), static_cast<std::uint64_t>(ring.at(received))};
         late_room = in, late_box = in_box;
         if (!is_late) fabric.open(in, in_box, late);
     }

@@ -55,6 +55,8 @@ class Lane {
             send_until(taken_ + ahead);
             fabric_.open(bytes(coming_[i]), boxes_[own_ + i], coming_[i].box);
         }
+        // Who waits for its node after this must hold nothing back that another node waits for.
+        send_until(going_.size());
     }
     Task finish() {
         send_until(going_.size());
@@ -75,7 +77,7 @@ class Lane {
     void add_pieces(std::vector<Piece>& pieces, int step) const {
         const fabric::Topology& topology = fabric_.topology();
         const std::vector<int>& members = topology.members(node_at(-step));
-        std::uint32_t index = 0;
+        std::uint64_t index = 0;
         for (auto place = static_cast<std::size_t>(fabric_.local()); place < members.size();
              place += static_cast<std::size_t>(topology.smallest_node()))
             for (const Range& range : segments(plain_.of(members[place]).size(), 1))

@@ -159,6 +159,8 @@ class Cluster {
         if (box.sealer != rank)
             complain("rank " + std::to_string(rank) + " seals in the name of rank " +
                      std::to_string(box.sealer));
+        if (box.index >> 32 != 0)
+            complain("rank " + std::to_string(rank) + " needs more boxes than a nonce can number");
         if (!ledger_.insert(static_cast<std::uint64_t>(box.sealer) << 32 | box.index).second)
             complain("rank " + std::to_string(rank) + " seals box " + std::to_string(box.index) + " twice");
     }
