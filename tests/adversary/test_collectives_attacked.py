@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE.parent / "mpi"))
 
 from mpi_programs import YIELD, algorithms, build_collectives  # noqa: E402
 
-SMALL, LARGE = 1000, 300 * 1024
+SMALL, LARGE = 1000, 2 * 1024 * 1024  # the larger one takes several segments, also per block
 ATTACKS = ["flip-segment:1:0", "flip-segment:1:middle", "flip-segment:2:-1", "truncate-segment:1"]
 
 

@@ -114,7 +114,29 @@ static void unusual(int peer) {
     OK(MPI_Sendrecv_replace(&token, 1, MPI_INT, peer, 252, peer, 252, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
+/* A persistent collective outlives its communicator. (Not plain: Open MPI crashes.) */
+#if MPI_VERSION >= 4
+static void outlives_communicator(void) {
+    MPI_Comm comm;
+    MPI_Request request;
+    int in = 0;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Allreduce_init(&size, &in, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request));
+    OK(MPI_Comm_free(&comm));
+    for (int i = 0; i < 3; ++i) {
+        in = 0;
+        OK(MPI_Start(&request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        CHECK(in == size * size, "the sum is said to be %d, not %d", in, size * size);
+    }
+    OK(MPI_Request_free(&request));
+}
+#endif
+
 void m09_persistent(void) {
+#if MPI_VERSION >= 4
+    if (sealed) outlives_communicator();
+#endif
     for (int round = 1; round<size; round += size> 2 ? size - 2 : 1) {
         int peer = partner_in(round);
         OK(MPI_Barrier(

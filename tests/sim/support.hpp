@@ -72,7 +72,8 @@ inline Layout equal_blocks(int ranks, std::size_t bytes) {
 }
 
 /// Unequal, some empty, with gaps between some, and not in the order of ranks.
-inline Layout unequal_blocks(int ranks, Random& random) {
+/// Of up to `most` bytes, one in six without any.
+inline Layout unequal_blocks(int ranks, Random& random, int most = 40) {
     Layout layout{"unequal blocks", std::vector<std::size_t>(static_cast<std::size_t>(ranks)), {}, 0};
     layout.offset = layout.size;
     std::vector<std::size_t> order(static_cast<std::size_t>(ranks));
@@ -81,7 +82,7 @@ inline Layout unequal_blocks(int ranks, Random& random) {
     for (std::size_t rank : order) {
         layout.extent += static_cast<std::size_t>(std::max(0, pick(random, -4, 3)));
         layout.offset[rank] = layout.extent;
-        layout.size[rank] = static_cast<std::size_t>(std::max(0, pick(random, -8, 40)));
+        layout.size[rank] = static_cast<std::size_t>(std::max(0, pick(random, -most / 5, most)));
         layout.extent += layout.size[rank];
     }
     return layout;

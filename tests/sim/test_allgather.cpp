@@ -41,10 +41,12 @@ void expect_lower_bounds(const Report& report, std::string_view algorithm, const
     EXPECT_GE(worst.opened_bytes * smallest, (p - smallest) * m);
 }
 
-void expect_gathers(const Entry& algorithm, const std::vector<int>& node_sizes, Random& random) {
+void expect_gathers(const Entry& algorithm, const std::vector<int>& node_sizes, Random& random,
+                    int most_bytes = 0) {
     const Placement placement = place(node_sizes, pick(random, 0, 2), random);
     const Topology topology(placement.node);
-    const Layout layout = random_layout(topology.ranks(), random);
+    const Layout layout = most_bytes > 0 ? unequal_blocks(topology.ranks(), random, most_bytes)
+                                         : random_layout(topology.ranks(), random);
     const ClusterModel model = random_model(random);
     Options options;
     options.seed = random();
@@ -89,6 +91,17 @@ TEST_P(EveryAllgather, OnManySmallClusters) {
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 3));
             ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random));
         }
+}
+
+/// Blocks of very different length: with short segments (in_turns) of none to fifteen segments, so that some
+/// ranks have much to send and nothing to receive.
+TEST_P(EveryAllgather, OfVeryDifferentBlocks) {
+    Random random(5);
+    for (int i = 0; i < (sanitized ? 40 : 400); ++i) {
+        std::vector<int> sizes;
+        for (int node = pick(random, 2, 5); node > 0; --node) sizes.push_back(pick(random, 1, 3));
+        ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random, 300));
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather,

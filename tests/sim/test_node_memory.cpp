@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +94,37 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
             slot.leave();
         }
         return true;
+    });
+}
+
+/// One mate can not have some room, the other can: that collective fails, and the next ones share again.
+TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
+    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+        NodeMemory::Slot& slot = memory.slot(0);
+        auto use = [&](bool starved, std::size_t bytes) {
+            wait_until([&] { return slot.free(); });
+            slot.enter();
+            rlimit before{}, none{};
+            getrlimit(RLIMIT_NOFILE, &before);
+            none.rlim_max = before.rlim_max;
+            if (starved) setrlimit(RLIMIT_NOFILE, &none);
+            auto room = slot.room(bytes);
+            if (starved) setrlimit(RLIMIT_NOFILE, &before);
+            if (room) (*room)[mate] = static_cast<std::uint8_t>(bytes + mate);
+            if (!room) slot.fail();
+            std::uint64_t barrier = slot.come();
+            wait_until([&] { return slot.met(barrier); });
+            const bool failed = slot.failed();
+            const bool shared = room && (*room)[1 - mate] == static_cast<std::uint8_t>(bytes + 1 - mate);
+            barrier = slot.come();
+            wait_until([&] { return slot.met(barrier); });
+            slot.leave();
+            return room ? failed || shared : starved && failed;
+        };
+        bool good = use(false, 100'000);
+        for (std::size_t i = 0; i < 20; ++i)
+            good = use(mate == 1 && i % 4 == 1, 200'000 * (i + 1)) && good;
+        return good;
     });
 }
 
