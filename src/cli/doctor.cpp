@@ -82,9 +82,12 @@ std::string algorithms_in_rules(const coll::Selection& selection, coll::Collecti
 void examine_algorithms(const config::Settings& settings, Findings& findings) {
     const auto selection = coll::selection_of(settings);
     if (!selection) return findings.problem("algorithms", selection.error().message);
-    findings.line("algorithms",
-                  fmt::format("of collectives, as {} rules of {} say", selection->size(),
-                              settings.tuning.empty() ? "the built-in table" : settings.tuning));
+    findings.line(
+        "algorithms",
+        settings.tuning.empty()
+            ? fmt::format("of collectives, as {} rules of the built-in table say", selection->size())
+            : fmt::format("of collectives, as {} says, and the built-in table where it says nothing",
+                          settings.tuning));
     for (int i = 0; i < coll::collectives; ++i) {
         const auto collective = static_cast<coll::Collective>(i);
         const auto place = static_cast<std::size_t>(i);

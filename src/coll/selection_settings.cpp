@@ -8,13 +8,22 @@
 namespace mpisec::coll {
 namespace {
 
+Result<Selection> built_in_table() {
+    return Selection::parse(built_in_selection(), "the built-in selection table");
+}
+
+/// A site's own table needs no rules for every collective: the others have the built-in ones.
 Result<Selection> table_of(const config::Settings& settings) {
-    if (settings.tuning.empty())
-        return Selection::parse(built_in_selection(), "the built-in selection table");
+    if (settings.tuning.empty()) return built_in_table();
     const Result<std::string> text =
         config::read_file(settings.tuning, "selection table", "MPISEC_TUNING names it");
     if (!text) return tl::unexpected(text.error());
-    return Selection::parse(*text, settings.tuning);
+    Result<Selection> table = Selection::parse(*text, settings.tuning);
+    if (!table) return table;
+    const Result<Selection> built_in = built_in_table();
+    if (!built_in) return built_in;
+    table->take_missing(*built_in);
+    return table;
 }
 
 }  // namespace

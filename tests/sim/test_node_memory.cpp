@@ -122,8 +122,7 @@ TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
             return room ? failed || shared : starved && failed;
         };
         bool good = use(false, 100'000);
-        for (std::size_t i = 0; i < 20; ++i)
-            good = use(mate == 1 && i % 4 == 1, 200'000 * (i + 1)) && good;
+        for (std::size_t i = 0; i < 20; ++i) good = use(mate == 1 && i % 4 == 1, 200'000 * (i + 1)) && good;
         return good;
     });
 }
