@@ -67,7 +67,7 @@ def main():
     try:
         draw(json.load(sys.stdin), arguments.output)
     except ImportError as error:
-        sys.exit(f"mpisec sim: plots need matplotlib ({error}): pip install matplotlib")
+        sys.exit(f"mpisec sim: plots need matplotlib ({error}): apt install python3-matplotlib, or pip install matplotlib in a virtual environment")
     except OSError as error:
         sys.exit(f"mpisec sim: {error}")
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from mpisec_bench.paper import SCHEMES
+from mpisec_lab.errors import LabError
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,9 @@ class Simulation:
         ]  # fmt: skip
         if unencrypted:
             command.append("--unencrypted")
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise LabError(done.stderr.strip())
         return json.loads(done.stdout)
 
     def start(self, table, sizes, schemes, unencrypted=False):

@@ -86,8 +86,9 @@ void examine_algorithms(const config::Settings& settings, Findings& findings) {
         "algorithms",
         settings.tuning.empty()
             ? fmt::format("of collectives, as {} rules of the built-in table say", selection->size())
-            : fmt::format("of collectives, as {} says, and the built-in table where it says nothing",
-                          settings.tuning));
+            : fmt::format(
+                  "of collectives, as {} says, and the built-in table for calls that it has no rule for",
+                  settings.tuning));
     for (int i = 0; i < coll::collectives; ++i) {
         const auto collective = static_cast<coll::Collective>(i);
         const auto place = static_cast<std::size_t>(i);

@@ -177,7 +177,9 @@ void add_tune(CLI::App& app, Status& status) {
         ->add_option("--ranks-per-node", options->grid.ranks_per_node, "default: 1 and 2; simulated, 1 to 32")
         ->delimiter(',')
         ->check(CLI::Range(1, 4096));
-    command->add_option("--most-ranks", options->grid.most_ranks, "larger jobs are not tried; default: 512")
+    command
+        ->add_option("--most-ranks", options->grid.most_ranks,
+                     "larger jobs are not tried, but for the first of --nodes; default: 512")
         ->check(CLI::Range(2, 4096));
     command
         ->add_option("--size", options->grid.sizes,
@@ -190,6 +192,12 @@ void add_tune(CLI::App& app, Status& status) {
         ->check(CLI::IsMember(names));
     command->add_option("-o,--output", options->output, "default: standard output");
     command->callback([options, &status] {
+        for (std::uint64_t size : options->grid.sizes)
+            if (size % 8 != 0)
+                return void(status =
+                                complain("tune", {fmt::format("--size {}: reductions combine elements of 8 "
+                                                              "bytes; give multiples of 8",
+                                                              size)}));
         status = options->simulate         ? from_simulation(*options)
                  : !options->times.empty() ? from_times(*options)
                                            : by_measuring(*options);

@@ -52,9 +52,9 @@ Selection::Selection(const std::vector<Rule>& rules) {
     for (const Rule& rule : rules) rules_[static_cast<std::size_t>(rule.collective)].push_back(rule);
 }
 
-void Selection::take_missing(const Selection& other) {
+void Selection::complete_with(const Selection& other) {
     for (std::size_t i = 0; i < rules_.size(); ++i)
-        if (rules_[i].empty()) rules_[i] = other.rules_[i];
+        rules_[i].insert(rules_[i].end(), other.rules_[i].begin(), other.rules_[i].end());
 }
 
 void Selection::force(Collective collective, const Entry* algorithm) {

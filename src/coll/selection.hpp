@@ -45,8 +45,8 @@ class Selection {
     /// `path` is for error messages.
     static Result<Selection> parse(std::string_view toml, const std::string& path);
 
-    /// The other's rules for each collective that this one has none for.
-    void take_missing(const Selection& other);
+    /// The other's rules behind these: for calls that none of these fits.
+    void complete_with(const Selection& other);
 
     /// This algorithm, whatever the rules say; where it does not suit, the first of the collective.
     void force(Collective collective, const Entry* algorithm);

@@ -12,7 +12,7 @@ Result<Selection> built_in_table() {
     return Selection::parse(built_in_selection(), "the built-in selection table");
 }
 
-/// A site's own table needs no rules for every collective: the others have the built-in ones.
+/// A site's own table needs no rules for every call: the built-in ones stand behind it.
 Result<Selection> table_of(const config::Settings& settings) {
     if (settings.tuning.empty()) return built_in_table();
     const Result<std::string> text =
@@ -22,7 +22,7 @@ Result<Selection> table_of(const config::Settings& settings) {
     if (!table) return table;
     const Result<Selection> built_in = built_in_table();
     if (!built_in) return built_in;
-    table->take_missing(*built_in);
+    table->complete_with(*built_in);
     return table;
 }
 
