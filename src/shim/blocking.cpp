@@ -98,16 +98,42 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
     return raise(&comm, code);
 }
 
+/// MPI_Mprobe, which keeps the core while it waits, or what does not.
+int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* matched) {
+    if (may_block()) return real.Mprobe(spec.peer, spec.tag, spec.comm, message, matched);
+    Backoff backoff;
+    for (;;) {
+        int flag = 0;
+        const int code = real.Improbe(spec.peer, spec.tag, spec.comm, &flag, message, matched);
+        if (code != MPI_SUCCESS || flag) return code;
+        backoff.pause();
+    }
+}
+
+/// MPI_Recv likewise.
+int receive_bytes(const ReceiveSpec& spec, std::uint8_t* wire, std::size_t room, MPI_Status* delivered) {
+    const int n = static_cast<int>(room);
+    if (may_block()) return real.Recv(wire, n, constants.byte, spec.peer, spec.tag, spec.comm, delivered);
+    MPI_Request request;
+    const int code = real.Irecv(wire, n, constants.byte, spec.peer, spec.tag, spec.comm, &request);
+    return complete_plain(code, &request, delivered);
+}
+
 /// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything
 /// is received.
 int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
                            MPI_Status* status) {
     MPI_Message message;
     MPI_Status matched;
-    if (int code = real.Mprobe(spec.peer, spec.tag, spec.comm, &message, &matched); code != MPI_SUCCESS)
-        return code;
-    if (comm.is_local(matched.MPI_SOURCE))
-        return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
+    if (int code = wait_for_message(spec, &message, &matched); code != MPI_SUCCESS) return code;
+    if (comm.is_local(matched.MPI_SOURCE)) {
+        if (may_block())
+            return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
+        MPI_Request request;
+        const int code =
+            call_counted(MPISEC_BOTH(Imrecv), spec.buf, spec.count, spec.type, &message, &request);
+        return complete_plain(code, &request, status);
+    }
     const std::uint64_t position = comm.next_position++;
     const std::size_t bytes = probed_room(capacity, wire_bytes_of(matched));
     Buffer wire(bytes + 1);
@@ -123,8 +149,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     Buffer wire(room);
     const std::uint64_t position = comm.next_position++;
     MPI_Status delivered;
-    const int code = real.Recv(wire.data(), static_cast<int>(room), constants.byte, spec.peer, spec.tag,
-                               spec.comm, &delivered);
+    const int code = receive_bytes(spec, wire.data(), room, &delivered);
     if (code == MPI_SUCCESS)
         return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
     return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
@@ -141,7 +166,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
-    if (facts.contiguous && may_block() && route.comm->asides.empty()) {
+    if (facts.contiguous && nothing_else() && route.comm->asides.empty()) {
         const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
         WaitScope waiting(spec.call, spec.peer, spec.tag);
         return route.kind == Route::mixed ? receive_mixed_blocking(spec, *route.comm, capacity, status)

@@ -194,10 +194,14 @@ extern std::atomic<std::size_t> work_count;  ///< operations on the work list
 inline bool work_outstanding() {
     return work_count.load(std::memory_order_relaxed) != 0;
 }
-/// Whether a call may wait inside MPI: nothing is there to be moved meanwhile, no other thread can start
-/// something (M5, M10), and nobody needs the core, which MPI libraries keep while they wait.
+/// Nothing is there to be moved while a call waits, and no other thread can start something (M5, M10).
+inline bool nothing_else() {
+    return !state.thread_multiple && !work_outstanding();
+}
+/// Whether a call may wait inside MPI: nobody needs the core either, which MPI libraries keep while they
+/// wait.
 inline bool may_block() {
-    return !state.thread_multiple && !state.yields && !work_outstanding();
+    return nothing_else() && !state.yields;
 }
 void progress();         ///< advances all of the work list once; takes the Guard
 void finish_detached();  ///< waits for all detached operations
