@@ -60,7 +60,9 @@ def nap():
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(("nodes", "ranks"), [(2, 4), (4, 6)])
 def test_ranks_are_on_separate_nodes(run, compile_mpi, mpi, nodes, ranks):
-    result = run(compile_mpi(HERE / "whereami.c", mpi), nodes=nodes, ranks=ranks, mpi=mpi, plain=True).check()
+    result = run(compile_mpi(HERE / "whereami.c", mpi), nodes=nodes, ranks=ranks, mpi=mpi, plain=True, timeout=30)
+    if not (mpi == "mpich-4" and result.timed_out):  # MPICH 4.0 may hang in MPI_Finalize, plain too
+        result.check()
     placement = block_placement([f"node{i}" for i in range(nodes)], ranks)
     expected = {}
     for name, share in placement:
