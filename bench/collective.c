@@ -8,10 +8,11 @@
  * the time passes in plain barriers, and a rank that leaves one late finds its broadcast there already: the
  * ratio of calls with their barriers says what a program sees.
  *
- * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T] [--sealed-only 1]     one line of JSON per
- * size on rank 0,
- * with times in microseconds per call and the middle half of the ratios. A size is bytes of the vector
- * (bcast, reduce, allreduce, scan) or of one rank's block (the others). Results of both are compared. */
+ * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T] [--sealed-only 1]
+ *
+ * One line of JSON per size on rank 0, with times in microseconds per call and the middle half of the ratios.
+ * A size is bytes of the vector (bcast, reductions, scans) or of one rank's block (the others). Results of
+ * both kinds are compared. */
 #include "underneath.h"
 
 #include <mpi.h>

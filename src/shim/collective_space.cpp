@@ -67,7 +67,9 @@ std::string memory_name(const wire::ContextId& context, int node) {
 }  // namespace
 
 Twin::~Twin() {
-    real.Comm_free(&handle_);
+    // MPI_Comm_free is collective. Those that the program leaves to MPI_Finalize go in another order on each
+    // rank: MPI frees them.
+    if (!state.ending) real.Comm_free(&handle_);
 }
 
 CollectiveSpace::CollectiveSpace(MPI_Comm twin, const wire::ContextId& context)

@@ -56,6 +56,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     print_stats();
     stop_watchdog();
     free_communicators();
+    state.ending = true;
     free_requests();
     wait_for_mpich_4_0();
     state.engine.reset();

@@ -19,6 +19,16 @@ TEST(BoxNonce, NamesCollectiveSealerAndIndex) {
                 EXPECT_TRUE(all.insert(box_nonce(collective, sealer, index)).second);
 }
 
+/// S6: however long and however many, no more than so many boxes of so many bytes go under the common key.
+TEST(BoxKey, IsCommonToFewSmallBoxes) {
+    for (std::uint64_t ranks : {1, 2, 7, 1024}) {
+        EXPECT_FALSE(has_own_key(65536, 4 * ranks - 1, ranks));
+        EXPECT_TRUE(has_own_key(65537, 0, ranks));
+        EXPECT_TRUE(has_own_key(0, 4 * ranks, ranks));
+        EXPECT_TRUE(has_own_key(1, std::uint64_t{1} << 31, ranks));
+    }
+}
+
 TEST(BoxAssociatedData, BindsEveryField) {
     const BoxName name{0x1122334455667788, 5, 6};
     const BoxAssociatedData ad = box_associated_data(context, name, 7);
