@@ -10,7 +10,7 @@ help:
 	@echo "make test             install what is needed, build, run every test"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
-	@echo "make bench            sealed against plain MPI, and the crypto libraries"
+	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make lint | docs | clean"
 
 setup:
@@ -28,7 +28,7 @@ demo: setup-demo
 test: setup
 	@tools/test.sh
 
-bench: setup-demo
+bench: setup
 	@tools/bench.sh
 
 lint:

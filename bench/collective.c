@@ -1,24 +1,20 @@
-/* Latency of one collective over all ranks, plain and sealed in one run.
+/* Latency of one collective over all ranks (turns.h says how plain and sealed take turns).
  *
- * Run under `mpisec exec`. Blocks of plain calls (underneath.h) and of sealed ones take turns, in an order
- * that changes; each pair of blocks gives one ratio. Within a block every call is timed apart, after a
- * barrier; the block's time is the mean over its calls and over the ranks, as the OSU benchmarks have it. The
- * barrier is of the block's own kind, plain or sealed, as it would be in a program that runs plain or sealed:
- * where ranks share cores, who leaves an MPI library's barrier late keeps others from running. There most of
- * the time passes in plain barriers, and a rank that leaves one late finds its broadcast there already: the
- * ratio of calls with their barriers says what a program sees.
+ * Within a block every call is timed apart, after a barrier; the block's time is the mean over its calls and
+ * over the ranks, as the OSU benchmarks have it. The barrier is of the block's own kind, plain or sealed, as
+ * it would be in a program that runs plain or sealed: where ranks share cores, who leaves an MPI library's
+ * barrier late keeps others from running. There most of the time passes in plain barriers, and a rank that
+ * leaves one late finds its broadcast there already: the ratio of calls with their barriers says what a
+ * program sees.
  *
- * collective NAME [--sizes 1,1024,…] [--rounds N] [--block-us T] [--sealed-only 1]
+ * collective NAME [--sizes 1,1024,…] [--blocks N] [--block-us T] [--ordinary 1]
  *
- * One line of JSON per size on rank 0, with times in microseconds per call and the middle half of the ratios.
- * A size is bytes of the vector (bcast, reductions, scans) or of one rank's block (the others). Results of
- * both kinds are compared. */
+ * One line of JSON per size on rank 0, with times in microseconds per call. A size is bytes of the vector
+ * (bcast, reductions, scans) or of one rank's block (the others). Results of both kinds are compared. */
+#include "options.h"
 #include "underneath.h"
 
 #include <mpi.h>
-#include <string.h>
-
-enum { MAX_ROUNDS = 1001 };
 
 struct procedures {
     int (*Barrier)(MPI_Comm);
@@ -41,8 +37,11 @@ static int rank, size;
 static char *out, *in;
 static MPI_Comm torus; /* two-dimensional, periodic: four neighbours each */
 
-static void look_up(void) {
-#define PROCEDURE(name) *(void**)&plain.name = underneath("PMPI_" #name), sealed.name = MPI_##name
+/* Without turns the program is an ordinary one, which looks nothing up underneath. */
+static void look_up(int ordinary) {
+#define PROCEDURE(name)       \
+    sealed.name = MPI_##name; \
+    *(void**)&plain.name = ordinary ? (void*)MPI_##name : underneath("PMPI_" #name)
     PROCEDURE(Barrier);
     PROCEDURE(Bcast);
     PROCEDURE(Gather);
@@ -198,84 +197,67 @@ static void compare(collective* call, int n, size_t received) {
     free(wanted);
 }
 
-static double called[2][MAX_ROUNDS], whole[2][MAX_ROUNDS],
-    ratios[2][MAX_ROUNDS]; /* whole: with the barrier */
+static double called[KINDS][MAX_BLOCKS], whole[KINDS][MAX_BLOCKS]; /* whole: with the barrier */
 
-static void measure_both(collective* call, int n, int rounds, double block_us) {
-    const int iterations[2] = {iterations_for(&plain, call, n, block_us),
-                               iterations_for(&sealed, call, n, block_us)};
-    for (int round = 0; round < rounds; ++round) {
-        for (int turn = 0; turn < 2; ++turn) {
-            const int second = (round & 1) ^ turn;
-            const struct times of = block(second ? &sealed : &plain, call, n, iterations[second]);
-            called[second][round] = of.call, whole[second][round] = of.with_barrier;
+static double median_ratio(double times[KINDS][MAX_BLOCKS], int blocks) {
+    static double ratios[MAX_BLOCKS];
+    for (int i = 0; i < blocks; ++i) ratios[i] = times[ORDINARY][i] / times[PLAIN][i];
+    return quantile(ratios, blocks, 0.5);
+}
+
+static void take_blocks(const struct turns* turns, collective* call, int n) {
+    const struct procedures* const mpi[KINDS] = {&plain, &sealed};
+    int iterations[KINDS];
+    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
+        iterations[kind] = iterations_for(mpi[kind], call, n, turns->block_us);
+    for (int i = 0; i < turns->blocks; ++i)
+        for (int turn = 0; turn < KINDS; ++turn) {
+            const enum kind kind = (i & 1) == turn ? PLAIN : ORDINARY;
+            if (kind == PLAIN && turns->ordinary) continue;
+            const struct times of = block(mpi[kind], call, n, iterations[kind]);
+            called[kind][i] = of.call, whole[kind][i] = of.with_barrier;
         }
-        ratios[0][round] = called[1][round] / called[0][round];
-        ratios[1][round] = whole[1][round] / whole[0][round];
-    }
-    if (rank != 0) return;
-    printf(
-        "{\"bytes\": %d, \"plain_us\": %.3f, \"sealed_us\": %.3f, \"ratio\": %.4f, \"ratio_low\": %.4f, "
-        "\"ratio_high\": %.4f, \"ratio_with_barrier\": %.4f, \"rounds\": %d}\n",
-        n, quantile(called[0], rounds, 0.5), quantile(called[1], rounds, 0.5),
-        quantile(ratios[0], rounds, 0.5), quantile(ratios[0], rounds, 0.25),
-        quantile(ratios[0], rounds, 0.75), quantile(ratios[1], rounds, 0.5), rounds);
 }
 
-static void measure_sealed(collective* call, int n, int rounds, double block_us) {
-    const int iterations = iterations_for(&sealed, call, n, block_us);
-    for (int round = 0; round < rounds; ++round) {
-        const struct times of = block(&sealed, call, n, iterations);
-        called[1][round] = of.call, whole[1][round] = of.with_barrier;
-    }
-    if (rank != 0) return;
-    printf("{\"bytes\": %d, \"sealed_us\": %.3f, \"sealed_with_barrier_us\": %.3f, \"rounds\": %d}\n", n,
-           quantile(called[1], rounds, 0.5), quantile(whole[1], rounds, 0.5), rounds);
+static void print(const struct turns* turns, int n) {
+    const double ratio = median_ratio(called, turns->blocks), ratio_with = median_ratio(whole, turns->blocks);
+    printf("{\"bytes\": %d, \"time_us\": %.3f, \"time_with_barrier_us\": %.3f", n,
+           quantile(called[ORDINARY], turns->blocks, 0.5), quantile(whole[ORDINARY], turns->blocks, 0.5));
+    if (!turns->ordinary)
+        printf(", \"plain_us\": %.3f, \"ratio\": %.4f, \"ratio_with_barrier\": %.4f",
+               quantile(called[PLAIN], turns->blocks, 0.5), ratio, ratio_with);
+    printf("}\n");
+    fflush(stdout);
 }
 
-static void measure(int which, int n, int rounds, double block_us, int sealed_only) {
+static void measure(const struct turns* turns, int which, int n) {
     collective* call = known[which].call;
     const size_t sent = (size_t)n * count(known[which].sent),
                  received = (size_t)n * count(known[which].received);
     out = malloc(sent + 8), in = malloc(received + 8);
     fill(sent);
-    compare(call, n, received);
-    (sealed_only ? measure_sealed : measure_both)(call, n, rounds, block_us);
-    fflush(stdout);
+    if (!turns->ordinary) compare(call, n, received);
+    take_blocks(turns, call, n);
+    if (rank == 0) print(turns, n);
     free(out), free(in);
 }
 
 int main(int argc, char** argv) {
-    const char* sizes = "1,16,256,1024,4096,16384,65536,262144,1048576";
-    int rounds = 21, which = -1, sealed_only = 0;
-    double block_us = 20000;
+    struct turns turns = {"1,16,256,1024,4096,16384,65536,262144,1048576", 5, 20000, 0, 0, 0};
+    int which = -1;
     for (int i = 0; argc > 1 && i < (int)(sizeof known / sizeof *known); ++i)
         if (strcmp(argv[1], known[i].name) == 0) which = i;
     if (which < 0) return fprintf(stderr, "collective: the first argument is a collective's name\n"), 2;
-    for (int i = 2; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--sealed-only") == 0)
-            sealed_only = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--sizes") == 0)
-            sizes = argv[i + 1];
-        else if (strcmp(argv[i], "--rounds") == 0)
-            rounds = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--block-us") == 0)
-            block_us = atof(argv[i + 1]);
-        else
-            return fprintf(stderr, "collective: unknown option %s\n", argv[i]), 2;
-    }
-    if (rounds < 1 || rounds > MAX_ROUNDS)
-        return fprintf(stderr, "collective: --rounds is 1 to %d\n", MAX_ROUNDS), 2;
+    read_options(&turns, "collective", argc - 1, argv + 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    look_up();
+    look_up(turns.ordinary);
     int dimensions[2] = {0, 0}, periodic[2] = {1, 1};
     MPI_Dims_create(size, 2, dimensions);
     MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &torus);
-    char* list = strdup(sizes);
-    for (char* item = strtok(list, ","); item; item = strtok(NULL, ","))
-        measure(which, atoi(item), rounds, block_us, sealed_only);
+    char* list = strdup(turns.sizes);
+    for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) measure(&turns, which, atoi(item));
     free(list);
     MPI_Comm_free(&torus);
     MPI_Finalize();

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Whose calls: the MPI library's own, or the program's ordinary ones. */
+enum kind { PLAIN, ORDINARY, KINDS };
+
 /* Ends the program with a sentence when there is none of that name. */
 static void* underneath(const char* procedure) {
     static const char* const names[] = {"libmpi_abi.so.1", "libmpi.so.12", "libmpich.so.12", "libmpi.so.40"};

@@ -1,33 +1,130 @@
-"""python3 -m mpisec_bench pingpong|startup|allgather|… …; `mpisec bench …` runs this."""
+"""python3 -m mpisec_bench pingpong|mbw|startup|allgather|… …; `mpisec bench …` runs this."""
 
 import argparse
+import functools
 import json
+import shlex
 import sys
 
-from mpisec_bench import collective, pingpong, startup
+from mpisec_bench import collective, everything, external, kernels, mbw, owncost, pingpong, schemes, startup
+from mpisec_bench.conditions import add_common_arguments, conditions
+from mpisec_bench.jobs import LabJobs, LaunchedJobs
+from mpisec_bench.progress import Progress
+from mpisec_bench.result import Result
+from mpisec_bench.rounds import Method, measure
+from mpisec_bench.table import table
+from mpisec_lab.cluster import interrupt_on_terminate
 from mpisec_lab.errors import LabError
 
-_COMMANDS = {"pingpong": pingpong, "startup": startup}
+_BENCHMARKS = {"pingpong": pingpong, "mbw": mbw, "kernels": kernels, "startup": startup, "external": external} | dict.fromkeys(
+    collective.COLLECTIVES, collective
+)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="mpisec bench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, module in _BENCHMARKS.items():
+        command = commands.add_parser(name, help=module.__doc__.splitlines()[0], description=module.__doc__)
+        (collective.adder(name) if module is collective else module.add_arguments)(command)
+        add_common_arguments(command)
+    alone = commands.add_parser("owncost", help=owncost.__doc__, description=owncost.__doc__)
+    alone.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")
+    alone.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
+    alone.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    whole = commands.add_parser("all", help=everything.__doc__.splitlines()[0], description=everything.__doc__)
+    everything.add_arguments(whole)
+    return parser
+
+
+def _jobs(arguments):
+    if not arguments.launch:
+        return LabJobs(arguments.mpi, rate=arguments.rate, pin=not arguments.no_pin)
+    launch = {}
+    for item in arguments.launch:
+        name, equals, command = item.partition("=")
+        launch |= {name: command} if equals and name in schemes.OVERLAYS else {"": item}
+    if "" not in launch:
+        raise LabError("--launch lacks the command for plain and sealed jobs: --launch 'mpiexec -n {ranks}'")
+    return LaunchedJobs(launch, arguments.mpicc)
+
+
+def _run(words):
+    """Runs one benchmark, as its command line says; returns (arguments, Result), complete or not."""
+    arguments = _parser().parse_args(words)
+    module = _BENCHMARKS[arguments.command]
+    compared = schemes.parse(arguments.schemes)
+    if not any(scheme.sealed for scheme in compared) or not module.PLAIN_INSIDE:
+        compared = (schemes.PLAIN, *compared)
+    environment = {"MPISEC_AEAD": arguments.aead} | dict(pair.split("=", 1) for pair in arguments.env)
+    cases, shape = module.cases(arguments), module.shape(arguments)
+    jobs = _jobs(arguments)
+    try:
+        command = f"mpisec bench {shlex.join(_without_files(words))}"
+        result = Result(arguments.command, module.title(arguments), command, conditions(arguments, jobs, shape, compared), arguments.output)
+        if arguments.resume:
+            result.resume()
+        contestants = {scheme: functools.partial(module.run, jobs, arguments, scheme, environment=environment) for scheme in compared}
+        try:
+            measure(result, contestants, cases, Method(arguments.rounds, arguments.seconds, overlay_rounds=arguments.overlay_rounds),
+                    functools.partial(Progress, result.head["title"]))
+        except KeyboardInterrupt:
+            result.write()
+        return arguments, result
+    finally:
+        jobs.close()
+
+
+def _without_files(words):
+    """The words without --output and --resume: where a result goes is not part of what was measured."""
+    kept, skip = [], False
+    for word in words:
+        if skip or word in ("--resume", "--json"):
+            skip = False
+        elif word in ("-o", "--output"):
+            skip = True
+        elif not word.startswith("--output="):
+            kept.append(word)
+    return kept
+
+
+def _one(words):
+    arguments, result = _run(words)
+    document = result.document()
+    print(json.dumps(document, indent=1) if arguments.json else table(document), flush=True)
+    if not result.complete:
+        kept = f" and is in {arguments.output}; --resume goes on" if arguments.output else ""
+        print(f"mpisec bench: interrupted; what whole rounds measured is above{kept}", file=sys.stderr)
+    return result.complete
+
+
+def _own_cost(arguments):
+    jobs = LabJobs(arguments.mpi)
+    try:
+        rows = owncost.measure(arguments.mpi, jobs, {"MPISEC_AEAD": arguments.aead})
+    finally:
+        jobs.close()
+    print(json.dumps(rows, indent=1) if arguments.json else owncost.table(rows))
+    return True
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="mpisec bench", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    adders = {name: module.add_arguments for name, module in _COMMANDS.items()}
-    adders |= {name: collective.adder(name) for name in collective.COLLECTIVES}
-    for name, add_arguments in adders.items():
-        module = _COMMANDS.get(name, collective)
-        command = commands.add_parser(name, help=module.__doc__.splitlines()[0], description=module.__doc__)
-        command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
-        add_arguments(command)
-    arguments = parser.parse_args()
-    module = _COMMANDS.get(arguments.command, collective)
-    result = module.measure(arguments)
-    print(json.dumps(result, indent=1) if arguments.json else module.table(result))
+    """Returns the exit status: 130 when interrupted."""
+    interrupt_on_terminate()
+    arguments = _parser().parse_args()
+    if arguments.command == "owncost":
+        complete = _own_cost(arguments)
+    elif arguments.command == "all":
+        complete = everything.measure(arguments, _one)
+    else:
+        complete = _one(sys.argv[1:])
+    return 0 if complete else 130
 
 
 if __name__ == "__main__":
     try:
-        main()
+        sys.exit(main())
     except LabError as error:
         sys.exit(f"mpisec bench: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -3,58 +3,85 @@
 import argparse
 import os
 import platform
+import re
+import subprocess
+
+from mpisec_lab import places
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def conditions(arguments, nodes, ranks):
-    """Machine, MPI, link and settings as a dict; `arguments` are the command's (mpi, rate, aead)."""
+def machine():
+    """This machine as a dict."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as info:
-        model = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), "unknown")
-    return {
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "kernel": platform.release(),
-        "mpi": arguments.mpi,
-        "nodes": nodes,
-        "ranks": ranks,
-        "rate_bits_per_second": arguments.rate,
+        text = info.read()
+    model = re.search(r"model name\s*: (.*)", text)
+    return {"cpu": model.group(1) if model else "unknown", "cores": os.cpu_count(), "kernel": platform.release(),
+            "load": round(os.getloadavg()[0], 2)}
+
+
+def conditions(arguments, jobs, shape, schemes):
+    """Machine, MPI, networks, settings and the crypto libraries that were to choose from, as a dict."""
+    told = subprocess.run([places.find_mpisec(), "info"], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"^crypto\s+(\S+)\s+([^:\n]+):", told, flags=re.MULTILINE)
+    return machine() | {
+        "mpisec": told.split()[1],
+        "mpi": jobs.mpi,
+        "nodes": shape[0],
+        "ranks": shape[1],
         "aead": arguments.aead,
-    }
+        "crypto_libraries": dict(libraries),
+        "environment": dict(pair.split("=", 1) for pair in arguments.env),
+    } | jobs.conditions(shape[0], schemes)
 
 
-def heading(result):
+def heading(document):
     """The conditions in a line."""
-    at = result["conditions"]
+    at = document["conditions"]
     rate = f"{at['rate_bits_per_second'] / 1e9:g} Gbit/s per connection" if at["rate_bits_per_second"] else "unshaped"
     return (
-        f"{at['mpi']}, {at['aead']}, {at['nodes']} lab node(s), {at['ranks']} ranks, link {rate}; "
+        f"{document['title']}: {at['mpi']}, {at['aead']}, {at['nodes']} node(s), {at['ranks']} ranks, link {rate}; "
         f"{at['cpu']}, {at['cores']} cores, kernel {at['kernel']}"
     )
 
 
 def byte_counts(text):
     """The type of --sizes: "16K,1M" -> "16384,1048576", as the programs take it."""
-    counts = []
+    found = []
     for item in text.split(","):
         digits, unit = item.rstrip("KMG"), item[len(item.rstrip("KMG")):]
         if not digits.isascii() or not digits.isdigit() or unit not in _UNITS:
             raise argparse.ArgumentTypeError(f"'{item}' is no number of bytes; write 64, 16K or 1M, by commas")
-        counts.append(int(digits) * _UNITS[unit])
-    return ",".join(map(str, counts))
+        found.append(int(digits) * _UNITS[unit])
+    return ",".join(map(str, found))
+
+
+def counts(text):
+    """The type of options like --pairs: "1,2" -> (1, 2)."""
+    if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers; write 1,2,4")
+    return tuple(int(item) for item in text.split(","))
 
 
 def add_common_arguments(parser):
-    """Options of every benchmark that runs on the lab."""
+    """Options of every benchmark that runs MPI jobs."""
     from mpisec_lab.pacing import parse_rate
 
-    parser.add_argument("--mpi", default="mpich-5", help="as for mpisec lab run (mpich-5)")
-    parser.add_argument("--rate", type=parse_rate, help="link rate of each TCP connection, as 10gbit")
-    parser.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
-    parser.add_argument("--no-pin", action="store_true", help="do not give nodes cores of their own")
-    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")
-
-
-def rank_environment(arguments):
-    """The ranks' variables that these options ask for."""
-    return {"MPISEC_AEAD": arguments.aead} | dict(pair.split("=", 1) for pair in arguments.env)
+    where = parser.add_argument_group("where jobs run")
+    where.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")
+    where.add_argument("--rate", type=parse_rate, help="the lab's link rate for each TCP connection, as 10gbit")
+    where.add_argument("--no-pin", action="store_true", help="do not give the lab's nodes cores of their own")
+    where.add_argument("--launch", action="append", default=[], metavar="[SCHEME=]COMMAND",
+                       help="your own launcher instead of the lab; {ranks}, {nodes} and {each} are put in. SCHEME= for the jobs over an overlay")
+    where.add_argument("--mpicc", default="mpicc", help="compiler for the MPI that --launch starts (mpicc)")
+    what = parser.add_argument_group("what is compared")
+    what.add_argument("--schemes", default="mpisec", help="with plain MPI: mpisec, vxlan, wireguard, ipsec, vxlan+ipsec; by commas (mpisec)")
+    what.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
+    what.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")
+    method = parser.add_argument_group("method")
+    method.add_argument("--rounds", type=int, default=30, help="at most so many rounds of jobs (30)")
+    method.add_argument("--seconds", type=float, default=600, help="no round is begun after so many, but for the first six (600)")
+    method.add_argument("--overlay-rounds", type=int, default=30, help="overlays take part in the first so many only (30)")
+    method.add_argument("-o", "--output", metavar="FILE.json", help="the result, kept up to date after every round")
+    method.add_argument("--resume", action="store_true", help="go on with what FILE.json holds")
+    method.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")

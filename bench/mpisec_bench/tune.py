@@ -6,8 +6,6 @@ their jobs, so that all of them meet the machine's phases; of an algorithm's job
 
 import argparse
 import json
-import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -15,9 +13,10 @@ import tempfile
 from pathlib import Path
 
 from mpisec_bench.conditions import byte_counts
+from mpisec_bench.jobs import LabJobs, LaunchedJobs
+from mpisec_bench.rounds import rows_of
+from mpisec_bench.schemes import MPISEC
 from mpisec_lab import places
-from mpisec_lab.build import compile_mpi
-from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
 
 _SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
@@ -42,59 +41,14 @@ def _numbers(text):
     return [int(item) for item in text.split(",")]
 
 
-class _Lab:
-    """Jobs on network namespaces of this machine."""
-
-    def __init__(self, arguments):
-        self._mpi = arguments.mpi
-        self._program = compile_mpi(_SOURCE, arguments.mpi, flags=["-O2", "-ldl"])
-        self._clusters = {}
-
-    def run(self, nodes, each, options, environment):
-        if nodes not in self._clusters:
-            self._clusters[nodes] = Cluster(nodes=nodes).__enter__()
-        job = self._clusters[nodes].run([self._program, *options], ranks=nodes * each, mpi=self._mpi, env=environment, timeout=1800)
-        return job.check().stdout
-
-    def close(self):
-        for cluster in self._clusters.values():
-            cluster.close()
-
-
-class _Launcher:
-    """Jobs that a site's own launcher starts."""
-
-    def __init__(self, arguments):
-        self._template = arguments.launch
-        self._directory = Path(tempfile.mkdtemp(prefix="mpisec-tune-", dir=Path.cwd()))  # on a file system that the nodes share
-        self._program = self._directory / "collective"
-        compiler = shlex.split(arguments.mpicc)
-        if shutil.which(compiler[0]) is None:
-            raise LabError(f"there is no {compiler[0]} here; --mpicc names the compiler of the MPI that --launch starts")
-        made = subprocess.run([*compiler, "-O2", "-o", self._program, _SOURCE, "-ldl"], capture_output=True, text=True, check=False)
-        if made.returncode != 0:
-            raise LabError(f"{arguments.mpicc} can not compile {_SOURCE}:\n{made.stderr}")
-
-    def run(self, nodes, each, options, environment):
-        launcher = self._template.format(nodes=nodes, each=each, ranks=nodes * each)
-        settings = [f"{name}={value}" for name, value in environment.items()]
-        command = [*shlex.split(launcher), "env", *settings, places.find_mpisec(), "exec", self._program, *options]
-        job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-        if job.returncode != 0:
-            raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stderr}")
-        return job.stdout
-
-    def close(self):
-        shutil.rmtree(self._directory)
-
-
 def measure(arguments):
     """Runs the jobs; returns [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"}, …]."""
     trials = {name: algorithms.split(",") for name, _, algorithms in (trial.partition("=") for trial in arguments.trials)}
     shapes = [(n, each) for each in arguments.ranks_per_node for n in arguments.nodes if n * each <= arguments.most_ranks or n == arguments.nodes[0]]
-    jobs = _Launcher(arguments) if arguments.launch else _Lab(arguments)
+    jobs = LaunchedJobs({"": arguments.launch}, arguments.mpicc) if arguments.launch else LabJobs(arguments.mpi)
     total, done, times = len(shapes) * sum(map(len, trials.values())) * arguments.turns, 0, []
     try:
+        program = jobs.compile(_SOURCE)
         for nodes, each in shapes:
             for collective, algorithms in trials.items():
                 found = {algorithm: [] for algorithm in algorithms}
@@ -102,9 +56,9 @@ def measure(arguments):
                     for algorithm in algorithms:
                         print(f"\r{done}/{total}  {nodes} nodes x {each}: {collective} {algorithm:<24}", end="", file=sys.stderr, flush=True)
                         sizes = "1" if collective == "barrier" else arguments.sizes
-                        said = jobs.run(nodes, each, [collective, "--sealed-only", 1, "--sizes", sizes, "--rounds", 5, "--block-us", 5000],
-                                        {f"MPISEC_{collective.upper()}": algorithm})
-                        found[algorithm].append([json.loads(line) for line in said.splitlines() if line.startswith("{")])
+                        words = [program, collective, "--ordinary", 1, "--sizes", sizes, "--blocks", 5, "--block-us", 5000]
+                        said = jobs.run(words, nodes, nodes * each, MPISEC, {f"MPISEC_{collective.upper()}": algorithm})
+                        found[algorithm].append(rows_of(said))
                         done += 1
                 where = {"collective": collective, "nodes": nodes, "ranks_per_node": each}
                 for algorithm, turns in found.items():
@@ -117,7 +71,7 @@ def measure(arguments):
 
 def _time(rows):
     """The median of the rows of one size."""
-    seconds = statistics.median(row["sealed_with_barrier_us"] for row in rows) * 1e-6
+    seconds = statistics.median(row["time_with_barrier_us"] for row in rows) * 1e-6
     return {"bytes": rows[0]["bytes"], "seconds": seconds}
 
 

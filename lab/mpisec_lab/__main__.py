@@ -1,6 +1,7 @@
 """The lab's command line: `python3 -m mpisec_lab run|setup|check-rate|list|clean`, also `mpisec lab …`."""
 
 import argparse
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from mpisec_lab import cluster as clusters
 from mpisec_lab import pacing
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import ALIASES, MPIS
+from mpisec_lab.overlay import OVERLAYS
 
 
 def _arguments(arguments):
@@ -56,7 +58,18 @@ def _arguments(arguments):
 
 def _add_cluster_options(parser):
     parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
+    parser.add_argument(
+        "--overlay", default="none", help=f"network between the nodes: none, {', '.join(OVERLAYS)} (none)"
+    )
     parser.add_argument("--no-pin", action="store_true", help="do not give nodes cores of their own")
+
+
+@contextlib.contextmanager
+def _cluster(options):
+    with clusters.Cluster(options.nodes, pin=not options.no_pin, overlay=options.overlay) as cluster:
+        if cluster.overlay:
+            print(f"lab: {cluster.overlay.description}", file=sys.stderr)
+        yield cluster
 
 
 def _per_node(items, what):
@@ -84,7 +97,7 @@ def _run(options):
     env, node_env = _per_node(options.env, "K=V")
     keys, node_key = _per_node(options.key, "FILE")
     rate = pacing.parse_rate(options.rate) if options.rate else None
-    with clusters.Cluster(options.nodes, pin=not options.no_pin) as cluster:
+    with _cluster(options) as cluster:
         if rate:
             from mpisec_lab.rate import check_rate
 
@@ -122,7 +135,7 @@ def _run(options):
 def _check_rate(options):
     from mpisec_lab.rate import check_rate
 
-    with clusters.Cluster(options.nodes, pin=not options.no_pin) as cluster:
+    with _cluster(options) as cluster:
         check = check_rate(
             cluster, pacing.parse_rate(options.rate) if options.rate else None, options.seconds
         )

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,13 +15,25 @@ from mpisec_lab.mpis import find_mpi
 _LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".f": "fortran", ".f90": "fortran", ".F90": "fortran"}
 
 
+def _headers_beside(file, known=None):
+    """{path: text} of the files that `file` includes by a path relative to its own, and of those that they
+    do."""
+    known = {} if known is None else known
+    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', file.read_text(), re.MULTILINE):
+        header = file.parent / name
+        if header.is_file() and header not in known:
+            known[header] = header.read_text()
+            _headers_beside(header, known)
+    return known
+
+
 def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
     """Compiles a program for `mpi` and returns the executable's Path.
 
     source: a file (Path or str that exists), or the program text itself, whose language `suffix` tells.
     flags: further options, after -O1 -g -Wall. The result is kept under build/lab and made again when the
-    text, the flags or the compiler change; files that the source includes are not looked at. Raises
-    LabError with the compiler's words.
+    text, the flags, the compiler or headers beside the source (`#include "…"`) change; other files that it
+    includes are not looked at. Raises LabError with the compiler's words.
     """
     implementation = find_mpi(mpi)
     path = Path(source) if isinstance(source, Path) or "\n" not in str(source) else None
@@ -33,8 +46,9 @@ def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
         )
     includes = [f"-I{path.resolve().parent}"] if path else []
     options = ["-O1", "-g", "-Wall", *includes, *map(str, flags)]
+    headers = _headers_beside(path.resolve()).values() if path else ()
     digest = hashlib.sha256(
-        "\0".join([text, *compiler, *options, *implementation.link]).encode()
+        "\0".join([text, *headers, *compiler, *options, *implementation.link]).encode()
     ).hexdigest()[:16]
     directory = places.build() / "apps" / f"{implementation.name}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,8 @@ from mpisec_lab.errors import LabError
 _ETHERNET = 1
 _IPV4 = 0x0800
 _TCP = 6
+_UDP = 17
+_FRAGMENTED = 0x3FFF  # "more fragments", or an offset
 _SYN = 0x02
 _SEQUENCE_SPACE = 1 << 32
 
@@ -32,10 +34,11 @@ _SEQUENCE_SPACE = 1 << 32
 class Stream:
     """One direction of a TCP connection, or one datagram of another protocol."""
 
-    source: str  # "address:port"
+    source: str  # "address:port", without a port when the protocol has none
     destination: str
     data: bytes  # in the order of the sequence numbers
     missing: int = 0  # bytes of the stream that the capture lacks
+    protocol: str = "tcp"  # or "udp", "fragment", "ip 50" (its number), "ethernet 0x86dd" (its type)
 
 
 class Capture:
@@ -49,6 +52,7 @@ class Capture:
         self.dropped = None
         self._cluster = cluster
         self._job = None
+        self._last = b""  # the datagram that ends the capture
 
     def __enter__(self):
         program = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
@@ -101,13 +105,14 @@ class Capture:
             "socket.socket(type=socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (sys.argv[2], 9))"
         )
         self._cluster.execute(
-            0, [sys.executable, "-c", send, nonce, self._cluster.addresses[1]], sweep=False
+            0, [sys.executable, "-c", send, nonce, self._cluster.underlay_addresses[1]], sweep=False
         ).check()
+        self._last = nonce.encode()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with open(self.path, "rb") as file:
                 file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 20)))
-                if nonce.encode() in file.read():
+                if self._last in file.read():
                     return
             time.sleep(0.01)
         raise LabError("tcpdump does not keep up: the capture is not complete")
@@ -117,7 +122,11 @@ class Capture:
         nothing."""
         if self.dropped:
             raise LabError(f"the capture lacks {self.dropped} frames: make the job smaller")
-        found = read_streams(self.path)
+        found = [
+            stream
+            for stream in read_streams(self.path)
+            if stream.protocol == "tcp" or self._last not in stream.data  # its port's "unreachable", too
+        ]
         gaps = sum(stream.missing for stream in found)
         if gaps:
             raise LabError(f"the capture lacks {gaps} bytes of TCP streams")
@@ -214,8 +223,9 @@ def _records(data):
 def _take_frame(data, start, end, connections, datagrams):
     """Files one frame's payload under its connection, or as a datagram."""
     network = start + 14
-    if struct.unpack_from("!H", data, start + 12)[0] != _IPV4:
-        datagrams.append(Stream("", "", data[network:end]))
+    (kind,) = struct.unpack_from("!H", data, start + 12)
+    if kind != _IPV4:
+        datagrams.append(Stream("", "", data[network:end], protocol=f"ethernet {kind:#06x}"))
         return
     protocol = data[network + 9]
     total = struct.unpack_from("!H", data, network + 2)[0]
@@ -223,8 +233,16 @@ def _take_frame(data, start, end, connections, datagrams):
     last = network + total if total else end  # 0: longer than 64 KiB (segmentation offload)
     source = ".".join(map(str, data[network + 12 : network + 16]))
     destination = ".".join(map(str, data[network + 16 : network + 20]))
+    if struct.unpack_from("!H", data, network + 6)[0] & _FRAGMENTED:
+        datagrams.append(Stream(source, destination, data[transport:last], protocol="fragment"))
+        return
+    if protocol == _UDP:
+        sport, dport = struct.unpack_from("!HH", data, transport)
+        pair = (f"{source}:{sport}", f"{destination}:{dport}")
+        datagrams.append(Stream(*pair, data[transport + 8 : last], protocol="udp"))
+        return
     if protocol != _TCP:
-        datagrams.append(Stream(source, destination, data[transport:last]))
+        datagrams.append(Stream(source, destination, data[transport:last], protocol=f"ip {protocol}"))
         return
     sport, dport, sequence = struct.unpack_from("!HHI", data, transport)
     payload = transport + (data[transport + 12] >> 4) * 4

@@ -20,10 +20,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mpisec_lab import overlay as overlays
 from mpisec_lab import pacing, places
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
-from mpisec_lab.keeper import BRIDGE, INTERFACE, address
+from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_NETWORK, address
 from mpisec_lab.mpis import find_mpi
 
 PREFIX = "mpisec-lab-"
@@ -53,18 +54,23 @@ class Cluster:
     """A cluster of `nodes` nodes named node0, node1, …; a context manager.
 
     userspace_bridge: frames are forwarded by this process (tamper.Wire) rather than by the kernel, slowly.
-    pin: give nodes disjoint cores when there are enough. mtu: bytes of a frame's payload.
+    pin: give nodes disjoint cores when there are enough. mtu: bytes of a frame's payload on the wire.
+    overlay: the name of an encrypted network to run jobs over (overlay/); its object then is `.overlay`.
     Raises LabError when the machine does not let it.
     """
 
-    def __init__(self, nodes=2, *, pin=True, userspace_bridge=False, mtu=1500):
+    def __init__(self, nodes=2, *, pin=True, userspace_bridge=False, mtu=1500, overlay="none"):
         if not 1 <= nodes <= 64:
             raise LabError(f"a cluster has 1 to 64 nodes, not {nodes}")
         self.names = [f"node{i}" for i in range(nodes)]
         self.addresses = [address(i) for i in range(nodes)]
+        self.underlay_addresses = self.addresses  # where the bridge's frames go to
+        self.overlay = overlays.make(overlay)
+        if self.overlay:
+            self.underlay_addresses = [address(i, UNDERLAY_NETWORK) for i in range(nodes)]
+        self.mtu = mtu
         self.directory = None
         self._userspace_bridge = userspace_bridge
-        self._mtu = mtu
         self._cores = _core_sets(nodes) if pin else [None] * nodes
         self._init = None
         self._keeper = None
@@ -81,6 +87,9 @@ class Cluster:
         try:
             self._start_keeper()
             self._write_agent()
+            if self.overlay:
+                self.overlay.start(self)
+                self.overlay.conditions["udp_buffer"] = min(self._request("spare")["buffers"], default=None)
         except BaseException:
             self.close()
             raise
@@ -117,7 +126,8 @@ class Cluster:
             "names": self.names,
             "directory": str(self.directory),
             "lab_pid": os.getpid(),
-            "mtu": self._mtu,
+            "mtu": self.mtu,
+            "overlay": self.overlay is not None,
             "control": theirs.fileno(),
             "lifeline": lifeline_read,
             "user_namespace": self._user_namespace,
@@ -216,6 +226,8 @@ class Cluster:
         stream: output goes to our own instead of into the Result. One job at a time per cluster.
         """
         implementation = find_mpi(mpi)
+        if self.overlay:
+            self.overlay.check()
         if not shutil.which(implementation.mpiexec):
             raise LabError(f"{implementation.title} is not installed here ({implementation.mpiexec} is missing): {implementation.how_to_install()}")
         prefix = []
@@ -237,8 +249,11 @@ class Cluster:
 
     def sweep(self, grace=0.0):
         """Kills what still runs on the nodes after `grace` seconds; returns the command lines of these."""
-        self._control.send(json.dumps({"request": "sweep", "grace": grace}).encode())
-        return [command for _, command in json.loads(self._control.recv(1 << 20))["killed"]]
+        return [command for _, command in self._request("sweep", grace=grace)["killed"]]
+
+    def _request(self, what, **details):
+        self._control.send(json.dumps({"request": what} | details).encode())
+        return json.loads(self._control.recv(1 << 20))
 
     def bridge_ports(self):
         """The nodes' ends of the wire as packet sockets, in node order (userspace_bridge only)."""

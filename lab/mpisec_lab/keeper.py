@@ -29,15 +29,19 @@ from mpisec_lab import linux, offload
 
 BRIDGE = "br0"
 INTERFACE = "eth0"
+UNDERLAY_INTERFACE = "under0"  # the wire's name on nodes whose eth0 is an overlay's device
+NETWORK = 77  # 10.77.0.0/16, where MPI runs: the wire, or an overlay
+UNDERLAY_NETWORK = 78  # the wire below an overlay
 _ETH_P_ALL = 0x0003
+_DAEMON_BUFFER = 8 << 20
 _PACKET_IGNORE_OUTGOING = 23
 _SO_RCVBUFFORCE = 33
 _SOL_PACKET = 263
 
 
-def address(node):
-    """IPv4 address of node number `node` (0 based)."""
-    return f"10.77.{(node + 1) // 250}.{(node + 1) % 250}"
+def address(node, network=NETWORK):
+    """IPv4 address of node number `node` (0 based) in 10.`network`.0.0/16."""
+    return f"10.{network}.{(node + 1) // 250}.{(node + 1) % 250}"
 
 
 def _become_root_in_user_namespace():
@@ -79,9 +83,12 @@ class _Init:
         self.names = config["names"]
         self.userspace_bridge = config["userspace_bridge"]
         self.mtu = config["mtu"]
+        self.interface = UNDERLAY_INTERFACE if config["overlay"] else INTERFACE
+        self.network = UNDERLAY_NETWORK if config["overlay"] else NETWORK
         self.directory = Path(config["directory"])
         self.control = control
         self.holders = []
+        self.spared = set()  # processes on nodes that are part of them: the overlay's daemons
         self.ports = []  # AF_PACKET sockets, one per node, when the bridge is in user space
 
     def start(self):
@@ -93,7 +100,8 @@ class _Init:
         linux.mount(str(self.directory / "hosts"), "/etc/hosts", flags=linux.MS_BIND)
         _ip(["link set lo up"])
         if not self.userspace_bridge:
-            _ip([f"link add {BRIDGE} type bridge", f"link set {BRIDGE} mtu {self.mtu} up"])
+            # Snooping would have the bridge send reports of its own.
+            _ip([f"link add {BRIDGE} type bridge mcast_snooping 0", f"link set {BRIDGE} mtu {self.mtu} up"])
         go_read, go_write = os.pipe()
         self.holders = [self._fork_holder(name, go_read, go_write) for name in self.names]
         self._connect()
@@ -119,8 +127,10 @@ class _Init:
         return pid
 
     def _connect(self):
-        """A veth pair per node: p<i> here, eth0 there; with fixed MAC addresses and neighbours, so no ARP."""
+        """A veth pair per node: p<i> here, eth0 or under0 there; MAC addresses and neighbours are fixed, so
+        no ARP."""
         commands = []
+        wire = self.interface
         for i in range(len(self.holders)):
             commands.append(f"link add p{i} mtu {self.mtu} type veth peer name n{i} mtu {self.mtu}")
             commands.append(
@@ -130,15 +140,15 @@ class _Init:
         for i, pid in enumerate(self.holders):
             if self.userspace_bridge:
                 offload.disable(f"n{i}")
-            _ip([f"link set n{i} netns {pid} name {INTERFACE}"])
+            _ip([f"link set n{i} netns {pid} name {wire}"])
             others = [j for j in range(len(self.holders)) if j != i]
             _ip(
                 [
                     "link set lo up",
-                    f"link set {INTERFACE} address {mac(i)} up",
-                    f"addr add {address(i)}/16 dev {INTERFACE}",
+                    f"link set {wire} address {mac(i)} up",
+                    f"addr add {address(i, self.network)}/16 dev {wire}",
                     *[
-                        f"neigh add {address(j)} lladdr {mac(j)} dev {INTERFACE} nud permanent"
+                        f"neigh add {address(j, self.network)} lladdr {mac(j)} dev {wire} nud permanent"
                         for j in others
                     ],
                 ],
@@ -167,6 +177,9 @@ class _Init:
             wish = json.loads(request)
             if wish["request"] == "sweep":
                 self._reply({"killed": self._sweep(wish["grace"])})
+            elif wish["request"] == "spare":
+                self.spared = set(self._processes_on_nodes())
+                self._reply({"buffers": [size for pid in self.spared for size in _widen_buffers(pid)]})
             elif wish["request"] == "ports":
                 self._reply({"ports": len(self.ports)}, [port.fileno() for port in self.ports])
 
@@ -177,7 +190,8 @@ class _Init:
         self.control.sendmsg([json.dumps(message).encode()], rights)
 
     def _sweep(self, grace):
-        """SIGKILLs what is on nodes after `grace` seconds, holders apart; returns [pid, command] of each."""
+        """SIGKILLs what is on nodes after `grace` seconds, holders and spared apart; returns [pid, command]
+        of each."""
         found = {}
         begin = time.monotonic()
         while (elapsed := time.monotonic() - begin) < grace + 5:
@@ -192,14 +206,37 @@ class _Init:
 
     def _processes_on_nodes(self):
         own_network = os.readlink("/proc/self/ns/net")
-        holders = {os.getpid(), *self.holders}
-        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in holders]
+        ours = {os.getpid(), *self.holders, *self.spared}
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in ours]
         return [pid for pid in pids if _network(pid) not in (own_network, None)]
 
 
-def mac(node):
-    """Ethernet address of node number `node` (0 based)."""
-    return f"02:00:00:00:{node >> 8:02x}:{node & 255:02x}"
+def mac(node, network=0):
+    """Ethernet address of node number `node` (0 based); `network` (0 to 255) tells apart several of it."""
+    return f"02:00:00:{network:02x}:{node >> 8:02x}:{node & 255:02x}"
+
+
+def _widen_buffers(pid):
+    """Gives a daemon's UDP sockets room for bursts, and returns how many bytes each then has: the default of
+    208 KiB holds 90 packets, and can not be set for a namespace."""
+    sizes = []
+    try:
+        for link in list(Path(f"/proc/{pid}/fd").iterdir()):
+            if os.readlink(link).startswith("socket:"):
+                with socket.socket(fileno=linux.take_descriptor(pid, int(link.name))) as taken:
+                    if taken.family in (socket.AF_INET, socket.AF_INET6) and taken.type == socket.SOCK_DGRAM:
+                        sizes.append(_widen(taken))
+    except OSError:
+        pass  # it has ended, or is not ours to touch: what was reached is reported
+    return sizes
+
+
+def _widen(udp):
+    try:
+        udp.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _DAEMON_BUFFER)
+    except PermissionError:
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _DAEMON_BUFFER)  # up to what this machine allows
+    return udp.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # the kernel doubles what is set
 
 
 def _command(pid):

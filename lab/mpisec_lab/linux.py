@@ -16,6 +16,7 @@ MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 
 _PR_SET_PDEATHSIG = 1
+_SYS_PIDFD_GETFD = 438  # on every architecture
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,3 +43,14 @@ def mount(source, target, kind=None, flags=0, data=None):
 def die_with_parent(number=signal.SIGKILL):
     """Has the kernel send `number` to this process when its parent dies (prctl PR_SET_PDEATHSIG)."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0), "prctl")
+
+
+def take_descriptor(pid, descriptor):
+    """A duplicate of another process's file descriptor (pidfd_getfd(2)), which is to be closed."""
+    process = os.pidfd_open(pid)
+    try:
+        taken = _libc.syscall(ctypes.c_long(_SYS_PIDFD_GETFD), process, int(descriptor), 0)
+        _check(min(taken, 0), f"descriptor {descriptor} of process {pid}")
+        return taken
+    finally:
+        os.close(process)

@@ -40,30 +40,40 @@ void add_bench_crypto(CLI::App& bench, Status& status) {
 }  // namespace
 
 void add_bench(CLI::App& app, Status& status) {
-    CLI::App* bench =
-        app.add_subcommand("bench", "Measure the crypto libraries, or sealed against plain MPI");
+    CLI::App* bench = app.add_subcommand(
+        "bench", "Measure the crypto libraries, and MPIsec and encrypted networks against plain MPI");
     bench->footer(
+        "  mpisec bench all --quick -o results       everything below in under ten minutes, with a report\n"
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
-        "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed, in one run on two lab "
+        "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed by turns, on two lab "
         "nodes\n"
-        "  mpisec bench startup                      what MPI_Init costs on four lab nodes\n"
-        "  mpisec bench allgather --algorithms auto,naive,hsc --ranks 8\n\n"
+        "  mpisec bench pingpong --schemes mpisec,wireguard,ipsec\n"
+        "  mpisec bench allgather --algorithms auto,naive,hsc --ranks 8\n"
+        "  mpisec bench kernels --class A --rate 10gbit --nodes 4 --ranks 4\n"
+        "  mpisec bench external --suite osu --dir ~/osu-micro-benchmarks\n"
+        "  mpisec bench pingpong --launch 'mpiexec -n {ranks} -ppn {each}'    on your own cluster\n\n"
         "Each has its own --help.");
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
-    CLI::App* pingpong =
-        bench->add_subcommand("pingpong", "One-way times, plain and sealed interleaved, on two lab nodes");
-    run_in_python(*pingpong, status, "mpisec_bench", {"pingpong"});
-    CLI::App* startup =
-        bench->add_subcommand("startup", "What MPI_Init costs, plain and sealed by turns, on lab nodes");
-    run_in_python(*startup, status, "mpisec_bench", {"startup"});
+    auto in_python = [&](const char* name, const char* description) {
+        run_in_python(*bench->add_subcommand(name, description), status, "mpisec_bench", {name});
+    };
+    in_python("all", "Everything, into one directory, with a report");
+    in_python("pingpong", "One-way times of messages between two nodes");
+    in_python("mbw", "Bandwidth and message rate of several pairs");
+    in_python("kernels", "Application kernels with the patterns of the NAS benchmarks");
+    in_python("external", "OSU, IMB and NAS programs as they are");
+    in_python("startup", "What MPI_Init costs");
+    in_python("owncost", "Nanoseconds in MPIsec itself per small message, network excluded");
     for (const char* name :
          {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce",
-          "reduce_scatter", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"}) {
-        CLI::App* collective = bench->add_subcommand(
-            name, "Latency per size and algorithm, plain and sealed interleaved, on lab nodes");
-        run_in_python(*collective, status, "mpisec_bench", {name});
-    }
+          "reduce_scatter", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"})
+        in_python(name, "Latency of the collective per size and algorithm");
+}
+
+void add_report(CLI::App& app, Status& status) {
+    run_in_python(*app.add_subcommand("report", "A page with plots from the results of mpisec bench"), status,
+                  "mpisec_bench.report", {});
 }
 
 }  // namespace mpisec::cli

@@ -146,6 +146,7 @@ struct Row {
     std::size_t n;
     unsigned threads;
     double seal_ns, open_ns, memcpy_ns;
+    bool chosen;  ///< what MPISEC_AEAD=auto:CIPHER takes for this size
 
     double gb_per_s(double ns) const { return static_cast<double>(n) * threads / ns; }
 };
@@ -156,20 +157,22 @@ std::string size_text(std::size_t n) {
     return fmt::format("{} B", n);
 }
 
-std::vector<Row> rows_of(const Race& race, Cipher cipher, std::size_t n, unsigned threads) {
+std::vector<Row> rows_of(const Race& race, Cipher cipher, std::size_t n, unsigned threads,
+                         const Library* chosen) {
     const auto& all = race.contestants();
     double memcpy_ns = median(all[0].ns);
     std::vector<Row> rows;
     for (std::size_t i = 1; i + 1 < all.size(); i += 2)
         rows.push_back({std::string(all[i].library->name()), all[i].library->version(),
                         std::string(aead::info(cipher).name), n, threads, median(all[i].ns),
-                        median(all[i + 1].ns), memcpy_ns});
+                        median(all[i + 1].ns), memcpy_ns, all[i].library == chosen});
     return rows;
 }
 
 void print_heading(std::string_view cipher, unsigned threads) {
     fmt::print(
-        "\n{}, {} thread{} (time over memcpy's of the same size; ns per message; GB/s of all threads)\n",
+        "\n{}, {} thread{} (time over memcpy's of the same size; ns per message; GB/s of all threads; * "
+        "auto's choice)\n",
         cipher, threads, threads == 1 ? "" : "s");
     fmt::print("{:>8}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9}\n", "size", "library", "seal/memcpy",
                "open/memcpy", "seal ns", "open ns", "seal GB/s", "open GB/s");
@@ -181,8 +184,9 @@ void print_rows(const std::vector<Row>& rows) {
                "1.00", "", first.memcpy_ns, "", first.gb_per_s(first.memcpy_ns));
     for (const Row& row : rows)
         fmt::print("{:>8}  {:<10} {:>11.2f} {:>11.2f} {:>11.1f} {:>11.1f} {:>9.2f} {:>9.2f}\n", "",
-                   row.library, row.seal_ns / row.memcpy_ns, row.open_ns / row.memcpy_ns, row.seal_ns,
-                   row.open_ns, row.gb_per_s(row.seal_ns), row.gb_per_s(row.open_ns));
+                   row.library + (row.chosen ? " *" : ""), row.seal_ns / row.memcpy_ns,
+                   row.open_ns / row.memcpy_ns, row.seal_ns, row.open_ns, row.gb_per_s(row.seal_ns),
+                   row.gb_per_s(row.open_ns));
     std::fflush(stdout);
 }
 
@@ -192,6 +196,7 @@ nlohmann::json to_json(const Row& row) {
             {"cipher", row.cipher},
             {"bytes", row.n},
             {"threads", row.threads},
+            {"chosen", row.chosen},
             {"seal_over_memcpy", row.seal_ns / row.memcpy_ns},
             {"open_over_memcpy", row.open_ns / row.memcpy_ns},
             {"seal_ns", row.seal_ns},
@@ -238,6 +243,8 @@ Result<std::vector<Row>> measure(const BenchCryptoOptions& options,
         std::copy_if(libraries.begin(), libraries.end(), std::back_inserter(able),
                      [&](const Library* library) { return library->has(cipher); });
         if (able.empty()) continue;
+        const std::string automatic = "auto:" + std::string(aead::info(cipher).name);
+        const Result<aead::Selection> selection = aead::select(automatic, "");  // calibrates now
         for (unsigned threads : options.threads) {
             if (!options.json) print_heading(aead::info(cipher).name, threads);
             for (std::size_t n : options.sizes) {
@@ -245,7 +252,8 @@ Result<std::vector<Row>> measure(const BenchCryptoOptions& options,
                 if (!race.run(std::max(1, options.repetitions)))
                     return fail("A crypto library failed to seal or open " + std::to_string(n) +
                                 " bytes with " + std::string(aead::info(cipher).name) + ".");
-                std::vector<Row> rows = rows_of(race, cipher, n, std::max(1u, threads));
+                const Library* chosen = selection ? selection->library[aead::size_class(n)] : nullptr;
+                std::vector<Row> rows = rows_of(race, cipher, n, std::max(1u, threads), chosen);
                 if (!options.json) print_rows(rows);
                 all.insert(all.end(), rows.begin(), rows.end());
             }

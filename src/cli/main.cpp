@@ -26,6 +26,7 @@ int run(int count, char** arguments) {
     add_doctor(app, status);
     add_info(app, status);
     add_bench(app, status);
+    add_report(app, status);
     add_sim(app, status);
     add_tune(app, status);
     add_lab(app, status);

@@ -29,6 +29,7 @@ struct Outgoing {
     std::uint64_t sent = 0;  ///< messages that MPI took; compared at Finalize (S8)
     std::uint32_t next_channel = 0;
     unsigned large_sends = 0;  ///< large messages whose segments are being sent
+    unsigned flying = 0;       ///< segments of those among them that their receiver has matched
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };
@@ -38,6 +39,7 @@ struct Incoming {
     wire::ReplaySet replay;
     std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
     unsigned refusals = 0;     ///< notices of refused messages that the source has not answered yet
+    unsigned expected = 0;     ///< segments that have a receive
     EpochKeys* keys[2] = {nullptr,
                           nullptr};  ///< of the newest epoch, and of one other (messages received late)
     std::uint64_t last_use = 0;

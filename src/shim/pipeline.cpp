@@ -11,6 +11,7 @@
 
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
+#include "shim/pair.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
@@ -57,6 +58,7 @@ SendPipeline::~SendPipeline() {
     for (std::uint64_t segment = done_; segment < sealed_;
          ++segment)  // a worker may still read the user's buffer
         while (!slot(segment).task.finished()) engine_of_process().help();
+    if (takes_turns_) outgoing(world_peer_).flying -= static_cast<unsigned>(sealed_ - done_);
 }
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
@@ -67,8 +69,13 @@ bool SendPipeline::seal_first(std::uint8_t* to) {
 
 bool SendPipeline::start_sealing() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
+    if (takes_turns_) {
+        unsigned& flying = outgoing(world_peer_).flying;
+        if (flying >= most_flying) return false;
+        ++flying;
+    }
     Slot& mine = slot(sealed_);
-    if (!mine.wire) mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+    mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
     StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
@@ -106,8 +113,11 @@ bool SendPipeline::retire(int& error) {
         error = code;
         flag = 1;
     }
-    if (flag) ++done_;
-    return flag != 0;
+    if (!flag) return false;
+    slot(done_).wire = Buffer();  // to the pool, where the next segment finds it while caches still hold it
+    ++done_;
+    if (takes_turns_) --outgoing(world_peer_).flying;
+    return true;
 }
 
 bool SendPipeline::advance(int& error) {
@@ -136,12 +146,17 @@ ReceivePipeline::~ReceivePipeline() {
     while (first_submitted_ && !first_.finished()) engine_of_process().help();
     for (std::uint64_t segment = done_; segment < opening_; ++segment)
         while (!slot(segment).task.finished()) engine_of_process().help();
+    incoming(world_peer_).expected -= static_cast<unsigned>(posted_ - done_);
 }
 
 void ReceivePipeline::start_receiving() {
-    while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots) {
+    unsigned& expected = incoming(world_peer_).expected;
+    // One is always posted: who sends does not know which messages have more.
+    while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
+           (posted_ == done_ || expected < most_expected)) {
+        ++expected;
         Slot& mine = slot(posted_);
-        if (!mine.wire) mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+        mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
         const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
         if (real.Irecv(mine.wire.data(), room, constants.byte, world_peer_, channel_tag_, state.world.channel,
                        &mine.request) != MPI_SUCCESS) {
@@ -187,7 +202,9 @@ bool ReceivePipeline::start_opening() {
 bool ReceivePipeline::retire() {
     if (done_ == opening_ || !slot(done_).task.finished()) return false;
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
+    slot(done_).wire = Buffer();
     ++done_;
+    --incoming(world_peer_).expected;
     return true;
 }
 
@@ -195,7 +212,9 @@ bool ReceivePipeline::advance() {
     bool moved = true;
     while (moved) {
         moved = start_opening();
-        while (retire()) start_receiving();
+        while (retire()) {
+        }
+        start_receiving();
     }
     if (first_submitted_ && first_.finished()) {
         first_submitted_ = false;

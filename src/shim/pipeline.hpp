@@ -13,8 +13,13 @@
 
 namespace mpisec::shim {
 
-/// Segments in flight at once; more hides more latency and holds more memory (slots * (segment + 16) bytes).
+/// Segments of a message in flight at once; more hides more latency and holds more memory (slots * (segment +
+/// 16) bytes).
 inline constexpr std::uint64_t pipeline_slots = 8;
+/// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank.
+/// A link carries one after the other, so what a window of many messages needs more is only memory, which
+/// falls out of the caches. Older messages go first.
+inline constexpr unsigned most_flying = 32, most_expected = 48;
 
 class Pipeline {
   public:
@@ -47,6 +52,9 @@ class SendPipeline : public Pipeline {
     SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                  int channel_tag, const std::uint8_t* plaintext, bool synchronous);
     ~SendPipeline();
+    /// The receiver has matched the message and takes whatever comes of it: its segments count from now on,
+    /// and wait for those of older messages. Those of others must not, their receive may depend on this one.
+    void take_turns() { takes_turns_ = true; }
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
@@ -59,6 +67,7 @@ class SendPipeline : public Pipeline {
 
     const std::uint8_t* plaintext_;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
+    bool takes_turns_ = false;
     std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
     std::uint64_t sent_ = 1;    ///< segments below were given to MPI
     std::uint64_t done_ = 1;    ///< segments below have left

@@ -150,6 +150,7 @@ class SealedSend final : public Operation {
     void first_done(int code) {
         request_ = constants.request_null;
         first_done_ = true;
+        if (pipeline_ && waits_for_match_) pipeline_->take_turns();
         if (pipeline_)
             pipeline_error_ = code;
         else

@@ -46,6 +46,26 @@ def test_segments_are_put_in_order_and_retransmissions_count_once(tmp_path):
     assert (stream.source, stream.destination) == ("10.77.0.1:1000", "10.77.0.2:2000")
 
 
+def test_other_protocols_are_datagrams(tmp_path):
+    def packet(protocol, body, flags=0):
+        header = struct.pack(
+            "!BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 0, flags, 64, protocol, 0, bytes(4), b"\x0a\x4e\0\1"
+        )
+        return bytes(12) + b"\x08\0" + header + body
+
+    udp = struct.pack("!HHHH", 7, 4789, 10, 0) + b"in"
+    frames = [packet(17, udp), packet(17, udp, 0x2000), packet(17, b"rest", 1), packet(50, b"esp")]
+    frames.append(bytes(12) + b"\x08\x06arp")
+    found = capture.read_streams(write_pcap(tmp_path / "x.pcap", frames))
+    assert [(stream.protocol, stream.source, stream.destination, stream.data) for stream in found] == [
+        ("udp", "0.0.0.0:7", "10.78.0.1:4789", b"in"),
+        ("fragment", "0.0.0.0", "10.78.0.1", udp),
+        ("fragment", "0.0.0.0", "10.78.0.1", b"rest"),
+        ("ip 50", "0.0.0.0", "10.78.0.1", b"esp"),
+        ("ethernet 0x0806", "", "", b"arp"),
+    ]
+
+
 def test_missing_bytes_are_counted(tmp_path):
     assert (
         one_stream(

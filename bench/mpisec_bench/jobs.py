@@ -1,0 +1,115 @@
+"""Where jobs run: on network namespaces of this machine, or by a site's own launcher on its own cluster."""
+
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from mpisec_bench.schemes import PLAIN
+from mpisec_lab import places
+from mpisec_lab.build import compile_mpi
+from mpisec_lab.cluster import Cluster
+from mpisec_lab.errors import LabError
+from mpisec_lab.rate import check_rate
+
+_JOB_SECONDS = 1800
+_PROBE_SECONDS = 0.5
+
+
+class LabJobs:
+    """Jobs on lab nodes. A cluster is made when first wanted and stands until close()."""
+
+    def __init__(self, mpi, *, rate=None, pin=True):
+        self.mpi = mpi
+        self.rate = rate
+        self._pin = pin
+        self._clusters = {}
+
+    def compile(self, source, flags=("-O2", "-ldl")):
+        """The program (Path) of a source file."""
+        return compile_mpi(Path(source), self.mpi, flags=list(flags))
+
+    def cluster(self, nodes, scheme=PLAIN):
+        """The cluster that a scheme's jobs run on."""
+        key = (nodes, scheme.overlay)
+        if key not in self._clusters:
+            overlay = {} if scheme.overlay == "none" else {"overlay": scheme.overlay}
+            self._clusters[key] = Cluster(nodes=nodes, pin=self._pin, **overlay).__enter__()
+        return self._clusters[key]
+
+    def run(self, words, nodes, ranks, scheme, environment=None):
+        """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
+        return self.cluster(nodes, scheme).run(
+            words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=environment, plain=not scheme.sealed, timeout=_JOB_SECONDS
+        ).check().stdout
+
+    def conditions(self, nodes, schemes):
+        """What the networks are, and the bits per second that one raw TCP connection reaches on each, paced as the jobs are."""
+        found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": {}}
+        if nodes > 1:
+            found["raw_tcp_bits_per_second"] = self._probe(nodes, PLAIN)
+        for scheme in schemes:
+            if scheme.overlay != "none":
+                about = self.cluster(nodes, scheme).overlay.conditions
+                found["overlays"][scheme.overlay] = about | {"raw_tcp_bits_per_second": self._probe(nodes, scheme)}
+        return found
+
+    def _probe(self, nodes, scheme):
+        return round(check_rate(self.cluster(nodes, scheme), self.rate, _PROBE_SECONDS).measured)
+
+    def close(self):
+        """Takes the clusters down."""
+        for cluster in self._clusters.values():
+            cluster.close()
+        self._clusters.clear()
+
+
+class LaunchedJobs:
+    """Jobs that a site's own launcher starts.
+
+    launch: {scheme name or "": command line} in which {ranks}, {nodes} and {each} (ranks per node) are put in; "" serves plain and
+    mpisec, an overlay needs a command of its own, as one with another host file. mpicc: the compiler of the MPI that it starts.
+    """
+
+    rate = None
+
+    def __init__(self, launch, mpicc="mpicc"):
+        self.mpi = launch[""]
+        self._launch = launch
+        self._mpicc = shlex.split(mpicc)
+        if shutil.which(self._mpicc[0]) is None:
+            raise LabError(f"there is no {self._mpicc[0]} here; --mpicc names the compiler of the MPI that --launch starts")
+        self._directory = Path(tempfile.mkdtemp(prefix="mpisec-bench-", dir=Path.cwd()))  # on a file system that the nodes share
+
+    def compile(self, source, flags=("-O2", "-ldl")):
+        """The program (Path) of a source file, in a directory that close() removes."""
+        source = Path(source)
+        program = self._directory / source.stem
+        wrapper = {".cpp": "mpicxx", ".f90": "mpif90"}.get(source.suffix, "mpicc")
+        command = [self._mpicc[0].replace("mpicc", wrapper), *self._mpicc[1:]]
+        made = subprocess.run([*command, f"-I{source.parent}", "-o", program, source, *flags], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            raise LabError(f"{shlex.join(command)} can not compile {source}:\n{made.stderr}")
+        return program
+
+    def run(self, words, nodes, ranks, scheme, environment=None):
+        """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
+        template = self._launch.get("" if scheme.overlay == "none" else scheme.name)
+        if template is None:
+            raise LabError(f"jobs over {scheme.name} need a launcher of their own: --launch {scheme.name}='mpiexec --hostfile … -n {{ranks}}'")
+        settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+        sealed = [places.find_mpisec(), "exec"] if scheme.sealed else []
+        command = [*shlex.split(template.format(nodes=nodes, each=ranks // nodes, ranks=ranks)), "env", *settings, *sealed, *words]
+        job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)
+        if job.returncode != 0:
+            raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stdout}\n{job.stderr}")
+        return job.stdout
+
+    def conditions(self, nodes, schemes):
+        """How jobs are launched; the networks are the site's and not looked at."""
+        return {"launch": self._launch, "rate_bits_per_second": None, "overlays": {s.name: {} for s in schemes if s.overlay != "none"}}
+
+    def close(self):
+        """Removes the programs."""
+        shutil.rmtree(self._directory)

@@ -1,0 +1,49 @@
+"""Application kernels with the communication patterns of the NAS benchmarks (bench/kernels), each verifying its result.
+
+Row "total" is the whole suite: what an average of ratios can not say, total times can (Naser et al., CLUSTER 2019, V.A, footnote 2).
+"""
+
+from mpisec_bench import programs
+from mpisec_bench.rounds import rows_of
+from mpisec_lab.errors import LabError
+
+PLAIN_INSIDE = False
+
+
+def add_arguments(parser):
+    """Adds the options of `mpisec bench kernels`."""
+    parser.add_argument("--class", dest="size", choices=programs.CLASSES, default="S", help="size of the problems; S takes seconds (S)")
+    parser.add_argument("--kernels", default=",".join(programs.KERNELS), help=f"by commas; also {', '.join(programs.FORTRAN)} where MPI has Fortran")
+    parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
+    parser.add_argument("--ranks", type=int, default=2, help="ranks, spread over the nodes in blocks (2)")
+
+
+def shape(arguments):
+    """(nodes, ranks)."""
+    return arguments.nodes, arguments.ranks
+
+
+def title(arguments):
+    """What it measures."""
+    return f"Application kernels, class {arguments.size}, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
+
+
+def cases(arguments):
+    """One, the suite: a total needs all of them."""
+    for name in arguments.kernels.split(","):
+        if name not in (*programs.KERNELS, *programs.FORTRAN):
+            raise LabError(f"there is no kernel '{name}'; there are {', '.join((*programs.KERNELS, *programs.FORTRAN))}")
+    return ["suite"]
+
+
+def run(jobs, arguments, scheme, _cases, environment):
+    """A job for each kernel; returns their rows and the total's."""
+    rows = []
+    for name in arguments.kernels.split(","):
+        program = jobs.compile(programs.source(name), programs.flags(name))
+        said = rows_of(jobs.run([program, arguments.size], *shape(arguments), scheme, environment))
+        if len(said) != 1 or said[0].get("verified") is not True:
+            raise LabError(f"the kernel {name} did not verify its result: {said}")
+        rows.append({"what": name, "time_us": said[0]["seconds"] * 1e6})
+    rows.append({"what": "total", "time_us": sum(row["time_us"] for row in rows)})
+    return [{"case": "suite", "class": arguments.size} | row for row in rows]

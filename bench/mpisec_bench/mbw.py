@@ -1,0 +1,44 @@
+"""Bandwidth and message rate of one or several pairs of ranks, windows of messages in flight (bench/mbw.c)."""
+
+from pathlib import Path
+
+from mpisec_bench.conditions import byte_counts, counts
+from mpisec_bench.rounds import rows_of
+
+_SOURCE = Path(__file__).resolve().parent.parent / "mbw.c"
+PLAIN_INSIDE = True
+
+
+def add_arguments(parser):
+    """Adds the options of `mpisec bench mbw`."""
+    parser.add_argument("--pairs", type=counts, default=(1, 2), help="numbers of pairs, by commas (1,2)")
+    parser.add_argument("--sizes", type=byte_counts, default="1,16384,2097152", help="bytes of a message, by commas (1,16K,2M)")
+    parser.add_argument("--window", type=int, default=64, help="messages in flight (64)")
+    parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
+
+
+def shape(arguments):
+    """(nodes, ranks): of the largest number of pairs."""
+    return 2, 2 * max(arguments.pairs)
+
+
+def title(arguments):
+    """What it measures."""
+    return f"Bandwidth of {' and '.join(map(str, arguments.pairs))} pairs, windows of {arguments.window}"
+
+
+def cases(arguments):
+    """(pairs, bytes)."""
+    return [(pairs, int(size)) for pairs in arguments.pairs for size in arguments.sizes.split(",")]
+
+
+def run(jobs, arguments, scheme, cases_, environment):
+    """A job for each number of pairs; returns their rows, whose times are of a window."""
+    rows = []
+    program = jobs.compile(_SOURCE)
+    for pairs in dict.fromkeys(pairs for pairs, _ in cases_):
+        sizes = ",".join(str(size) for of, size in cases_ if of == pairs)
+        options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+        said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
+        rows += [{"what": "mbw", "pairs": pairs, "window": arguments.window, "case": (pairs, row["bytes"])} | row for row in rows_of(said)]
+    return rows

@@ -1,0 +1,82 @@
+"""python3 -m mpisec_bench.report [FILES or DIRECTORIES …] -o report.html [--plots DIRECTORY]
+
+`mpisec report` runs this. Exit status: 0 all is well; 1 nothing was written, a sentence says why; 3 the page
+was written, but a run was interrupted or a file could not be read, and page and stderr say which.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from mpisec_bench.report.reading import ReportError, find_files, read_all
+
+_INCOMPLETE = 3
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="mpisec report",
+        description="Makes one page, and plots, of results of mpisec bench.",
+        epilog="The page needs no network. Exit status 3: written, but a run was interrupted or a file bad.",
+    )
+    parser.add_argument(
+        "results",
+        nargs="*",
+        default=["."],
+        metavar="FILE|DIRECTORY",
+        help="result files; directories: their *.json (.)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("report.html"), help="the page (report.html)"
+    )
+    parser.add_argument("--plots", type=Path, metavar="DIRECTORY", help="also every figure as PNG and SVG")
+    return parser
+
+
+def main(arguments=None):
+    """Writes what is asked for; returns the exit status. Raises ReportError."""
+    arguments = _parser().parse_args(arguments)
+    results, unreadable = read_all(find_files(arguments.results))
+    if not any(result.rows for result in results):
+        why = unreadable or [
+            f"{result.file} has no rows: its run ended before the first one" for result in results
+        ]
+        raise ReportError("there is nothing to show. " + "; ".join(why))
+    problems = unreadable + [
+        f"{r.file} is of an interrupted run; it is shown, and marked" for r in results if not r.complete
+    ]
+    _write(arguments, results, unreadable)
+    for problem in problems:
+        print(f"mpisec report: {problem}", file=sys.stderr)
+    return _INCOMPLETE if problems else 0
+
+
+def _write(arguments, results, unreadable):
+    try:
+        from mpisec_bench.report import page
+        from mpisec_bench.report.summary import summarise
+
+        html = page.render(results, summarise(results, unreadable))
+        arguments.output.write_text(html, encoding="utf-8")
+        plots = page.write_plots(results, arguments.plots) if arguments.plots else []
+    except ModuleNotFoundError as error:
+        raise ReportError(_missing(error.name)) from error
+    except OSError as error:
+        raise ReportError(f"{error.filename} can not be written: {error.strerror}") from error
+    print(f"{arguments.output}" + (f" and {len(plots)} plots in {arguments.plots}" if plots else ""))
+
+
+def _missing(module):
+    if module == "tomllib":
+        return "the report needs Python 3.11 or newer"
+    name = (module or "").split(".")[0]
+    package = "python3-jinja2" if name == "jinja2" else f"python3-{name}"
+    how = f"pip install {name} in a virtual environment, or apt install {package}"
+    return f"the report needs {name}, which this Python lacks: {how}"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except ReportError as error:
+        sys.exit(f"mpisec report: {error}")

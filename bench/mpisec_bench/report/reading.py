@@ -1,0 +1,279 @@
+"""Reading result files ("format": "mpisec-result-1", docs/report.md) and refusing what can not be one.
+
+Times are microseconds (milliseconds become such), ratios time under the scheme / plain time; low and high
+bound the 95 % interval of the median ratio.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FORMAT = "mpisec-result-1"
+BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto")
+_COLLECTIVES = (
+    "barrier",
+    "bcast",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "scan",
+    "exscan",
+    "neighbor_allgather",
+    "neighbor_alltoall",
+)
+_COMMANDS = {"mbw": "pairs"} | dict.fromkeys(
+    _COLLECTIVES, "collective"
+)  # the command's name -> where it stands on the page
+
+
+class ReportError(Exception):
+    """A sentence for the user: which file or setting, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row: a scheme against plain MPI at one size, or one kernel."""
+
+    what: str
+    scheme: str
+    ratio: float
+    bytes: int | None = None
+    kernel_class: str = ""
+    algorithm: str = ""
+    pairs: int | None = None
+    window: int | None = None
+    plain_us: float | None = None
+    time_us: float | None = None
+    low: float | None = None
+    high: float | None = None
+    rounds: int | None = None
+    capped: bool = False
+    with_barrier: float | None = None  # ratio of calls with the barriers before them
+
+
+@dataclass(frozen=True)
+class CryptoMeasurement:
+    """One row of `mpisec bench crypto`: GB/s of all threads together."""
+
+    library: str
+    version: str
+    cipher: str
+    bytes: int
+    threads: int
+    seal: float
+    open: float
+    memcpy: float | None = None
+    chosen: bool = False  # what MPISEC_AEAD=auto takes here
+
+
+@dataclass(frozen=True)
+class Result:
+    """One file."""
+
+    key: str  # from the file's name; unique, fit for names of files
+    file: str
+    benchmark: str
+    title: str
+    command: str
+    complete: bool
+    started: str
+    conditions: dict
+    rows: tuple = field(repr=False)
+
+    @property
+    def anchor(self):
+        """The id of its part of the page."""
+        return f"run-{self.key}"
+
+
+def find_files(names):
+    """The files meant by names of files and directories, in order; of a directory its *.json, at any depth.
+
+    Raises ReportError for a name that does not exist and when there is nothing to read.
+    """
+    found = []
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            inside = sorted(path.rglob("*.json"))
+            if not inside:
+                raise ReportError(
+                    f"the directory {name} holds no .json file: give it the results of mpisec bench"
+                )
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            raise ReportError(f"there is no file or directory {name}")
+    return list(dict.fromkeys(found))
+
+
+def read_all(files):
+    """([Result], [sentences about files that could not be read])."""
+    results, complaints, keys = [], [], set()
+    for path in files:
+        try:
+            results.append(read(path, keys))
+        except ReportError as error:
+            complaints.append(str(error))
+    return results, complaints
+
+
+def read(path, keys=None):
+    """The Result in a file; `keys` are those already given. Raises ReportError."""
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReportError(
+            f"{path} can not be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        ) from error
+    except json.JSONDecodeError as error:
+        empty = not path.read_text(encoding="utf-8").strip()
+        why = (
+            "it is empty"
+            if empty
+            else f"it is no JSON from line {error.lineno} on ({error.msg}); was the run interrupted?"
+        )
+        raise ReportError(f"{path} can not be used: {why}") from error
+    try:
+        return _result(document, path, keys if keys is not None else set())
+    except ReportError as error:
+        raise ReportError(f"{path} can not be used: {error}") from error
+
+
+def _result(document, path, keys):
+    if not isinstance(document, dict) or "format" not in document:
+        raise ReportError(f'it is not a result of mpisec bench ("format": "{FORMAT}" is missing)')
+    if document["format"] != FORMAT:
+        raise ReportError(f'its format is {document["format"]!r}; this program reads "{FORMAT}"')
+    benchmark = _COMMANDS.get(document.get("benchmark"), document.get("benchmark"))
+    if benchmark not in BENCHMARKS:
+        raise ReportError(
+            f"the benchmark {benchmark!r} is unknown; known are {', '.join((*BENCHMARKS, *_COMMANDS))}"
+        )
+    rows, conditions = document.get("rows"), document.get("conditions", {})
+    if not isinstance(rows, list) or not isinstance(conditions, dict):
+        raise ReportError('"rows" must be a list and "conditions" an object')
+    read_row = _crypto if benchmark == "crypto" else _measurement
+    measured = []
+    for number, row in enumerate(rows, 1):
+        try:
+            if not isinstance(row, dict):
+                raise ReportError("is no object")
+            measured.append(read_row({"window": conditions.get("window")} | row, benchmark))
+        except ReportError as error:
+            raise ReportError(f"row {number} {error}") from error
+    return Result(
+        _key(path.stem, keys),
+        path.name,
+        benchmark,
+        str(document.get("title") or path.stem),
+        str(document.get("command") or ""),
+        document.get("complete") is True,
+        str(document.get("started") or ""),
+        conditions,
+        tuple(measured),
+    )
+
+
+def slug(text):
+    """Fit for ids and names of files."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "result"
+
+
+def _key(stem, keys):
+    base = slug(stem)
+    key = next(
+        name for n in range(1, len(keys) + 2) if (name := base if n == 1 else f"{base}-{n}") not in keys
+    )
+    keys.add(key)
+    return key
+
+
+def _number(row, name, required=False, low=0.0):
+    value = row.get(name)
+    if value is None and not required:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value <= low
+    ):
+        above = "positive number" if low == 0 else f"number above {low:g}"
+        raise ReportError(
+            f'lacks "{name}"' if value is None else f'has "{name}": {value!r}, which is no {above}'
+        )
+    return value
+
+
+def _count(row, name):
+    value = _number(row, name, low=-1)
+    return None if value is None else int(value)
+
+
+def _word(row, name, default=None):
+    value = row.get(name, default)
+    if not isinstance(value, str) or (not value and default != ""):
+        raise ReportError(f'lacks "{name}", which is a word')
+    return value
+
+
+def _time(row, name):
+    ms = _number(row, f"{name}_ms")
+    return _number(row, f"{name}_us") if ms is None else ms * 1e3
+
+
+def _measurement(row, benchmark):
+    plain, time, ratio = _time(row, "plain"), _time(row, "time"), _number(row, "ratio")
+    if ratio is None:
+        if plain is None or time is None:
+            raise ReportError('has neither a "ratio" nor the times to make one from')
+        ratio = time / plain
+    low, high = _number(row, "ratio_low"), _number(row, "ratio_high")
+    if (low is None) != (high is None):
+        raise ReportError('has only one end of the interval "ratio_low" to "ratio_high"')
+    if low is not None and not low <= ratio <= high:
+        raise ReportError(f"has a ratio of {ratio:g} outside its own interval, {low:g} to {high:g}")
+    what = _word(row, "what", benchmark)
+    size = _count(row, "bytes")
+    if size is None and benchmark in ("pingpong", "pairs", "collective"):
+        raise ReportError('lacks "bytes"')
+    return Measurement(
+        what,
+        _word(row, "scheme", "mpisec"),
+        ratio,
+        size,
+        str(row.get("class") or ""),
+        _word(row, "algorithm", ""),
+        _count(row, "pairs"),
+        _count(row, "window"),
+        plain,
+        time,
+        low,
+        high,
+        _count(row, "rounds"),
+        row.get("capped") is True,
+        _number(row, "ratio_with_barrier"),
+    )
+
+
+def _crypto(row, _benchmark):
+    return CryptoMeasurement(
+        _word(row, "library"),
+        str(row.get("version") or ""),
+        _word(row, "cipher"),
+        int(_number(row, "bytes", required=True)),
+        int(_number(row, "threads", required=True)),
+        _number(row, "seal_gb_per_s", required=True),
+        _number(row, "open_gb_per_s", required=True),
+        _number(row, "memcpy_gb_per_s"),
+        row.get("chosen") is True,
+    )

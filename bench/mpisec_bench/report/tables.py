@@ -1,0 +1,177 @@
+"""Tables of the page: ours, and the papers' as printed with the ratios that follow from them."""
+
+from dataclasses import dataclass
+
+from mpisec_bench.report import measures, papers, wording
+
+
+@dataclass(frozen=True)
+class Cell:
+    """main is what one reads, small what stands under it; best marks the fastest of a column."""
+
+    main: str
+    small: str = ""
+    strong: bool = False
+    word: bool = False  # reads from the left
+
+
+@dataclass(frozen=True)
+class Table:
+    caption: str
+    head: tuple
+    rows: tuple  # of tuples: the row's name, then Cells
+    theirs: bool = False
+    note: str = ""
+
+
+def of_group(group):
+    """One row per size or kernel, one column per scheme."""
+    rows = []
+    for place in group.positions():
+        cells = [_measured(point) if (point := series.at(place)) else Cell("–") for series in group.series]
+        rows.append((measures.place_text(place), *cells))
+    capped = any(point.capped for series in group.series for point in series.points)
+    return Table(
+        f"{group.title}: time / plain time (95 % interval); below, plain → scheme",
+        ("Kernel" if group.what == "kernels" else "Size", *(s.label for s in group.series)),
+        tuple(rows),
+        note=f"{wording.DAGGER} The interval is wider than asked: the time allowed ran out."
+        if capped
+        else "",
+    )
+
+
+def _measured(point):
+    times = (
+        f"{wording.duration(point.plain_us)} → {wording.duration(point.time_us)}"
+        if point.plain_us and point.time_us
+        else ""
+    )
+    rounds = f"{point.rounds} rounds" if point.rounds else ""
+    barrier = f"with barriers {wording.ratio(point.with_barrier)}" if point.with_barrier else ""
+    return Cell(
+        wording.with_interval(point.ratio, point.low, point.high, point.capped),
+        ", ".join(filter(None, (times, rounds, barrier))),
+    )
+
+
+def of_papers(group, benchmark):
+    """The papers' Tables beside a group."""
+    found = [_printed(table) for table in papers.tables(group.what)]
+    if group.what == "allgather":
+        source, tables = papers.allgather_tables()
+        found += [_allgather(source, table) for table in tables]
+    return found + _facts("pairs" if benchmark == "pairs" else benchmark if benchmark == "external" else "")
+
+
+_UNITS = {"us": "µs", "s": "s", "MB/s": "MB/s"}
+
+
+def _printed(table):
+    rows = []
+    for row in table.rows:
+        cells = []
+        for column, value in zip(table.columns, row[1], strict=True):
+            printed = f"{wording.number(value)} {_UNITS[table.unit]}"
+            if column not in table.against:
+                cells.append(Cell(printed))
+                continue
+            bare = (
+                f"; {wording.ratio(table.ratio(row, column, 'bare metal'))} × bare metal"
+                if "bare metal" in table.columns
+                else ""
+            )
+            cells.append(Cell(wording.ratio(table.ratio(row, column)), printed + bare))
+        rows.append((row[0].upper() if table.what == "kernels" else _paper_size(row[0]), *cells))
+    caption = (
+        f"{table.paper.short}, Table {table.name}: {table.title}; {table.nodes} nodes, {table.ranks} ranks. "
+        "Time over the unencrypted one; below, as printed"
+    )
+    if table.what == "kernels":
+        totals = [
+            Cell(wording.ratio(table.total(column)) if column in table.against else "")
+            for column in table.columns
+        ]
+        rows.append(("all kernels", *totals))
+    head = [
+        f"{column} / {table.against[column]}" if column in table.against else column
+        for column in table.columns
+    ]
+    return Table(caption, ("Kernel" if table.what == "kernels" else "Size", *head), tuple(rows), theirs=True)
+
+
+def _paper_size(text):
+    return wording.size(papers.bytes_of(text))
+
+
+def _allgather(source, table):
+    rows = tuple(
+        (
+            _paper_size(row.size),
+            Cell(wording.number(round(row.plain, 2))),
+            Cell(wording.ratio(row.naive / row.plain)),
+            Cell(wording.ratio(row.best / row.plain), row.scheme.upper()),
+        )
+        for row in table.rows
+    )
+    caption = (
+        f"{source.short}, Table {table.name}: all-gather on {table.cluster.title()}, {table.nodes} "
+        f"nodes, {table.ranks} ranks, "
+        f"{table.placement} placement; unencrypted in µs, the others as ratios to it"
+    )
+    return Table(caption, ("Size", "unencrypted", "naive", "best encrypted"), rows, theirs=True)
+
+
+def _facts(what):
+    found = {}
+    for source, fact in papers.facts(what) if what else ():
+        value = f"{wording.number(fact['value'])} {fact['unit']}".strip()
+        found.setdefault(source, []).append((fact["setting"], Cell(fact["quantity"], word=True), Cell(value)))
+    return [
+        Table(
+            f"{source.short}: numbers from the text",
+            ("Setting", "Quantity", "Value"),
+            tuple(rows),
+            theirs=True,
+        )
+        for source, rows in found.items()
+    ]
+
+
+def of_crypto(result):
+    """Per cipher and number of threads: libraries by size, GB/s of sealing / of opening."""
+    tables = []
+    for cipher in dict.fromkeys(row.cipher for row in result.rows):
+        for threads in sorted({row.threads for row in result.rows if row.cipher == cipher}):
+            rows = [row for row in result.rows if (row.cipher, row.threads) == (cipher, threads)]
+            tables.append(_speeds(cipher, threads, rows))
+    return tables + _facts("crypto")
+
+
+def _speeds(cipher, threads, rows):
+    libraries = {row.library: row.version for row in rows}
+    lines = []
+    for size in sorted({row.bytes for row in rows}):
+        here = {row.library: row for row in rows if row.bytes == size}
+        fastest = max(row.seal for row in here.values())
+        copy = next((row.memcpy for row in here.values() if row.memcpy), None)
+        cells = [
+            Cell(f"{row.seal:.3g} / {row.open:.3g}{' *' if row.chosen else ''}", strong=row.seal == fastest)
+            if (row := here.get(library))
+            else Cell("–")
+            for library in libraries
+        ]
+        lines.append((wording.size(size), *cells, Cell(f"{copy:.3g}" if copy else "–")))
+    head = (
+        "Size",
+        *(
+            f"{library} {version.removeprefix('boring-sys ')}".strip()
+            for library, version in libraries.items()
+        ),
+        "memcpy",
+    )
+    on = f"{threads} thread{'s' if threads > 1 else ''}"
+    caption = f"{cipher.upper()}, {on}: GB/s of sealing / of opening; bold: seals fastest"
+    if any(row.chosen for row in rows):
+        caption += "; *: what MPIsec takes by itself"
+    return Table(caption, head, tuple(lines))

@@ -1,0 +1,93 @@
+"""The method: jobs of all schemes take turns, round by round, until the ratios to plain MPI are known well enough.
+
+A machine that changes its speed changes neighbours alike, so a ratio is taken within a round. The order of the schemes is another
+in every round. A point has settled when it has had at least LEAST rounds and the 95 % interval of its median ratio is within 3 %
+for every scheme; settled points drop out. A cap, in rounds or in seconds, ends it: what it cut off is marked.
+"""
+
+import contextlib
+import json
+import time
+from dataclasses import dataclass
+
+from mpisec_bench.interval import LEAST, settled
+from mpisec_bench.result import point
+from mpisec_bench.schemes import PLAIN
+from mpisec_lab.errors import LabError
+
+
+@dataclass(frozen=True)
+class Method:
+    """When to stop."""
+
+    most_rounds: int = 30
+    most_seconds: float = 600.0
+    within: float = 0.03  # of the median, the interval to either side
+    overlay_rounds: int = 30  # the first so many have jobs over overlays, which may take twenty times as long as others
+
+    def takes_part(self, scheme, done):
+        """Whether a scheme has a job in the round after `done` ones."""
+        return scheme.overlay == "none" or done < self.overlay_rounds
+
+
+def rows_of(output):
+    """The JSON lines that a benchmark program printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def measure(result, contestants, cases, method, progress):
+    """Fills `result` (result.Result), which may hold rounds of an earlier run, and writes it after every round.
+
+    contestants: {Scheme: function}: given a list of cases, it runs jobs of the scheme and returns rows, each with its "case", its
+    point and time_us (result.Result.add). A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
+    cases: what can settle on its own, as message sizes. KeyboardInterrupt leaves what whole rounds have measured.
+    """
+    progress = progress(len(contestants) * LEAST)  # jobs at least
+    belonging = {}  # case -> its points
+    begin = time.monotonic() - result.seconds
+    order = list(contestants)
+    done = max((len(result.ratios(where, scheme.name)) for where in result.points() for scheme in contestants), default=0)
+    unsettled = list(cases)
+    with contextlib.closing(progress):
+        while unsettled and not result.complete:
+            found = {}
+            for scheme in order[done % len(order):] + order[:done % len(order)]:
+                if not method.takes_part(scheme, done):
+                    continue
+                progress.begins(scheme.name)
+                found[scheme] = contestants[scheme](unsettled)
+                progress.ended()
+            _add_round(result, found, belonging)
+            done += 1
+            result.seconds = time.monotonic() - begin
+            running = [scheme for scheme in order if method.takes_part(scheme, done)]
+            unsettled = [case for case in unsettled if not _settled(result, belonging.get(case, ()), running, method)]
+            result.write()
+            if done >= method.most_rounds or (done >= LEAST and result.seconds >= method.most_seconds):
+                for case in unsettled:
+                    for where in belonging.get(case, ()):
+                        result.cap(where)
+                break
+            progress.left((max(LEAST - done, 1) if unsettled else 0) * len(running))
+    result.complete = True
+    result.write()
+
+
+def _add_round(result, found, belonging):
+    plain = {point(row): row["time_us"] for row in found.get(PLAIN, ())}
+    inside = {point(row): row["plain_us"] for rows in found.values() for row in rows if "plain_us" in row}
+    for scheme, rows in found.items():
+        if scheme == PLAIN:
+            continue
+        for row in rows:
+            where = point(row)
+            if where not in plain and where not in inside:
+                raise LabError(f"nothing plain was measured to compare {scheme.name} with at {dict(where)}")
+            belonging.setdefault(row["case"], set()).add(where)
+            result.add(row, scheme.name, plain.get(where, inside.get(where)))
+
+
+def _settled(result, points, schemes, method):
+    """Whether every point of a case is known well enough for each of these schemes that has it."""
+    ratios = [result.ratios(where, scheme.name) for where in points for scheme in schemes]
+    return all(settled(known, method.within) for known in ratios if known)

@@ -1,0 +1,30 @@
+"""A result as text."""
+
+from mpisec_bench.conditions import heading
+
+
+def _size(row):
+    return f"class {row['class']}" if "class" in row else str(row.get("bytes", ""))
+
+
+def _name(row):
+    parts = [row["what"]]
+    parts += [row["algorithm"]] if row.get("algorithm", "auto") != "auto" else []
+    parts += [f"{row['pairs']} pair{'s' if row['pairs'] > 1 else ''}"] if "pairs" in row else []
+    return " ".join(parts)
+
+
+def table(document):
+    """Lines: what, size, scheme, microseconds plain and under the scheme, their ratio with its 95 % interval, rounds."""
+    rows = document["rows"]
+    wide = max([len(_name(row)) for row in rows] + [9])
+    lines = [heading(document), f"{'':<{wide}} {'bytes':>9} {'scheme':<12} {'plain us':>12} {'us':>12} {'ratio':>8} {'95 % interval':>16} {'rounds':>6}"]
+    for row in rows:
+        ratio, low, high = (f"{row[name]:.3f}" for name in ("ratio", "ratio_low", "ratio_high"))
+        lines.append(
+            f"{_name(row):<{wide}} {_size(row):>9} {row['scheme']:<12} {row['plain_us']:>12.2f} {row['time_us']:>12.2f} {ratio:>8} "
+            f"{low + ' to ' + high:>16} {row['rounds']:>6}{' capped' if row.get('capped') else ''}"
+        )
+        if "ratio_with_barrier" in row:
+            lines[-1] += f"  with barrier {row['ratio_with_barrier']:.3f}"
+    return "\n".join(lines)

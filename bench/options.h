@@ -1,0 +1,43 @@
+/* The command line of a message benchmark. */
+#ifndef MPISEC_BENCH_OPTIONS_H
+#define MPISEC_BENCH_OPTIONS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BLOCKS = 1001 };
+
+/* What the command line says. */
+struct turns {
+    const char* sizes; /* by commas, bytes */
+    int blocks;        /* pairs of them per size */
+    double block_us;   /* about as long is one */
+    int ordinary;      /* 1: no plain blocks */
+    int peer, window;  /* for the benchmarks that have them */
+};
+
+/* Options of the form --name value into `turns`; ends the program with a sentence when one is unknown. */
+static void read_options(struct turns* turns, const char* program, int argc, char** argv) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i], *value = argv[i + 1];
+        if (strcmp(name, "--sizes") == 0)
+            turns->sizes = value;
+        else if (strcmp(name, "--blocks") == 0)
+            turns->blocks = atoi(value);
+        else if (strcmp(name, "--block-us") == 0)
+            turns->block_us = atof(value);
+        else if (strcmp(name, "--ordinary") == 0)
+            turns->ordinary = atoi(value);
+        else if (strcmp(name, "--peer") == 0)
+            turns->peer = atoi(value);
+        else if (strcmp(name, "--window") == 0)
+            turns->window = atoi(value);
+        else
+            exit((fprintf(stderr, "%s: unknown option %s\n", program, name), 2));
+    }
+    if (turns->blocks < 1 || turns->blocks > MAX_BLOCKS)
+        exit((fprintf(stderr, "%s: --blocks is 1 to %d\n", program, MAX_BLOCKS), 2));
+}
+
+#endif

@@ -1,0 +1,122 @@
+"""mpisec bench on the lab: whole commands, their files, interruption and bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mpisec_lab import mpis, places
+
+
+def _command(*words):
+    return [str(places.find_mpisec()), "bench", *map(str, words)]
+
+
+def _bench(*words, timeout=120):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the report needs this Python's matplotlib
+    return subprocess.run(_command(*words), capture_output=True, text=True, timeout=timeout, check=False, env=os.environ | {"PATH": path})
+
+
+def _measured(*words, file):
+    ran = _bench(*words, "--rounds", 1, "-o", file)
+    assert ran.returncode == 0, ran.stderr
+    document = json.loads(file.read_text())
+    assert document["complete"] and document["conditions"]["raw_tcp_bits_per_second"] > 1e8
+    return ran.stdout, document
+
+
+def test_pingpong(lab, tmp_path):
+    said, document = _measured("pingpong", "--sizes", "4,64K", "--blocks", 3, file=tmp_path / "r.json")
+    assert [row["bytes"] for row in document["rows"]] == [4, 65536]
+    assert all(row["scheme"] == "mpisec" and row["time_us"] > 0 and row["plain_us"] > 0 for row in document["rows"])
+    assert "95 % interval" in said and "64K" not in said.splitlines()[2]
+    assert document["command"] == "mpisec bench pingpong --sizes 4,64K --blocks 3 --rounds 1"
+
+
+def test_several_pairs(lab, tmp_path):
+    _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", file=tmp_path / "r.json")
+    assert [(row["pairs"], row["bytes"]) for row in document["rows"]] == [(1, 1024), (2, 1024)]
+
+
+def test_algorithms_of_a_collective(lab, tmp_path):
+    _, document = _measured("bcast", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--algorithms", "auto,naive", file=tmp_path / "r.json")
+    assert [row["algorithm"] for row in document["rows"]] == ["auto", "naive"]
+    assert all(row["ratio_with_barrier"] > 0 for row in document["rows"])
+
+
+def test_kernels_with_a_total(lab, tmp_path):
+    _, document = _measured("kernels", "--kernels", "is,cg", file=tmp_path / "r.json")
+    times = {row["what"]: row["time_us"] for row in document["rows"]}
+    assert set(times) == {"is", "cg", "total"} and times["total"] == pytest.approx(times["is"] + times["cg"])
+
+
+def test_startup(lab, tmp_path):
+    _, document = _measured("startup", "--nodes", 2, "--ranks", 2, file=tmp_path / "r.json")
+    assert [row["what"] for row in document["rows"]] == ["MPI_Init", "whole job"]
+
+
+def test_an_overlay_beside_mpisec(lab, tmp_path):
+    _, document = _measured("pingpong", "--schemes", "mpisec,vxlan", "--sizes", "1K", "--blocks", 2, file=tmp_path / "r.json")
+    assert [row["scheme"] for row in document["rows"]] == ["mpisec", "vxlan"]
+    vxlan = document["conditions"]["overlays"]["vxlan"]
+    assert vxlan["mtu"] < 1500 and vxlan["raw_tcp_bits_per_second"] > 1e8
+
+
+def test_with_a_launcher(lab, tmp_path):
+    """A site's own launcher, here the lab's, starts plain and sealed jobs."""
+    key = tmp_path / "key"
+    subprocess.run([places.find_mpisec(), "key", "new", key], check=True, capture_output=True)
+    launcher = f"python3 -m mpisec_lab run --plain --nodes {{nodes}} -n {{ranks}} env MPISEC_KEY_FILE={key}"
+    ran = _bench("allgather", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--rounds", 1, "--launch", launcher,
+                 "--mpicc", mpis.find_mpi("mpich-5").compiler_for("c")[0])
+    assert ran.returncode == 0 and "allgather        64 mpisec" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_interrupted_and_resumed(lab, tmp_path):
+    file = tmp_path / "r.json"
+    words = ("pingpong", "--sizes", "1", "--blocks", 2, "--rounds", 7, "-o", file)
+    run = subprocess.Popen(_command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    said, complaint = run.communicate(timeout=60)
+    assert run.returncode == 130 and "--resume goes on" in complaint, complaint
+    left = json.loads(file.read_text())
+    assert not left["complete"] and 1 <= left["rows"][0]["rounds"] < 7 and "mpisec" in said
+    again = _bench(*words, "--resume")
+    assert again.returncode == 0, again.stderr
+    whole = json.loads(file.read_text())
+    assert whole["complete"] and whole["rows"][0]["rounds"] >= 6 and whole["started"] == left["started"]
+    assert _bench("pingpong", "--sizes", "2", "-o", file, "--resume").returncode == 1
+
+
+def test_all_into_a_directory(lab, tmp_path):
+    ran = _bench("all", "--quick", "--only", "crypto,bcast", "-o", tmp_path / "results")
+    assert ran.returncode == 0, ran.stderr
+    assert {file.name for file in (tmp_path / "results").iterdir()} == {"crypto.json", "bcast.json", "report.html"}
+    crypto = json.loads((tmp_path / "results/crypto.json").read_text())
+    chosen = [row for row in crypto["rows"] if row["chosen"] and row["cipher"] == "aes-128-gcm" and row["threads"] == 1]
+    assert len(chosen) == len({row["bytes"] for row in crypto["rows"]}), "auto takes one library for each size"
+    again = _bench("all", "--quick", "--only", "crypto", "-o", tmp_path / "results")
+    assert again.returncode == 1 and "--resume" in again.stderr
+    again = _bench("all", "--quick", "--only", "crypto,bcast", "-o", tmp_path / "results", "--resume")
+    assert again.returncode == 0 and again.stdout.count("measured before") == 2
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (("pingpong", "--schemes", "ssh"), "knows no 'ssh'"),
+    (("pingpong", "--sizes", "1X"), "is no number of bytes"),
+    (("mbw", "--pairs", "0"), "is no list of numbers"),
+    (("kernels", "--kernels", "ep"), "there is no kernel 'ep'"),
+    (("pingpong", "--launch", "wireguard=mpiexec"), "lacks the command for plain and sealed jobs"),
+    (("all", "--only", "nothing"), "has no nothing"),
+])
+def test_bad_input(words, told):
+    ran = _bench(*words)
+    assert ran.returncode != 0 and told in ran.stderr, ran.stderr
