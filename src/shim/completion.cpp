@@ -49,10 +49,12 @@ int raise_completed(const Completed& completed) {
     return completed.raised ? completed.error : raise_on(completed.owner, completed.error);
 }
 
-/// Advances; true when complete (an inactive persistent request is).
+/// Advances what progress(), which every caller calls as well, does not; true when complete (an inactive
+/// persistent request is).
 bool advanced(UserRequest& mine) {
     Guard guard;
-    return !mine.operation || mine.operation->advance();
+    if (!mine.operation) return true;
+    return mine.operation->listed ? mine.operation->complete() : mine.operation->advance();
 }
 
 /// The requests of one call, told apart once.
