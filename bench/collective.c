@@ -202,7 +202,7 @@ static double called[KINDS][MAX_BLOCKS], whole[KINDS][MAX_BLOCKS]; /* whole: wit
 static double median_ratio(double times[KINDS][MAX_BLOCKS], int blocks) {
     static double ratios[MAX_BLOCKS];
     for (int i = 0; i < blocks; ++i) ratios[i] = times[ORDINARY][i] / times[PLAIN][i];
-    return quantile(ratios, blocks, 0.5);
+    return median(ratios, blocks);
 }
 
 static void take_blocks(const struct turns* turns, collective* call, int n) {
@@ -222,10 +222,10 @@ static void take_blocks(const struct turns* turns, collective* call, int n) {
 static void print(const struct turns* turns, int n) {
     const double ratio = median_ratio(called, turns->blocks), ratio_with = median_ratio(whole, turns->blocks);
     printf("{\"bytes\": %d, \"time_us\": %.3f, \"time_with_barrier_us\": %.3f", n,
-           quantile(called[ORDINARY], turns->blocks, 0.5), quantile(whole[ORDINARY], turns->blocks, 0.5));
+           median(called[ORDINARY], turns->blocks), median(whole[ORDINARY], turns->blocks));
     if (!turns->ordinary)
         printf(", \"plain_us\": %.3f, \"ratio\": %.4f, \"ratio_with_barrier\": %.4f",
-               quantile(called[PLAIN], turns->blocks, 0.5), ratio, ratio_with);
+               median(called[PLAIN], turns->blocks), ratio, ratio_with);
     printf("}\n");
     fflush(stdout);
 }

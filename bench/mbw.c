@@ -65,6 +65,8 @@ static void measure(const struct turns* turns, int bytes) {
     for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) windows(kind, bytes, 2);
     int iterations = (int)(turns->block_us / windows(ORDINARY, bytes, 3)); /* the same on every rank */
     take_turns(turns, windows, bytes, iterations < 2 ? 2 : iterations, rank == 0);
+    memset(in, 0, room);
+    windows(ORDINARY, bytes, 1);
     if (memcmp(out, in, rank < size / 2 ? ANSWER : room - ANSWER) != 0) {
         fprintf(stderr, "mbw: %d bytes arrived changed\n", bytes);
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -28,10 +28,10 @@ static void take_turns(const struct turns* turns, exchange* block, int bytes, in
         ratios[i] = times[ORDINARY][i] / times[PLAIN][i];
     }
     if (!print) return;
-    printf("{\"bytes\": %d, \"time_us\": %.3f", bytes, quantile(times[ORDINARY], turns->blocks, 0.5));
+    printf("{\"bytes\": %d, \"time_us\": %.3f", bytes, median(times[ORDINARY], turns->blocks));
     if (!turns->ordinary)
-        printf(", \"plain_us\": %.3f, \"ratio\": %.4f", quantile(times[PLAIN], turns->blocks, 0.5),
-               quantile(ratios, turns->blocks, 0.5));
+        printf(", \"plain_us\": %.3f, \"ratio\": %.4f", median(times[PLAIN], turns->blocks),
+               median(ratios, turns->blocks));
     printf("}\n");
     fflush(stdout);
 }

@@ -34,9 +34,9 @@ static int ascending(const void* a, const void* b) {
 }
 
 /* Sorts the values. */
-static double quantile(double* values, int n, double q) {
+static double median(double* values, int n) {
     qsort(values, (size_t)n, sizeof *values, ascending);
-    return values[(int)(q * (n - 1) + 0.5)];
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 #endif

@@ -66,7 +66,7 @@ def _run(words):
             result.resume()
         contestants = {scheme: functools.partial(module.run, jobs, arguments, scheme, environment=environment) for scheme in compared}
         try:
-            measure(result, contestants, cases, Method(arguments.rounds, arguments.seconds, overlay_rounds=arguments.overlay_rounds),
+            measure(result, contestants, cases, Method(arguments.rounds, arguments.seconds),
                     functools.partial(Progress, result.head["title"]))
         except KeyboardInterrupt:
             result.write()

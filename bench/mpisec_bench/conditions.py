@@ -1,6 +1,7 @@
 """What a figure was taken on: goes into every result."""
 
 import argparse
+import hashlib
 import os
 import platform
 import re
@@ -31,8 +32,21 @@ def conditions(arguments, jobs, shape, schemes):
         "ranks": shape[1],
         "aead": arguments.aead,
         "crypto_libraries": dict(libraries),
-        "environment": dict(pair.split("=", 1) for pair in arguments.env),
-    } | jobs.conditions(shape[0], schemes)
+        "environment": _settings() | dict(pair.split("=", 1) for pair in arguments.env),
+        "build": _build(),
+    } | jobs.conditions(*shape, schemes)
+
+
+def _settings():
+    """MPIsec's own settings in our environment, which sealed jobs take over."""
+    ours = {name: value for name, value in os.environ.items() if name.startswith("MPISEC_")}
+    return {name: value for name, value in ours.items() if not name.startswith(("MPISEC_LAB_", "MPISEC_KEY"))}
+
+
+def _build():
+    """Tells builds of one version apart: a digest of what is preloaded."""
+    libraries = sorted((places.find_mpisec().parent.parent / "lib").glob("libmpisec-*.so"))
+    return hashlib.sha256(b"".join(library.read_bytes() for library in libraries)).hexdigest()[:12]
 
 
 def heading(document):
@@ -75,13 +89,12 @@ def add_common_arguments(parser):
                        help="your own launcher instead of the lab; {ranks}, {nodes} and {each} are put in. SCHEME= for the jobs over an overlay")
     where.add_argument("--mpicc", default="mpicc", help="compiler for the MPI that --launch starts (mpicc)")
     what = parser.add_argument_group("what is compared")
-    what.add_argument("--schemes", default="mpisec", help="with plain MPI: mpisec, vxlan, wireguard, ipsec, vxlan+ipsec; by commas (mpisec)")
+    what.add_argument("--schemes", default="mpisec", help="with plain MPI: mpisec, mpisec@PROGRAM (another build), vxlan, wireguard, ipsec, vxlan+ipsec; by commas (mpisec)")
     what.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
     what.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")
     method = parser.add_argument_group("method")
     method.add_argument("--rounds", type=int, default=30, help="at most so many rounds of jobs (30)")
     method.add_argument("--seconds", type=float, default=600, help="no round is begun after so many, but for the first six (600)")
-    method.add_argument("--overlay-rounds", type=int, default=30, help="overlays take part in the first so many only (30)")
     method.add_argument("-o", "--output", metavar="FILE.json", help="the result, kept up to date after every round")
     method.add_argument("--resume", action="store_true", help="go on with what FILE.json holds")
     method.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")

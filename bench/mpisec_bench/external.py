@@ -26,10 +26,10 @@ def parse_osu(output, program):
         if not rest:
             rows.append({"what": program, "time_us": first})
         elif per_second:
-            rows.append({"what": program, "bytes": int(first), "time_us": first / rest[0]})
+            rows.append({"what": program, "bytes": int(first), "time_us": first / rest[0] if rest[0] else 0})
         else:
             rows.append({"what": program, "bytes": int(first), "time_us": rest[0]})
-    return rows
+    return [row for row in rows if row["time_us"] > 0]  # 0.00 is shorter than the clock: that has no ratio
 
 
 def parse_imb(output, _program):

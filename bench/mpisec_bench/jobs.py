@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import PLAIN
 from mpisec_lab import places
 from mpisec_lab.build import compile_mpi
@@ -13,6 +14,7 @@ from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
 from mpisec_lab.rate import check_rate
 
+_NODES = Path(__file__).resolve().parent.parent / "nodes.c"
 _JOB_SECONDS = 1800
 _PROBE_SECONDS = 0.5
 
@@ -41,10 +43,10 @@ class LabJobs:
     def run(self, words, nodes, ranks, scheme, environment=None):
         """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
         return self.cluster(nodes, scheme).run(
-            words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=environment, plain=not scheme.sealed, timeout=_JOB_SECONDS
+            words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=environment, plain=not scheme.sealed, mpisec=scheme.program, timeout=_JOB_SECONDS
         ).check().stdout
 
-    def conditions(self, nodes, schemes):
+    def conditions(self, nodes, _ranks, schemes):
         """What the networks are, and the bits per second that one raw TCP connection reaches on each, paced as the jobs are."""
         found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": {}}
         if nodes > 1:
@@ -99,15 +101,21 @@ class LaunchedJobs:
         if template is None:
             raise LabError(f"jobs over {scheme.name} need a launcher of their own: --launch {scheme.name}='mpiexec --hostfile … -n {{ranks}}'")
         settings = [f"{name}={value}" for name, value in (environment or {}).items()]
-        sealed = [places.find_mpisec(), "exec"] if scheme.sealed else []
+        sealed = [places.find_mpisec(scheme.program), "exec"] if scheme.sealed else []
         command = [*shlex.split(template.format(nodes=nodes, each=ranks // nodes, ranks=ranks)), "env", *settings, *sealed, *words]
         job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)
         if job.returncode != 0:
             raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stdout}\n{job.stderr}")
         return job.stdout
 
-    def conditions(self, nodes, schemes):
-        """How jobs are launched; the networks are the site's and not looked at."""
+    def conditions(self, nodes, ranks, schemes):
+        """How jobs are launched; the networks are the site's and not looked at. Raises LabError when the ranks are not on so many nodes:
+        within a node nothing is sealed."""
+        program = self.compile(_NODES)
+        for scheme in schemes:
+            found = rows_of(self.run([program], nodes, ranks, scheme))[0]["nodes"]
+            if found != nodes:
+                raise LabError(f"--launch put {ranks} ranks on {found} node(s), not on {nodes}: give it hosts, or other --nodes")
         return {"launch": self._launch, "rate_bits_per_second": None, "overlays": {s.name: {} for s in schemes if s.overlay != "none"}}
 
     def close(self):

@@ -21,6 +21,16 @@ POINT = ("what", "class", "bytes", "pairs", "window", "algorithm")  # what names
 EXTRA = ("time_with_barrier_us", "ratio_with_barrier")  # carried along as medians
 
 
+_MAY_CHANGE = {"load", "raw_tcp_bits_per_second"}  # between what was measured and what --resume adds
+
+
+def _steady(value):
+    """A condition without what may change, in overlays too."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _steady(inner) for name, inner in value.items() if name not in _MAY_CHANGE}
+
+
 def point(row):
     """The fields of a row that name its point, as a tuple of (name, value)."""
     return tuple((name, row[name]) for name in POINT if name in row)
@@ -70,8 +80,10 @@ class Result:
     def _row(self, where, scheme, samples):
         median, low, high = median_interval(samples["ratio"])
         row = dict(where) | {"scheme": scheme} | {name: statistics.median(values) for name, values in samples.items()}
-        row |= {"ratio": median, "ratio_low": low, "ratio_high": high, "rounds": len(samples["ratio"])}
-        if where in self._capped or len(samples["ratio"]) < LEAST:
+        row |= {"ratio": median, "rounds": len(samples["ratio"])}
+        if row["rounds"] >= LEAST:
+            row |= {"ratio_low": low, "ratio_high": high}
+        if where in self._capped or row["rounds"] < LEAST:
             row["capped"] = True
         return row | {"samples": samples}
 
@@ -91,6 +103,10 @@ class Result:
         left = read(self.path)
         if left["command"] != self.head["command"]:
             raise LabError(f"{self.path} holds the result of `{left['command']}`: give another --output, or leave --resume out")
+        for name in {*left["conditions"], *self.conditions} - _MAY_CHANGE:
+            was, now = left["conditions"].get(name), self.conditions.get(name)
+            if _steady(was) != _steady(now):
+                raise LabError(f"{self.path} was measured with {name} {was}, which now is {now}: give another --output")
         self.complete, self._started, self.seconds = left["complete"], left["started"], left["seconds"]
         for row in left["rows"]:
             self._samples[point(row), row["scheme"]] = row["samples"]

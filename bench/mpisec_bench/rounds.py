@@ -23,11 +23,6 @@ class Method:
     most_rounds: int = 30
     most_seconds: float = 600.0
     within: float = 0.03  # of the median, the interval to either side
-    overlay_rounds: int = 30  # the first so many have jobs over overlays, which may take twenty times as long as others
-
-    def takes_part(self, scheme, done):
-        """Whether a scheme has a job in the round after `done` ones."""
-        return scheme.overlay == "none" or done < self.overlay_rounds
 
 
 def rows_of(output):
@@ -52,23 +47,23 @@ def measure(result, contestants, cases, method, progress):
         while unsettled and not result.complete:
             found = {}
             for scheme in order[done % len(order):] + order[:done % len(order)]:
-                if not method.takes_part(scheme, done):
-                    continue
                 progress.begins(scheme.name)
                 found[scheme] = contestants[scheme](unsettled)
                 progress.ended()
             _add_round(result, found, belonging)
             done += 1
             result.seconds = time.monotonic() - begin
-            running = [scheme for scheme in order if method.takes_part(scheme, done)]
-            unsettled = [case for case in unsettled if not _settled(result, belonging.get(case, ()), running, method)]
+            for case in unsettled:
+                if case not in belonging:
+                    raise LabError(f"the jobs printed nothing about {case}")
+            unsettled = [case for case in unsettled if not _settled(result, belonging[case], order, method)]
             result.write()
             if done >= method.most_rounds or (done >= LEAST and result.seconds >= method.most_seconds):
                 for case in unsettled:
-                    for where in belonging.get(case, ()):
+                    for where in belonging[case]:
                         result.cap(where)
                 break
-            progress.left((max(LEAST - done, 1) if unsettled else 0) * len(running))
+            progress.left((max(LEAST - done, 1) if unsettled else 0) * len(order))
     result.complete = True
     result.write()
 

@@ -1,5 +1,6 @@
 """What is compared: plain MPI, MPIsec, and plain MPI over encrypted (or merely encapsulated) overlay networks."""
 
+import shutil
 from dataclasses import dataclass
 
 from mpisec_lab.errors import LabError
@@ -14,6 +15,7 @@ class Scheme:
     name: str
     sealed: bool = False  # under mpisec exec
     overlay: str = "none"  # the network below
+    program: str | None = None  # the mpisec program; None: this installation's
 
 
 PLAIN = Scheme("plain")
@@ -21,9 +23,15 @@ MPISEC = Scheme("mpisec", sealed=True)
 
 
 def parse(text):
-    """The type of --schemes: "mpisec,wireguard" -> schemes in that order. Raises LabError."""
-    known = {scheme.name: scheme for scheme in (MPISEC, *(Scheme(name, overlay=name) for name in OVERLAYS))}
-    for name in text.split(","):
-        if name not in known:
-            raise LabError(f"--schemes knows no '{name}': it takes {', '.join(known)}; each is compared with plain MPI")
-    return tuple(known[name] for name in text.split(","))
+    """The type of --schemes: "mpisec,wireguard" -> schemes in that order. "mpisec@PATH" is another build. Raises LabError."""
+    return tuple(_scheme(name) for name in text.split(","))
+
+
+def _scheme(name):
+    known = {scheme.name: scheme for scheme in (MPISEC, *(Scheme(overlay, overlay=overlay) for overlay in OVERLAYS))}
+    build, at, program = name.partition("@")
+    if build == MPISEC.name and at and shutil.which(program):
+        return Scheme(name, sealed=True, program=program)
+    if name not in known:
+        raise LabError(f"--schemes knows no '{name}': it takes {', '.join(known)} and mpisec@PROGRAM; each is compared with plain MPI")
+    return known[name]

@@ -20,10 +20,10 @@ def table(document):
     wide = max([len(_name(row)) for row in rows] + [9])
     lines = [heading(document), f"{'':<{wide}} {'bytes':>9} {'scheme':<12} {'plain us':>12} {'us':>12} {'ratio':>8} {'95 % interval':>16} {'rounds':>6}"]
     for row in rows:
-        ratio, low, high = (f"{row[name]:.3f}" for name in ("ratio", "ratio_low", "ratio_high"))
+        interval = f"{row['ratio_low']:.3f} to {row['ratio_high']:.3f}" if "ratio_low" in row else "too few rounds"
         lines.append(
-            f"{_name(row):<{wide}} {_size(row):>9} {row['scheme']:<12} {row['plain_us']:>12.2f} {row['time_us']:>12.2f} {ratio:>8} "
-            f"{low + ' to ' + high:>16} {row['rounds']:>6}{' capped' if row.get('capped') else ''}"
+            f"{_name(row):<{wide}} {_size(row):>9} {row['scheme']:<12} {row['plain_us']:>12.2f} {row['time_us']:>12.2f} {row['ratio']:>8.3f} "
+            f"{interval:>16} {row['rounds']:>6}{' capped' if row.get('capped') else ''}"
         )
         if "ratio_with_barrier" in row:
             lines[-1] += f"  with barrier {row['ratio_with_barrier']:.3f}"

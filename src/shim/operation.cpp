@@ -19,9 +19,10 @@ namespace {
 // for them (pipeline.hpp: they take turns), so these are looked at less often.
 constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
 
-std::vector<Operation*> work_list;                 // under the Guard
-std::size_t passes = 0;                            // under the Guard
-std::vector<std::unique_ptr<Operation>> detached;  // under the Guard; all of them are on the work list too
+// Under the Guard. Never destroyed: a program that calls exit() leaves operations under way.
+auto& work_list = *new std::vector<Operation*>;
+auto& detached = *new std::vector<std::unique_ptr<Operation>>;  // all of them are on the work list too
+std::size_t passes = 0;
 
 }  // namespace
 

@@ -13,8 +13,9 @@ namespace {
 // derived again when needed.
 constexpr std::size_t most_ready_keys = 4096;
 
-std::vector<std::unique_ptr<Outgoing>> outgoing_pairs;
-std::vector<std::unique_ptr<Incoming>> incoming_pairs;
+// Never destroyed: operations that a program leaves behind when it calls exit() use them.
+auto& outgoing_pairs = *new std::vector<std::unique_ptr<Outgoing>>;
+auto& incoming_pairs = *new std::vector<std::unique_ptr<Incoming>>;
 std::size_t ready_keys = 0;
 std::uint64_t clock_of_use = 0;
 

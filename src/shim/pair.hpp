@@ -28,8 +28,9 @@ struct Outgoing {
     std::uint64_t epoch_bytes = 0;
     std::uint64_t sent = 0;  ///< messages that MPI took; compared at Finalize (S8)
     std::uint32_t next_channel = 0;
-    unsigned large_sends = 0;  ///< large messages whose segments are being sent
-    unsigned flying = 0;       ///< segments of those among them that their receiver has matched
+    unsigned large_sends = 0;    ///< large messages whose segments are being sent
+    unsigned flying = 0;         ///< segments of those among them that their receiver has matched
+    unsigned refused_turns = 0;  ///< since the last of these segments had left
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };

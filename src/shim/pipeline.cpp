@@ -67,13 +67,20 @@ bool SendPipeline::seal_first(std::uint8_t* to) {
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
 }
 
+bool SendPipeline::take_turn() {
+    Outgoing& pair = outgoing(world_peer_);
+    if (pair.flying >= most_flying) {
+        if (sealed_ > done_) return false;
+        goes_alone_ = goes_alone_ || ++pair.refused_turns >= patience;
+        if (!goes_alone_) return false;
+    }
+    ++pair.flying;
+    return true;
+}
+
 bool SendPipeline::start_sealing() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
-    if (takes_turns_) {
-        unsigned& flying = outgoing(world_peer_).flying;
-        if (flying >= most_flying) return false;
-        ++flying;
-    }
+    if (takes_turns_ && !take_turn()) return false;
     Slot& mine = slot(sealed_);
     mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
@@ -92,8 +99,8 @@ bool SendPipeline::start_sending(int& error) {
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
-    const bool until_matched =
-        plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
+    const bool until_matched = takes_turns_ || plan_.segment_bytes < shortest_rendezvous ||
+                               (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
     const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
                            state.world.channel, &mine.request);
@@ -114,9 +121,12 @@ bool SendPipeline::retire(int& error) {
         flag = 1;
     }
     if (!flag) return false;
-    slot(done_).wire = Buffer();  // to the pool, where the next segment finds it while caches still hold it
+    // To the pool, where the next segment finds it while caches still hold it.
+    if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
     ++done_;
-    if (takes_turns_) --outgoing(world_peer_).flying;
+    if (!takes_turns_) return true;
+    --outgoing(world_peer_).flying;
+    if (!goes_alone_) outgoing(world_peer_).refused_turns = 0;
     return true;
 }
 

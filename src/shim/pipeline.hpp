@@ -18,8 +18,10 @@ namespace mpisec::shim {
 inline constexpr std::uint64_t pipeline_slots = 8;
 /// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank.
 /// A link carries one after the other, so what a window of many messages needs more is only memory, which
-/// falls out of the caches. Older messages go first.
-inline constexpr unsigned most_flying = 32, most_expected = 48;
+/// falls out of the caches. Older messages go first; but the program may receive them later than others (a
+/// probe has matched them, or a receive that is not waited for), so when nothing has left for so many turns,
+/// messages that have nothing in flight send one segment at a time: their receiver may be the one that waits.
+inline constexpr unsigned most_flying = 16, most_expected = 24, patience = 256;
 
 class Pipeline {
   public:
@@ -52,8 +54,8 @@ class SendPipeline : public Pipeline {
     SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                  int channel_tag, const std::uint8_t* plaintext, bool synchronous);
     ~SendPipeline();
-    /// The receiver has matched the message and takes whatever comes of it: its segments count from now on,
-    /// and wait for those of older messages. Those of others must not, their receive may depend on this one.
+    /// The receiver has matched the message: its segments count from now on, and wait for those of older
+    /// messages. Before that they do not, for nobody may be there to take them.
     void take_turns() { takes_turns_ = true; }
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
@@ -61,6 +63,7 @@ class SendPipeline : public Pipeline {
     bool advance(int& error);
 
   private:
+    bool take_turn();
     bool start_sealing();
     bool start_sending(int& error);
     bool retire(int& error);
@@ -68,6 +71,7 @@ class SendPipeline : public Pipeline {
     const std::uint8_t* plaintext_;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     bool takes_turns_ = false;
+    bool goes_alone_ = false;   ///< lost patience: one segment at a time, whatever others do
     std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
     std::uint64_t sent_ = 1;    ///< segments below were given to MPI
     std::uint64_t done_ = 1;    ///< segments below have left

@@ -155,8 +155,11 @@ def test_resume_refuses_another_commands_file(tmp_path):
 def test_schemes():
     names = [scheme.name for scheme in schemes.parse("mpisec,vxlan+ipsec")]
     assert names == ["mpisec", "vxlan+ipsec"]
-    with pytest.raises(LabError, match="knows no 'ssh'"):
-        schemes.parse("mpisec,ssh")
+    other, = schemes.parse("mpisec@/bin/true")
+    assert other.sealed and other.program == "/bin/true" and other.name == "mpisec@/bin/true"
+    for unknown in ("ssh", "mpisec@/bin/no such program", "wireguard@/bin/true"):
+        with pytest.raises(LabError, match=f"knows no '{unknown}'"):
+            schemes.parse(f"mpisec,{unknown}")
 
 
 def test_where_a_result_goes_is_not_part_of_its_command():

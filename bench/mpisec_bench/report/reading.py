@@ -144,7 +144,7 @@ def read(path, keys=None):
         raise ReportError(f"{path} can not be used: {why}") from error
     try:
         return _result(document, path, keys if keys is not None else set())
-    except ReportError as error:
+    except (ReportError, TypeError, ValueError, OverflowError) as error:
         raise ReportError(f"{path} can not be used: {error}") from error
 
 

@@ -105,7 +105,8 @@ def runs_in(overlay):
 
 
 def is_mpisec(scheme):
-    return scheme.split()[:1] == ["mpisec"]
+    """Whether it is MPIsec: with some cipher ("mpisec aes-256-gcm"), or another build ("mpisec@PROGRAM")."""
+    return scheme.split()[:1] == ["mpisec"] or scheme.startswith("mpisec@")
 
 
 def is_encrypted(scheme):
