@@ -61,7 +61,8 @@ def _run(words):
     jobs = _jobs(arguments)
     try:
         command = f"mpisec bench {shlex.join(_without_files(words))}"
-        result = Result(arguments.command, module.title(arguments), command, conditions(arguments, jobs, shape, compared), arguments.output)
+        link = f", {arguments.rate / 1e9:g} Gbit/s" if arguments.rate else ""
+        result = Result(arguments.command, module.title(arguments) + link, command, conditions(arguments, jobs, shape, compared), arguments.output)
         if arguments.resume:
             result.resume()
         contestants = {scheme: functools.partial(module.run, jobs, arguments, scheme, environment=environment) for scheme in compared}

@@ -99,8 +99,8 @@ bool SendPipeline::start_sending(int& error) {
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
-    const bool until_matched = takes_turns_ || plan_.segment_bytes < shortest_rendezvous ||
-                               (synchronous_ && plan_.is_last(sent_));
+    const bool until_matched =
+        takes_turns_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
     const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
                            state.world.channel, &mine.request);
