@@ -39,7 +39,6 @@ struct Incoming {
     std::int32_t source = 0;  ///< world rank
     wire::ReplaySet replay;
     std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
-    unsigned refusals = 0;     ///< notices of refused messages that the source has not answered yet
     unsigned expected = 0;     ///< segments that have a receive
     EpochKeys* keys[2] = {nullptr,
                           nullptr};  ///< of the newest epoch, and of one other (messages received late)

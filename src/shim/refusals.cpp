@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <limits>
+#include <list>
 #include <memory>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "shim/constants.hpp"
@@ -18,7 +22,10 @@ namespace {
 
 constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
 
-constexpr unsigned most_unanswered = 8;  // per sender
+// Per sender: notices that MPI holds, and refusals that wait here for theirs to be sent.
+constexpr std::size_t most_unanswered = 8, most_untold = 4096;
+// Sends remembered after their segments have left.
+constexpr std::size_t most_remembered = 64;
 
 /// counter(8) tag(4) context(16)
 using Refusal = std::array<std::uint8_t, 28>;
@@ -33,7 +40,10 @@ int rest_tag() {
     return state.tag_upper_bound - 2;
 }
 
-std::vector<LargeSend*> large_sends;  // under the Guard; oldest first
+// Under the Guard; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI does),
+// before the receiver could say that it has refused the message.
+std::vector<LargeSend*> large_sends;
+std::deque<Announcement> remembered;
 
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
@@ -101,6 +111,22 @@ class Discard final : public Operation {
     ReceivePipeline pipeline_;
 };
 
+/// Refusals of one sender's messages.
+struct Told {
+    std::list<Refusal> untold;
+    std::list<Refusal> unanswered;  ///< answers come in their order
+};
+std::unordered_map<std::int32_t, Told> told_by_source;  // by world rank; under the Guard
+/// By world rank: messages that were thrown away because a refusal named them.
+std::unordered_map<std::int32_t, std::unordered_set<std::uint64_t>> named;
+
+void tell_next(std::int32_t world_source) {
+    auto& [untold, unanswered] = told_by_source[world_source];
+    if (untold.empty() || unanswered.size() >= most_unanswered) return;
+    send_notice(untold.front(), world_source, refusal_tag());
+    unanswered.splice(unanswered.end(), untold, untold.begin());
+}
+
 /// On the work list from the first refusal on: the sender's answer comes when the program is anywhere.
 class Watch final : public Operation {
   public:
@@ -111,31 +137,43 @@ class Watch final : public Operation {
   private:
     void step() override {
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
-        unsigned& unanswered = incoming(rests.source).refusals;
-        if (unanswered > 0) --unanswered;
+        auto& [untold, unanswered] = told_by_source[rests.source];
+        if (unanswered.empty()) return;
+        std::list<Refusal> answered;
+        answered.splice(answered.begin(), unanswered, unanswered.begin());
         wire::LargeHeader header{};
-        if (!wire::decode(rests.payload.data() + 8, state.settings.threshold, header)) return;
-        // A message accepted meanwhile has its receiver; any other is not to be accepted any more.
-        if (incoming(rests.source).replay.insert(load_le<std::uint64_t>(rests.payload.data())))
-            throw_away(rests.source, header);
+        if (wire::decode(rests.payload.data() + 8, state.settings.threshold, header)) {
+            const auto counter = load_le<std::uint64_t>(rests.payload.data());
+            if (incoming(rests.source).replay.insert(counter)) {
+                named[rests.source].insert(counter);
+                throw_away(rests.source, header);
+            } else {  // that one was accepted: the sender is to look further
+                untold.splice(untold.begin(), answered);
+            }
+        }
+        tell_next(rests.source);
     }
 };
 
 std::unique_ptr<Operation> watch;  // under the Guard
 
 /// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
-/// the oldest to this place.
-LargeSend* refused_send(std::int32_t world_peer, const Refusal& refusal) {
-    auto first = [&](auto fits) {
-        auto found = std::find_if(large_sends.begin(), large_sends.end(), [&](const LargeSend* send) {
-            return send->world_peer == world_peer && !send->told && fits(*send);
-        });
-        return found == large_sends.end() ? nullptr : *found;
+/// the oldest to this place; each is named once.
+Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
+    auto first = [&](auto fits) -> Announcement* {
+        auto suits = [&](const Announcement& send) {
+            return send.world_peer == world_peer && !send.settled && fits(send);
+        };
+        for (Announcement& send : remembered)
+            if (suits(send)) return &send;
+        for (LargeSend* send : large_sends)
+            if (suits(*send)) return send;
+        return nullptr;
     };
     const auto counter = load_le<std::uint64_t>(refusal.data());
-    if (LargeSend* same = first([&](const LargeSend& send) { return send.counter == counter; })) return same;
+    if (auto* same = first([&](const Announcement& send) { return send.counter == counter; })) return same;
     const auto tag = load_le<std::int32_t>(refusal.data() + 8);
-    return first([&](const LargeSend& send) {
+    return first([&](const Announcement& send) {
         return send.tag == tag &&
                std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
     });
@@ -143,9 +181,7 @@ LargeSend* refused_send(std::int32_t world_peer, const Refusal& refusal) {
 
 }  // namespace
 
-LargeSend::LargeSend(std::int32_t peer, const wire::ContextId& of, int with_tag, std::uint64_t number,
-                     const wire::LargeHeader& plan)
-    : world_peer(peer), context(of), tag(with_tag), counter(number), header(plan) {
+LargeSend::LargeSend(const Announcement& announcement) : Announcement(announcement) {
     large_sends.push_back(this);
     ++outgoing(world_peer).large_sends;
 }
@@ -153,6 +189,9 @@ LargeSend::LargeSend(std::int32_t peer, const wire::ContextId& of, int with_tag,
 LargeSend::~LargeSend() {
     std::erase(large_sends, this);
     --outgoing(world_peer).large_sends;
+    if (settled) return;
+    remembered.push_back(*this);
+    if (remembered.size() > most_remembered) remembered.pop_front();
 }
 
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
@@ -161,24 +200,30 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
     wire::NonceFields claimed{};
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
-    if (incoming(world_source).refusals >= most_unanswered) return;
-    ++incoming(world_source).refusals;
-    Refusal refusal;
+    std::list<Refusal>& untold = told_by_source[world_source].untold;
+    if (untold.size() >= most_untold) return;
+    Refusal& refusal = untold.emplace_back();
     store_le(refusal.data(), counter);
     store_le(refusal.data() + 8, static_cast<std::int32_t>(tag));
     std::copy(comm.context.begin(), comm.context.end(), refusal.begin() + 12);
-    send_notice(refusal, world_source, refusal_tag());
+    tell_next(world_source);
     if (watch) return;
     watch = std::make_unique<Watch>();
     enlist(*watch);
 }
 
+void tell_misnamed(const Communicator& comm, int source, int tag, std::uint64_t counter) {
+    Guard guard;
+    const auto found = named.find(comm.peers[static_cast<std::size_t>(source)].world);
+    if (found != named.end() && found->second.erase(counter)) tell_refused(comm, source, tag, nullptr);
+}
+
 void answer_refusals(std::int32_t world_peer) {
     if (!refusals.poll(world_peer, refusal_tag())) return;
-    LargeSend* send = refused_send(refusals.source, refusals.payload);
+    Announcement* send = refused_send(refusals.source, refusals.payload);
     Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
     if (send) {
-        send->told = true;
+        send->settled = true;
         store_le(rest.data(), send->counter);
         wire::encode(send->header, rest.data() + 8);
     }
@@ -193,6 +238,9 @@ void forget_refusals() {
     Guard guard;
     refusals.clear();
     rests.clear();
+    told_by_source.clear();
+    named.clear();
+    remembered.clear();
     watch.reset();
 }
 

@@ -4,10 +4,12 @@
 //   receiver   "refused": the counter that the message claimed, its communicator and tag     -> sender, on
 //   the channel, sealed sender     "the rest": the message's true counter and header, or that it knows of
 //   none    -> receiver, on the channel, sealed receiver   receives the segments and throws them away; the
-//   send completes, as one that was received does
+//   send completes, as one that was received does. Of a message that it had accepted it asks again: the
+//   sender then names the next that may be meant
 //
 // A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few
-// unanswered, so that whoever can inject messages can not pile them up. An attacker who also holds these back
+// unanswered and tells of the others one by one as answers come, so that whoever can inject messages can not
+// pile them up in MPI. An attacker who also holds these back
 // causes what he can cause anyway by holding back messages: the stall report (S8).
 #pragma once
 
@@ -19,26 +21,32 @@ namespace mpisec::shim {
 
 struct Communicator;
 
-/// A large message whose segments are being sent. Registers itself while it lives.
-class LargeSend {
+struct Announcement {
+    std::int32_t world_peer;
+    wire::ContextId context;
+    int tag;
+    std::uint64_t counter;
+    wire::LargeHeader header;
+    bool settled = false;  ///< the receiver has been told of the rest, or has taken all of it
+};
+
+/// A large message whose segments are being sent. Registers itself while it lives, and leaves its
+/// announcement behind for a while.
+class LargeSend : public Announcement {
   public:
-    LargeSend(std::int32_t world_peer, const wire::ContextId& context, int tag, std::uint64_t counter,
-              const wire::LargeHeader& header);
+    explicit LargeSend(const Announcement& announcement);
     ~LargeSend();
     LargeSend(const LargeSend&) = delete;
     LargeSend& operator=(const LargeSend&) = delete;
-
-    const std::int32_t world_peer;
-    const wire::ContextId context;
-    const int tag;
-    const std::uint64_t counter;
-    const wire::LargeHeader header;
-    bool told = false;  ///< the receiver has been told of the rest
 };
 
 /// Receiver: says that a message on `comm` was refused. `nonce`: its first bytes, if it has any, not to be
 /// believed.
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce);
+
+/// Receiver: a genuine message was refused as replayed. If that was because a refusal had named it, another
+/// was meant, whose counter the attacker had changed to this one's: says so.
+void tell_misnamed(const Communicator& comm, int source, int tag, std::uint64_t counter);
 
 /// Sender: answers what `world_peer` has refused. To be called now and then while a large send stands still.
 void answer_refusals(std::int32_t world_peer);

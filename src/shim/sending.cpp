@@ -122,7 +122,7 @@ class SealedSend final : public Operation {
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
                                                    spec_.mode == Mode::synchronous);
         keys::wipe(key, sizeof key);
-        announced_.emplace(world_peer_, comm_->context, spec_.tag, ticket.counter, header);
+        announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, ticket.counter, header});
 
         wire_ = Buffer(first_bytes);
         const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
@@ -169,6 +169,7 @@ class SealedSend final : public Operation {
         // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
             finish(pipeline_error_);
+            if (waits_for_match_) announced_->settled = true;
             announced_.reset();
             packed_ = Buffer();
         } else if (++polls_ % polls_between_looks == 0) {

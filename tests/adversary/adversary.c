@@ -8,17 +8,18 @@
  * large message.
  *
  *     flip:PLACE          one bit of the first frame. PLACE: a byte's offset, or from the end when negative,
- * or middle flip-segment:K:PLACE  the same of segment K truncate:N          the first frame loses its last N
- * bytes (N 0: all of them)        extend:N   gets N more truncate-segment:K  segment K loses a byte
- * extend-segment:K  gets one more replay-now          the first frame goes out twice    replay-later   once
- * more after all others (adversary_disarm) swap                the first two frames change places, whatever
- * communicator, tag and destination they have swap-segments:K     segments K and K+1 change places (counted
- * on, over several messages) replay-segment:K    segment K+1 is replaced by segment K drop, drop-segment:K
- *     replay-all          every segment is replaced by the one of the same number, destination and length
- * that passed when the rank was armed the time before (it is replayed every second time) swap-rounds the
- * first segment changes places with the first one to the same destination that travels on another
- * communicator or with another tag record:FILE writes the first frame to FILE       inject:FILE   replaces
- * the first frame by the one in FILE count changes nothing
+ * or middle flip-all:PLACE of every frame claim:N the first frame
+ * claims the counter of the N-th after it flip-segment:K:PLACE  the same of segment K truncate:N          the
+ * first frame loses its last N bytes (N 0: all of them)        extend:N   gets N more truncate-segment:K
+ * segment K loses a byte extend-segment:K  gets one more replay-now          the first frame goes out twice
+ * replay-later   once more after all others (adversary_disarm) swap                the first two frames
+ * change places, whatever communicator, tag and destination they have swap-segments:K     segments K and K+1
+ * change places (counted on, over several messages) replay-segment:K    segment K+1 is replaced by segment K
+ * drop, drop-segment:K replay-all          every segment is replaced by the one of the same number,
+ * destination and length that passed when the rank was armed the time before (it is replayed every second
+ * time) swap-rounds the first segment changes places with the first one to the same destination that travels
+ * on another communicator or with another tag record:FILE writes the first frame to FILE       inject:FILE
+ * replaces the first frame by the one in FILE count changes nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
  * destination (test_nonces.py). */
@@ -169,8 +170,10 @@ static int attack_frame(struct call* call, MPI_Request* request) {
     int number = now.frames++;
     const char* argument;
     if (number == 1 && if_attack("swap")) return exchange(call, request);
+    if ((argument = if_attack("flip-all"))) flip(call, argument);
     if (number > 0) return forward(call, request);
     if ((argument = if_attack("flip"))) flip(call, argument);
+    if ((argument = if_attack("claim"))) call->bytes[4] = (unsigned char)(call->bytes[4] + atoi(argument));
     if ((argument = if_attack("truncate"))) {
         int off = atoi(argument);
         call->n = off ? (call->n > off ? call->n - off : 0) : 0;

@@ -242,6 +242,25 @@ def test_on_open_mpi(attack, kind, size):
     check(result, said, {(1, 2 if kind == "replay-now" else 1): INTEGRITY, (1, 9): FINE}, ways)
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("size,place", [(LARGE, "3"), (LARGE, "20"), (4 << 20, "4")])
+def test_many_attacked_at_once(attack, mpi, size, place):
+    """S2, S8: a window of large messages all of which are refused: the sender of each hears of it and none waits for ever."""
+    ways = "recv,wait,mprobe"
+    result, said = attack(f"flip-all:{place}", "window", size=size, ways=ways, mpi=mpi)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, ways)
+    assert result.stdout.count("receive 1: error MPIsec integrity error") == 3 * 40
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_message_that_claims_to_be_another(attack, mpi):
+    """S2, S8: a large message under the counter of one that is under way too: the other may be lost with it, none waits for ever."""
+    ways = "recv,mprobe"
+    result, said = attack("claim:1", "slow-window", size=4 << 20, ways=ways, mpi=mpi)
+    check(result, said, {(1, 1): FINE, (1, 9): FINE}, ways)
+    assert 2 <= result.stdout.count("receive 1: error MPIsec integrity error") <= 4
+
+
 @pytest.mark.parametrize("scenario", ["tags", "two"])
 def test_swap_on_open_mpi(attack, scenario):
     """S2, M4: large messages that change places, whose senders are told which of them were refused."""

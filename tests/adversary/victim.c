@@ -10,6 +10,8 @@
  *            comms   on two communicators              peers   to ranks 1 and 2
  *            later   three messages, a replay, a fourth
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
+ *            window  40 messages of one tag, all under way at once
+ *            slow-window   of which all but one are received a second later
  *            lost    rank 1 gives up waiting after a second and finalizes
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */
@@ -21,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PREFILL = 0xC3, TAG = 5 };
+enum { PREFILL = 0xC3, TAG = 5, WINDOW = 40 };
 static int rank, size, n;
 static const char *way = "recv", *scenario;
 static MPI_Comm other;
@@ -122,7 +124,20 @@ static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
     fflush(stdout);
 }
 
+static void send_window(void) {
+    MPI_Request requests[WINDOW];
+    arm(1);
+    for (int i = 0; i < WINDOW; ++i) start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    arm(0);
+    send(9, 1, TAG + 4, MPI_COMM_WORLD);
+}
+
 static void sender(void) {
+    if (strstr(scenario, "window")) {
+        send_window();
+        return;
+    }
     MPI_Request requests[2];
     int two = strcmp(scenario, "two") == 0, tags = strcmp(scenario, "tags") == 0;
     int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
@@ -137,6 +152,15 @@ static void sender(void) {
     if (strcmp(scenario, "lost") != 0) send(9, 1, TAG + 4, MPI_COMM_WORLD);
 }
 
+/* Time for what the ranks tell each other about a message that was refused. */
+static void linger(void) {
+    int flag;
+    for (int i = 0; i < 1000; ++i) {
+        MPI_Iprobe(0, TAG + 9, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        sleep_ms(1);
+    }
+}
+
 static void receiver(void) {
     if (strcmp(scenario, "lost") == 0) {
         MPI_Request request;
@@ -149,6 +173,10 @@ static void receiver(void) {
     }
     int peers = strcmp(scenario, "peers") == 0;
     receive(1, peers && rank == 2 ? 2 : 1, 0, TAG, MPI_COMM_WORLD);
+    if (strstr(scenario, "window")) {
+        if (strcmp(scenario, "window") != 0) linger();
+        for (int i = 1; i < WINDOW; ++i) receive(1, 1, 0, TAG, MPI_COMM_WORLD);
+    }
     if (strcmp(scenario, "two") == 0) receive(2, 2, 0, TAG, MPI_COMM_WORLD);
     if (strcmp(scenario, "tags") == 0) receive(2, 2, 0, TAG + 1, MPI_COMM_WORLD);
     if (strcmp(scenario, "comms") == 0) receive(2, 2, 0, TAG, other);
