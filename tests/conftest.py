@@ -79,12 +79,14 @@ def run(cluster):
     returncode, …).
 
     app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds,
-    60); see Cluster.run. A job that runs out of time is killed and has returncode 124.
+    60); see Cluster.run. A job that runs out of time is killed and has returncode 124. The pipeline threshold is the one that
+    the tests' sizes are about, however many ranks share this machine's cores.
     """
 
     def run_(app, nodes=2, ranks=2, mpi="mpich-5", **options):
         _require(mpi)
         command = [app] if isinstance(app, str | os.PathLike) else list(app)
+        options["env"] = {"MPISEC_PIPELINE_THRESHOLD": "64K"} | (options.get("env") or {})
         return cluster(nodes).run(command, ranks=ranks, mpi=mpi, **{"timeout": 60, **options})
 
     return run_

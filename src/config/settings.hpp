@@ -29,12 +29,13 @@ struct Algorithms : std::array<std::string, algorithm_variables.size()> {
 };
 
 struct Settings {
-    std::string config;                   ///< MPISEC_CONFIG; default ~/.config/mpisec/config.toml
-    std::string aead = "auto";            ///< MPISEC_AEAD: library:cipher, library, cipher, auto
-    std::string key_file;                 ///< MPISEC_KEY_FILE; default ~/.config/mpisec/key
-    std::string plugin_dir;               ///< MPISEC_PLUGIN_DIR; empty: beside the library
-    std::string mpi;                      ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
-    std::uint64_t threshold = 64 * 1024;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes
+    std::string config;         ///< MPISEC_CONFIG; default ~/.config/mpisec/config.toml
+    std::string aead = "auto";  ///< MPISEC_AEAD: library:cipher, library, cipher, auto
+    std::string key_file;       ///< MPISEC_KEY_FILE; default ~/.config/mpisec/key
+    std::string plugin_dir;     ///< MPISEC_PLUGIN_DIR; empty: beside the library
+    std::string mpi;            ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
+    std::uint64_t threshold =
+        0;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes; 0: by the cores
     std::uint64_t segment =
         0;             ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
     int workers = -1;  ///< MPISEC_WORKERS: engine threads; -1: from the spare cores

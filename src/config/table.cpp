@@ -34,11 +34,15 @@ Result<void> set_workers(Settings& s, std::string_view text) {
     return store(s.workers, workers);
 }
 
-Result<void> set_segment(Settings& s, std::string_view text) {
-    if (text == "auto") return store(s.segment, Result<std::uint64_t>(0));
-    Result<std::uint64_t> segment = parse_size(text, KiB, 256 * MiB);
-    if (!segment) return fail("\"auto\" or " + segment.error().message);
-    return store(s.segment, segment);
+/// auto is 0.
+Result<void> set_size(std::uint64_t& size, std::string_view text) {
+    if (text == "auto") return store(size, Result<std::uint64_t>(0));
+    Result<std::uint64_t> parsed = parse_size(text, KiB, 256 * MiB);
+    if (!parsed) return fail("\"auto\" or " + parsed.error().message);
+    return store(size, parsed);
+}
+std::string show_auto_size(std::uint64_t size) {
+    return size == 0 ? "auto" : show_size(size);
 }
 
 Result<void> set_yield(Settings& s, std::string_view text) {
@@ -100,11 +104,12 @@ constexpr Setting settings_table[] = {
     {"MPISEC_STALL_ACTION", "stall_action", "report", "report or abort",
      [](Settings& s, Text t) { return store(s.stall_abort, parse_choice(t, "abort", "report")); },
      [](const Settings& s) { return std::string(s.stall_abort ? "abort" : "report"); }},
-    {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "64K", "1K to 256M bytes",
-     [](Settings& s, Text t) { return store(s.threshold, parse_size(t, KiB, 256 * MiB)); },
-     [](const Settings& s) { return show_size(s.threshold); }},
-    {"MPISEC_SEGMENT", "segment", "auto", "auto or 1K to 256M bytes", set_segment,
-     [](const Settings& s) { return s.segment == 0 ? "auto" : show_size(s.segment); }},
+    {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
+     [](Settings& s, Text t) { return set_size(s.threshold, t); },
+     [](const Settings& s) { return show_auto_size(s.threshold); }},
+    {"MPISEC_SEGMENT", "segment", "auto", "auto or 1K to 256M bytes",
+     [](Settings& s, Text t) { return set_size(s.segment, t); },
+     [](const Settings& s) { return show_auto_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
     {"MPISEC_YIELD", "yield", "auto", "auto, on or off", set_yield, show_yield},

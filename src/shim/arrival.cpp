@@ -66,7 +66,7 @@ bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, s
     std::uint8_t header[wire::large_header_bytes];
     if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size()))
         return false;
-    if (!wire::decode(header, state.settings.threshold, arrival.header)) return false;
+    if (!wire::decode(header, state.world.threshold, arrival.header)) return false;
     arrival.total = arrival.header.total;
     keys::message_key(opening.keys->message_secret, opening.nonce.counter,
                       arrival.message_key.emplace().data());
@@ -76,7 +76,7 @@ bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, s
 }  // namespace
 
 bool looks_large(std::size_t wire_bytes) {
-    return wire_bytes == wire::large_first_wire_bytes(state.settings.threshold);
+    return wire_bytes == wire::large_first_wire_bytes(state.world.threshold);
 }
 
 std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
@@ -92,7 +92,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
         // the rest to be received.
         const bool may_be_large = arrival.large || looks_large(wire_bytes) ||
                                   wire_bytes < wire::small_overhead ||
-                                  wire_bytes > wire::small_wire_bytes(state.settings.threshold);
+                                  wire_bytes > wire::small_wire_bytes(state.world.threshold);
         if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
             tell_refused(comm, arrival.source, arrival.tag,
                          wire_bytes < wire::small_overhead ? nullptr : wire);

@@ -62,7 +62,7 @@ int send(const SendSpec& spec) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    if (facts.contiguous && n <= state.settings.threshold && may_block())
+    if (facts.contiguous && n <= state.world.threshold && may_block())
         return send_small_blocking(spec, *route.comm, n);
     std::unique_ptr<Operation> operation;
     {

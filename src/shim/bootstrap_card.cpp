@@ -66,9 +66,9 @@ std::string differences(const Card& card, const Card& zero) {
     comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
     auto same_node = [](const Card& c) { return std::string(c.policy & 2 ? "seal" : "plain"); };
     comparison.values("MPISEC_SAME_NODE", same_node(card), same_node(zero));
-    comparison.values("MPISEC_PIPELINE_THRESHOLD", card.threshold, zero.threshold);
-    auto segment = [](const Card& c) { return c.segment ? std::to_string(c.segment) : std::string("auto"); };
-    comparison.values("MPISEC_SEGMENT", segment(card), segment(zero));
+    auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
+    comparison.values("MPISEC_PIPELINE_THRESHOLD", size(card.threshold), size(zero.threshold));
+    comparison.values("MPISEC_SEGMENT", size(card.segment), size(zero.segment));
     comparison.values("MPISEC_REKEY_MESSAGES", card.rekey_messages, zero.rekey_messages);
     comparison.values("MPISEC_REKEY_BYTES", card.rekey_bytes, zero.rekey_bytes);
     if (card.selection != zero.selection)

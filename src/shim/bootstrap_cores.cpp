@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <span>
+#include <utility>
 
 #include "keys/hkdf.hpp"
 #include "shim/bootstrap_place.hpp"
@@ -14,6 +16,8 @@ namespace mpisec::shim {
 namespace {
 
 constexpr std::size_t max_cpus = 16 * 1024;
+
+constexpr std::uint64_t threshold = 64 * 1024, threshold_of_shared_cpus = 512 * 1024;
 
 std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
     const keys::Digest digest = keys::sha256(bytes);
@@ -47,6 +51,14 @@ bool crowded(const std::vector<Card>& cards, int rank) {
     }
     const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     return with_mask > own.cpus || under_kernel > online;
+}
+
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
+    for (const Card& card : cards)
+        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0)
+            return threshold_of_shared_cpus;
+    return threshold;
 }
 
 }  // namespace mpisec::shim

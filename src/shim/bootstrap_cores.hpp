@@ -20,4 +20,9 @@ Cores cores_here();
 /// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
 bool crowded(const std::vector<Card>& cards, int rank);
 
+/// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
+/// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
+/// and nothing is sealed while something else is sent anyway.
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards);
+
 }  // namespace mpisec::shim

@@ -28,7 +28,7 @@ std::size_t receive_room(std::size_t capacity, bool mixed) {
     // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
     // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
     // that is merely long.
-    const std::size_t longest = wire::large_first_wire_bytes(state.settings.threshold) + 64;
+    const std::size_t longest = wire::large_first_wire_bytes(state.world.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
 }
 
@@ -121,7 +121,7 @@ class SealedReceive final : public Operation {
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
-    bool needs_progress() const override { return pipeline_ || capacity_ > state.settings.threshold; }
+    bool needs_progress() const override { return pipeline_ || capacity_ > state.world.threshold; }
     Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
@@ -172,7 +172,7 @@ class SealedReceive final : public Operation {
             packed_ = Buffer(arrival_.total);
             to = packed_.data();
         }
-        const wire::SegmentPlan plan{arrival_.total, state.settings.threshold, arrival_.header.segment_bytes};
+        const wire::SegmentPlan plan{arrival_.total, state.world.threshold, arrival_.header.segment_bytes};
         const int world_peer = comm_->peers[static_cast<std::size_t>(arrival_.source)].world;
         pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer,
                                                       arrival_.header.channel_tag, to);

@@ -94,8 +94,8 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(), {header.total, state.settings.threshold, header.segment_bytes},
-                    world_source, header.channel_tag, nullptr) {}
+          pipeline_(no_key.data(), {header.total, state.world.threshold, header.segment_bytes}, world_source,
+                    header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     Whereabouts whereabouts() const override {
@@ -142,7 +142,7 @@ class Watch final : public Operation {
         std::list<Refusal> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
         wire::LargeHeader header{};
-        if (wire::decode(rests.payload.data() + 8, state.settings.threshold, header)) {
+        if (wire::decode(rests.payload.data() + 8, state.world.threshold, header)) {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
             if (incoming(rests.source).replay.insert(counter)) {
                 named[rests.source].insert(counter);

@@ -69,12 +69,12 @@ class SealedSend final : public Operation {
                 finish(code);
                 return;
             }
-        } else if (spec.mode == Mode::buffered && n_ > state.settings.threshold) {
+        } else if (spec.mode == Mode::buffered && n_ > state.world.threshold) {
             packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
-        n_ <= state.settings.threshold ? start_small() : start_large();
+        n_ <= state.world.threshold ? start_small() : start_large();
     }
     ~SealedSend() override {
         if (spec_.mode == Mode::buffered) release_buffer(n_);
@@ -109,14 +109,14 @@ class SealedSend final : public Operation {
         Outgoing& pair = outgoing(world_peer_);
         waits_for_match_ = pair.large_sends >= eager_large_sends;
         const SendTicket ticket = take_ticket(pair, n_);
-        const std::size_t first_bytes = wire::large_first_wire_bytes(state.settings.threshold);
+        const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
         const std::uint64_t segment =
             state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ %
                                       (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
-        const wire::SegmentPlan plan{n_, state.settings.threshold, segment};
+        const wire::SegmentPlan plan{n_, state.world.threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(ticket.keys->message_secret, ticket.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,

@@ -84,7 +84,7 @@ TEST_F(Load, VariableWinsOverFileWinsOverDefault) {
     EXPECT_EQ(settings->segment, 256u * 1024);
     EXPECT_EQ(settings->stall_seconds, 1.5);
     EXPECT_EQ(settings->workers, 2);
-    EXPECT_EQ(settings->threshold, 64u * 1024);
+    EXPECT_EQ(settings->threshold, 0u);
     EXPECT_EQ(settings->origin.at("MPISEC_SEGMENT"), "file " + config_path());
     EXPECT_EQ(settings->origin.at("MPISEC_WORKERS"), "environment");
     EXPECT_EQ(settings->origin.at("MPISEC_PIPELINE_THRESHOLD"), "default");

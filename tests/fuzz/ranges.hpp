@@ -7,7 +7,8 @@
 namespace mpisec::fuzz {
 
 inline void check_ranges(const config::Settings& settings) {
-    FUZZ_CHECK(settings.threshold >= 1024 && settings.threshold <= 256 * 1024 * 1024);
+    FUZZ_CHECK(settings.threshold == 0 ||
+               (settings.threshold >= 1024 && settings.threshold <= 256 * 1024 * 1024));
     FUZZ_CHECK(settings.segment == 0 || (settings.segment >= 1024 && settings.segment <= 256 * 1024 * 1024));
     FUZZ_CHECK(settings.workers >= -1 && settings.workers <= 256);
     FUZZ_CHECK(settings.stall_seconds >= 0 && settings.stall_seconds <= 1e6);
