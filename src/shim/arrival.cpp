@@ -112,7 +112,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     if (!opened) return refuse(Violation::forged, nullptr);
     if (!pair.replay.insert(nonce.counter)) {
         if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
-        if (arrival.large) tell_misnamed(comm, arrival.source, arrival.tag, nonce.counter);
+        if (arrival.large) tell_misnamed(pair.source, nonce.counter);
         return refuse(Violation::replayed, nullptr);
     }
     if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) {

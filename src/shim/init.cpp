@@ -53,6 +53,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     compare_tallies();
     forget_refusals();
+    leave_together();
     print_stats();
     stop_watchdog();
     free_communicators();

@@ -8,7 +8,6 @@
 #include <list>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "shim/constants.hpp"
@@ -24,7 +23,7 @@ constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
 
 // Per sender: notices that MPI holds, and refusals that wait here for theirs to be sent.
 constexpr std::size_t most_unanswered = 8, most_untold = 4096;
-// Sends remembered after their segments have left.
+// Sends to one rank remembered after their segments have left.
 constexpr std::size_t most_remembered = 64;
 
 /// counter(8) tag(4) context(16)
@@ -42,8 +41,9 @@ int rest_tag() {
 
 // Under the Guard; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI does),
 // before the receiver could say that it has refused the message.
-std::vector<LargeSend*> large_sends;
-std::deque<Announcement> remembered;
+// (None of these is ever destroyed: operations that a program leaves behind when it calls exit() use them.)
+auto& large_sends = *new std::vector<LargeSend*>;
+auto& remembered = *new std::unordered_map<std::int32_t, std::deque<Announcement>>;  // by world rank
 
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
@@ -111,17 +111,22 @@ class Discard final : public Operation {
     ReceivePipeline pipeline_;
 };
 
+std::uint64_t claimed_counter(const Refusal& refusal) {
+    return load_le<std::uint64_t>(refusal.data());
+}
+
 /// Refusals of one sender's messages.
 struct Told {
     std::list<Refusal> untold;
     std::list<Refusal> unanswered;  ///< answers come in their order
+    /// Counters that were thrown away because a refusal claimed them. One that claims none is not kept:
+    /// whoever injects such a message may cost one genuine message, not one after the other.
+    std::unordered_map<std::uint64_t, Refusal> named;
 };
-std::unordered_map<std::int32_t, Told> told_by_source;  // by world rank; under the Guard
-/// By world rank: messages that were thrown away because a refusal named them.
-std::unordered_map<std::int32_t, std::unordered_set<std::uint64_t>> named;
+auto& told_by_source = *new std::unordered_map<std::int32_t, Told>;  // by world rank; under the Guard
 
 void tell_next(std::int32_t world_source) {
-    auto& [untold, unanswered] = told_by_source[world_source];
+    auto& [untold, unanswered, named] = told_by_source[world_source];
     if (untold.empty() || unanswered.size() >= most_unanswered) return;
     send_notice(untold.front(), world_source, refusal_tag());
     unanswered.splice(unanswered.end(), untold, untold.begin());
@@ -137,7 +142,7 @@ class Watch final : public Operation {
   private:
     void step() override {
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
-        auto& [untold, unanswered] = told_by_source[rests.source];
+        auto& [untold, unanswered, named] = told_by_source[rests.source];
         if (unanswered.empty()) return;
         std::list<Refusal> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
@@ -145,7 +150,9 @@ class Watch final : public Operation {
         if (wire::decode(rests.payload.data() + 8, state.world.threshold, header)) {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
             if (incoming(rests.source).replay.insert(counter)) {
-                named[rests.source].insert(counter);
+                const Refusal& refusal = answered.front();
+                if (claimed_counter(refusal) == counter && named.size() < most_untold)
+                    named.emplace(counter, refusal);
                 throw_away(rests.source, header);
             } else {  // that one was accepted: the sender is to look further
                 untold.splice(untold.begin(), answered);
@@ -160,20 +167,20 @@ std::unique_ptr<Operation> watch;  // under the Guard
 /// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
 /// the oldest to this place; each is named once.
 Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
-    auto first = [&](auto fits) -> Announcement* {
-        auto suits = [&](const Announcement& send) {
-            return send.world_peer == world_peer && !send.settled && fits(send);
+    auto oldest = [&](auto fits) {
+        Announcement* found = nullptr;
+        auto look_at = [&](Announcement& send) {
+            const bool older = !found || send.counter < found->counter;
+            if (send.world_peer == world_peer && !send.settled && older && fits(send)) found = &send;
         };
-        for (Announcement& send : remembered)
-            if (suits(send)) return &send;
-        for (LargeSend* send : large_sends)
-            if (suits(*send)) return send;
-        return nullptr;
+        for (Announcement& send : remembered[world_peer]) look_at(send);
+        for (LargeSend* send : large_sends) look_at(*send);
+        return found;
     };
-    const auto counter = load_le<std::uint64_t>(refusal.data());
-    if (auto* same = first([&](const Announcement& send) { return send.counter == counter; })) return same;
+    const std::uint64_t counter = claimed_counter(refusal);
+    if (auto* same = oldest([&](const Announcement& send) { return send.counter == counter; })) return same;
     const auto tag = load_le<std::int32_t>(refusal.data() + 8);
-    return first([&](const Announcement& send) {
+    return oldest([&](const Announcement& send) {
         return send.tag == tag &&
                std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
     });
@@ -190,8 +197,9 @@ LargeSend::~LargeSend() {
     std::erase(large_sends, this);
     --outgoing(world_peer).large_sends;
     if (settled) return;
-    remembered.push_back(*this);
-    if (remembered.size() > most_remembered) remembered.pop_front();
+    std::deque<Announcement>& to_peer = remembered[world_peer];
+    to_peer.push_back(*this);
+    if (to_peer.size() > most_remembered) to_peer.pop_front();
 }
 
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
@@ -212,10 +220,16 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
     enlist(*watch);
 }
 
-void tell_misnamed(const Communicator& comm, int source, int tag, std::uint64_t counter) {
+void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
     Guard guard;
-    const auto found = named.find(comm.peers[static_cast<std::size_t>(source)].world);
-    if (found != named.end() && found->second.erase(counter)) tell_refused(comm, source, tag, nullptr);
+    const auto source = told_by_source.find(world_source);
+    if (source == told_by_source.end()) return;
+    auto& [untold, unanswered, named] = source->second;
+    const auto found = named.find(counter);
+    if (found == named.end()) return;
+    store_le(untold.emplace_back(found->second).data(), no_counter);
+    named.erase(found);
+    tell_next(world_source);
 }
 
 void answer_refusals(std::int32_t world_peer) {
@@ -239,7 +253,6 @@ void forget_refusals() {
     refusals.clear();
     rests.clear();
     told_by_source.clear();
-    named.clear();
     remembered.clear();
     watch.reset();
 }

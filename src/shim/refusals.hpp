@@ -1,16 +1,16 @@
 // What two ranks say to each other when the first part of a large message was not accepted, so that its
 // sender is not left waiting with segments that nobody receives:
 //
-//   receiver   "refused": the counter that the message claimed, its communicator and tag     -> sender, on
-//   the channel, sealed sender     "the rest": the message's true counter and header, or that it knows of
-//   none    -> receiver, on the channel, sealed receiver   receives the segments and throws them away; the
-//   send completes, as one that was received does. Of a message that it had accepted it asks again: the
-//   sender then names the next that may be meant
+// 1. The receiver, on the channel, sealed: "refused", with the counter that the message claimed, its
+//    communicator and tag.
+// 2. The sender, likewise: "the rest", with the message's true counter and header, or that it knows of none.
+// 3. The receiver takes the segments and throws them away; the send completes, as one that was received does.
+//    Of a message that it had accepted it asks again: the sender then names the next that may be meant.
 //
 // A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few
 // unanswered and tells of the others one by one as answers come, so that whoever can inject messages can not
-// pile them up in MPI. An attacker who also holds these back
-// causes what he can cause anyway by holding back messages: the stall report (S8).
+// pile them up in MPI. An attacker who also holds these back causes what he can cause anyway by holding back
+// messages: the stall report (S8).
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,9 @@ class LargeSend : public Announcement {
 /// believed.
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce);
 
-/// Receiver: a genuine message was refused as replayed. If that was because a refusal had named it, another
-/// was meant, whose counter the attacker had changed to this one's: says so.
-void tell_misnamed(const Communicator& comm, int source, int tag, std::uint64_t counter);
+/// Receiver: a genuine message was refused as replayed. If that was because a refusal had claimed its
+/// counter, another was meant, whose counter the attacker had changed to this one's: says so.
+void tell_misnamed(std::int32_t world_source, std::uint64_t counter);
 
 /// Sender: answers what `world_peer` has refused. To be called now and then while a large send stands still.
 void answer_refusals(std::int32_t world_peer);

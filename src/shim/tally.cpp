@@ -67,4 +67,9 @@ void compare_tallies() {
         " were received: messages were lost on the way, or the program never received them");
 }
 
+void leave_together() {
+    std::vector<std::uint64_t> nothing(1);
+    if (!sum_everywhere(nothing)) say("MPI_Finalize: the ranks could not leave together");
+}
+
 }  // namespace mpisec::shim

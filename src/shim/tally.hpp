@@ -8,4 +8,9 @@ namespace mpisec::shim {
 /// by the program.
 void compare_tallies();
 
+/// Collective over the job, when this rank says nothing more to the others (forget_refusals): what one sends
+/// another that has left would be unread when that one's connection closes, which resets it (TCP) and may
+/// take the tally along.
+void leave_together();
+
 }  // namespace mpisec::shim

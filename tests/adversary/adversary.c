@@ -11,15 +11,16 @@
  * or middle flip-all:PLACE of every frame claim:N the first frame
  * claims the counter of the N-th after it flip-segment:K:PLACE  the same of segment K truncate:N          the
  * first frame loses its last N bytes (N 0: all of them)        extend:N   gets N more truncate-segment:K
- * segment K loses a byte extend-segment:K  gets one more replay-now          the first frame goes out twice
- * replay-later   once more after all others (adversary_disarm) swap                the first two frames
- * change places, whatever communicator, tag and destination they have swap-segments:K     segments K and K+1
- * change places (counted on, over several messages) replay-segment:K    segment K+1 is replaced by segment K
- * drop, drop-segment:K replay-all          every segment is replaced by the one of the same number,
- * destination and length that passed when the rank was armed the time before (it is replayed every second
- * time) swap-rounds the first segment changes places with the first one to the same destination that travels
- * on another communicator or with another tag record:FILE writes the first frame to FILE       inject:FILE
- * replaces the first frame by the one in FILE count changes nothing
+ * segment K loses a byte extend-segment:K  gets one more extra:N  before the first frame goes one of its
+ * first N bytes replay-now          the first frame goes out twice replay-later   once more after all others
+ * (adversary_disarm) swap                the first two frames change places, whatever communicator, tag and
+ * destination they have swap-segments:K     segments K and K+1 change places (counted on, over several
+ * messages) replay-segment:K    segment K+1 is replaced by segment K drop, drop-segment:K replay-all every
+ * segment is replaced by the one of the same number, destination and length that passed when the rank was
+ * armed the time before (it is replayed every second time) swap-rounds the first segment changes places with
+ * the first one to the same destination that travels on another communicator or with another tag record:FILE
+ * writes the first frame to FILE       inject:FILE replaces the first frame by the one in FILE count changes
+ * nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
  * destination (test_nonces.py). */
@@ -182,6 +183,11 @@ static int attack_frame(struct call* call, MPI_Request* request) {
     if ((argument = if_attack("record"))) save(call, argument);
     if ((argument = if_attack("inject"))) load(call, argument);
     if (if_attack("replay-now")) send_away(call);
+    if ((argument = if_attack("extra"))) {
+        struct call junk = *call;
+        junk.n = atoi(argument);
+        send_away(&junk);
+    }
     if (if_attack("replay-later")) hold(call);
     if (if_attack("swap")) {
         hold(call);

@@ -10,8 +10,8 @@
  *            comms   on two communicators              peers   to ranks 1 and 2
  *            later   three messages, a replay, a fourth
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
- *            window  40 messages of one tag, all under way at once
- *            slow-window   of which all but one are received a second later
+ *            window  24 messages of one tag, all under way at once
+ *            slow-window, slow-tags   like window and tags, all but the first received a second later
  *            lost    rank 1 gives up waiting after a second and finalizes
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */
@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PREFILL = 0xC3, TAG = 5, WINDOW = 40 };
+enum { PREFILL = 0xC3, TAG = 5, WINDOW = 24 };
 static int rank, size, n;
 static const char *way = "recv", *scenario;
 static MPI_Comm other;
@@ -139,7 +139,7 @@ static void sender(void) {
         return;
     }
     MPI_Request requests[2];
-    int two = strcmp(scenario, "two") == 0, tags = strcmp(scenario, "tags") == 0;
+    int two = strcmp(scenario, "two") == 0, tags = strstr(scenario, "tags") != NULL;
     int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
     arm(1);
     start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[0]);
@@ -173,12 +173,14 @@ static void receiver(void) {
     }
     int peers = strcmp(scenario, "peers") == 0;
     receive(1, peers && rank == 2 ? 2 : 1, 0, TAG, MPI_COMM_WORLD);
+    if (strncmp(scenario, "slow", 4) == 0) linger();
     if (strstr(scenario, "window")) {
-        if (strcmp(scenario, "window") != 0) linger();
-        for (int i = 1; i < WINDOW; ++i) receive(1, 1, 0, TAG, MPI_COMM_WORLD);
+        const char* attack = getenv("MPISEC_LAB_ATTACK");
+        int one_more = attack && strncmp(attack, "extra", 5) == 0;
+        for (int i = 1; i < WINDOW + one_more; ++i) receive(1, 1, 0, TAG, MPI_COMM_WORLD);
     }
     if (strcmp(scenario, "two") == 0) receive(2, 2, 0, TAG, MPI_COMM_WORLD);
-    if (strcmp(scenario, "tags") == 0) receive(2, 2, 0, TAG + 1, MPI_COMM_WORLD);
+    if (strstr(scenario, "tags")) receive(2, 2, 0, TAG + 1, MPI_COMM_WORLD);
     if (strcmp(scenario, "comms") == 0) receive(2, 2, 0, TAG, other);
     if (strcmp(scenario, "later") == 0) {
         receive(2, 2, 0, TAG, MPI_COMM_WORLD);
