@@ -60,7 +60,8 @@ static inline int plain_to(int other) {
     return !sealed || is_local(other);
 }
 
-/* What the tests set, and the segment that MPIsec takes then (docs/configuration.md): messages of more than THRESHOLD bytes travel in segments. */
+/* What the tests set, and the segment that MPIsec takes then (docs/configuration.md): messages of more than
+ * THRESHOLD bytes travel in segments. */
 enum { THRESHOLD = 65536, SEGMENT = 131072 };
 
 /* Sizes around everything that changes the way a message travels; `count` of them. The 8 MiB one comes last.
