@@ -338,13 +338,13 @@ def _against_plain(jobs):
     ]
     if not ours:
         return []
-    dearer = sum(point.low is not None and point.low > 1 for _, _, point in ours)
+    dearer = [item for item in ours if item[2].low is not None and item[2].low > 1]
     cheaper = sum(point.high is not None and point.high < 1 for _, _, point in ours)
-    result, group, worst = max(ours, key=lambda item: item[2].ratio)
+    result, group, worst = max(dearer or ours, key=lambda item: item[2].ratio)
     sentences = [
         (
             result,
-            f"Against plain MPI, MPIsec is slower at {dearer} of {len(ours)} points (the whole interval "
+            f"Against plain MPI, MPIsec is slower at {len(dearer)} of {len(ours)} points (the whole interval "
             "is above 1), most at "
             f"{group.title}, {_value(worst).place}: {_value(worst).text}.",
         )
