@@ -32,21 +32,28 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     return operation->outcome().error == MPI_SUCCESS;
 }
 
-/// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree.
+/// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
+/// end after a refused message too: the others wait for this rank's part.
 bool sum_everywhere(std::vector<std::uint64_t>& values) {
     const int rank = state.world.rank, size = state.world.size;
     std::vector<std::uint64_t> theirs(values.size());
+    bool good = true;
     int mask = 1;
     for (; mask < size && !(rank & mask); mask *= 2) {
         if (rank + mask >= size) continue;
-        if (!transfer(false, theirs, rank + mask)) return false;
+        if (!transfer(false, theirs, rank + mask)) {
+            good = false;
+            continue;
+        }
         for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
     }
-    if (rank != 0 && !(transfer(true, values, rank - mask) && transfer(false, values, rank - mask)))
-        return false;
+    if (rank != 0) {
+        good = transfer(true, values, rank - mask) && good;
+        good = transfer(false, values, rank - mask) && good;
+    }
     for (mask /= 2; mask > 0; mask /= 2)
-        if (rank + mask < size && !transfer(true, values, rank + mask)) return false;
-    return true;
+        if (rank + mask < size) good = transfer(true, values, rank + mask) && good;
+    return good;
 }
 
 }  // namespace

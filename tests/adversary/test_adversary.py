@@ -279,6 +279,13 @@ def test_an_injected_message_costs_one_genuine_message_at_most(attack, mpi):
     assert result.stdout.count("receive 1: as sent") >= 2 * 23
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_the_tally_attacked(attack, mpi):
+    """S8: counts that do not authenticate are said to be missing; all ranks leave."""
+    result, _ = attack("flip-segment:1:20", "tally", ways="recv", mpi=mpi)
+    assert result.returncode == 0 and "the counts of sent and received messages could not be compared" in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("scenario", ["tags", "two"])
 def test_swap_on_open_mpi(attack, scenario):
     """S2, M4: large messages that change places, whose senders are told which of them were refused."""
