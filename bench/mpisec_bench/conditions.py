@@ -52,7 +52,7 @@ def _build():
 def heading(document):
     """The conditions in a line."""
     at = document["conditions"]
-    rate = f"{at['rate_bits_per_second'] / 1e9:g} Gbit/s per connection" if at["rate_bits_per_second"] else "unshaped"
+    rate = f"{at['rate_bits_per_second'] / 1e9:g} Gbit/s per {at.get('rate_of', 'connection')}" if at["rate_bits_per_second"] else "unshaped"
     return (
         f"{document['title']}: {at['mpi']}, {at['aead']}, {at['nodes']} node(s), {at['ranks']} ranks, link {rate}; "
         f"{at['cpu']}, {at['cores']} cores, kernel {at['kernel']}"
@@ -83,7 +83,7 @@ def add_common_arguments(parser):
 
     where = parser.add_argument_group("where jobs run")
     where.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")
-    where.add_argument("--rate", type=parse_rate, help="the lab's link rate for each TCP connection, as 10gbit")
+    where.add_argument("--rate", type=parse_rate, help="rate of every lab node's link, as 10gbit")
     where.add_argument("--no-pin", action="store_true", help="do not give the lab's nodes cores of their own")
     where.add_argument("--launch", action="append", default=[], metavar="[SCHEME=]COMMAND",
                        help="your own launcher instead of the lab; {ranks}, {nodes} and {each} are put in. SCHEME= for the jobs over an overlay")

@@ -25,7 +25,7 @@ def _arguments(arguments):
     )
     run.add_argument("--mpi", default="mpich-5", help=f"one of {', '.join([*MPIS, *ALIASES])} (mpich-5)")
     run.add_argument(
-        "--rate", help="link rate of each TCP connection, as 10gbit; a raw TCP stream checks it first"
+        "--rate", help="rate of every node's link, as 10gbit; a raw TCP stream checks it first"
     )
     run.add_argument("--plain", action="store_true", help="without MPIsec")
     run.add_argument("--capture", metavar="FILE.pcap", help="record every frame between nodes")

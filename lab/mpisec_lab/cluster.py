@@ -18,13 +18,14 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from mpisec_lab import overlay as overlays
 from mpisec_lab import pacing, places
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
-from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_NETWORK, address
+from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address
 from mpisec_lab.mpis import find_mpi
 
 PREFIX = "mpisec-lab-"
@@ -79,6 +80,7 @@ class Cluster:
         self._owner = None
         self._user_namespace = False
         self._jobs = []
+        self._rate = None  # of every node's link
 
     def __enter__(self):
         self._user_namespace = check_privileges()
@@ -221,7 +223,7 @@ class Cluster:
         env: variables for all ranks, over the MPISEC_… of our own environment (unless plain); node_env:
         {node: {name: value}}, over env. They are set on the node.
         key: a key file for all nodes (default: a fresh one); node_key: {node: file} for some.
-        rate: bits per second of each TCP connection, None for unlimited. timeout: seconds, then the job is
+        rate: bits per second of every node's link, None for unlimited. timeout: seconds, then the job is
         killed.
         stream: output goes to our own instead of into the Result. One job at a time per cluster.
         """
@@ -241,11 +243,27 @@ class Cluster:
                 variables |= _mpisec_settings() | {"MPISEC_KEY_FILE": (node_key or {}).get(node, key)}
             variables |= (env or {}) | (node_env or {}).get(node, {})
             self._write_environment(node, variables | _pacing(rate, variables.get("LD_PRELOAD")))
+        self.set_rate(rate)
         hosts = block_placement(self.names, ranks)
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
         job_command = [*launch, str(self.directory / "rank"), *prefix, *map(str, command)]
         pipes = {} if stream else {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return self._finish(self.popen(0, job_command, **pipes), timeout)
+
+    def set_rate(self, rate):
+        """Gives each direction of every node's link `rate` bits per second, None for unlimited. Raises LabError."""
+        if rate == self._rate:
+            return
+        self._rate = "unknown"
+        wire = UNDERLAY_INTERFACE if self.overlay else INTERFACE
+        for node in range(len(self.names)):
+            for end, start in ((f"p{node}", self.popen_on_bridge), (wire, partial(self.popen, node))):
+                command = ["tc", "qdisc", "replace", "dev", end, "root", *pacing.bucket(rate)]
+                job = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                said, _ = job.communicate()
+                if job.returncode != 0:
+                    raise LabError(f"the link's rate can not be set: `{shlex.join(command)}`: {_text(said).strip()}")
+        self._rate = rate
 
     def sweep(self, grace=0.0):
         """Kills what still runs on the nodes after `grace` seconds; returns the command lines of these."""

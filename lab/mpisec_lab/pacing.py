@@ -1,4 +1,6 @@
-"""Link rate: compiles pacing.c, the library that paces every TCP socket of a job."""
+"""Link rate: a token bucket at each end of every node's wire holds what all connections send together to the rate
+of the link, and every TCP socket of a job paces itself to it (pacing.c, compiled here), so that a connection that
+has the link to itself is smooth and the bucket's queue stays empty."""
 
 import fcntl
 import os
@@ -23,6 +25,18 @@ def parse_rate(text):
     if rate < 8:
         raise LabError(f"{text!r} is no link rate: write 10gbit or 500mbit")
     return rate
+
+
+def bucket(rate):
+    """The queueing discipline, as words of `tc qdisc`, that lets `rate` bits per second through (None: none).
+
+    Longest burst 200 µs of the rate, but two of TCP's own (64 KiB): smaller ones would be taken apart packet by
+    packet. The queue holds 50 ms, as a deep switch's, and 1 MiB at least."""
+    if not rate:
+        return ["noqueue"]
+    burst = max(128 << 10, int(rate / 8 * 200e-6))
+    queue = max(1 << 20, int(rate / 8 * 50e-3))
+    return f"tbf rate {int(rate)}bit burst {burst} limit {queue}".split()
 
 
 def library():

@@ -1,4 +1,4 @@
-"""Checks the link rate with a raw TCP stream through the same bridge."""
+"""Checks the link rate with raw TCP streams through the same bridge."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ _PORT = 5201
 
 @dataclass(frozen=True)
 class RateCheck:
-    """Bits per second: what was asked for (None: no limit) and what a raw TCP stream reached."""
+    """Bits per second: what was asked for (None: no limit) and what raw TCP streams reached together."""
 
     asked: float | None
     measured: float
@@ -27,24 +27,28 @@ class RateCheck:
         return f"{measured} of {self.asked / 1e9:.2f} Gbit/s ({self.measured / self.asked:.2f})"
 
 
-def check_rate(cluster, rate=None, seconds=1.0):
-    """Streams from node 0 to node 1 for `seconds`, paced to `rate` bits per second as a job's sockets are;
-    a RateCheck."""
+def check_rate(cluster, rate=None, seconds=1.0, streams=((0, 1),)):
+    """Streams between nodes for `seconds`, paced to `rate` bits per second as a job is; a RateCheck.
+
+    streams: (sending node, receiving node) of each, all at the same time."""
     if len(cluster.names) < 2:
         raise LabError("a link has two ends: the rate check needs two nodes")
+    cluster.set_rate(rate)
     preload = []
     if rate:
         preload = ["env", f"LD_PRELOAD={pacing.library()}", f"MPISEC_LAB_PACING={int(rate / 8)}"]
-    receiver = cluster.popen(
-        1, [*preload, sys.executable, _PROGRAM, "receive", _PORT], stdout=subprocess.PIPE
-    )
-    if receiver.stdout.readline() != b"ready\n":
-        raise LabError("the raw TCP receiver did not start")
-    cluster.execute(
-        0,
-        [*preload, sys.executable, _PROGRAM, "send", cluster.addresses[1], _PORT, seconds],
-        timeout=seconds + 60,
-        sweep=False,
-    ).check()
-    output, _ = receiver.communicate(timeout=60)
-    return RateCheck(rate, json.loads(output)["bits_per_second"])
+    program = [*preload, sys.executable, _PROGRAM]
+    receivers, senders = [], []
+    for port, (_, receiver) in enumerate(streams, _PORT):
+        receivers.append(cluster.popen(receiver, [*program, "receive", port], stdout=subprocess.PIPE))
+        if receivers[-1].stdout.readline() != b"ready\n":
+            raise LabError("the raw TCP receiver did not start")
+    for port, (sender, receiver) in enumerate(streams, _PORT):
+        senders.append(cluster.popen(sender, [*program, "send", cluster.addresses[receiver], port, seconds]))
+    total = 0
+    for process in receivers:
+        output, _ = process.communicate(timeout=seconds + 60)
+        total += json.loads(output)["bits_per_second"]
+    if any(process.wait(60) != 0 for process in senders):
+        raise LabError("a raw TCP sender failed")
+    return RateCheck(rate, total)

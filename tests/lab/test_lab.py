@@ -166,6 +166,29 @@ def test_raw_tcp_keeps_the_rate(cluster):
     assert free.measured > 2 * paced.measured, "the link is no faster without pacing: this test shows nothing"
 
 
+@pytest.mark.parametrize(
+    ("streams", "links"),
+    [
+        (((0, 1), (0, 1)), 1),  # two connections of a node
+        (((0, 2), (1, 2)), 1),  # two nodes to one
+        (((0, 1), (1, 0)), 2),  # the two directions of a link
+    ],
+)
+def test_connections_share_a_link(cluster, streams, links):
+    rate = 200e6
+    check = check_rate(cluster(3), rate, seconds=1, streams=streams)
+    assert 0.5 * links * rate <= check.measured <= 1.25 * links * rate
+
+
+def test_a_rate_that_the_kernel_refuses_is_an_error():
+    with Cluster(2) as own:
+        own.execute(1, ["ip", "link", "delete", "eth0"]).check()
+        with pytest.raises(LabError, match="tc qdisc replace dev p1 root tbf rate 1000000bit"):
+            own.set_rate(1e6)
+        with pytest.raises(LabError, match="tc qdisc replace dev p1 root noqueue"):
+            own.set_rate(None)
+
+
 @pytest.mark.parametrize("mpi", MPIS)
 def test_jobs_keep_the_rate(cluster, compile_mpi, mpi):
     source = HERE / "stream.c"

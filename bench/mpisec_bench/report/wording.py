@@ -140,4 +140,7 @@ def link(conditions):
     bits = conditions.get("rate_bits_per_second")
     if not bits and conditions.get("launch"):
         return "the site's network"
-    return f"link of {bits / 1e9:g} Gbit/s" if isinstance(bits, int | float) and bits > 0 else "unshaped link"
+    if not isinstance(bits, int | float) or bits <= 0:
+        return "unshaped link"
+    # Results of labs before links were shared: each connection had the rate to itself.
+    return f"link of {bits / 1e9:g} Gbit/s" + ("" if conditions.get("rate_of") == "node" else " per connection")
