@@ -48,7 +48,9 @@ class LabJobs:
 
     def conditions(self, nodes, _ranks, schemes):
         """What the networks are, and the bits per second that one raw TCP connection reaches on each, paced as the jobs are."""
-        found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "rate_of": "node", "overlays": {}}
+        found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": {}}
+        if self.rate:
+            found["rate_of"] = "node"  # files from before labs had links say nothing: a rate was each connection's
         if nodes > 1:
             found["raw_tcp_bits_per_second"] = self._probe(nodes, PLAIN)
         for scheme in schemes:

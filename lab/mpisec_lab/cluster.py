@@ -251,14 +251,15 @@ class Cluster:
         return self._finish(self.popen(0, job_command, **pipes), timeout)
 
     def set_rate(self, rate):
-        """Gives each direction of every node's link `rate` bits per second, None for unlimited. Raises LabError."""
+        """Gives each direction of every node's link `rate` bits per second, None for unlimited, until it is set
+        anew: run() does. Raises LabError."""
         if rate == self._rate:
             return
         self._rate = "unknown"
         wire = UNDERLAY_INTERFACE if self.overlay else INTERFACE
         for node in range(len(self.names)):
             for end, start in ((f"p{node}", self.popen_on_bridge), (wire, partial(self.popen, node))):
-                command = ["tc", "qdisc", "replace", "dev", end, "root", *pacing.bucket(rate)]
+                command = pacing.bucket_command(end, rate)
                 job = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 said, _ = job.communicate()
                 if job.returncode != 0:

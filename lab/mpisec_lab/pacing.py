@@ -1,9 +1,11 @@
 """Link rate: a token bucket at each end of every node's wire holds what all connections send together to the rate
-of the link, and every TCP socket of a job paces itself to it (pacing.c, compiled here), so that a connection that
-has the link to itself is smooth and the bucket's queue stays empty."""
+of the link, and every TCP socket of a job paces itself to it (pacing.c, compiled here), so that no message slips
+through in the bucket's burst."""
 
 import fcntl
+import math
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,21 +24,25 @@ def parse_rate(text):
         rate = float(lowered.removesuffix(unit) if unit else lowered) * _UNITS[unit]
     except ValueError:
         rate = 0
-    if rate < 8:
+    if not 8 <= rate < math.inf:
         raise LabError(f"{text!r} is no link rate: write 10gbit or 500mbit")
     return rate
 
 
-def bucket(rate):
-    """The queueing discipline, as words of `tc qdisc`, that lets `rate` bits per second through (None: none).
+def bucket_command(interface, rate):
+    """`tc` words that let `rate` bits per second out of `interface` (None: all), headers included. Raises LabError.
 
-    Longest burst 200 µs of the rate, but two of TCP's own (64 KiB): smaller ones would be taken apart packet by
-    packet. The queue holds 50 ms, as a deep switch's, and 1 MiB at least."""
-    if not rate:
-        return ["noqueue"]
-    burst = max(128 << 10, int(rate / 8 * 200e-6))
-    queue = max(1 << 20, int(rate / 8 * 50e-3))
-    return f"tbf rate {int(rate)}bit burst {burst} limit {queue}".split()
+    Longest burst 200 µs of the rate, but at least two of TCP's own (64 KiB): smaller ones would be taken apart
+    packet by packet. The queue holds 50 ms, as a deep switch's, and at least 1 MiB."""
+    program = shutil.which("tc") or shutil.which("tc", path="/usr/sbin:/sbin")
+    if program is None:
+        raise LabError("a link rate needs tc: `apt-get install iproute2`")
+    kind = ["noqueue"]
+    if rate:
+        burst = max(128 << 10, int(rate / 8 * 200e-6))
+        queue = min(max(1 << 20, int(rate / 8 * 50e-3)), (1 << 32) - 1)
+        kind = f"tbf rate {int(rate)}bit burst {burst} limit {queue}".split()
+    return [program, "qdisc", "replace", "dev", interface, "root", *kind]
 
 
 def library():

@@ -28,7 +28,8 @@ class RateCheck:
 
 
 def check_rate(cluster, rate=None, seconds=1.0, streams=((0, 1),)):
-    """Streams between nodes for `seconds`, paced to `rate` bits per second as a job is; a RateCheck.
+    """Streams between nodes for `seconds`, paced to `rate` bits per second as a job is; a RateCheck, of what all of
+    them moved between the first's warm-up and the last's end. Raises LabError.
 
     streams: (sending node, receiving node) of each, all at the same time."""
     if len(cluster.names) < 2:
@@ -38,17 +39,29 @@ def check_rate(cluster, rate=None, seconds=1.0, streams=((0, 1),)):
     if rate:
         preload = ["env", f"LD_PRELOAD={pacing.library()}", f"MPISEC_LAB_PACING={int(rate / 8)}"]
     program = [*preload, sys.executable, _PROGRAM]
-    receivers, senders = [], []
-    for port, (_, receiver) in enumerate(streams, _PORT):
-        receivers.append(cluster.popen(receiver, [*program, "receive", port], stdout=subprocess.PIPE))
-        if receivers[-1].stdout.readline() != b"ready\n":
-            raise LabError("the raw TCP receiver did not start")
-    for port, (sender, receiver) in enumerate(streams, _PORT):
-        senders.append(cluster.popen(sender, [*program, "send", cluster.addresses[receiver], port, seconds]))
-    total = 0
-    for process in receivers:
-        output, _ = process.communicate(timeout=seconds + 60)
-        total += json.loads(output)["bits_per_second"]
-    if any(process.wait(60) != 0 for process in senders):
-        raise LabError("a raw TCP sender failed")
-    return RateCheck(rate, total)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    receivers = [
+        cluster.popen(to, [*program, "receive", port], **pipes) for port, (_, to) in enumerate(streams, _PORT)
+    ]
+    if any(receiver.stdout.readline() != b"ready\n" for receiver in receivers):
+        raise LabError("a raw TCP receiver did not start")
+    senders = [
+        cluster.popen(node, [*program, "send", cluster.addresses[to], port, seconds], **pipes)
+        for port, (node, to) in enumerate(streams, _PORT)
+    ]
+    for sender in senders:
+        _output(sender, seconds)
+    counts = [json.loads(_output(receiver, seconds)) for receiver in receivers]
+    begin, end = min(count["begin"] for count in counts), max(count["end"] for count in counts)
+    return RateCheck(rate, sum(count["bits"] for count in counts) / (end - begin))
+
+
+def _output(process, seconds):
+    """What it printed. Raises LabError unless it ended well; by itself it ends after 10 seconds of silence."""
+    try:
+        output, said = process.communicate(timeout=seconds + 60)
+    except subprocess.TimeoutExpired:
+        raise LabError("a raw TCP stream does not end: this link is too slow to be measured") from None
+    if process.returncode != 0:
+        raise LabError(f"a raw TCP stream failed: {said.decode(errors='replace').strip()}")
+    return output

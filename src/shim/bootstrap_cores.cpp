@@ -7,7 +7,6 @@
 #include <cstring>
 #include <map>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "keys/hkdf.hpp"
@@ -31,9 +30,7 @@ std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
 
 Cores cores_here() {
     Cores cores;
-    const std::string kernel = boot_id();
-    if (kernel.empty()) return cores;  // nothing would tell the nodes' kernels apart
-    cores.kernel = short_hash(keys::as_bytes(kernel));
+    cores.kernel = short_hash(keys::as_bytes(boot_id()));
     const std::size_t bytes = CPU_ALLOC_SIZE(max_cpus);
     std::vector<std::uint8_t> mask(bytes);
     auto* cpus = reinterpret_cast<cpu_set_t*>(mask.data());

@@ -13,7 +13,7 @@ namespace mpisec::shim {
 struct Cores {
     std::uint64_t kernel = 0;  ///< hash of the boot id: alike under one kernel, other containers too
     std::uint64_t set = 0;     ///< hash of the affinity mask
-    std::uint32_t cpus = 0;    ///< logical CPUs in the mask; 0 when the system does not say
+    std::uint32_t cpus = 0;    ///< logical CPUs in the mask
 };
 Cores cores_here();
 

@@ -14,7 +14,7 @@ namespace mpisec::shim {
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> place_mark();
 
-/// Alike under one running kernel, containers too; empty when the system does not say.
+/// Alike under one running kernel, containers too.
 std::string boot_id();
 
 }  // namespace mpisec::shim

@@ -147,3 +147,11 @@ def test_how_fast_a_slow_network_is_without_mpi_is_said(tmp_path):
     document = _pair(1.2, 3.0, conditions={"overlays": overlays, "raw_tcp_bits_per_second": 1.8e10})
     said = _said(summarise(_results(tmp_path, document)).cautions)
     assert "(x; one TCP connection: 0.35 Gbit/s, beside it 18 Gbit/s)" in said
+
+
+def test_whose_rate_it_is_is_said():
+    """Older files hold results of labs in which every connection had the rate to itself."""
+    old = {"rate_bits_per_second": 1e10}
+    assert wording.link(old) == "link of 10 Gbit/s per connection"
+    assert wording.link(old | {"rate_of": "node"}) == "link of 10 Gbit/s"
+    assert wording.link({"rate_bits_per_second": None}) == "unshaped link"

@@ -181,6 +181,8 @@ def _flat(conditions):
     for name, value in conditions.items():
         if name == "rate_bits_per_second":
             yield "link", wording.link(conditions).removeprefix("link of ").removesuffix(" link")
+        elif name == "rate_of":
+            continue  # is in the link's words
         elif name == "overlays" and isinstance(value, dict):
             for overlay, about in value.items():
                 yield wording.scheme(overlay, {}), _overlay(about)

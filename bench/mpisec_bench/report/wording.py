@@ -142,5 +142,4 @@ def link(conditions):
         return "the site's network"
     if not isinstance(bits, int | float) or bits <= 0:
         return "unshaped link"
-    # Results of labs before links were shared: each connection had the rate to itself.
     return f"link of {bits / 1e9:g} Gbit/s" + ("" if conditions.get("rate_of") == "node" else " per connection")
