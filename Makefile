@@ -38,7 +38,7 @@ docs:
 	@tools/docs.sh
 
 install:
-	@tools/build.sh release
+	@tools/build.sh release programs
 	cmake --install build/release --prefix $(PREFIX)
 
 clean:

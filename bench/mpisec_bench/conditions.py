@@ -50,13 +50,19 @@ def _build():
 
 
 def heading(document):
-    """The conditions in a line."""
+    """The conditions in a line, and a line on each overlay."""
     at = document["conditions"]
     rate = f"{at['rate_bits_per_second'] / 1e9:g} Gbit/s per {at.get('rate_of', 'connection')}" if at["rate_bits_per_second"] else "unshaped"
-    return (
+    line = (
         f"{document['title']}: {at['mpi']}, {at['aead']}, {at['nodes']} node(s), {at['ranks']} ranks, link {rate}; "
         f"{at['cpu']}, {at['cores']} cores, kernel {at['kernel']}"
     )
+    return "\n".join([line, *(_network(name, about) for name, about in at["overlays"].items() if about)])
+
+
+def _network(name, about):
+    reached = f"; one TCP connection reaches {about['raw_tcp_bits_per_second'] / 1e9:.2f} Gbit/s" if "raw_tcp_bits_per_second" in about else ""
+    return f"{name}: {about['data_plane']} ({about['runs_in']}){reached}"
 
 
 def byte_counts(text):

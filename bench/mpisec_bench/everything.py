@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mpisec_bench import schemes
 from mpisec_bench.conditions import machine
+from mpisec_bench.report import needs
 from mpisec_bench.result import FORMAT, read
 from mpisec_lab import places
 from mpisec_lab.errors import LabError
@@ -77,6 +78,8 @@ def measure(arguments, run):
     """Runs them one after the other; `run` takes the words of one, prints its table and returns whether it is complete, as this does."""
     directory = Path(arguments.output)
     wanted = _wanted(arguments)
+    if lacking := needs.missing():
+        raise LabError(f"all ends with a report: {lacking}")
     if directory.exists() and any(directory.glob("*.json")) and not arguments.resume:
         raise LabError(f"{directory} holds results: --resume goes on with them, -o takes another directory")
     directory.mkdir(parents=True, exist_ok=True)

@@ -27,4 +27,4 @@ def table(document):
         )
         if "ratio_with_barrier" in row:
             lines[-1] += f"  with barrier {row['ratio_with_barrier']:.3f}"
-    return "\n".join(lines)
+    return "\n".join([*lines, "ratio: the median of ratios that were taken in turns, not that of the columns beside it"])

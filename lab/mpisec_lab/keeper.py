@@ -14,6 +14,7 @@ pipe or dies, SIGKILL included; init dies with the reaper (PR_SET_PDEATHSIG). St
 """
 
 import array
+import contextlib
 import json
 import os
 import select
@@ -295,7 +296,8 @@ def main():
             os._exit(1)
         control.send(json.dumps({"holders": cluster.holders}).encode())
         cluster.serve()
-    control.send(json.dumps({"init": init}).encode())  # as the lab sees it: init knows itself as 1
+    with contextlib.suppress(BrokenPipeError):  # the lab may have gone already
+        control.send(json.dumps({"init": init}).encode())  # as the lab sees it: init knows itself as 1
     control.close()
     _reap(init, config["lifeline"], lab, config["directory"])
 

@@ -47,7 +47,10 @@ def send(address, port, seconds):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "receive":
-        receive(int(sys.argv[2]))
-    else:
-        send(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    try:
+        if sys.argv[1] == "receive":
+            receive(int(sys.argv[2]))
+        else:
+            send(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    except OSError as error:
+        sys.exit(f"{sys.argv[1]}: {error}")

@@ -17,9 +17,9 @@ def _command(*words):
     return [str(places.find_mpisec()), "bench", *map(str, words)]
 
 
-def _bench(*words, timeout=120):
+def _bench(*words, timeout=120, **variables):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the report needs this Python's matplotlib
-    return subprocess.run(_command(*words), capture_output=True, text=True, timeout=timeout, check=False, env=os.environ | {"PATH": path})
+    return subprocess.run(_command(*words), capture_output=True, text=True, timeout=timeout, check=False, env=os.environ | {"PATH": path} | variables)
 
 
 def _measured(*words, file):
@@ -61,9 +61,10 @@ def test_startup(lab, tmp_path):
 
 
 def test_an_overlay_beside_mpisec(lab, tmp_path):
-    _, document = _measured("pingpong", "--schemes", "mpisec,vxlan", "--sizes", "1K", "--blocks", 2, file=tmp_path / "r.json")
+    said, document = _measured("pingpong", "--schemes", "mpisec,vxlan", "--sizes", "1K", "--blocks", 2, file=tmp_path / "r.json")
     assert [row["scheme"] for row in document["rows"]] == ["mpisec", "vxlan"]
     vxlan = document["conditions"]["overlays"]["vxlan"]
+    assert f"vxlan: {vxlan['data_plane']} ({vxlan['runs_in']}); one TCP connection reaches" in said
     assert vxlan["mtu"] < 1500 and vxlan["raw_tcp_bits_per_second"] > 1e8
 
 
@@ -107,6 +108,13 @@ def test_all_into_a_directory(lab, tmp_path):
     assert again.returncode == 1 and "--resume" in again.stderr
     again = _bench("all", "--quick", "--only", "crypto,bcast", "-o", tmp_path / "results", "--resume")
     assert again.returncode == 0 and again.stdout.count("measured before") == 2
+
+
+def test_all_asks_first_for_what_its_report_needs(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['matplotlib'] = None\n")
+    ran = _bench("all", "-o", tmp_path / "results", PYTHONPATH=str(tmp_path))
+    assert ran.returncode == 1 and "the report needs matplotlib" in ran.stderr, ran.stderr
+    assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(("words", "told"), [

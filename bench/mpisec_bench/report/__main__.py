@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from mpisec_bench.report import needs
 from mpisec_bench.report.reading import ReportError, find_files, read_all
 
 _INCOMPLETE = 3
@@ -52,6 +53,8 @@ def main(arguments=None):
 
 
 def _write(arguments, results, unreadable):
+    if lacking := needs.missing():
+        raise ReportError(lacking)
     try:
         from mpisec_bench.report import page
         from mpisec_bench.report.summary import summarise
@@ -59,20 +62,9 @@ def _write(arguments, results, unreadable):
         html = page.render(results, summarise(results, unreadable))
         arguments.output.write_text(html, encoding="utf-8")
         plots = page.write_plots(results, arguments.plots) if arguments.plots else []
-    except ModuleNotFoundError as error:
-        raise ReportError(_missing(error.name)) from error
     except OSError as error:
         raise ReportError(f"{error.filename} can not be written: {error.strerror}") from error
     print(f"{arguments.output}" + (f" and {len(plots)} plots in {arguments.plots}" if plots else ""))
-
-
-def _missing(module):
-    if module == "tomllib":
-        return "the report needs Python 3.11 or newer"
-    name = (module or "").split(".")[0]
-    package = "python3-jinja2" if name == "jinja2" else f"python3-{name}"
-    how = f"pip install {name} in a virtual environment, or apt install {package}"
-    return f"the report needs {name}, which this Python lacks: {how}"
 
 
 if __name__ == "__main__":
