@@ -92,7 +92,7 @@ def compare_times(heat, pairs):
     print(f"   time with MPIsec: {statistics.median(ratios):.3f} x plain (median of {pairs} pairs of runs;"
           f" single pairs {ratios[0]:.2f} to {ratios[-1]:.2f})")
     if statistics.median(ratios) < 1:
-        print("   below 1 is no merit of encryption: where ranks share cores, MPIsec's give theirs away while they wait")
+        print("   below 1 is no merit of encryption: it is noise or, where ranks share cores, that MPIsec's give theirs away")
 
 
 def main():

@@ -33,27 +33,24 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
 }
 
 /// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
-/// end after a refused message too: the others wait for this rank's part.
+/// end after a refused message too: the others wait for this rank's part. One word more counts the ranks
+/// whose part is in the sum: false, on every rank that got an incomplete one, or none.
 bool sum_everywhere(std::vector<std::uint64_t>& values) {
     const int rank = state.world.rank, size = state.world.size;
+    values.push_back(1);
     std::vector<std::uint64_t> theirs(values.size());
-    bool good = true;
     int mask = 1;
     for (; mask < size && !(rank & mask); mask *= 2) {
-        if (rank + mask >= size) continue;
-        if (!transfer(false, theirs, rank + mask)) {
-            good = false;
-            continue;
-        }
+        if (rank + mask >= size || !transfer(false, theirs, rank + mask)) continue;
         for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
     }
     if (rank != 0) {
-        good = transfer(true, values, rank - mask) && good;
-        good = transfer(false, values, rank - mask) && good;
+        transfer(true, values, rank - mask);
+        if (!transfer(false, values, rank - mask)) values.back() = 0;
     }
     for (mask /= 2; mask > 0; mask /= 2)
-        if (rank + mask < size) good = transfer(true, values, rank + mask) && good;
-    return good;
+        if (rank + mask < size) transfer(true, values, rank + mask);
+    return values.back() == static_cast<std::uint64_t>(size);
 }
 
 }  // namespace
@@ -75,7 +72,7 @@ void compare_tallies() {
 }
 
 void leave_together() {
-    std::vector<std::uint64_t> nothing(1);
+    std::vector<std::uint64_t> nothing;
     if (!sum_everywhere(nothing)) say("MPI_Finalize: the ranks could not leave together");
 }
 

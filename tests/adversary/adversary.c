@@ -1,3 +1,4 @@
+// clang-format off: it would pour the table together
 /* The network as an attacker: a library preloaded under MPIsec. It defines PMPI_Send and its kin, which
  * MPIsec finds with dlsym(RTLD_NEXT), changes what passes and hands it to the real library. (It defines
  * MPI_Send… too, for the same attacks on plain MPI.)
@@ -7,23 +8,29 @@
  * header and first segment of a large one. A "segment" is what travels on another one: segment 1, 2, … of a
  * large message.
  *
- *     flip:PLACE          one bit of the first frame. PLACE: a byte's offset, or from the end when negative,
- * or middle flip-all:PLACE of every frame claim:N the first frame
- * claims the counter of the N-th after it flip-segment:K:PLACE  the same of segment K truncate:N          the
- * first frame loses its last N bytes (N 0: all of them)        extend:N   gets N more truncate-segment:K
- * segment K loses a byte extend-segment:K  gets one more extra:N  before the first frame goes one of its
- * first N bytes replay-now          the first frame goes out twice replay-later   once more after all others
- * (adversary_disarm) swap                the first two frames change places, whatever communicator, tag and
- * destination they have swap-segments:K     segments K and K+1 change places (counted on, over several
- * messages) replay-segment:K    segment K+1 is replaced by segment K drop, drop-segment:K replay-all every
- * segment is replaced by the one of the same number, destination and length that passed when the rank was
- * armed the time before (it is replayed every second time) swap-rounds the first segment changes places with
- * the first one to the same destination that travels on another communicator or with another tag record:FILE
- * writes the first frame to FILE       inject:FILE replaces the first frame by the one in FILE count changes
- * nothing
+ *     flip:PLACE            one bit of the first frame; PLACE: a byte's offset, from the end when negative,
+ * or middle flip-all:PLACE        of every frame claim:N               the first frame claims the counter of
+ * the N-th after it truncate:N            it loses its last N bytes (N 0: all of them) extend:N it gets N
+ * more extra:N               before it goes one of its first N bytes replay-now            it goes out twice
+ *     replay-later          once more after all others (adversary_disarm)
+ *     swap                  the first two change places, whatever communicator, tag and destination they have
+ *     drop                  it is lost
+ *     record:FILE           it is written to FILE
+ *     inject:FILE           it is replaced by the one in FILE
+ *     flip-segment:K:PLACE  one bit of segment K
+ *     truncate-segment:K    it loses a byte
+ *     extend-segment:K      it gets one more
+ *     swap-segments:K       segments K and K+1 change places (counted on, over several messages)
+ *     replay-segment:K      segment K+1 is replaced by segment K
+ *     drop-segment:K        segment K is lost
+ *     replay-all            every segment is replaced by the one of the same number, destination and length
+ * that passed when the rank was armed the time before (it is replayed every second time) swap-rounds the
+ * first segment changes places with the first one to the same destination that travels on another
+ * communicator or with another tag count                 changes nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
  * destination (test_nonces.py). */
+// clang-format on
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
