@@ -48,15 +48,18 @@ std::optional<Cipher> cipher_by_name(std::string_view name);
 class Key {
   public:
     Key() = default;
-    Key(const mpisec_aead_plugin* plugin, void* state) : plugin_(plugin), state_(state) {}
-    Key(Key&& other) noexcept : plugin_(other.plugin_), state_(other.state_) { other.state_ = nullptr; }
+    Key(const mpisec_aead_plugin* plugin, void* state)
+        : state_(state), seal_(plugin->seal), open_(plugin->open), free_(plugin->key_free) {}
+    Key(Key&& other) noexcept { *this = std::move(other); }
     Key& operator=(Key&& other) noexcept {
-        std::swap(plugin_, other.plugin_);
         std::swap(state_, other.state_);
+        std::swap(seal_, other.seal_);
+        std::swap(open_, other.open_);
+        std::swap(free_, other.free_);
         return *this;
     }
     ~Key() {
-        if (state_) plugin_->key_free(state_);
+        if (state_) free_(state_);
     }
     explicit operator bool() const { return state_ != nullptr; }
 
@@ -64,19 +67,23 @@ class Key {
     [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                             const std::uint8_t* nonce, const std::uint8_t* ad,
                             std::size_t ad_n) const noexcept {
-        return plugin_->seal(state_, to, from, n, nonce, ad, ad_n) == 0;
+        return seal_(state_, to, from, n, nonce, ad, ad_n) == 0;
     }
     /// Reads n + tag_bytes from `from`, writes n bytes of plaintext to `to` (`to` is `from` or does not
     /// overlap it). Returns false when the tag is wrong; then `to` holds n zero bytes (S2).
     [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                             const std::uint8_t* nonce, const std::uint8_t* ad,
                             std::size_t ad_n) const noexcept {
-        return plugin_->open(state_, to, from, n, nonce, ad, ad_n) == 0;
+        return open_(state_, to, from, n, nonce, ad, ad_n) == 0;
     }
 
   private:
-    const mpisec_aead_plugin* plugin_ = nullptr;
+    // The plug-in's functions themselves: its table is another cache line that a small message would wait
+    // for.
     void* state_ = nullptr;
+    decltype(mpisec_aead_plugin::seal) seal_ = nullptr;
+    decltype(mpisec_aead_plugin::open) open_ = nullptr;
+    decltype(mpisec_aead_plugin::key_free) free_ = nullptr;
 };
 
 /// A loaded crypto library. Lives until the process ends.
@@ -133,25 +140,27 @@ class KeySet {
     explicit operator bool() const { return selection_.library[0] != nullptr; }
     [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                             const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) noexcept {
-        const Key* key = key_for(n);
-        return key && key->seal(to, from, n, nonce, ad, ad_n);
+        const Key& key = key_for(n);
+        return key && key.seal(to, from, n, nonce, ad, ad_n);
     }
     [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                             const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) noexcept {
-        const Key* key = key_for(n);
-        return key && key->open(to, from, n, nonce, ad, ad_n);
+        const Key& key = key_for(n);
+        return key && key.open(to, from, n, nonce, ad, ad_n);
     }
 
   private:
-    const Key* key_for(std::size_t n) noexcept {
-        const Key* key = by_class_[size_class(n)];
-        return key ? key : make(size_class(n));
+    const Key& key_for(std::size_t n) noexcept {
+        const std::size_t wanted = size_class(n);
+        const Key& key = keys_[key_of_class_[wanted]];
+        return key ? key : make(wanted);
     }
-    const Key* make(std::size_t size_class) noexcept;
+    /// Without a library for the class, or when that fails, the key is none.
+    const Key& make(std::size_t size_class) noexcept;
 
+    std::array<Key, size_classes> keys_{};
+    std::array<std::uint8_t, size_classes> key_of_class_{0, 1, 2};  ///< equal for classes of one library
     Selection selection_{};
-    std::array<const Key*, size_classes> by_class_{};
-    std::array<std::unique_ptr<Key>, size_classes> owned_{};
     struct WipedSlot {
         void operator()(std::uint8_t* bytes) const;
     };

@@ -28,16 +28,17 @@ void KeySet::WipedSlot::operator()(std::uint8_t* bytes) const {
     slab().give_back(bytes);
 }
 
-const Key* KeySet::make(std::size_t size_class) noexcept {
+const Key& KeySet::make(std::size_t size_class) noexcept {
     const Library* library = selection_.library[size_class];
-    if (!library) return nullptr;
+    Key& mine = keys_[size_class];
+    if (!library) return mine;
     for (std::size_t other = 0; other < size_classes; ++other)
-        if (by_class_[other] && selection_.library[other] == library)
-            return by_class_[size_class] = by_class_[other];
-    Result<Key> key = library->make_key(selection_.cipher, bytes_.get());
-    if (!key) return nullptr;
-    owned_[size_class] = std::make_unique<Key>(std::move(*key));
-    return by_class_[size_class] = owned_[size_class].get();
+        if (keys_[other] && selection_.library[other] == library) {
+            key_of_class_[size_class] = static_cast<std::uint8_t>(other);
+            return keys_[other];
+        }
+    if (Result<Key> key = library->make_key(selection_.cipher, bytes_.get())) mine = std::move(*key);
+    return mine;
 }
 
 }  // namespace mpisec::aead

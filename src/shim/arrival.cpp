@@ -120,7 +120,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
         if (arrival.large) throw_away(pair.source, arrival.header);
         return refuse(Violation::reordered, nullptr);
     }
-    confirm_epoch(pair, nonce.epoch);
+    confirm_epoch(pair, opening.keys);
     ++pair.opened;
 }
 

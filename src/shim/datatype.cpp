@@ -1,7 +1,6 @@
 #include "shim/datatype.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <climits>
 #include <cstring>
 #include <mutex>
@@ -18,21 +17,6 @@ namespace {
 
 std::unordered_map<MPI_Datatype, TypeFacts> cache;
 std::shared_mutex cache_mutex;
-std::atomic<std::uint64_t> cache_generation{1};
-
-/// A few recent types, so that the usual call takes no lock. Stale once a type was freed (generation).
-struct Recent {
-    MPI_Datatype type{};
-    std::uint64_t generation = 0;
-    TypeFacts facts;
-};
-constexpr std::size_t recent_slots = 8;
-thread_local Recent recent[recent_slots];
-
-std::size_t slot_of(MPI_Datatype type) {
-    auto bits = (std::uintptr_t)type;
-    return (bits ^ (bits >> 7) ^ (bits >> 12)) % recent_slots;
-}
 
 /// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
 /// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
@@ -125,15 +109,13 @@ class FromBottom {
 
 }  // namespace
 
-bool type_facts(MPI_Datatype type, TypeFacts& facts) {
-    Recent& mine = recent[slot_of(type)];
-    const std::uint64_t generation = cache_generation.load(std::memory_order_relaxed);
-    if (mine.type == type && mine.generation == generation) {
-        facts = mine.facts;
-        return true;
-    }
+constinit thread_local RecentType recent_type[recent_types]{};
+std::atomic<std::uint64_t> type_generation{1};
+
+bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
+    const std::uint64_t generation = type_generation.load(std::memory_order_relaxed);
     if (!look_up(type, facts)) return false;
-    mine = {type, generation, facts};
+    recent = {type, generation, facts};
     return true;
 }
 
@@ -200,7 +182,7 @@ int Type_free(MPI_Datatype* type) {
     if (type) {
         std::unique_lock lock(cache_mutex);
         cache.erase(*type);
-        cache_generation.fetch_add(1, std::memory_order_relaxed);
+        type_generation.fetch_add(1, std::memory_order_relaxed);
     }
     return real.Type_free(type);
 }

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,8 +14,28 @@ struct TypeFacts {
     bool contiguous = false;  ///< count elements at buf are count * size bytes at buf, in order
 };
 
-/// Cached per handle until MPI_Type_free. False when MPI does not know the type.
-bool type_facts(MPI_Datatype type, TypeFacts& facts);
+/// Types that this thread used last, and the look-up they save. Stale once a type was freed (generation).
+struct RecentType {
+    MPI_Datatype type;
+    std::uint64_t generation;
+    TypeFacts facts;
+};
+inline constexpr std::size_t recent_types = 8;
+extern constinit thread_local RecentType recent_type[recent_types];
+extern std::atomic<std::uint64_t> type_generation;  ///< counts the types freed; from 1
+bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts);
+
+/// Cached per handle until MPI_Type_free. False when MPI does not know the type. The usual look-up takes no
+/// lock.
+inline bool type_facts(MPI_Datatype type, TypeFacts& facts) {
+    const auto bits = (std::uintptr_t)type;
+    RecentType& recent = recent_type[(bits ^ (bits >> 7) ^ (bits >> 12)) % recent_types];
+    if (recent.type != type || recent.generation != type_generation.load(std::memory_order_relaxed))
+        [[unlikely]]
+        return find_type_facts(type, recent, facts);
+    facts = recent.facts;
+    return true;
+}
 
 /// count elements → count * size bytes, in type map order. Returns an MPI error code. Not limited to 2 GiB.
 int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to);

@@ -72,7 +72,7 @@ int raise_on(MPI_Comm comm, int code) {
     return code;
 }
 
-int raise(const Communicator* comm, int code) {
+int raise_error(const Communicator* comm, int code) {
     return raise_on(handler_owner(comm), code);
 }
 

@@ -27,8 +27,11 @@ int report_length_violation(const char* procedure, std::size_t bytes);
 
 /// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
 /// through.
-int raise(const Communicator* comm, int code);
 int raise_on(MPI_Comm comm, int code);
+int raise_error(const Communicator* comm, int code);
+inline int raise(const Communicator* comm, int code) {
+    return code == MPI_SUCCESS ? code : raise_error(comm, code);
+}
 /// The communicator whose handler `raise` would call.
 MPI_Comm handler_owner(const Communicator* comm);
 

@@ -1,7 +1,6 @@
 #include "shim/pair.hpp"
 
-#include <memory>
-#include <vector>
+#include <span>
 
 #include "shim/errors.hpp"
 #include "shim/state.hpp"
@@ -13,11 +12,14 @@ namespace {
 // derived again when needed.
 constexpr std::size_t most_ready_keys = 4096;
 
-// Never destroyed: operations that a program leaves behind when it calls exit() use them.
-auto& outgoing_pairs = *new std::vector<std::unique_ptr<Outgoing>>;
-auto& incoming_pairs = *new std::vector<std::unique_ptr<Incoming>>;
 std::size_t ready_keys = 0;
-std::uint64_t clock_of_use = 0;
+
+std::span<Outgoing> all_outgoing() {
+    return {outgoing_pairs, outgoing_pairs ? static_cast<std::size_t>(state.world.size) : 0};
+}
+std::span<Incoming> all_incoming() {
+    return {incoming_pairs, incoming_pairs ? static_cast<std::size_t>(state.world.size) : 0};
+}
 
 void drop(EpochKeys*& keys) {
     if (!keys) return;
@@ -30,10 +32,10 @@ void drop(EpochKeys*& keys) {
 void drop_oldest() {
     std::uint64_t sum = 0, pairs = 0;
     auto each = [&](auto&& visit) {
-        for (auto& pair : outgoing_pairs)
-            if (pair && pair->keys) visit(pair->last_use, pair->keys, pair->keys);
-        for (auto& pair : incoming_pairs)
-            if (pair && (pair->keys[0] || pair->keys[1])) visit(pair->last_use, pair->keys[0], pair->keys[1]);
+        for (Outgoing& pair : all_outgoing())
+            if (pair.keys) visit(pair.last_use, pair.keys, pair.keys);
+        for (Incoming& pair : all_incoming())
+            if (pair.keys[0] || pair.keys[1]) visit(pair.last_use, pair.keys[0], pair.keys[1]);
     };
     each([&](std::uint64_t last_use, EpochKeys*&, EpochKeys*&) {
         sum += last_use;
@@ -55,27 +57,21 @@ EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t e
                          std::move(secret.message)};
 }
 
-template <class Pair>
-Pair& pair_of(std::vector<std::unique_ptr<Pair>>& pairs, std::int32_t world_rank, std::int32_t Pair::*peer) {
-    if (pairs.empty()) pairs.resize(static_cast<std::size_t>(state.world.size));
-    auto& pair = pairs[static_cast<std::size_t>(world_rank)];
-    if (!pair) {
-        pair = std::make_unique<Pair>();
-        pair.get()->*peer = world_rank;
-    }
-    return *pair;
-}
-
 }  // namespace
 
-Outgoing& outgoing(std::int32_t world_rank) {
-    return pair_of(outgoing_pairs, world_rank, &Outgoing::destination);
-}
-Incoming& incoming(std::int32_t world_rank) {
-    return pair_of(incoming_pairs, world_rank, &Incoming::source);
+// Never destroyed: operations that a program leaves behind when it calls exit() use them.
+Outgoing* outgoing_pairs = nullptr;
+Incoming* incoming_pairs = nullptr;
+std::uint64_t clock_of_use = 0;
+
+void make_pairs() {
+    outgoing_pairs = new Outgoing[static_cast<std::size_t>(state.world.size)];
+    incoming_pairs = new Incoming[static_cast<std::size_t>(state.world.size)];
+    for (std::int32_t rank = 0; rank < state.world.size; ++rank)
+        outgoing_pairs[rank].destination = incoming_pairs[rank].source = rank;
 }
 
-SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
+void renew_keys(Outgoing& pair) {
     if (pair.epoch_messages >= state.settings.rekey_messages ||
         pair.epoch_bytes >= state.settings.rekey_bytes) {
         if (pair.epoch == wire::max_epoch)
@@ -87,15 +83,9 @@ SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
         drop(pair.keys);
     }
     if (!pair.keys) pair.keys = derive(state.world.rank, pair.destination, pair.epoch);
-    ++pair.epoch_messages;
-    pair.epoch_bytes += bytes;
-    pair.last_use = ++clock_of_use;
-    return {pair.next_counter.fetch_add(1, std::memory_order_relaxed), pair.epoch, pair.keys};
 }
 
-EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
-    pair.last_use = ++clock_of_use;
-    if (pair.keys[0] && pair.keys[0]->epoch == epoch) return pair.keys[0];
+EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
     if (pair.keys[1] && pair.keys[1]->epoch == epoch) return pair.keys[1];
     // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has
     // opened.
@@ -105,32 +95,22 @@ EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
     return keys;
 }
 
-void confirm_epoch(Incoming& pair, std::uint32_t epoch) {
-    const bool newest =
-        pair.keys[1] && pair.keys[1]->epoch == epoch && (!pair.keys[0] || epoch > pair.keys[0]->epoch);
-    if (newest) std::swap(pair.keys[0], pair.keys[1]);
-}
-
 std::uint64_t sent_to(std::int32_t world_rank) {
-    if (outgoing_pairs.empty() || !outgoing_pairs[static_cast<std::size_t>(world_rank)]) return 0;
-    return outgoing_pairs[static_cast<std::size_t>(world_rank)]->sent;
+    return outgoing_pairs ? outgoing_pairs[world_rank].sent : 0;
 }
 
 std::uint64_t opened_from(std::int32_t world_rank) {
-    if (incoming_pairs.empty() || !incoming_pairs[static_cast<std::size_t>(world_rank)]) return 0;
-    return incoming_pairs[static_cast<std::size_t>(world_rank)]->opened;
+    return incoming_pairs ? incoming_pairs[world_rank].opened : 0;
 }
 
 void forget_pairs() {
-    for (auto& pair : outgoing_pairs)
-        if (pair) drop(pair->keys);
-    for (auto& pair : incoming_pairs)
-        if (pair) {
-            drop(pair->keys[0]);
-            drop(pair->keys[1]);
-        }
-    outgoing_pairs.clear();
-    incoming_pairs.clear();
+    for (Outgoing& pair : all_outgoing()) drop(pair.keys);
+    for (Incoming& pair : all_incoming()) {
+        drop(pair.keys[0]);
+        drop(pair.keys[1]);
+    }
+    delete[] std::exchange(outgoing_pairs, nullptr);
+    delete[] std::exchange(incoming_pairs, nullptr);
 }
 
 }  // namespace mpisec::shim

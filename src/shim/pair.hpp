@@ -3,9 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "aead/aead.hpp"
 #include "keys/schedule.hpp"
+#include "shim/state.hpp"
 #include "wire/replay.hpp"
 
 namespace mpisec::shim {
@@ -45,8 +47,20 @@ struct Incoming {
     std::uint64_t last_use = 0;
 };
 
-Outgoing& outgoing(std::int32_t world_rank);
-Incoming& incoming(std::int32_t world_rank);
+extern Outgoing* outgoing_pairs;  ///< by world rank; null until one is asked for
+extern Incoming* incoming_pairs;
+void make_pairs();
+
+inline Outgoing& outgoing(std::int32_t world_rank) {
+    if (!outgoing_pairs) [[unlikely]]
+        make_pairs();
+    return outgoing_pairs[world_rank];
+}
+inline Incoming& incoming(std::int32_t world_rank) {
+    if (!incoming_pairs) [[unlikely]]
+        make_pairs();
+    return incoming_pairs[world_rank];
+}
 
 /// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit
 /// is reached (S6).
@@ -55,13 +69,32 @@ struct SendTicket {
     std::uint32_t epoch;
     EpochKeys* keys;
 };
-SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes);
+extern std::uint64_t clock_of_use;
+void renew_keys(Outgoing& pair);
+EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch);
+inline SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
+    if (!pair.keys || pair.epoch_messages >= state.settings.rekey_messages ||
+        pair.epoch_bytes >= state.settings.rekey_bytes) [[unlikely]]
+        renew_keys(pair);
+    ++pair.epoch_messages;
+    pair.epoch_bytes += bytes;
+    pair.last_use = ++clock_of_use;
+    return {pair.next_counter.fetch_add(1, std::memory_order_relaxed), pair.epoch, pair.keys};
+}
 
-/// Keys of the epoch that a nonce claims. Null when the epoch cannot be (S2: the message is then forged).
-EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch);
+/// Keys of the epoch that a nonce claims.
+inline EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
+    pair.last_use = ++clock_of_use;
+    if (pair.keys[0] && pair.keys[0]->epoch == epoch) [[likely]]
+        return pair.keys[0];
+    return other_keys_of_epoch(pair, epoch);
+}
 
-/// A message of this epoch opened: its keys become the ones kept first when the epoch is newer.
-void confirm_epoch(Incoming& pair, std::uint32_t epoch);
+/// A message that these keys opened has passed: they become the ones kept first when their epoch is newer.
+inline void confirm_epoch(Incoming& pair, const EpochKeys* keys) {
+    if (keys != pair.keys[0] && (!pair.keys[0] || keys->epoch > pair.keys[0]->epoch)) [[unlikely]]
+        std::swap(pair.keys[0], pair.keys[1]);
+}
 
 /// Sums of sent and of accepted messages, per world rank.
 std::uint64_t sent_to(std::int32_t world_rank);

@@ -92,14 +92,14 @@ void run(Watchdog& self) {
 
 }  // namespace
 
-WaitSlot& wait_slot_of_this_thread() {
-    thread_local WaitSlot* mine = [] {
-        auto slot = std::make_shared<WaitSlot>();
-        std::lock_guard lock(slots_mutex);
-        slots.push_back(slot);
-        return slot.get();  // kept alive by the list: a thread may end while the watchdog looks
-    }();
-    return *mine;
+constinit thread_local WaitSlot* wait_slot = nullptr;
+
+WaitSlot& make_wait_slot() {
+    auto slot = std::make_shared<WaitSlot>();
+    std::lock_guard lock(slots_mutex);
+    slots.push_back(slot);
+    wait_slot = slot.get();  // kept alive by the list: a thread may end while the watchdog looks
+    return *wait_slot;
 }
 
 void start_watchdog() {

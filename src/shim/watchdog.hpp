@@ -14,13 +14,15 @@ struct WaitSlot {
     std::atomic<int> tag{0};
     std::atomic<std::uint64_t> sequence{0};  ///< grows with every wait: a new one is not the old one going on
 };
-WaitSlot& wait_slot_of_this_thread();
+extern constinit thread_local WaitSlot* wait_slot;  ///< this thread's, once it has waited
+WaitSlot& make_wait_slot();
 
 /// Marks a wait for as long as it lives. A few stores: no clock is read.
 class WaitScope {
   public:
     WaitScope(const char* call, int peer, int tag)
-        : slot_(wait_slot_of_this_thread()), outer_(slot_.call.load(std::memory_order_relaxed)) {
+        : slot_(wait_slot ? *wait_slot : make_wait_slot()),
+          outer_(slot_.call.load(std::memory_order_relaxed)) {
         if (outer_) return;
         slot_.peer.store(peer, std::memory_order_relaxed);
         slot_.tag.store(tag, std::memory_order_relaxed);

@@ -40,10 +40,19 @@ const char* version() {
 
 class State {
   public:
-    State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))), cipher_(cipher) {
+    State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))) {
         if (!ready) return;
-        if (cipher == Cipher::aes_128_gcm) IMB_AES128_GCM_PRE(manager(), key, &gcm_key_);
-        if (cipher == Cipher::aes_256_gcm) IMB_AES256_GCM_PRE(manager(), key, &gcm_key_);
+        IMB_MGR* mgr = manager();
+        if (cipher == Cipher::aes_128_gcm) {
+            IMB_AES128_GCM_PRE(mgr, key, &gcm_key_);
+            gcm_seal_ = mgr->gcm128_enc;
+            gcm_open_ = mgr->gcm128_dec;
+        }
+        if (cipher == Cipher::aes_256_gcm) {
+            IMB_AES256_GCM_PRE(mgr, key, &gcm_key_);
+            gcm_seal_ = mgr->gcm256_enc;
+            gcm_open_ = mgr->gcm256_dec;
+        }
         if (cipher == Cipher::chacha20_poly1305) std::memcpy(chacha_key_, key, sizeof chacha_key_);
     }
     ~State() {
@@ -55,12 +64,10 @@ class State {
 
     bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
-        IMB_MGR* mgr = manager();
-        if (cipher_ == Cipher::aes_128_gcm) {
-            IMB_AES128_GCM_ENC(mgr, &gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, to + n, tag_bytes);
-        } else if (cipher_ == Cipher::aes_256_gcm) {
-            IMB_AES256_GCM_ENC(mgr, &gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, to + n, tag_bytes);
+        if (gcm_seal_) {
+            gcm_seal_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, to + n, tag_bytes);
         } else {
+            IMB_MGR* mgr = manager();
             IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
             IMB_CHACHA20_POLY1305_ENC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
             IMB_CHACHA20_POLY1305_ENC_FINALIZE(mgr, &chacha_, to + n, tag_bytes);
@@ -70,26 +77,22 @@ class State {
 
     bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
-        IMB_MGR* mgr = manager();
         std::uint8_t expected[tag_bytes] = {};
-        if (cipher_ == Cipher::aes_128_gcm) {
-            IMB_AES128_GCM_DEC(mgr, &gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, expected, tag_bytes);
-        } else if (cipher_ == Cipher::aes_256_gcm) {
-            IMB_AES256_GCM_DEC(mgr, &gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, expected, tag_bytes);
+        if (gcm_open_) {
+            gcm_open_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, expected, tag_bytes);
         } else {
+            IMB_MGR* mgr = manager();
             IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
             IMB_CHACHA20_POLY1305_DEC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
             IMB_CHACHA20_POLY1305_DEC_FINALIZE(mgr, &chacha_, expected, tag_bytes);
         }
-        bool genuine = plugins::equal_tags(expected, from + n);
-        explicit_bzero(expected, sizeof expected);  // of a forgery it is the tag that would have been right
-        return genuine;
+        return plugins::equal_tags(expected, from + n);
     }
 
     bool ready;
 
   private:
-    Cipher cipher_;
+    aes_gcm_enc_dec_t gcm_seal_ = nullptr, gcm_open_ = nullptr;  // null: ChaCha20-Poly1305
     alignas(64) gcm_key_data gcm_key_;
     alignas(64) gcm_context_data gcm_;
     alignas(64) chacha20_poly1305_context_data chacha_;
