@@ -32,7 +32,8 @@ void sweep_order(Communicator& comm) {
 bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, std::uint64_t counter,
               const wire::ReplaySet& replay) {
     const bool nothing_older_waits = position < comm.oldest_position();
-    if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) return true;
+    if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) [[likely]]
+        return true;
     auto entry = comm.order.try_emplace(order_key(source, tag)).first;
     if (!entry->second.record(position, counter)) return false;
     entry->second.prune(comm.oldest_position(), replay.base());
@@ -73,6 +74,28 @@ bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, s
     return true;
 }
 
+struct Delivered {
+    Arrival& arrival;
+    const Communicator& comm;
+    const std::uint8_t* wire;
+    std::size_t wire_bytes;
+};
+
+[[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
+                                         const char* detail = nullptr) {
+    Arrival& arrival = it.arrival;
+    arrival.error = report_violation(violation, it.comm, arrival.source, arrival.tag, detail);
+    arrival.total = 0;
+    // What did not authenticate may have been the first part of a large message, whose sender waits for the
+    // rest to be received.
+    const bool may_be_large = arrival.large || looks_large(it.wire_bytes) ||
+                              it.wire_bytes < wire::small_overhead ||
+                              it.wire_bytes > wire::small_wire_bytes(state.world.threshold);
+    if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
+        tell_refused(it.comm, arrival.source, arrival.tag,
+                     it.wire_bytes < wire::small_overhead ? nullptr : it.wire);
+}
+
 }  // namespace
 
 bool looks_large(std::size_t wire_bytes) {
@@ -85,40 +108,30 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
 
 void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
             std::uint64_t position, std::uint8_t* to, std::size_t room) {
-    auto refuse = [&](Violation violation, const char* detail) {
-        arrival.error = report_violation(violation, comm, arrival.source, arrival.tag, detail);
-        arrival.total = 0;
-        // What did not authenticate may have been the first part of a large message, whose sender waits for
-        // the rest to be received.
-        const bool may_be_large = arrival.large || looks_large(wire_bytes) ||
-                                  wire_bytes < wire::small_overhead ||
-                                  wire_bytes > wire::small_wire_bytes(state.world.threshold);
-        if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
-            tell_refused(comm, arrival.source, arrival.tag,
-                         wire_bytes < wire::small_overhead ? nullptr : wire);
-    };
+    const Delivered delivered{arrival, comm, wire, wire_bytes};
     wire::NonceFields nonce;
-    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce))
-        return refuse(Violation::malformed, nullptr);
+    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) [[unlikely]]
+        return refuse(delivered, Violation::malformed);
     arrival.large = nonce.kind == wire::Kind::large_header;
-    if (arrival.large != looks_large(wire_bytes))
-        return refuse(Violation::malformed, "its length does not fit its kind");
+    if (arrival.large != looks_large(wire_bytes)) [[unlikely]]
+        return refuse(delivered, Violation::malformed, "its length does not fit its kind");
     arrival.counter = nonce.counter;
 
     Incoming& pair = incoming(comm.peers[static_cast<std::size_t>(arrival.source)].world);
     Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
     const bool opened = arrival.large ? open_header(arrival, comm, opening, wire, wire_bytes)
                                       : open_small(arrival, comm, opening, wire, wire_bytes, to, room);
-    if (!opened) return refuse(Violation::forged, nullptr);
-    if (!pair.replay.insert(nonce.counter)) {
+    if (!opened) [[unlikely]]
+        return refuse(delivered, Violation::forged);
+    if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
         if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
         if (arrival.large) tell_misnamed(pair.source, nonce.counter);
-        return refuse(Violation::replayed, nullptr);
+        return refuse(delivered, Violation::replayed);
     }
-    if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) {
+    if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
         if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
         if (arrival.large) throw_away(pair.source, arrival.header);
-        return refuse(Violation::reordered, nullptr);
+        return refuse(delivered, Violation::reordered);
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;

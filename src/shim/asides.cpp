@@ -7,6 +7,7 @@
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/real.hpp"
+#include "shim/status.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -33,12 +34,6 @@ Arrival* earliest(Communicator& comm, int source, int tag) {
 }
 
 }  // namespace
-
-std::size_t wire_bytes_of(const MPI_Status& status) {
-    MPI_Count bytes = 0;
-    real.Get_elements_x(&status, constants.byte, &bytes);
-    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
-}
 
 int set_aside(Communicator& comm, MPI_Message message, const MPI_Status& status, Arrival*& arrival) {
     const std::size_t bytes = wire_bytes_of(status);

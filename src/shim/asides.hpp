@@ -22,7 +22,4 @@ bool take_aside(Communicator& comm, int source, int tag, Arrival& arrival);
 /// already) when that fails; when the message is not accepted the arrival carries the error.
 int set_aside(Communicator& comm, MPI_Message message, const MPI_Status& status, Arrival*& arrival);
 
-/// Bytes of MPI's message that the status speaks of.
-std::size_t wire_bytes_of(const MPI_Status& status);
-
 }  // namespace mpisec::shim

@@ -11,6 +11,7 @@
 #include "shim/plain.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
+#include "shim/status.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -50,8 +51,8 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     return MPI_SUCCESS;
 }
 
-int send(const SendSpec& spec) {
-    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+/// Any send but what `send` has a short way for.
+[[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
     if (route.kind == Route::plain) {
         if (spec.mode == Mode::buffered || spec.peer == MPI_PROC_NULL || may_block()) return send_plain(spec);
         MPI_Request request;
@@ -59,17 +60,30 @@ int send(const SendSpec& spec) {
     }
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.mode == Mode::buffered) return send_buffered(spec, route);
-    TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
-    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    if (facts.contiguous && n <= state.world.threshold && may_block())
-        return send_small_blocking(spec, *route.comm, n);
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
         operation = start_send(spec, route);
     }
     return conclude(*operation, MPI_STATUS_IGNORE);
+}
+
+/// Inlined, so that the mode and the arguments stay in registers. Between ranks of one node MPIsec must not
+/// be noticed, so that way is short too.
+[[gnu::always_inline]] inline int send(const SendSpec& spec) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed && spec.mode != Mode::buffered && may_block()) [[likely]] {
+        TypeFacts facts;
+        if (!type_facts(spec.type, facts)) [[unlikely]]
+            return raise(route.comm, MPI_ERR_TYPE);
+        const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+        if (facts.contiguous && n <= state.world.threshold) [[likely]]
+            return send_small_blocking(spec, *route.comm, n);
+    } else if (route.kind == Route::plain && spec.mode == Mode::standard && may_block()) {
+        return call_counted(MPISEC_BOTH(Send), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                            spec.comm);
+    }
+    return send_otherwise(spec, route);
 }
 
 /// What a blocking receive of MPI delivered into `wire`, at `position`.
@@ -159,7 +173,9 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
         // From MPI_PROC_NULL nothing is waited for (and MPICH 4.0 fills in its status in MPI_Recv only).
-        if (may_block() || spec.peer == MPI_PROC_NULL) return receive_plain(spec, status);
+        if (may_block() || spec.peer == MPI_PROC_NULL)
+            return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                                spec.comm, status);
         MPI_Request request;
         return complete_plain(ireceive_plain(spec, &request), &request, status);
     }
@@ -192,9 +208,6 @@ int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) 
 }  // namespace
 
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
-    // The plain path is short: between ranks of one node MPIsec must not be noticed.
-    if (is_plain_peer(dest, comm) && may_block())
-        return call_counted(MPISEC_BOTH(Send), buf, count, type, dest, tag, comm);
     return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
 }
 int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -208,8 +221,6 @@ int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag
 }
 int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
          MPI_Status* status) {
-    if (is_plain_peer(source, comm) && may_block())
-        return call_counted(MPISEC_BOTH(Recv), buf, count, type, source, tag, comm, status);
     return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
 }
 

@@ -83,17 +83,6 @@ struct Communicator {
     bool is_local(int rank_of_peer) const { return peers[static_cast<std::size_t>(rank_of_peer)].local; }
 };
 
-/// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes
-/// no lock.
-inline Communicator* find_communicator(MPI_Comm comm);
-
-/// Whether what goes to or comes from `peer` is plain (M1): the question that every message between ranks of
-/// one node asks, so a short answer. False for MPI_ANY_SOURCE, MPI_PROC_NULL and what is no rank.
-inline bool is_plain_peer(int peer, MPI_Comm comm) {
-    const Communicator* known = find_communicator(comm);
-    return known && known->has_peer(peer) && known->is_local(peer);
-}
-
 /// Communicators that this thread used last, and the look-up they save.
 struct RecentCommunicator {
     MPI_Comm handle;
@@ -105,11 +94,14 @@ extern constinit thread_local RecentCommunicator recent_communicator[recent_comm
 extern std::atomic<std::uint64_t> registry_generation;  ///< counts the communicators made and freed; from 1
 Communicator* find_in_registry(MPI_Comm comm, RecentCommunicator& recent);
 
+/// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes
+/// no lock.
 inline Communicator* find_communicator(MPI_Comm comm) {
     const auto bits = (std::uintptr_t)comm;
     RecentCommunicator& recent =
         recent_communicator[(bits ^ (bits >> 8) ^ (bits >> 16)) % recent_communicators];
     if (recent.handle == comm && recent.generation == registry_generation.load(std::memory_order_acquire))
+        [[likely]]
         return recent.comm;
     return find_in_registry(comm, recent);
 }

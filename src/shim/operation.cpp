@@ -36,41 +36,9 @@ void write_status(const Outcome& outcome, MPI_Status* status) {
     real.Status_set_cancelled(status, outcome.cancelled);
 }
 
-Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
-    if (peer == MPI_PROC_NULL) return {};
-    Route route;
-    route.comm = find_communicator(comm);
-    if (!route.comm) {
-        if (comm == constants.comm_null) return {};
-        return {Route::invalid, nullptr, MPI_ERR_COMM};
-    }
-    if (!route.comm->seals) return route;
-    if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
-    if (route.comm->is_local(peer)) return route;
-    if (tag < 0 || tag > state.tag_upper_bound) return {Route::invalid, route.comm, MPI_ERR_TAG};
-    if (count < 0) return {Route::invalid, route.comm, MPI_ERR_COUNT};
-    route.kind = Route::sealed;
-    return route;
-}
-
-Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
-    if (peer == MPI_PROC_NULL) return {};
-    Route route;
-    route.comm = find_communicator(comm);
-    if (!route.comm) {
-        if (comm == constants.comm_null) return {};
-        return {Route::invalid, nullptr, MPI_ERR_COMM};
-    }
-    if (!route.comm->seals) return route;
-    if (peer != MPI_ANY_SOURCE) {
-        if (!route.comm->has_peer(peer)) return {Route::invalid, route.comm, MPI_ERR_RANK};
-        if (route.comm->is_local(peer)) return route;
-    }
-    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound)
-        return {Route::invalid, route.comm, MPI_ERR_TAG};
-    if (count < 0) return {Route::invalid, route.comm, MPI_ERR_COUNT};
-    route.kind = peer == MPI_ANY_SOURCE && route.comm->mixed ? Route::mixed : Route::sealed;
-    return route;
+Route route_unknown(MPI_Comm comm) {
+    if (comm == constants.comm_null) return {};
+    return {Route::invalid, nullptr, MPI_ERR_COMM};
 }
 
 int raise_route(const Route& route, const char* call) {

@@ -17,6 +17,7 @@
 #include "shim/communicator.hpp"
 #include "shim/datatype.hpp"
 #include "shim/pipeline.hpp"
+#include "shim/route.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -131,19 +132,6 @@ struct ReceiveSpec {
     const char* call = "";
 };
 
-/// Where a send or receive goes. `plain`: to MPI unchanged (same node, MPI_PROC_NULL, communicators that MPI
-/// itself must refuse); `sealed`: through MPIsec; `mixed`: a receive that may match either (M2); `invalid`:
-/// `error` says why (MPI error class).
-struct Route {
-    enum Kind : std::uint8_t { plain, sealed, mixed, invalid } kind = plain;
-    Communicator* comm = nullptr;
-    int error = MPI_SUCCESS;
-};
-Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count);
-Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count);
-/// Raises what an invalid route says.
-int raise_route(const Route& route, const char* call);
-
 /// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be
 /// complete already.
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route);
@@ -175,7 +163,6 @@ std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec);
 /// The plain call that the specification describes, blocking or not.
 int send_plain(const SendSpec& spec);
 int isend_plain(const SendSpec& spec, MPI_Request* request);
-int receive_plain(const ReceiveSpec& spec, MPI_Status* status);
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
 
 /// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4:

@@ -12,6 +12,7 @@
 #include "shim/requests.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
+#include "shim/status.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {

@@ -264,9 +264,4 @@ int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request) {
                         request);
 }
 
-int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
-    return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
-                        status);
-}
-
 }  // namespace mpisec::shim

@@ -1,0 +1,62 @@
+// Where a message goes: to MPI unchanged, or through MPIsec.
+#pragma once
+
+#include <mpi.h>
+
+#include "shim/communicator.hpp"
+#include "shim/state.hpp"
+
+namespace mpisec::shim {
+
+/// `plain`: to MPI unchanged (same node, MPI_PROC_NULL, communicators that MPI itself must refuse); `sealed`:
+/// through MPIsec; `mixed`: a receive that may match either (M2); `invalid`: `error` says why (MPI error
+/// class).
+struct Route {
+    enum Kind : std::uint8_t { plain, sealed, mixed, invalid } kind = plain;
+    Communicator* comm = nullptr;
+    int error = MPI_SUCCESS;
+};
+
+/// Of a handle that find_communicator() does not know: MPI_COMM_NULL is MPI's to refuse, any other ours (S1).
+Route route_unknown(MPI_Comm comm);
+
+inline Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    if (peer == MPI_PROC_NULL) [[unlikely]]
+        return {};
+    Communicator* known = find_communicator(comm);
+    if (!known) [[unlikely]]
+        return route_unknown(comm);
+    if (!known->seals) return {Route::plain, known};
+    if (!known->has_peer(peer)) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_RANK};
+    if (known->is_local(peer)) return {Route::plain, known};
+    if (tag < 0 || tag > state.tag_upper_bound) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_TAG};
+    if (count < 0) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_COUNT};
+    return {Route::sealed, known};
+}
+
+inline Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    if (peer == MPI_PROC_NULL) [[unlikely]]
+        return {};
+    Communicator* known = find_communicator(comm);
+    if (!known) [[unlikely]]
+        return route_unknown(comm);
+    if (!known->seals) return {Route::plain, known};
+    if (peer != MPI_ANY_SOURCE) {
+        if (!known->has_peer(peer)) [[unlikely]]
+            return {Route::invalid, known, MPI_ERR_RANK};
+        if (known->is_local(peer)) return {Route::plain, known};
+    }
+    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_TAG};
+    if (count < 0) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_COUNT};
+    return {peer == MPI_ANY_SOURCE && known->mixed ? Route::mixed : Route::sealed, known};
+}
+
+/// Raises what an invalid route says.
+int raise_route(const Route& route, const char* call);
+
+}  // namespace mpisec::shim
