@@ -47,9 +47,13 @@ struct Incoming {
     std::uint64_t last_use = 0;
 };
 
+// What a message needs is inline; what only the first of a pair or of an epoch needs is not.
 extern Outgoing* outgoing_pairs;  ///< by world rank; null until one is asked for
 extern Incoming* incoming_pairs;
+extern std::uint64_t clock_of_use;
 void make_pairs();
+void renew_keys(Outgoing& pair);
+EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch);
 
 inline Outgoing& outgoing(std::int32_t world_rank) {
     if (!outgoing_pairs) [[unlikely]]
@@ -69,9 +73,6 @@ struct SendTicket {
     std::uint32_t epoch;
     EpochKeys* keys;
 };
-extern std::uint64_t clock_of_use;
-void renew_keys(Outgoing& pair);
-EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch);
 inline SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
     if (!pair.keys || pair.epoch_messages >= state.settings.rekey_messages ||
         pair.epoch_bytes >= state.settings.rekey_bytes) [[unlikely]]

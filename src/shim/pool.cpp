@@ -7,8 +7,8 @@
 
 namespace mpisec::shim {
 
-pool::Free* pool::lists[65]{};
-std::size_t pool::kept[65]{};
+pool::Free* pool::lists[size_classes]{};
+std::size_t pool::kept[size_classes]{};
 
 void Buffer::allocate(std::size_t bytes) {
     if (size_class_ <= pool::largest) bytes = (std::size_t{1} << size_class_) + pool::overhead;

@@ -30,8 +30,9 @@ constexpr std::size_t most_kept(unsigned size_class) {
 struct Free {
     Free* next;
 };
-extern Free* lists[65];       ///< unused buffers, per size class
-extern std::size_t kept[65];  ///< their numbers
+inline constexpr std::size_t size_classes = 65;  ///< of any std::size_t
+extern Free* lists[size_classes];                ///< unused buffers
+extern std::size_t kept[size_classes];           ///< their numbers
 
 }  // namespace pool
 
