@@ -110,8 +110,9 @@ class SealedSend final : public Operation {
         waits_for_match_ = pair.large_sends >= eager_large_sends;
         const SendTicket ticket = take_ticket(pair, n_);
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
-        const std::uint64_t segment =
-            state.settings.segment ? state.settings.segment : wire::automatic_segment_bytes(n_);
+        const std::uint64_t segment = state.settings.segment
+                                          ? state.settings.segment
+                                          : wire::automatic_segment_bytes(n_, state.world.crowded);
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ %

@@ -64,7 +64,15 @@ TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
                                    {3 << 20, 262144},
                                    {4 << 20, 524288},
                                    {1 << 30, 524288}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total)),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), false),
+                  static_cast<std::uint64_t>(expected))
+            << total;
+}
+
+TEST(SegmentPlan, AutomaticLengthWhereRanksShareCpusIsAHalfWithinBounds) {
+    for (auto [total, expected] :
+         {std::pair(65537, 524288), {(2 << 20) - 1, 524288}, {2 << 20, 1 << 20}, {1 << 30, 1 << 20}})
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), true),
                   static_cast<std::uint64_t>(expected))
             << total;
 }
