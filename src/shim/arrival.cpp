@@ -109,6 +109,8 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
 void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
             std::uint64_t position, std::uint8_t* to, std::size_t room) {
     const Delivered delivered{arrival, comm, wire, wire_bytes};
+    if (!comm.has_peer(arrival.source)) [[unlikely]]
+        return refuse(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;
     if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) [[unlikely]]
         return refuse(delivered, Violation::malformed);

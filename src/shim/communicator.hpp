@@ -80,7 +80,10 @@ struct Communicator {
     bool has_peer(int rank_of_peer) const {
         return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
     }
-    bool is_local(int rank_of_peer) const { return peers[static_cast<std::size_t>(rank_of_peer)].local; }
+    /// False for what is no peer: a status may show what somebody wrote into an envelope.
+    bool is_local(int rank_of_peer) const {
+        return has_peer(rank_of_peer) && peers[static_cast<std::size_t>(rank_of_peer)].local;
+    }
 };
 
 /// Communicators that this thread used last, and the look-up they save.

@@ -69,6 +69,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
 }
 
 void protect() {
+    make_pairs();
     register_errors();
     int* upper_bound = nullptr;
     int found = 0;

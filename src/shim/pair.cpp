@@ -1,5 +1,6 @@
 #include "shim/pair.hpp"
 
+#include <memory>
 #include <span>
 
 #include "shim/errors.hpp"
@@ -65,10 +66,12 @@ Incoming* incoming_pairs = nullptr;
 std::uint64_t clock_of_use = 0;
 
 void make_pairs() {
-    outgoing_pairs = new Outgoing[static_cast<std::size_t>(state.world.size)];
-    incoming_pairs = new Incoming[static_cast<std::size_t>(state.world.size)];
+    auto out = std::make_unique<Outgoing[]>(static_cast<std::size_t>(state.world.size));
+    auto in = std::make_unique<Incoming[]>(static_cast<std::size_t>(state.world.size));
     for (std::int32_t rank = 0; rank < state.world.size; ++rank)
-        outgoing_pairs[rank].destination = incoming_pairs[rank].source = rank;
+        out[rank].destination = in[rank].source = rank;
+    outgoing_pairs = out.release();
+    incoming_pairs = in.release();
 }
 
 void renew_keys(Outgoing& pair) {

@@ -48,16 +48,17 @@ struct Incoming {
 };
 
 // What a message needs is inline; what only the first of a pair or of an epoch needs is not.
-extern Outgoing* outgoing_pairs;  ///< by world rank; null until one is asked for
+extern Outgoing* outgoing_pairs;  ///< by world rank
 extern Incoming* incoming_pairs;
 extern std::uint64_t clock_of_use;
-void make_pairs();
+void make_pairs();  ///< all of them, before the first call of the program is let through: none is made twice
+                    ///< (S4)
 void renew_keys(Outgoing& pair);
 EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch);
 
 inline Outgoing& outgoing(std::int32_t world_rank) {
     if (!outgoing_pairs) [[unlikely]]
-        make_pairs();
+        make_pairs();  // what a program left behind ends after forget_pairs()
     return outgoing_pairs[world_rank];
 }
 inline Incoming& incoming(std::int32_t world_rank) {

@@ -203,7 +203,7 @@ LargeSend::~LargeSend() {
 }
 
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
-    if (comm.handle == state.world.channel) return;
+    if (comm.handle == state.world.channel || !comm.has_peer(source)) return;
     Guard guard;
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
     wire::NonceFields claimed{};

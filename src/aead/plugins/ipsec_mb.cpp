@@ -53,7 +53,10 @@ class State {
             gcm_seal_ = mgr->gcm256_enc;
             gcm_open_ = mgr->gcm256_dec;
         }
-        if (cipher == Cipher::chacha20_poly1305) std::memcpy(chacha_key_, key, sizeof chacha_key_);
+        if (cipher == Cipher::chacha20_poly1305)
+            std::memcpy(chacha_key_, key, sizeof chacha_key_);
+        else
+            ready = gcm_seal_ && gcm_open_;
     }
     ~State() {
         explicit_bzero(&gcm_key_, sizeof gcm_key_);
