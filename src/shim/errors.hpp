@@ -25,10 +25,10 @@ int report_box_violation(const char* procedure, int sealer);
 /// The same for a message of a collective that is not as long as this rank expects, `bytes`.
 int report_length_violation(const char* procedure, std::size_t bytes);
 
-/// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
-/// through.
 int raise_on(MPI_Comm comm, int code);
 int raise_error(const Communicator* comm, int code);
+/// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
+/// through.
 inline int raise(const Communicator* comm, int code) {
     return code == MPI_SUCCESS ? code : raise_error(comm, code);
 }

@@ -1,4 +1,4 @@
-// clang-format off: it would pour the table together
+// clang-format off
 /* The network as an attacker: a library preloaded under MPIsec. It defines PMPI_Send and its kin, which
  * MPIsec finds with dlsym(RTLD_NEXT), changes what passes and hands it to the real library. (It defines
  * MPI_Send… too, for the same attacks on plain MPI.)
@@ -8,10 +8,13 @@
  * header and first segment of a large one. A "segment" is what travels on another one: segment 1, 2, … of a
  * large message.
  *
- *     flip:PLACE            one bit of the first frame; PLACE: a byte's offset, from the end when negative,
- * or middle flip-all:PLACE        of every frame claim:N               the first frame claims the counter of
- * the N-th after it truncate:N            it loses its last N bytes (N 0: all of them) extend:N it gets N
- * more extra:N               before it goes one of its first N bytes replay-now            it goes out twice
+ *     flip:PLACE            one bit of the first frame; PLACE: a byte's offset, from the end when negative, or middle
+ *     flip-all:PLACE        of every frame
+ *     claim:N               the first frame claims the counter of the N-th after it
+ *     truncate:N            it loses its last N bytes (N 0: all of them)
+ *     extend:N              it gets N more
+ *     extra:N               before it goes one of its first N bytes
+ *     replay-now            it goes out twice
  *     replay-later          once more after all others (adversary_disarm)
  *     swap                  the first two change places, whatever communicator, tag and destination they have
  *     drop                  it is lost
@@ -23,10 +26,11 @@
  *     swap-segments:K       segments K and K+1 change places (counted on, over several messages)
  *     replay-segment:K      segment K+1 is replaced by segment K
  *     drop-segment:K        segment K is lost
- *     replay-all            every segment is replaced by the one of the same number, destination and length
- * that passed when the rank was armed the time before (it is replayed every second time) swap-rounds the
- * first segment changes places with the first one to the same destination that travels on another
- * communicator or with another tag count                 changes nothing
+ *     replay-all            every segment is replaced by the one of the same number, destination and length that
+ *                           passed when the rank was armed the time before (it is replayed every second time)
+ *     swap-rounds           the first segment changes places with the first one to the same destination that travels
+ *                           on another communicator or with another tag
+ *     count                 changes nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
  * destination (test_nonces.py). */
