@@ -15,7 +15,7 @@ from pathlib import Path
 from mpisec_lab import Cluster, LabError, find_mpi
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.capture import count
-from mpisec_lab.pacing import parse_rate
+from mpisec_lab.link import parse_rate
 
 SOURCE = Path(__file__).resolve().with_name("heat.c")
 LABEL = b"HEAT-HALO-ROW-01"

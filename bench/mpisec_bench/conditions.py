@@ -85,7 +85,7 @@ def counts(text):
 
 def add_common_arguments(parser):
     """Options of every benchmark that runs MPI jobs."""
-    from mpisec_lab.pacing import parse_rate
+    from mpisec_lab.link import parse_rate
 
     where = parser.add_argument_group("where jobs run")
     where.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")

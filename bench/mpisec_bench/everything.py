@@ -22,7 +22,7 @@ _POLITE = ("--mpi", "openmpi-5", "--env", "OMPI_MCA_mpi_yield_when_idle=1")  # w
 _SHORT = ("--rounds", "6", "--seconds", "20")
 _LONG = ("--rounds", "30", "--seconds", "60")
 
-# name of the file: the words of its command. On the paced link MPIsec alone: overlays in user space fill a twentieth of it.
+# name of the file: the words of its command. On the link of 10 Gbit/s MPIsec alone: overlays in user space fill a twentieth of it.
 _QUICK = {
     "pingpong": ("pingpong", *_AES, *_ALL, "--sizes", "4,64,2K,16K,256K,1M", "--blocks", "5", *_SHORT),
     "pingpong-10gbit": ("pingpong", *_AES, "--rate", "10gbit", "--sizes", "4,2K,16K,256K,2M", *_SHORT),

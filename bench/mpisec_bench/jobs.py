@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import PLAIN
-from mpisec_lab import places
+from mpisec_lab import link, places
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
@@ -47,10 +47,11 @@ class LabJobs:
         ).check().stdout
 
     def conditions(self, nodes, _ranks, schemes):
-        """What the networks are, and the bits per second that one raw TCP connection reaches on each, paced as the jobs are."""
+        """What the networks are, and the bits per second that one raw TCP connection reaches on each."""
         found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": {}}
         if self.rate:
             found["rate_of"] = "node"  # files from before labs had links say nothing: a rate was each connection's
+            found["rate_burst_bytes"] = link.burst(self.rate)  # nor these, of when TCP paced itself within the link
         if nodes > 1:
             found["raw_tcp_bits_per_second"] = self._probe(nodes, PLAIN)
         for scheme in schemes:

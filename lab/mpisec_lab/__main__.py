@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mpisec_lab import cluster as clusters
-from mpisec_lab import pacing
+from mpisec_lab import link
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import ALIASES, MPIS
 from mpisec_lab.overlay import OVERLAYS
@@ -96,7 +96,7 @@ def _run(options):
         raise LabError("give the program to run: mpisec lab run --nodes 2 -n 4 ./app")
     env, node_env = _per_node(options.env, "K=V")
     keys, node_key = _per_node(options.key, "FILE")
-    rate = pacing.parse_rate(options.rate) if options.rate else None
+    rate = link.parse_rate(options.rate) if options.rate else None
     with _cluster(options) as cluster:
         if rate:
             from mpisec_lab.rate import check_rate
@@ -137,7 +137,7 @@ def _check_rate(options):
 
     with _cluster(options) as cluster:
         check = check_rate(
-            cluster, pacing.parse_rate(options.rate) if options.rate else None, options.seconds
+            cluster, link.parse_rate(options.rate) if options.rate else None, options.seconds
         )
     print(json.dumps({"asked": check.asked, "measured": check.measured}) if options.json else check)
     return 0

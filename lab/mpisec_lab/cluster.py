@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from mpisec_lab import overlay as overlays
-from mpisec_lab import pacing, places
+from mpisec_lab import link, places
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
 from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address
@@ -242,7 +242,7 @@ class Cluster:
             if not plain:
                 variables |= _mpisec_settings() | {"MPISEC_KEY_FILE": (node_key or {}).get(node, key)}
             variables |= (env or {}) | (node_env or {}).get(node, {})
-            self._write_environment(node, variables | _pacing(rate, variables.get("LD_PRELOAD")))
+            self._write_environment(node, variables)
         self.set_rate(rate)
         hosts = block_placement(self.names, ranks)
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
@@ -259,7 +259,7 @@ class Cluster:
         wire = UNDERLAY_INTERFACE if self.overlay else INTERFACE
         for node in range(len(self.names)):
             for end, start in ((f"p{node}", self.popen_on_bridge), (wire, partial(self.popen, node))):
-                command = pacing.bucket_command(end, rate)
+                command = link.bucket_command(end, rate)
                 job = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 said, _ = job.communicate()
                 if job.returncode != 0:
@@ -383,14 +383,6 @@ def remove_stale():
         except OSError:
             continue  # in use, being made, or not ours
     return removed
-
-
-def _pacing(rate, preloaded):
-    """Variables that pace a rank's sockets to `rate` (bits per second or None); other preloads stay first."""
-    if not rate:
-        return {}
-    libraries = [preloaded, str(pacing.library())] if preloaded else [str(pacing.library())]
-    return {"LD_PRELOAD": ":".join(libraries), "MPISEC_LAB_PACING": int(rate / 8)}
 
 
 def _mpisec_settings():

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpisec_lab import pacing
 from mpisec_lab.errors import LabError
 
 _PROGRAM = str(Path(__file__).resolve().parent / "rawtcp.py")
@@ -28,17 +27,14 @@ class RateCheck:
 
 
 def check_rate(cluster, rate=None, seconds=1.0, streams=((0, 1),)):
-    """Streams between nodes for `seconds`, paced to `rate` bits per second as a job is; a RateCheck, of what all of
-    them moved between the first's warm-up and the last's end. Raises LabError.
+    """Streams between nodes for `seconds`, over links of `rate` bits per second; a RateCheck, of what all of them
+    moved between the first's warm-up and the last's end. Raises LabError.
 
     streams: (sending node, receiving node) of each, all at the same time."""
     if len(cluster.names) < 2:
         raise LabError("a link has two ends: the rate check needs two nodes")
     cluster.set_rate(rate)
-    preload = []
-    if rate:
-        preload = ["env", f"LD_PRELOAD={pacing.library()}", f"MPISEC_LAB_PACING={int(rate / 8)}"]
-    program = [*preload, sys.executable, _PROGRAM]
+    program = [sys.executable, _PROGRAM]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     receivers = [
         cluster.popen(to, [*program, "receive", port], **pipes) for port, (_, to) in enumerate(streams, _PORT)

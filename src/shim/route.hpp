@@ -20,40 +20,31 @@ struct Route {
 /// Of a handle that find_communicator() does not know: MPI_COMM_NULL is MPI's to refuse, any other ours (S1).
 Route route_unknown(MPI_Comm comm);
 
-inline Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+/// The same for sends and receives but for the wildcards that receives have.
+[[gnu::always_inline]] inline Route route(int peer, int tag, MPI_Comm comm, MPI_Count count, bool any_source,
+                                          bool any_tag) {
     if (peer == MPI_PROC_NULL) [[unlikely]]
         return {};
     Communicator* known = find_communicator(comm);
     if (!known) [[unlikely]]
         return route_unknown(comm);
     if (!known->seals) return {Route::plain, known};
-    if (!known->has_peer(peer)) [[unlikely]]
-        return {Route::invalid, known, MPI_ERR_RANK};
-    if (known->is_local(peer)) return {Route::plain, known};
-    if (tag < 0 || tag > state.tag_upper_bound) [[unlikely]]
-        return {Route::invalid, known, MPI_ERR_TAG};
-    if (count < 0) [[unlikely]]
-        return {Route::invalid, known, MPI_ERR_COUNT};
-    return {Route::sealed, known};
-}
-
-inline Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
-    if (peer == MPI_PROC_NULL) [[unlikely]]
-        return {};
-    Communicator* known = find_communicator(comm);
-    if (!known) [[unlikely]]
-        return route_unknown(comm);
-    if (!known->seals) return {Route::plain, known};
-    if (peer != MPI_ANY_SOURCE) {
+    if (!any_source) {
         if (!known->has_peer(peer)) [[unlikely]]
             return {Route::invalid, known, MPI_ERR_RANK};
         if (known->is_local(peer)) return {Route::plain, known};
     }
-    if ((tag < 0 && tag != MPI_ANY_TAG) || tag > state.tag_upper_bound) [[unlikely]]
+    if ((tag < 0 && !any_tag) || tag > state.tag_upper_bound) [[unlikely]]
         return {Route::invalid, known, MPI_ERR_TAG};
     if (count < 0) [[unlikely]]
         return {Route::invalid, known, MPI_ERR_COUNT};
-    return {peer == MPI_ANY_SOURCE && known->mixed ? Route::mixed : Route::sealed, known};
+    return {any_source && known->mixed ? Route::mixed : Route::sealed, known};
+}
+inline Route route_send(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    return route(peer, tag, comm, count, false, false);
+}
+inline Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
+    return route(peer, tag, comm, count, peer == MPI_ANY_SOURCE, tag == MPI_ANY_TAG);
 }
 
 /// Raises what an invalid route says.

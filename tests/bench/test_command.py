@@ -38,9 +38,11 @@ def test_pingpong(lab, tmp_path):
     assert document["command"] == "mpisec bench pingpong --sizes 4,64K --blocks 3 --rounds 1"
 
 
-def test_several_pairs(lab, tmp_path):
-    _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", file=tmp_path / "r.json")
+@pytest.mark.parametrize("buffers", ["single", "multiple"])
+def test_several_pairs(lab, tmp_path, buffers):
+    _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", "--buffers", buffers, file=tmp_path / "r.json")
     assert [(row["pairs"], row["bytes"]) for row in document["rows"]] == [(1, 1024), (2, 1024)]
+    assert document["title"].endswith(", a buffer each") == (buffers == "multiple")
 
 
 def test_algorithms_of_a_collective(lab, tmp_path):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from mpisec_lab import pacing
+from mpisec_lab import link
 from mpisec_lab.cluster import Cluster, block_placement, remove_stale
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS
@@ -160,10 +160,10 @@ def test_two_clusters_at_once(cluster, compile_mpi):
 def test_raw_tcp_keeps_the_rate(cluster):
     rate = 200e6
     free = check_rate(cluster(2), None, seconds=0.5)
-    paced = check_rate(cluster(2), rate, seconds=0.5)
-    assert paced.measured <= 1.1 * rate
-    assert paced.measured >= 0.5 * rate  # machines that test are busy ones
-    assert free.measured > 2 * paced.measured, "the link is no faster without pacing: this test shows nothing"
+    limited = check_rate(cluster(2), rate, seconds=0.5)
+    assert limited.measured <= 1.1 * rate
+    assert limited.measured >= 0.5 * rate  # machines that test are busy ones
+    assert free.measured > 2 * limited.measured, "the link is no faster without a rate: this test shows nothing"
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_jobs_keep_the_rate(cluster, compile_mpi, mpi):
     ("text", "rate"), [("10gbit", 1e10), ("2.5g", 2.5e9), ("500mbit/s", 5e8), ("9600", 9600)]
 )
 def test_rates_are_read(text, rate):
-    assert pacing.parse_rate(text) == rate
+    assert link.parse_rate(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "fast", "-1gbit", "0", "10 parsec", "inf", "nan"])
 def test_other_rates_are_refused(text):
     with pytest.raises(LabError, match="no link rate"):
-        pacing.parse_rate(text)
+        link.parse_rate(text)
 
 
 # --- nothing stays ---

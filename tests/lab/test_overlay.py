@@ -189,7 +189,7 @@ def test_the_rate_holds_over_an_overlay(two, compile_mpi):
         [compile_mpi(HERE / "stream.c", "mpich-5"), "12"], ranks=2, plain=True, rate=rate, timeout=60
     )
     assert 0.4 * rate <= float(result.check().stdout) <= 1.1 * rate
-    assert check_rate(two, seconds=0.5).measured > 1.5 * rate, "no faster without pacing: this shows nothing"
+    assert check_rate(two, seconds=0.5).measured > 1.5 * rate, "no faster without a rate: this shows nothing"
 
 
 @pytest.mark.parametrize("mpi", ["openmpi-5", "mpich-4", "openmpi-4", "impi"])
