@@ -26,13 +26,13 @@ _LONG = ("--rounds", "30", "--seconds", "60")
 _QUICK = {
     "pingpong": ("pingpong", *_AES, *_ALL, "--sizes", "4,64,2K,16K,256K,1M", "--blocks", "5", *_SHORT),
     "pingpong-10gbit": ("pingpong", *_AES, "--rate", "10gbit", "--sizes", "4,2K,16K,256K,2M", *_SHORT),
-    "mbw-10gbit": ("mbw", *_AES, "--rate", "10gbit", "--no-pin", *_SHORT),
-    "allgather-4x2": ("allgather", *_AES, *_ALL, "--nodes", "4", "--ranks", "8", "--sizes", "4,2K,16K,256K", "--blocks", "2", *_POLITE, *_SHORT),
+    "mbw-10gbit": ("mbw", *_AES, "--rate", "10gbit", "--pairs", "2", *_SHORT),
+    "allgather-4x2": ("allgather", *_AES, *_ALL, "--nodes", "4", "--ranks", "8", "--sizes", "4,16K,256K", "--blocks", "2", *_POLITE, *_SHORT),
     "allgather-algorithms": ("allgather", *_AES, "--sizes", "64,16K,256K", "--algorithms", "auto,naive,o-ring,hs1,hs2,pipeline", *_POLITE, *_SHORT),
     "bcast": ("bcast", *_AES, "--sizes", "4,16K,1M", *_POLITE, *_SHORT),
     "allreduce": ("allreduce", *_AES, "--sizes", "8,16K,1M", *_POLITE, *_SHORT),
     "alltoall": ("alltoall", *_AES, "--sizes", "4,16K,256K", *_POLITE, *_SHORT),
-    "kernels-S": ("kernels", *_AES, "--schemes", "mpisec,wireguard,vxlan+ipsec", "--kernels", "mg,bt,lu", *_SHORT),
+    "kernels-S": ("kernels", *_AES, "--schemes", "mpisec,wireguard,vxlan+ipsec", "--kernels", "mg", *_SHORT),
     "kernels-S-10gbit": ("kernels", *_AES, "--rate", "10gbit", "--nodes", "4", "--ranks", "4", *_POLITE, *_SHORT),
     "startup": ("startup", *_SHORT),
 }
