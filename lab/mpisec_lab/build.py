@@ -60,7 +60,8 @@ def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
             file.write_text(text)
             unfinished = target.with_suffix(".unfinished")
             command = [*compiler, *options, "-o", str(unfinished), str(file), *implementation.link]
-            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            # There, not where we were called: gfortran leaves the modules of a program where it runs.
+            made = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
             if made.returncode != 0:
                 raise LabError(f"{' '.join(command)} failed:\n{made.stderr}")
             os.replace(unfinished, target)
