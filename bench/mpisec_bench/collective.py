@@ -43,8 +43,7 @@ def cases(arguments):
 
 
 def run(jobs, arguments, scheme, cases_, environment):
-    """A job for each algorithm of ours, one where MPI chooses itself; returns their rows."""
-    rows = []
+    """A job for each algorithm of ours, one where MPI chooses itself; yields their rows."""
     program = jobs.compile(_SOURCE)
     for algorithm in dict.fromkeys(algorithm for algorithm, _ in cases_):
         if not scheme.sealed and algorithm != "auto":
@@ -52,5 +51,5 @@ def run(jobs, arguments, scheme, cases_, environment):
         sizes = ",".join(str(size) for of, size in cases_ if of == algorithm)
         options = [arguments.collective, "--sizes", sizes, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
         said = jobs.run([program, *options], *shape(arguments), scheme, environment | {f"MPISEC_{arguments.collective.upper()}": algorithm})
-        rows += [{"what": arguments.collective, "algorithm": algorithm, "case": (algorithm, row["bytes"])} | row for row in rows_of(said)]
-    return rows
+        about = {"what": arguments.collective, "algorithm": algorithm}
+        yield from (about | {"case": (algorithm, row["bytes"])} | row for row in rows_of(said))

@@ -107,9 +107,8 @@ def cases(arguments):
 
 
 def run(jobs, arguments, scheme, cases_, environment):
-    """A job for each program; returns their rows."""
+    """A job for each program; yields their rows."""
     parse, _ = _SUITES[arguments.suite]
-    rows = []
     for program in cases_:
         python = [MPIS[jobs.mpi].python] if program.endswith(".py") and jobs.mpi in MPIS else ["python3"] if program.endswith(".py") else []
         all_ranks = ["-npmin", arguments.ranks] if arguments.suite == "imb" else []  # not 2, 4, … ranks in turn
@@ -117,5 +116,4 @@ def run(jobs, arguments, scheme, cases_, environment):
         found = parse(jobs.run(words, *shape(arguments), scheme, environment), Path(program).stem)
         if not found:
             raise LabError(f"{program} printed nothing that looks like a result of the {arguments.suite.upper()} suite")
-        rows += [{"case": program} | row for row in found]
-    return rows
+        yield from ({"case": program} | row for row in found)

@@ -37,13 +37,15 @@ def cases(arguments):
 
 
 def run(jobs, arguments, scheme, _cases, environment):
-    """A job for each kernel; returns their rows and the total's."""
-    rows = []
+    """A job for each kernel; yields their rows and the total's."""
+    about = {"case": "suite", "class": arguments.size}
+    total = 0.0
     for name in arguments.kernels.split(","):
         program = jobs.compile(programs.source(name), programs.flags(name))
         said = rows_of(jobs.run([program, arguments.size], *shape(arguments), scheme, environment))
         if len(said) != 1 or said[0].get("verified") is not True:
             raise LabError(f"the kernel {name} did not verify its result: {said}")
-        rows.append({"what": name, "time_us": said[0]["seconds"] * 1e6})
-    rows.append({"what": "total", "time_us": sum(row["time_us"] for row in rows)})
-    return [{"case": "suite", "class": arguments.size} | row for row in rows]
+        microseconds = said[0]["seconds"] * 1e6
+        total += microseconds
+        yield about | {"what": name, "time_us": microseconds}
+    yield about | {"what": "total", "time_us": total}

@@ -35,12 +35,11 @@ def cases(arguments):
 
 
 def run(jobs, arguments, scheme, cases_, environment):
-    """A job for each number of pairs; returns their rows, whose times are of a window."""
-    rows = []
+    """A job for each number of pairs; yields their rows, whose times are of a window."""
     program = jobs.compile(_SOURCE)
     for pairs in dict.fromkeys(pairs for pairs, _ in cases_):
         sizes = ",".join(str(size) for of, size in cases_ if of == pairs)
         options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple")]
         said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
-        rows += [{"what": "mbw", "pairs": pairs, "window": arguments.window, "case": (pairs, row["bytes"])} | row for row in rows_of(said)]
-    return rows
+        about = {"what": "mbw", "pairs": pairs, "window": arguments.window}
+        yield from (about | {"case": (pairs, row["bytes"])} | row for row in rows_of(said))

@@ -32,10 +32,10 @@ def cases(arguments):
 
 
 def run(jobs, arguments, scheme, cases_, environment):
-    """A job of a scheme; returns its rows."""
+    """A job of a scheme; yields its rows."""
     nodes, ranks = shape(arguments)
     options = ["--sizes", ",".join(map(str, cases_)), "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
     # On one node: rank 0 and 1 of a job whose last rank, on the other node, only waits.
     options += ["--peer", 1] if arguments.same_node else []
     said = jobs.run([jobs.compile(_SOURCE), *options], nodes, ranks, scheme, environment)
-    return [{"what": "pingpong", "case": row["bytes"]} | row for row in rows_of(said)]
+    yield from ({"what": "pingpong", "case": row["bytes"]} | row for row in rows_of(said))

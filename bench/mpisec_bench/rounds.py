@@ -1,7 +1,7 @@
 """The method: jobs of all schemes take turns, round by round, until the ratios to plain MPI are known well enough.
 
-A machine that changes its speed changes neighbours alike, so a ratio is taken within a round. The order of the schemes is another
-in every round. A point has settled when it has had at least LEAST rounds and the 95 % interval of its median ratio is within 3 %
+A machine that changes its speed changes neighbours alike, so a ratio is taken within a round, and within a round the schemes take
+turns after every job: a suite's first program plain, sealed, then its second. The order of the schemes is another in every round. A point has settled when it has had at least LEAST rounds and the 95 % interval of its median ratio is within 3 %
 for every scheme; settled points drop out. A cap, in rounds or in seconds, ends it: what it cut off is marked.
 """
 
@@ -33,11 +33,11 @@ def rows_of(output):
 def measure(result, contestants, cases, method, progress):
     """Fills `result` (result.Result), which may hold rounds of an earlier run, and writes it after every round.
 
-    contestants: {Scheme: function}: given a list of cases, it runs jobs of the scheme and returns rows, each with its "case", its
-    point and time_us (result.Result.add). A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
+    contestants: {Scheme: function}: given a list of cases, it returns an iterable of rows that runs the scheme's next job when it
+    comes to the job's first row; each row has its "case", its point and time_us (result.Result.add). A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
     cases: what can settle on its own, as message sizes. KeyboardInterrupt leaves what whole rounds have measured.
     """
-    progress = progress(len(contestants) * LEAST)  # jobs at least
+    progress = progress(len(contestants) * LEAST)  # schemes times rounds, at least
     belonging = {}  # case -> its points
     begin = time.monotonic() - result.seconds
     order = list(contestants)
@@ -45,12 +45,8 @@ def measure(result, contestants, cases, method, progress):
     unsettled = list(cases)
     with contextlib.closing(progress):
         while unsettled and not result.complete:
-            found = {}
-            for scheme in order[done % len(order):] + order[:done % len(order)]:
-                progress.begins(scheme.name)
-                found[scheme] = contestants[scheme](unsettled)
-                progress.ended()
-            _add_round(result, found, belonging)
+            turn = order[done % len(order):] + order[:done % len(order)]
+            _add_round(result, _take_turns(contestants, turn, unsettled, progress), belonging)
             done += 1
             result.seconds = time.monotonic() - begin
             for case in unsettled:
@@ -66,6 +62,22 @@ def measure(result, contestants, cases, method, progress):
             progress.left((max(LEAST - done, 1) if unsettled else 0) * len(order))
     result.complete = True
     result.write()
+
+
+def _take_turns(contestants, order, cases, progress):
+    """A round: {scheme: its rows}, the next job of each scheme after that of another."""
+    found = {scheme: [] for scheme in order}
+    running = {scheme: iter(contestants[scheme](cases)) for scheme in order}
+    while running:
+        for scheme in tuple(running):
+            progress.begins(scheme.name)
+            row = next(running[scheme], None)
+            if row is not None:
+                found[scheme].append(row)
+                continue
+            del running[scheme]
+            progress.ended()
+    return found
 
 
 def _add_round(result, found, belonging):

@@ -31,9 +31,9 @@ def cases(_arguments):
 
 
 def run(jobs, arguments, scheme, _cases, environment):
-    """A job; returns the slowest rank's MPI_Init and the whole as seen from outside."""
+    """A job; yields the slowest rank's MPI_Init and the whole as seen from outside."""
     program = jobs.compile(_SOURCE)
     start = time.monotonic()
     said = jobs.run([program], *shape(arguments), scheme, environment)
     whole = {"what": "whole job", "time_us": (time.monotonic() - start) * 1e6}
-    return [{"case": "start"} | row for row in (*rows_of(said), whole)]
+    yield from ({"case": "start"} | row for row in (*rows_of(said), whole))

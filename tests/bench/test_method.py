@@ -102,6 +102,26 @@ def test_ratios_are_of_the_same_round():
     assert row["ratio_low"] == pytest.approx(2 / 1.5) and row["ratio_high"] == pytest.approx(2 * 1.5), "the order turns around"
 
 
+def test_schemes_take_turns_after_every_job():
+    ran = []
+
+    def suite(scheme):
+        def run(_cases):
+            for program in ("cg", "ft"):
+                ran.append((scheme, program))
+                yield {"what": program, "case": "suite", "time_us": 1}
+            yield {"what": "total", "case": "suite", "time_us": 2}
+
+        return run
+
+    found = result.Result("test", "Test", "command", {})
+    rounds.measure(found, {schemes.PLAIN: suite("plain"), schemes.MPISEC: suite("mpisec")}, ["suite"], rounds.Method(most_rounds=2), Silent)
+    first, second = ran[:4], ran[4:8]
+    assert first == [("plain", "cg"), ("mpisec", "cg"), ("plain", "ft"), ("mpisec", "ft")]
+    assert second == [("mpisec", "cg"), ("plain", "cg"), ("mpisec", "ft"), ("plain", "ft")]
+    assert [row["what"] for row in found.document()["rows"]] == ["cg", "ft", "total"]
+
+
 def test_plain_within_the_jobs_serves_the_others():
     found = result.Result("test", "Test", "command", {})
     inside = [{"what": "test", "bytes": 1, "case": 1, "time_us": 30, "plain_us": 10, "ratio": 3.1}]
