@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "aead/aead.hpp"
+#include "cli/size_text.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -141,7 +142,7 @@ class Race {
 
 /// One line of the result: a library's seal or open, or memcpy (no library), of n bytes in each of `threads`
 /// threads.
-struct Row {
+struct Timing {
     std::string library, version, cipher;
     std::size_t n;
     unsigned threads;
@@ -151,17 +152,11 @@ struct Row {
     double gb_per_s(double ns) const { return static_cast<double>(n) * threads / ns; }
 };
 
-std::string size_text(std::size_t n) {
-    if (n >= 1 << 20 && n % (1 << 20) == 0) return fmt::format("{} MiB", n >> 20);
-    if (n >= 1 << 10 && n % (1 << 10) == 0) return fmt::format("{} KiB", n >> 10);
-    return fmt::format("{} B", n);
-}
-
-std::vector<Row> rows_of(const Race& race, Cipher cipher, std::size_t n, unsigned threads,
-                         const Library* chosen) {
+std::vector<Timing> rows_of(const Race& race, Cipher cipher, std::size_t n, unsigned threads,
+                            const Library* chosen) {
     const auto& all = race.contestants();
     double memcpy_ns = median(all[0].ns);
-    std::vector<Row> rows;
+    std::vector<Timing> rows;
     for (std::size_t i = 1; i + 1 < all.size(); i += 2)
         rows.push_back({std::string(all[i].library->name()), all[i].library->version(),
                         std::string(aead::info(cipher).name), n, threads, median(all[i].ns),
@@ -178,11 +173,11 @@ void print_heading(std::string_view cipher, unsigned threads) {
                "open/memcpy", "seal ns", "open ns", "seal GB/s", "open GB/s");
 }
 
-void print_rows(const std::vector<Row>& rows) {
-    const Row& first = rows.front();
+void print_rows(const std::vector<Timing>& rows) {
+    const Timing& first = rows.front();
     fmt::print("{:>8}  {:<10} {:>11} {:>11} {:>11.1f} {:>11} {:>9.2f}\n", size_text(first.n), "memcpy",
                "1.00", "", first.memcpy_ns, "", first.gb_per_s(first.memcpy_ns));
-    for (const Row& row : rows)
+    for (const Timing& row : rows)
         fmt::print("{:>8}  {:<10} {:>11.2f} {:>11.2f} {:>11.1f} {:>11.1f} {:>9.2f} {:>9.2f}\n", "",
                    row.library + (row.chosen ? " *" : ""), row.seal_ns / row.memcpy_ns,
                    row.open_ns / row.memcpy_ns, row.seal_ns, row.open_ns, row.gb_per_s(row.seal_ns),
@@ -190,7 +185,7 @@ void print_rows(const std::vector<Row>& rows) {
     std::fflush(stdout);
 }
 
-nlohmann::json to_json(const Row& row) {
+nlohmann::json to_json(const Timing& row) {
     return {{"library", row.library},
             {"version", row.version},
             {"cipher", row.cipher},
@@ -234,10 +229,10 @@ Result<std::vector<Cipher>> wanted_ciphers(const BenchCryptoOptions& options) {
     return ciphers;
 }
 
-Result<std::vector<Row>> measure(const BenchCryptoOptions& options,
-                                 const std::vector<const Library*>& libraries,
-                                 const std::vector<Cipher>& ciphers) {
-    std::vector<Row> all;
+Result<std::vector<Timing>> measure(const BenchCryptoOptions& options,
+                                    const std::vector<const Library*>& libraries,
+                                    const std::vector<Cipher>& ciphers) {
+    std::vector<Timing> all;
     for (Cipher cipher : ciphers) {
         std::vector<const Library*> able;
         std::copy_if(libraries.begin(), libraries.end(), std::back_inserter(able),
@@ -253,7 +248,7 @@ Result<std::vector<Row>> measure(const BenchCryptoOptions& options,
                     return fail("A crypto library failed to seal or open " + std::to_string(n) +
                                 " bytes with " + std::string(aead::info(cipher).name) + ".");
                 const Library* chosen = selection ? selection->library[aead::size_class(n)] : nullptr;
-                std::vector<Row> rows = rows_of(race, cipher, n, std::max(1u, threads), chosen);
+                std::vector<Timing> rows = rows_of(race, cipher, n, std::max(1u, threads), chosen);
                 if (!options.json) print_rows(rows);
                 all.insert(all.end(), rows.begin(), rows.end());
             }
@@ -276,11 +271,11 @@ int bench_crypto(const BenchCryptoOptions& options) {
     if (!ciphers) return refuse(ciphers.error());
     if (!options.json)
         for (const Library* library : *libraries) fmt::print("{} {}\n", library->name(), library->version());
-    Result<std::vector<Row>> rows = measure(options, *libraries, *ciphers);
+    Result<std::vector<Timing>> rows = measure(options, *libraries, *ciphers);
     if (!rows) return refuse(rows.error());
     if (options.json) {
         nlohmann::json list = nlohmann::json::array();
-        for (const Row& row : *rows) list.push_back(to_json(row));
+        for (const Timing& row : *rows) list.push_back(to_json(row));
         fmt::print("{}\n", list.dump(1));
     }
     return 0;

@@ -22,7 +22,7 @@
 namespace mpisec::cli {
 namespace {
 
-constexpr const char* examples =
+constexpr const char* doctor_examples =
     "  mpisec doctor                        settings, key file, crypto libraries, this machine\n"
     "  mpisec doctor -- ./app               the same for one program: its MPI, what would be protected\n"
     "  mpiexec -n 4 -ppn 1 mpisec doctor -- ./app    on every node, as the job would see it\n\n"
@@ -81,7 +81,10 @@ std::string algorithms_in_rules(const coll::Selection& selection, coll::Collecti
 
 void examine_algorithms(const config::Settings& settings, Findings& findings) {
     const auto selection = coll::selection_of(settings);
-    if (!selection) return findings.problem("algorithms", selection.error().message);
+    const auto where_cpus_are_shared = coll::selection_of(settings, coll::Cpus::shared);
+    if (!selection || !where_cpus_are_shared)
+        return findings.problem("algorithms",
+                                (selection ? where_cpus_are_shared : selection).error().message);
     findings.line(
         "algorithms",
         settings.tuning.empty()
@@ -89,6 +92,9 @@ void examine_algorithms(const config::Settings& settings, Findings& findings) {
             : fmt::format(
                   "of collectives, as {} says, and the built-in table for calls that it has no rule for",
                   settings.tuning));
+    findings.line("",
+                  fmt::format("{} rules more come before the built-in ones where ranks of a job share CPUs",
+                              where_cpus_are_shared->size() - selection->size()));
     for (int i = 0; i < coll::collectives; ++i) {
         const auto collective = static_cast<coll::Collective>(i);
         const auto place = static_cast<std::size_t>(i);
@@ -139,7 +145,7 @@ Status examine(const std::vector<std::string>& command, const std::string& mpi) 
 
 void add_doctor(CLI::App& app, Status& status) {
     CLI::App* doctor = app.add_subcommand("doctor", "Tell what would be protected, and what is missing");
-    doctor->footer(examples);
+    doctor->footer(doctor_examples);
     auto mpi = std::make_shared<std::string>();
     auto command = std::make_shared<std::vector<std::string>>();
     doctor->add_option("--mpi", *mpi, "MPI family of the program, as for mpisec exec");

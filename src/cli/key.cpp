@@ -12,7 +12,7 @@
 namespace mpisec::cli {
 namespace {
 
-constexpr const char* examples =
+constexpr const char* key_examples =
     "Every rank of a job needs the same key, in a file that only its owner may read.\n\n"
     "  mpisec key new                    a fresh key in ~/.config/mpisec/key (or MPISEC_KEY_FILE)\n"
     "  mpisec key new /etc/job/key       in another file\n"
@@ -71,7 +71,7 @@ void add(CLI::App& parent, Status& status, const char* name, const char* what,
 
 void add_key(CLI::App& app, Status& status) {
     CLI::App* key = app.add_subcommand("key", "Make or look at the key file");
-    key->footer(examples);
+    key->footer(key_examples);
     key->require_subcommand(1);
     add(*key, status, "new", "Write a fresh random key to a new file that only you may read", create);
     add(*key, status, "show", "Print the file's path, permissions and fingerprint, never the key", show);

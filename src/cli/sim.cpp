@@ -13,6 +13,7 @@
 #include "cli/python_command.hpp"
 #include "cli/say.hpp"
 #include "cli/simulate.hpp"
+#include "cli/size_text.hpp"
 #include "fabric/sim/model_file.hpp"
 
 namespace mpisec::cli {
@@ -34,7 +35,7 @@ struct SimOptions {
     std::string plot;  ///< empty: none
 };
 
-struct Row {
+struct Outcome {
     std::string_view algorithm;
     std::uint64_t bytes;
     double microseconds;
@@ -52,9 +53,9 @@ std::vector<const coll::Entry*> wanted(const SimOptions& options) {
 }
 
 /// By size, then in the order of wanted(), without those that do not suit.
-Result<std::vector<Row>> simulate_all(const SimOptions& options, const ClusterModel& model) {
+Result<std::vector<Outcome>> simulate_all(const SimOptions& options, const ClusterModel& model) {
     const Topology topology = placed(options.ranks, options.nodes, options.placement);
-    std::vector<Row> rows;
+    std::vector<Outcome> rows;
     for (std::uint64_t bytes : options.sizes) {
         const auto first = static_cast<std::ptrdiff_t>(rows.size());
         for (const coll::Entry* algorithm : wanted(options)) {
@@ -64,18 +65,12 @@ Result<std::vector<Row>> simulate_all(const SimOptions& options, const ClusterMo
             if (*report)
                 rows.push_back({algorithm->name, bytes, (*report)->seconds * 1e6, (*report)->worst()});
         }
-        const auto best = std::min_element(rows.begin() + first, rows.end(), [](const Row& a, const Row& b) {
-            return a.microseconds < b.microseconds;
-        });
+        const auto best = std::min_element(
+            rows.begin() + first, rows.end(),
+            [](const Outcome& a, const Outcome& b) { return a.microseconds < b.microseconds; });
         if (best != rows.end()) best->best = true;
     }
     return rows;
-}
-
-std::string size_text(std::uint64_t n) {
-    if (n >= 1 << 20 && n % (1 << 20) == 0) return fmt::format("{} MiB", n >> 20);
-    if (n >= 1 << 10 && n % (1 << 10) == 0) return fmt::format("{} KiB", n >> 10);
-    return fmt::format("{} B", n);
 }
 
 std::string model_name(const SimOptions& options) {
@@ -83,7 +78,7 @@ std::string model_name(const SimOptions& options) {
            (options.unencrypted ? ", nothing encrypted" : "");
 }
 
-void print_times(const SimOptions& options, const std::vector<Row>& rows) {
+void print_times(const SimOptions& options, const std::vector<Outcome>& rows) {
     fmt::print("{}, {} ranks on {} nodes, {} placement; cluster model: {}\n", name(options.collective),
                options.ranks, options.nodes, options.placement, model_name(options));
     fmt::print("Virtual microseconds until the last rank is done; * is the best of its size\n\n{:>10}",
@@ -104,11 +99,11 @@ void print_times(const SimOptions& options, const std::vector<Row>& rows) {
     fmt::print("\n");
 }
 
-void print_metrics(const std::vector<Row>& rows) {
+void print_metrics(const std::vector<Outcome>& rows) {
     fmt::print("\nThe most that any rank does: rounds and bytes of communication, sealing, opening\n\n");
     fmt::print("{:>10}  {:<8} {:>8} {:>14} {:>8} {:>14} {:>8} {:>14}\n", "size", "", "r_c", "s_c", "r_e",
                "s_e", "r_d", "s_d");
-    for (const Row& row : rows) {
+    for (const Outcome& row : rows) {
         const Metrics& m = row.metrics;
         fmt::print("{:>10}  {:<8} {:>8} {:>14} {:>8} {:>14} {:>8} {:>14}\n", size_text(row.bytes),
                    row.algorithm, m.communication_rounds, m.communicated_bytes, m.seals, m.sealed_bytes,
@@ -133,7 +128,7 @@ nlohmann::json to_json(const ClusterModel& model) {
     return json;
 }
 
-nlohmann::json to_json(const Row& row) {
+nlohmann::json to_json(const Outcome& row) {
     const Metrics& m = row.metrics;
     return {{"algorithm", row.algorithm},
             {"bytes", row.bytes},
@@ -147,9 +142,10 @@ nlohmann::json to_json(const Row& row) {
             {"s_d", m.opened_bytes}};
 }
 
-std::string json_text(const SimOptions& options, const ClusterModel& model, const std::vector<Row>& rows) {
+std::string json_text(const SimOptions& options, const ClusterModel& model,
+                      const std::vector<Outcome>& rows) {
     nlohmann::json results = nlohmann::json::array();
-    for (const Row& row : rows) results.push_back(to_json(row));
+    for (const Outcome& row : rows) results.push_back(to_json(row));
     const nlohmann::json document = {{"collective", name(options.collective)},
                                      {"ranks", options.ranks},
                                      {"nodes", options.nodes},
@@ -191,7 +187,7 @@ Status sim_collective(const SimOptions& options) {
     Result<ClusterModel> model = fabric::sim::read_model(options.model);
     if (!model) return complain(command.c_str(), model.error());
     if (options.unencrypted) model->seal = model->open = {};
-    const Result<std::vector<Row>> rows = simulate_all(options, *model);
+    const Result<std::vector<Outcome>> rows = simulate_all(options, *model);
     if (!rows) return complain(command.c_str(), rows.error());
     if (!options.plot.empty())
         return complain(command.c_str(), draw(json_text(options, *model, *rows), options.plot));

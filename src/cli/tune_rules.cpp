@@ -88,9 +88,9 @@ const Entry* least_regret(const std::vector<Entry>& entries, const Times& times,
     double least = never;
     for (std::size_t a = 0; a < entries.size(); ++a) {
         if (entries[a].suits && !entries[a].suits(topology, unequal)) continue;
-        double sum = 0;
-        for (double time : times[a]) sum += std::log(time);
-        if (!best || sum < least) best = &entries[a], least = sum;
+        double total = 0;
+        for (double time : times[a]) total += std::log(time);
+        if (!best || total < least) best = &entries[a], least = total;
     }
     return best;
 }

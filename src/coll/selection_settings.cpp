@@ -8,28 +8,36 @@
 namespace mpisec::coll {
 namespace {
 
-Result<Selection> built_in_table() {
-    return Selection::parse(built_in_selection(), "the built-in selection table");
+Result<Selection> built_in_table(Cpus cpus) {
+    return Selection::parse(built_in_selection(cpus), "the built-in selection table");
 }
 
-/// A site's own table needs no rules for every call: the built-in ones stand behind it.
-Result<Selection> table_of(const config::Settings& settings) {
-    if (settings.tuning.empty()) return built_in_table();
+/// Empty when the settings name none.
+Result<Selection> table_of_site(const config::Settings& settings) {
+    if (settings.tuning.empty()) return Selection();
     const Result<std::string> text =
         config::read_file(settings.tuning, "selection table", "MPISEC_TUNING names it");
     if (!text) return tl::unexpected(text.error());
-    Result<Selection> table = Selection::parse(*text, settings.tuning);
-    if (!table) return table;
-    const Result<Selection> built_in = built_in_table();
-    if (!built_in) return built_in;
-    table->complete_with(*built_in);
-    return table;
+    return Selection::parse(*text, settings.tuning);
+}
+
+/// Only the last table needs rules for every call: each stands behind those before it.
+Result<Selection> tables_of(const config::Settings& settings, Cpus cpus) {
+    Result<Selection> tables = table_of_site(settings);
+    for (const Cpus of : {Cpus::shared, Cpus::own}) {
+        if (!tables) return tables;
+        if (of == Cpus::shared && cpus == Cpus::own) continue;
+        const Result<Selection> built_in = built_in_table(of);
+        if (!built_in) return built_in;
+        tables->complete_with(*built_in);
+    }
+    return tables;
 }
 
 }  // namespace
 
-Result<Selection> selection_of(const config::Settings& settings) {
-    Result<Selection> selection = table_of(settings);
+Result<Selection> selection_of(const config::Settings& settings, Cpus cpus) {
+    Result<Selection> selection = tables_of(settings, cpus);
     if (!selection) return selection;
     for (int i = 0; i < collectives; ++i) {
         const auto collective = static_cast<Collective>(i);

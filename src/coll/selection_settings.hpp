@@ -8,12 +8,17 @@
 
 namespace mpisec::coll {
 
-/// One: default_selection.toml.
+/// Whether every rank of a job has CPUs of its own. Where some share one, what a rank seals or opens keeps
+/// another from running, and what is done once per node wins.
+enum class Cpus : std::uint8_t { own, shared };
+
+/// default_selection.toml, shared_cpus_selection.toml: by Cpus.
 std::span<const Embedded> built_in_selections();
-inline std::string_view built_in_selection() {
-    return built_in_selections().front().text;
+inline std::string_view built_in_selection(Cpus cpus = Cpus::own) {
+    return built_in_selections()[static_cast<std::size_t>(cpus)].text;
 }
 
-Result<Selection> selection_of(const config::Settings& settings);
+/// The site's rules, if it has a table; the built-in ones for shared CPUs, where they are; the built-in ones.
+Result<Selection> selection_of(const config::Settings& settings, Cpus cpus = Cpus::own);
 
 }  // namespace mpisec::coll

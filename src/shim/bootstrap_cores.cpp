@@ -53,12 +53,15 @@ bool crowded(const std::vector<Card>& cards, int rank) {
     return with_mask > own.cpus || under_kernel > online;
 }
 
-std::uint64_t pipeline_threshold(const std::vector<Card>& cards) {
+coll::Cpus cpus_of_job(const std::vector<Card>& cards) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
     for (const Card& card : cards)
-        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0)
-            return threshold_of_shared_cpus;
-    return threshold;
+        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0) return coll::Cpus::shared;
+    return coll::Cpus::own;
+}
+
+std::uint64_t pipeline_threshold(coll::Cpus cpus) {
+    return cpus == coll::Cpus::shared ? threshold_of_shared_cpus : threshold;
 }
 
 }  // namespace mpisec::shim

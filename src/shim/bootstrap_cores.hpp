@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "coll/selection_settings.hpp"
 #include "shim/bootstrap_card.hpp"
 
 namespace mpisec::shim {
@@ -20,9 +21,12 @@ Cores cores_here();
 /// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
 bool crowded(const std::vector<Card>& cards, int rank);
 
-/// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
+/// Whether some ranks of the job outnumber the CPUs of their mask: the same answer on all ranks.
+coll::Cpus cpus_of_job(const std::vector<Card>& cards);
+
+/// From where on a message is pipelined. A longer message is an agreement of its
 /// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
 /// and nothing is sealed while something else is sent anyway.
-std::uint64_t pipeline_threshold(const std::vector<Card>& cards);
+std::uint64_t pipeline_threshold(coll::Cpus cpus);
 
 }  // namespace mpisec::shim

@@ -11,18 +11,20 @@
 namespace mpisec::shim {
 namespace {
 
-coll::Selection selection;
+std::array<coll::Selection, 2> selections;  // by coll::Cpus: which it is, start-up finds out
 
 }  // namespace
 
 void read_selection() {
-    Result<coll::Selection> read = coll::selection_of(state.settings);
-    if (!read) abort_job(read.error().message);
-    selection = std::move(*read);
+    for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared}) {
+        Result<coll::Selection> read = coll::selection_of(state.settings, cpus);
+        if (!read) abort_job(read.error().message);
+        selections[static_cast<std::size_t>(cpus)] = std::move(*read);
+    }
 }
 
 std::array<std::uint8_t, 16> selection_mark() {
-    std::string text = selection.text();
+    std::string text = selections[0].text() + selections[1].text();
     for (const std::string& wanted : state.settings.algorithm) text += wanted + "\n";
     const keys::Digest digest = keys::sha256(keys::as_bytes(text));
     std::array<std::uint8_t, 16> mark;
@@ -35,7 +37,11 @@ const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace&
     // Between groups: what has no node in common needs no algorithm that knows nodes.
     if (!plan.participants.empty()) return coll::algorithms(plan.collective).front();
     CollectiveSpace::Choice& known = space.choices[static_cast<std::size_t>(plan.collective)];
-    if (!known) known = selection.for_topology(plan.collective, topology);
+    if (!known) {
+        // With one rank on each node nothing can be done once for several.
+        const coll::Cpus cpus = topology.ranks() > topology.nodes() ? state.world.cpus : coll::Cpus::own;
+        known = selections[static_cast<std::size_t>(cpus)].for_topology(plan.collective, topology);
+    }
     return known->choose(topology, plan.call);
 }
 

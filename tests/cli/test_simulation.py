@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from mpisec_bench import paper, predict  # noqa: E402
 
 BUILT_IN = ROOT / "src/coll/default_selection.toml"
+SHARED_CPUS = ROOT / "src/coll/shared_cpus_selection.toml"
 
 
 def test_the_papers_numbers_are_read_as_it_explains_them():
@@ -95,9 +96,20 @@ def test_the_built_in_table_says_how_it_was_made(mpisec, tmp_path):
     )
 
 
+def test_the_table_for_shared_cpus_is_made_of_the_times_beside_it(mpisec, tmp_path):
+    """What was measured is in docs/results, and the command in the table's head makes the table of it."""
+    comment = next(line for line in SHARED_CPUS.read_text().splitlines() if "mpisec tune" in line)
+    words = [str(ROOT / word) if word.startswith("docs/") else word for word in comment.split()[2:]]
+    again = mpisec(*words)
+    assert again.returncode == 0, again.stderr
+    rules = [line for line in SHARED_CPUS.read_text().splitlines() if line.startswith("    {")]
+    assert rules and [line for line in again.stdout.splitlines() if line.startswith("    {")] == rules
+
+
 def test_doctor_names_the_algorithms(mpisec):
     found = mpisec("doctor").stdout
     assert "rules of the built-in table say" in found and "allgather: naive, pipeline" in found
+    assert "5 rules more come before the built-in ones where ranks of a job share CPUs" in found
     found = mpisec("doctor", env={"MPISEC_ALLGATHER": "o-wing"}).stdout
     assert 'PROBLEM: MPISEC_ALLGATHER can not be "o-wing": "auto" or one of naive, o-ring' in found
 

@@ -184,10 +184,12 @@ TEST(Settings, TheBuiltInTableIsInForceUnlessTheySayElse) {
     ASSERT_TRUE(selection) << selection.error().message;
     EXPECT_EQ(selection->text(), parsed(std::string(built_in_selection())).text());
 
-    settings.algorithm[static_cast<std::size_t>(Collective::allgather)] = "o-ring";
-    selection = selection_of(settings);
-    ASSERT_TRUE(selection);
-    EXPECT_EQ(chosen(*selection, block(4, 4), 1000), "o-ring");
+    for (const Cpus cpus : {Cpus::own, Cpus::shared}) {
+        settings.algorithm[static_cast<std::size_t>(Collective::allgather)] = "o-ring";
+        selection = selection_of(settings, cpus);
+        ASSERT_TRUE(selection);
+        EXPECT_EQ(chosen(*selection, block(4, 4), 1000), "o-ring");
+    }
 
     settings.algorithm[static_cast<std::size_t>(Collective::allgather)] = "o-wing";
     selection = selection_of(settings);
@@ -220,6 +222,22 @@ TEST(Settings, TheBuiltInTableServesEverything) {
                     EXPECT_EQ(find_algorithm(collective, entry.name), &entry);
                 }
     }
+}
+
+/// What a node's ranks would all open is opened once, and the other collectives are chosen for as elsewhere.
+TEST(Settings, WhereRanksShareCpusTheirRulesComeFirst) {
+    const config::Settings settings;
+    const auto own = selection_of(settings), shared = selection_of(settings, Cpus::shared);
+    ASSERT_TRUE(own && shared);
+    const Selection first = parsed(std::string(built_in_selection(Cpus::shared)));
+    for (int i = 0; i < collectives; ++i) {
+        const auto one = static_cast<Collective>(i);
+        std::vector<Rule> wanted = first.rules(one);
+        wanted.insert(wanted.end(), own->rules(one).begin(), own->rules(one).end());
+        EXPECT_EQ(shared->rules(one), wanted) << name(one);
+    }
+    for (const std::size_t bytes : {64, 16 * 1024, 1024 * 1024})
+        EXPECT_NE(chosen(*own, block(2, 2), bytes), chosen(*shared, block(2, 2), bytes)) << bytes;
 }
 
 /// The site's rules, and behind them the built-in ones.
