@@ -116,4 +116,4 @@ def run(jobs, arguments, scheme, cases_, environment):
         found = parse(jobs.run(words, *shape(arguments), scheme, environment), Path(program).stem)
         if not found:
             raise LabError(f"{program} printed nothing that looks like a result of the {arguments.suite.upper()} suite")
-        yield from ({"case": program} | row for row in found)
+        yield [{"case": program} | row for row in found]

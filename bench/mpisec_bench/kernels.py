@@ -47,5 +47,5 @@ def run(jobs, arguments, scheme, _cases, environment):
             raise LabError(f"the kernel {name} did not verify its result: {said}")
         microseconds = said[0]["seconds"] * 1e6
         total += microseconds
-        yield about | {"what": name, "time_us": microseconds}
-    yield about | {"what": "total", "time_us": total}
+        yield [about | {"what": name, "time_us": microseconds}]
+    yield [about | {"what": "total", "time_us": total}]

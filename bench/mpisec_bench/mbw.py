@@ -42,4 +42,4 @@ def run(jobs, arguments, scheme, cases_, environment):
         options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple")]
         said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
         about = {"what": "mbw", "pairs": pairs, "window": arguments.window}
-        yield from (about | {"case": (pairs, row["bytes"])} | row for row in rows_of(said))
+        yield [about | {"case": (pairs, row["bytes"])} | row for row in rows_of(said)]

@@ -38,4 +38,4 @@ def run(jobs, arguments, scheme, cases_, environment):
     # On one node: rank 0 and 1 of a job whose last rank, on the other node, only waits.
     options += ["--peer", 1] if arguments.same_node else []
     said = jobs.run([jobs.compile(_SOURCE), *options], nodes, ranks, scheme, environment)
-    yield from ({"what": "pingpong", "case": row["bytes"]} | row for row in rows_of(said))
+    yield [{"what": "pingpong", "case": row["bytes"]} | row for row in rows_of(said)]

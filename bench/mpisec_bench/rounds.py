@@ -33,11 +33,11 @@ def rows_of(output):
 def measure(result, contestants, cases, method, progress):
     """Fills `result` (result.Result), which may hold rounds of an earlier run, and writes it after every round.
 
-    contestants: {Scheme: function}: given a list of cases, it returns an iterable of rows that runs the scheme's next job when it
-    comes to the job's first row; each row has its "case", its point and time_us (result.Result.add). A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
+    contestants: {Scheme: function}: given a list of cases, it returns an iterable that at each step runs the scheme's next job and
+    gives its rows, each with its "case", its point and time_us (result.Result.add); no rows where others have a job. A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
     cases: what can settle on its own, as message sizes. KeyboardInterrupt leaves what whole rounds have measured.
     """
-    progress = progress(len(contestants) * LEAST)  # schemes times rounds, at least
+    progress = progress(len(contestants) * LEAST)  # jobs at least
     belonging = {}  # case -> its points
     begin = time.monotonic() - result.seconds
     order = list(contestants)
@@ -46,7 +46,8 @@ def measure(result, contestants, cases, method, progress):
     with contextlib.closing(progress):
         while unsettled and not result.complete:
             turn = order[done % len(order):] + order[:done % len(order)]
-            _add_round(result, _take_turns(contestants, turn, unsettled, progress), belonging)
+            found, jobs = _take_turns(contestants, turn, unsettled, progress)
+            _add_round(result, found, belonging)
             done += 1
             result.seconds = time.monotonic() - begin
             for case in unsettled:
@@ -59,25 +60,26 @@ def measure(result, contestants, cases, method, progress):
                     for where in belonging[case]:
                         result.cap(where)
                 break
-            progress.left((max(LEAST - done, 1) if unsettled else 0) * len(order))
+            progress.left((max(LEAST - done, 1) if unsettled else 0) * jobs)
     result.complete = True
     result.write()
 
 
 def _take_turns(contestants, order, cases, progress):
-    """A round: {scheme: its rows}, the next job of each scheme after that of another."""
-    found = {scheme: [] for scheme in order}
+    """A round: ({scheme: its rows}, number of jobs), the next job of each scheme after that of another."""
+    found, jobs = {scheme: [] for scheme in order}, 0
     running = {scheme: iter(contestants[scheme](cases)) for scheme in order}
     while running:
         for scheme in tuple(running):
             progress.begins(scheme.name)
-            row = next(running[scheme], None)
-            if row is not None:
-                found[scheme].append(row)
+            rows = next(running[scheme], None)
+            if rows is None:
+                del running[scheme]
                 continue
-            del running[scheme]
+            found[scheme] += rows
+            jobs += 1
             progress.ended()
-    return found
+    return found, jobs
 
 
 def _add_round(result, found, belonging):

@@ -36,4 +36,4 @@ def run(jobs, arguments, scheme, _cases, environment):
     start = time.monotonic()
     said = jobs.run([program], *shape(arguments), scheme, environment)
     whole = {"what": "whole job", "time_us": (time.monotonic() - start) * 1e6}
-    yield from ({"case": "start"} | row for row in (*rows_of(said), whole))
+    yield [{"case": "start"} | row for row in (*rows_of(said), whole)]

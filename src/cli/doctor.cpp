@@ -81,10 +81,9 @@ std::string algorithms_in_rules(const coll::Selection& selection, coll::Collecti
 
 void examine_algorithms(const config::Settings& settings, Findings& findings) {
     const auto selection = coll::selection_of(settings);
-    const auto where_cpus_are_shared = coll::selection_of(settings, coll::Cpus::shared);
-    if (!selection || !where_cpus_are_shared)
-        return findings.problem("algorithms",
-                                (selection ? where_cpus_are_shared : selection).error().message);
+    const auto where_shared = coll::selection_of(settings, coll::Cpus::shared);
+    if (!selection || !where_shared)
+        return findings.problem("algorithms", (selection ? where_shared : selection).error().message);
     findings.line(
         "algorithms",
         settings.tuning.empty()
@@ -92,9 +91,6 @@ void examine_algorithms(const config::Settings& settings, Findings& findings) {
             : fmt::format(
                   "of collectives, as {} says, and the built-in table for calls that it has no rule for",
                   settings.tuning));
-    findings.line("",
-                  fmt::format("{} rules more come before the built-in ones where ranks of a job share CPUs",
-                              where_cpus_are_shared->size() - selection->size()));
     for (int i = 0; i < coll::collectives; ++i) {
         const auto collective = static_cast<coll::Collective>(i);
         const auto place = static_cast<std::size_t>(i);
@@ -102,6 +98,10 @@ void examine_algorithms(const config::Settings& settings, Findings& findings) {
         findings.line("",
                       fmt::format("{}: {}{}", name(collective), algorithms_in_rules(*selection, collective),
                                   fixed ? fmt::format(", by {}", config::algorithm_variables[place]) : ""));
+        if (where_shared->rules(collective) != selection->rules(collective))
+            findings.line(
+                "", fmt::format("{}, where the ranks of a node share one CPU: first {}", name(collective),
+                                where_shared->rules(collective).front().algorithm->name));
     }
 }
 

@@ -9,7 +9,8 @@ namespace mpisec::coll {
 namespace {
 
 Result<Selection> built_in_table(Cpus cpus) {
-    return Selection::parse(built_in_selection(cpus), "the built-in selection table");
+    const auto name = std::string(built_in_selections()[static_cast<std::size_t>(cpus)].name);
+    return Selection::parse(built_in_selection(cpus), "the built-in table " + name);
 }
 
 /// Empty when the settings name none.
@@ -21,17 +22,20 @@ Result<Selection> table_of_site(const config::Settings& settings) {
     return Selection::parse(*text, settings.tuning);
 }
 
-/// Only the last table needs rules for every call: each stands behind those before it.
+/// `tables` with a built-in one behind what it holds.
+Result<Selection> completed(Result<Selection> tables, Cpus cpus) {
+    if (!tables) return tables;
+    const Result<Selection> built_in = built_in_table(cpus);
+    if (!built_in) return built_in;
+    tables->complete_with(*built_in);
+    return tables;
+}
+
+/// Only the last table needs rules for every call.
 Result<Selection> tables_of(const config::Settings& settings, Cpus cpus) {
     Result<Selection> tables = table_of_site(settings);
-    for (const Cpus of : {Cpus::shared, Cpus::own}) {
-        if (!tables) return tables;
-        if (of == Cpus::shared && cpus == Cpus::own) continue;
-        const Result<Selection> built_in = built_in_table(of);
-        if (!built_in) return built_in;
-        tables->complete_with(*built_in);
-    }
-    return tables;
+    if (cpus == Cpus::shared) tables = completed(std::move(tables), Cpus::shared);
+    return completed(std::move(tables), Cpus::own);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The selection that a process uses: MPISEC_TUNING's table or the built-in one, with the algorithms that
-// MPISEC_<COLLECTIVE> names in force. A library of its own, because it needs the settings.
+// The selection that a process uses: MPISEC_TUNING's table and the built-in ones behind it, with the
+// algorithms that MPISEC_<COLLECTIVE> names in force. A library of its own, because it needs the settings.
 #pragma once
 
 #include "base/embedded.hpp"
@@ -8,8 +8,8 @@
 
 namespace mpisec::coll {
 
-/// Whether every rank of a job has CPUs of its own. Where some share one, what a rank seals or opens keeps
-/// another from running, and what is done once per node wins.
+/// shared: the ranks of each node have one CPU between them, or several nodes do. What one of them seals or
+/// opens keeps the others from running, and what is done once per node wins. own: every other job.
 enum class Cpus : std::uint8_t { own, shared };
 
 /// default_selection.toml, shared_cpus_selection.toml: by Cpus.

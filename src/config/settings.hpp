@@ -50,7 +50,7 @@ struct Settings {
     std::string stats;                          ///< MPISEC_STATS: empty, "1" or "json:PATH"
     std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
-    std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: the built-in one
+    std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: built in
     Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
     std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
 

@@ -55,8 +55,8 @@ World establish(const config::Settings& settings) {
     NodeMemory node(cards, map, rank, settings);
     World world = make_world(rank, std::move(map), node.members());
     world.crowded = crowded(cards, rank);
-    world.cpus = cpus_of_job(cards);
-    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(world.cpus);
+    world.cpus = cpus_of_job(cards, world.node);
+    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);
     if (world.crosses_nodes) world.selection = node.select_aead();
     complete(&channel_made, "the other ranks to make a communicator", settings);
     if (!world.crosses_nodes) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "keys/hkdf.hpp"
@@ -30,7 +32,9 @@ std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
 
 Cores cores_here() {
     Cores cores;
-    cores.kernel = short_hash(keys::as_bytes(boot_id()));
+    const std::string boot = boot_id();
+    if (boot.empty()) return cores;  // else machines that do not tell would count as one
+    cores.kernel = short_hash(keys::as_bytes(boot));
     const std::size_t bytes = CPU_ALLOC_SIZE(max_cpus);
     std::vector<std::uint8_t> mask(bytes);
     auto* cpus = reinterpret_cast<cpu_set_t*>(mask.data());
@@ -53,15 +57,28 @@ bool crowded(const std::vector<Card>& cards, int rank) {
     return with_mask > own.cpus || under_kernel > online;
 }
 
-coll::Cpus cpus_of_job(const std::vector<Card>& cards) {
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
+coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node) {
+    using Mask = std::pair<std::uint64_t, std::uint64_t>;  // kernel, set
+    std::map<std::int32_t, Mask> mask_of_node;
+    std::map<Mask, std::set<std::int32_t>> nodes_of_mask;
+    for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+        const Mask mask(cards[rank].kernel, cards[rank].cpu_set);
+        if (mask_of_node.emplace(node[rank], mask).first->second != mask)
+            return coll::Cpus::own;  // bound apart
+        nodes_of_mask[mask].insert(node[rank]);
+    }
     for (const Card& card : cards)
-        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0) return coll::Cpus::shared;
-    return coll::Cpus::own;
+        if (card.cpus == 0 || card.cpus > nodes_of_mask[{card.kernel, card.cpu_set}].size())
+            return coll::Cpus::own;
+    return coll::Cpus::shared;
 }
 
-std::uint64_t pipeline_threshold(coll::Cpus cpus) {
-    return cpus == coll::Cpus::shared ? threshold_of_shared_cpus : threshold;
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
+    for (const Card& card : cards)
+        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0)
+            return threshold_of_shared_cpus;
+    return threshold;
 }
 
 }  // namespace mpisec::shim

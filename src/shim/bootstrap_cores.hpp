@@ -21,12 +21,14 @@ Cores cores_here();
 /// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
 bool crowded(const std::vector<Card>& cards, int rank);
 
-/// Whether some ranks of the job outnumber the CPUs of their mask: the same answer on all ranks.
-coll::Cpus cpus_of_job(const std::vector<Card>& cards);
+/// coll::Cpus::shared when all ranks of each node have one affinity mask, and at least as many nodes have it
+/// as there are CPUs in it, as far as the system tells. `node`: the number of each rank's node. The same
+/// answer on all ranks.
+coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node);
 
-/// From where on a message is pipelined. A longer message is an agreement of its
+/// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
 /// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
 /// and nothing is sealed while something else is sent anyway.
-std::uint64_t pipeline_threshold(coll::Cpus cpus);
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards);
 
 }  // namespace mpisec::shim

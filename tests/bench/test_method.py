@@ -64,7 +64,7 @@ def _steady(scheme, microseconds, noise=None):
         for case in cases:
             disturbed = microseconds * (1 + (noise(case) if noise else 0))
             rows.append({"what": "test", "bytes": case, "case": case, "time_us": disturbed})
-        return rows
+        return [rows]
 
     return run
 
@@ -91,7 +91,7 @@ def test_ratios_are_of_the_same_round():
     def slowing(microseconds):
         def run(_cases):
             speed[0] *= 1.5
-            return [{"what": "test", "bytes": 1, "case": 1, "time_us": microseconds * speed[0]}]
+            yield [{"what": "test", "bytes": 1, "case": 1, "time_us": microseconds * speed[0]}]
 
         return run
 
@@ -103,22 +103,23 @@ def test_ratios_are_of_the_same_round():
 
 
 def test_schemes_take_turns_after_every_job():
+    """However many rows a job has."""
     ran = []
 
-    def suite(scheme):
+    def suite(scheme, sizes):
         def run(_cases):
             for program in ("cg", "ft"):
                 ran.append((scheme, program))
-                yield {"what": program, "case": "suite", "time_us": 1}
-            yield {"what": "total", "case": "suite", "time_us": 2}
+                yield [{"what": program, "bytes": size, "case": "suite", "time_us": 1} for size in range(sizes)]
+            yield [{"what": "total", "case": "suite", "time_us": 2}]
 
         return run
 
     found = result.Result("test", "Test", "command", {})
-    rounds.measure(found, {schemes.PLAIN: suite("plain"), schemes.MPISEC: suite("mpisec")}, ["suite"], rounds.Method(most_rounds=2), Silent)
-    first, second = ran[:4], ran[4:8]
-    assert first == [("plain", "cg"), ("mpisec", "cg"), ("plain", "ft"), ("mpisec", "ft")]
-    assert second == [("mpisec", "cg"), ("plain", "cg"), ("mpisec", "ft"), ("plain", "ft")]
+    contestants = {schemes.PLAIN: suite("plain", 3), schemes.MPISEC: suite("mpisec", 1)}
+    rounds.measure(found, contestants, ["suite"], rounds.Method(most_rounds=2), Silent)
+    assert ran[:4] == [("plain", "cg"), ("mpisec", "cg"), ("plain", "ft"), ("mpisec", "ft")]
+    assert ran[4:8] == [("mpisec", "cg"), ("plain", "cg"), ("mpisec", "ft"), ("plain", "ft")]
     assert [row["what"] for row in found.document()["rows"]] == ["cg", "ft", "total"]
 
 
@@ -127,7 +128,7 @@ def test_plain_within_the_jobs_serves_the_others():
     inside = [{"what": "test", "bytes": 1, "case": 1, "time_us": 30, "plain_us": 10, "ratio": 3.1}]
     over = [{"what": "test", "bytes": 1, "case": 1, "time_us": 50}]
     wireguard = schemes.parse("wireguard")[0]
-    rounds.measure(found, {schemes.MPISEC: lambda _: inside, wireguard: lambda _: over}, [1], rounds.Method(), Silent)
+    rounds.measure(found, {schemes.MPISEC: lambda _: [inside], wireguard: lambda _: [over]}, [1], rounds.Method(), Silent)
     ratios = {row["scheme"]: row["ratio"] for row in found.document()["rows"]}
     assert ratios == {"mpisec": 3.1, "wireguard": 5.0}
 

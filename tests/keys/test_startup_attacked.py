@@ -71,7 +71,7 @@ def test_dropped_message(attacked, rank, tag, what):
     assert time.monotonic() - begun < 10
 
 
-@pytest.mark.parametrize("byte", [40, 100, 200], ids=["host", "nonce", "reserved"])
+@pytest.mark.parametrize("byte", [40, 100, 200], ids=["host", "nonce", "cpus"])
 def test_changed_card_of_another_rank(attacked, byte):
     """Whatever was changed on the way to one node, the hash of all cards tells."""
     refused(attacked(1, card=f"0:{byte}"), CHANGED)
