@@ -248,7 +248,10 @@ class Cluster:
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
         job_command = [*launch, str(self.directory / "rank"), *prefix, *map(str, command)]
         pipes = {} if stream else {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return self._finish(self.popen(0, job_command, **pipes), timeout)
+        result = self._finish(self.popen(0, job_command, **pipes), timeout)
+        if self.overlay and result.returncode != 0:
+            self.overlay.check(grace=1)  # a daemon that ends takes its link along before it is seen to have ended
+        return result
 
     def set_rate(self, rate):
         """Gives each direction of every node's link `rate` bits per second, None for unlimited, until it is set

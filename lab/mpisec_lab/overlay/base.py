@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from mpisec_lab.errors import LabError
@@ -64,11 +65,16 @@ class Overlay:
             f"{said['cipher']}, mtu {said['mtu']}"
         )
 
-    def check(self):
-        """Raises LabError when a daemon has ended: a job would hang."""
-        ended = [name for name, daemon, _ in self._daemons if daemon.poll() is not None]
-        if ended:
-            raise self.failed(f"the daemon of {', '.join(ended)} has ended")
+    def check(self, grace=0):
+        """Raises LabError when a daemon has ended, or ends within `grace` seconds: a job would hang."""
+        deadline = time.monotonic() + grace
+        while True:
+            ended = [name for name, daemon, _ in self._daemons if daemon.poll() is not None]
+            if ended:
+                raise self.failed(f"the daemon of {', '.join(ended)} has ended")
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(0.05)
 
     def daemon(self, cluster, node, command, **options):
         """Starts a daemon on node number `node`, on the node's cores; what it says goes to a log. Returns
