@@ -1,8 +1,9 @@
 """The method: jobs of all schemes take turns, round by round, until the ratios to plain MPI are known well enough.
 
 A machine that changes its speed changes neighbours alike, so a ratio is taken within a round, and within a round the schemes take
-turns after every job: a suite's first program plain, sealed, then its second. The order of the schemes is another in every round. A point has settled when it has had at least LEAST rounds and the 95 % interval of its median ratio is within 3 %
-for every scheme; settled points drop out. A cap, in rounds or in seconds, ends it: what it cut off is marked.
+turns after every job: a suite's first program plain, sealed, then its second. The order of the schemes is another in every round.
+A point has settled when it has had at least LEAST rounds and the 95 % interval of its median ratio is within 3 % for every scheme;
+settled points drop out. A cap, in rounds or in seconds, ends it: what it cut off is marked.
 """
 
 import contextlib
@@ -34,7 +35,8 @@ def measure(result, contestants, cases, method, progress):
     """Fills `result` (result.Result), which may hold rounds of an earlier run, and writes it after every round.
 
     contestants: {Scheme: function}: given a list of cases, it returns an iterable that at each step runs the scheme's next job and
-    gives its rows, each with its "case", its point and time_us (result.Result.add); no rows where others have a job. A scheme that measures plain MPI within its own jobs needs no PLAIN beside it.
+    gives its rows, each with its "case", its point and time_us (result.Result.add); no rows where others have a job. A scheme that
+    measures plain MPI within its own jobs needs no PLAIN beside it.
     cases: what can settle on its own, as message sizes. KeyboardInterrupt leaves what whole rounds have measured.
     """
     progress = progress(len(contestants) * LEAST)  # jobs at least
