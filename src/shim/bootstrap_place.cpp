@@ -43,6 +43,12 @@ std::string boot_id() {
     return text;
 }
 
+bool launcher_is_known() {
+    auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+    return pmi_server() != "-" || set("PMIX_NAMESPACE") || set("FLUX_JOB_ID") ||
+           (set("SLURM_JOB_ID") && set("SLURM_STEP_ID"));
+}
+
 std::array<std::uint8_t, 16> place_mark() {
     keys::Sha256 hash;
     add(hash, boot_id());

@@ -13,6 +13,8 @@ namespace mpisec::shim {
 /// the loopback interface. Same launcher: another job of this user has another one, so that its ranks can not
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> place_mark();
+/// Whether the launcher says something by which the mark tells this job from another.
+bool launcher_is_known();
 
 /// Alike under one running kernel, containers too.
 std::string boot_id();

@@ -20,14 +20,6 @@ constexpr int half_of_tags = 16 * 1024;
 // in the caches.
 constexpr unsigned blocking_slots = 2;
 
-std::vector<std::int32_t> people_of(MPI_Comm twin) {
-    MPI_Group group;
-    real.Comm_group(twin, &group);
-    std::vector<std::int32_t> people = world_ranks(group);
-    real.Group_free(&group);
-    return people;
-}
-
 /// With MPISEC_SAME_NODE=seal every rank is a node of its own.
 fabric::Topology topology_of(const std::vector<std::int32_t>& people) {
     std::vector<int> node;
@@ -72,16 +64,16 @@ Twin::~Twin() {
     if (!state.ending) real.Comm_free(&handle_);
 }
 
-CollectiveSpace::CollectiveSpace(MPI_Comm twin, const wire::ContextId& context)
+CollectiveSpace::CollectiveSpace(MPI_Comm twin, std::vector<std::int32_t> people,
+                                 const wire::ContextId& context)
     : twin_(std::make_shared<Twin>(twin)),
       context_(context),
-      people_(people_of(twin)),
+      rank_(static_cast<int>(std::ranges::find(people, state.world.rank) - people.begin())),
+      people_(std::move(people)),
       topology_(topology_of(people_)),
       first_tag_(0),
       tags_(half_of_tags),
-      numbers_in_epoch_(collectives_per_epoch(people_.size())) {
-    real.Comm_rank(twin, &rank_);
-}
+      numbers_in_epoch_(collectives_per_epoch(people_.size())) {}
 
 CollectiveSpace::CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number)
     : twin_(beside.twin_),

@@ -56,8 +56,8 @@ class Twin {
 
 class CollectiveSpace {
   public:
-    /// Owns `twin` from now on.
-    CollectiveSpace(MPI_Comm twin, const wire::ContextId& context);
+    /// Owns `twin` from now on, whose ranks are `people`.
+    CollectiveSpace(MPI_Comm twin, std::vector<std::int32_t> people, const wire::ContextId& context);
     /// A space beside this one on the same twin, for the `number`-th persistent collective.
     std::unique_ptr<CollectiveSpace> for_persistent(std::uint64_t number) const;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <ranges>
 #include <shared_mutex>
 
 #include "shim/collective_space.hpp"
@@ -25,55 +26,34 @@ std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> registry;
 std::vector<std::unique_ptr<Communicator>> freed_but_held;
 std::shared_mutex registry_mutex;
 
-void describe_ranks(Communicator& comm) {
-    const std::vector<std::int32_t>& other_side = comm.inter ? comm.remote_members : comm.members;
+bool on_this_node(std::int32_t world) {
+    // With MPISEC_SAME_NODE=seal every rank is a node of its own.
+    return state.settings.same_node_sealed ? world == state.world.rank
+                                           : state.world.same_node[static_cast<std::size_t>(world)] != 0;
+}
+
+std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm,
+                                                    decltype(real.Comm_group) group_of) {
+    MPI_Group group;
+    if (group_of(comm, &group) != MPI_SUCCESS) return std::nullopt;
+    int size = 0;
+    real.Group_size(group, &size);
+    std::vector<std::int32_t> members = world_ranks(group);
+    real.Group_free(&group);
+    if (static_cast<int>(members.size()) != size) return std::nullopt;
+    return members;
+}
+
+void describe_peers(Communicator& comm) {
     bool any_local = false;
-    // With MPISEC_SAME_NODE=seal every rank is a node of its own, and even what it sends to itself is sealed.
-    const bool all_sealed = state.settings.same_node_sealed;
-    auto on_this_node = [&](std::int32_t world) {
-        return all_sealed ? world == state.world.rank
-                          : state.world.same_node[static_cast<std::size_t>(world)] != 0;
-    };
-    for (std::int32_t world : other_side) {
-        const bool local = on_this_node(world) && !all_sealed;
+    for (std::int32_t world : comm.inter ? comm.remote_members : comm.members) {
+        // With MPISEC_SAME_NODE=seal even what a rank sends to itself is sealed.
+        const bool local = on_this_node(world) && !state.settings.same_node_sealed;
         comm.peers.push_back({world, local});
         any_local = any_local || local;
         comm.seals = comm.seals || !local;
-        comm.crosses = comm.crosses || !on_this_node(world);
     }
-    for (std::int32_t world : comm.members) comm.crosses = comm.crosses || !on_this_node(world);
     comm.mixed = any_local;
-}
-
-bool read_groups(Communicator& comm) {
-    MPI_Group group;
-    real.Comm_group(comm.handle, &group);
-    comm.members = world_ranks(group);
-    real.Group_free(&group);
-    bool complete = static_cast<int>(comm.members.size()) == comm.size;
-    if (comm.inter) {
-        real.Comm_remote_group(comm.handle, &group);
-        int remote_size = 0;
-        real.Group_size(group, &remote_size);
-        comm.remote_members = world_ranks(group);
-        real.Group_free(&group);
-        complete = complete && static_cast<int>(comm.remote_members.size()) == remote_size;
-    }
-    return complete;
-}
-
-std::unique_ptr<Communicator> describe(MPI_Comm handle) {
-    auto comm = std::make_unique<Communicator>();
-    comm->handle = handle;
-    int inter = 0;
-    real.Comm_test_inter(handle, &inter);
-    comm->inter = inter != 0;
-    real.Comm_rank(handle, &comm->rank);
-    real.Comm_size(handle, &comm->size);
-    if (!read_groups(*comm))
-        return nullptr;  // processes of another job: not protected yet, so unknown, so refused
-    describe_ranks(*comm);
-    return comm;
 }
 
 Communicator* enter(std::unique_ptr<Communicator> comm) {
@@ -109,18 +89,62 @@ Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
     return recent.comm;
 }
 
+Communicator& no_parent() {
+    static Communicator root;
+    return root;
+}
+
+Membership membership_of(const Communicator& comm) {
+    return {comm.members, comm.remote_members, comm.inter};
+}
+
+std::optional<Membership> read_membership(MPI_Comm comm) {
+    Membership membership;
+    int inter = 0;
+    real.Comm_test_inter(comm, &inter);
+    membership.inter = inter != 0;
+    auto members = members_of(comm, real.Comm_group);
+    if (!members) return std::nullopt;  // processes of another job: not protected yet, so unknown, so refused
+    membership.members = std::move(*members);
+    if (inter) {
+        auto remote = members_of(comm, real.Comm_remote_group);
+        if (!remote) return std::nullopt;
+        membership.remote_members = std::move(*remote);
+    }
+    return membership;
+}
+
+bool crosses_nodes(const Membership& membership) {
+    auto elsewhere = [](std::int32_t world) { return !on_this_node(world); };
+    return std::ranges::any_of(membership.members, elsewhere) ||
+           std::ranges::any_of(membership.remote_members, elsewhere);
+}
+
+std::vector<std::int32_t> people_of(const Membership& membership) {
+    const auto& [members, remote, inter] = membership;
+    if (!inter) return members;
+    // The group with the lower first rank comes first, on both sides.
+    const bool second = !remote.empty() && !members.empty() && remote.front() < members.front();
+    std::vector<std::int32_t> people = second ? remote : members;
+    const std::vector<std::int32_t>& others = second ? members : remote;
+    people.insert(people.end(), others.begin(), others.end());
+    return people;
+}
+
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
-                               const std::vector<std::int32_t>& members,
-                               const std::vector<std::int32_t>& remote_members) {
+                               const Membership& membership) {
+    const auto& [members, remote_members, inter] = membership;
     // Both sides of an inter-communicator must hash the same bytes: the group with the lower first rank comes
     // first.
-    const bool swap = !remote_members.empty() && remote_members.front() < members.front();
+    const bool swap =
+        !remote_members.empty() && !members.empty() && remote_members.front() < members.front();
     std::string bytes = "mpisec communicator";
     bytes.append(reinterpret_cast<const char*>(parent.context.data()), parent.context.size());
     bytes += constructor;
     bytes += '\0';
     append(bytes, swap ? remote_members : members);
     append(bytes, swap ? members : remote_members);
+    Guard guard;
     const std::uint64_t count = parent.creations[bytes]++;
     bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
     unsigned char digest[SHA256_DIGEST_LENGTH];
@@ -130,21 +154,18 @@ wire::ContextId derive_context(Communicator& parent, const std::string& construc
     return context;
 }
 
-Communicator* adopt(MPI_Comm handle, const wire::ContextId& context) {
-    if (handle == constants.comm_null) return nullptr;
-    auto comm = describe(handle);
-    if (!comm) return nullptr;
+Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::ContextId& context) {
+    auto comm = std::make_unique<Communicator>();
+    comm->handle = handle;
+    comm->members = membership.members;
+    comm->remote_members = membership.remote_members;
+    comm->inter = membership.inter;
+    comm->size = static_cast<int>(membership.members.size());
+    comm->rank = static_cast<int>(
+        std::ranges::find(membership.members, state.world.rank) - membership.members.begin());
+    comm->crosses = crosses_nodes(membership);
     comm->context = context;
-    return enter(std::move(comm));
-}
-
-Communicator* adopt(MPI_Comm handle, Communicator* parent, const std::string& constructor) {
-    if (handle == constants.comm_null) return nullptr;
-    auto comm = describe(handle);
-    if (!comm) return nullptr;
-    static Communicator root;  // its context is all zero
-    Guard guard;
-    comm->context = derive_context(parent ? *parent : root, constructor, comm->members, comm->remote_members);
+    describe_peers(*comm);
     return enter(std::move(comm));
 }
 
@@ -189,29 +210,19 @@ void release(Communicator& comm) {
     std::erase_if(freed_but_held, [&](const auto& held) { return held.get() == &comm; });
 }
 
-int equip(Communicator& comm) {
-    if (!comm.crosses) return MPI_SUCCESS;
-    MPI_Comm twin = constants.comm_null;
-    int code = MPI_SUCCESS;
-    if (comm.inter) {
-        const bool high = !comm.remote_members.empty() && !comm.members.empty() &&
-                          comm.remote_members.front() < comm.members.front();
-        code = real.Intercomm_merge(comm.handle, high, &twin);
-    } else {
-        MPI_Group group;
-        real.Comm_group(comm.handle, &group);
-        // Not MPI_Comm_dup: that would copy the user's attributes.
-        code = real.Comm_create(comm.handle, group, &twin);
-        real.Group_free(&group);
-    }
-    if (code != MPI_SUCCESS) return code;
-    equip(comm, twin);
-    return MPI_SUCCESS;
+int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
+    if (expected.inter) return real.Intercomm_merge(made, people_of(expected).front() != expected.members.front(), twin);
+    MPI_Group group;
+    real.Comm_group(made, &group);
+    // Not MPI_Comm_dup: that would copy the user's attributes.
+    const int code = real.Comm_create(made, group, twin);
+    real.Group_free(&group);
+    return code;
 }
 
 void equip(Communicator& comm, MPI_Comm twin) {
     real.Comm_set_errhandler(twin, constants.errors_return);
-    comm.space = std::make_shared<CollectiveSpace>(twin, comm.context);
+    comm.space = std::make_shared<CollectiveSpace>(twin, people_of(membership_of(comm)), comm.context);
 }
 
 void finish_collectives(Communicator& comm) {

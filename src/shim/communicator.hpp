@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -109,18 +110,33 @@ inline Communicator* find_communicator(MPI_Comm comm) {
     return find_in_registry(comm, recent);
 }
 
-/// Learns a communicator just made from `parent` (null for MPI_COMM_WORLD and MPI_COMM_SELF) by
-/// `constructor`. `count` tells apart the creations of the same members by the same constructor; take it with
-/// count_creation() before the call when the creation completes later.
-Communicator* adopt(MPI_Comm comm, Communicator* parent, const std::string& constructor);
-Communicator* adopt(MPI_Comm comm, const wire::ContextId& context);
+/// Who a communicator consists of: world ranks, in rank order.
+struct Membership {
+    std::vector<std::int32_t> members;         ///< of the local group
+    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    bool inter = false;
+    bool operator==(const Membership&) const = default;
+    bool none() const { return members.empty(); }  ///< MPI_COMM_NULL
+};
+
+Membership membership_of(const Communicator& comm);
+/// What the MPI library says of `comm`; nothing when processes of another job are in it.
+std::optional<Membership> read_membership(MPI_Comm comm);
+/// Whether it has a rank on another node than this rank's.
+bool crosses_nodes(const Membership& membership);
+/// World ranks in the order of the private communicator for its collectives.
+std::vector<std::int32_t> people_of(const Membership& membership);
+
+/// Knows `comm` from now on. The caller has compared what the MPI library made with `membership`.
+Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::ContextId& context);
 
 /// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the
-/// members and how often they did this before. Every member derives the same, nobody else has a say in it
-/// (design.md 2.4).
+/// members and how often they did this before. Every member derives the same, nobody else has a say in it.
+/// To be called in the order of the constructor calls, which all members share. Takes the Guard.
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
-                               const std::vector<std::int32_t>& members,
-                               const std::vector<std::int32_t>& remote_members);
+                               const Membership& membership);
+/// The parent of those that have none; its context is all zero.
+Communicator& no_parent();
 
 /// World ranks of a group of this job; empty when a process of another job is in it.
 std::vector<std::int32_t> world_ranks(MPI_Group group);
@@ -137,10 +153,19 @@ void release(Communicator& comm);
 /// no member is on another node.
 int meet(Communicator& comm);
 int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
+/// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
+/// is on this node. Both call it, with the same context. So are the bytes that hand_down() brings from
+/// members[root] to all members. Both return an MPI error code that was not raised.
+int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
+                  const wire::ContextId& context);
+int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
+              const wire::ContextId& context);
 
-/// Gives a communicator that crosses nodes its space for collectives, on a private twin. Every member is in
-/// the call that made the communicator. Returns an MPI error code.
-int equip(Communicator& comm);
+/// Asks the MPI library for the private communicator of one that it has just made, in the order of
+/// people_of(expected). Every member is in the call that made the communicator. Returns an MPI error code.
+int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin);
+/// Gives a communicator that crosses nodes its space for collectives on `twin`, which has been compared with
+/// people_of().
 void equip(Communicator& comm, MPI_Comm twin);
 /// Takes it away: the twin is freed. No collective may be under way.
 void unequip(Communicator& comm);

@@ -1,15 +1,15 @@
-// Communicator constructors and destructors: the MPI library makes the communicator, MPIsec learns its
-// members and derives its context. What the library exchanges for that (context identifiers, groups) is
-// metadata; the user's own values, MPI_Comm_split's colours and keys, travel sealed (S1).
+// Communicators that copy or divide another, and their end. The user's values, MPI_Comm_split's colours and
+// keys, travel sealed (S1); what the library makes of them is compared (construction.hpp, S2).
 #include <algorithm>
-#include <numeric>
 
 #include "shim/collective_space.hpp"
 #include "shim/collectives.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
+#include "shim/construction.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
+#include "shim/intercommunicator_calls.hpp"
 #include "shim/operation.hpp"
 #include "shim/real.hpp"
 #include "shim/requests.hpp"
@@ -19,48 +19,31 @@
 namespace mpisec::shim {
 namespace {
 
-/// Adopts and equips what the MPI library has just made; every member is here.
-int learn(MPI_Comm newcomm, Communicator* parent, const std::string& constructor) {
-    Communicator* made = adopt(newcomm, parent, constructor);
-    return made ? equip(*made) : MPI_SUCCESS;
-}
-
-/// Meets the members of `comm`, lets the MPI library construct, learns the result.
-template <class Construct>
-int construct(const char* constructor, MPI_Comm comm, MPI_Comm* newcomm, Construct call) {
-    Communicator* parent = find_communicator(comm);
-    if (!parent)
-        return comm == constants.comm_null
-                   ? call()
-                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, constructor);
-    if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
-    const int code = call();
-    return code == MPI_SUCCESS ? learn(*newcomm, parent, constructor) : code;
-}
-
-/// Tells apart meetings of the same members for calls that differ by tag.
-wire::ContextId with_tag(wire::ContextId context, int tag) {
-    context[0] = static_cast<std::uint8_t>(context[0] ^ static_cast<unsigned>(tag));
-    return context;
-}
-
 struct ColorAndKey {
     std::int32_t color;
     std::int32_t key;
 };
 
-/// The ranks of `comm` with this colour, by key; MPI_GROUP_EMPTY when there are none.
-MPI_Group group_of_color(MPI_Comm comm, const std::vector<ColorAndKey>& all, int color) {
+/// Positions in `all` with this colour, by key.
+std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
     std::vector<int> chosen;
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         if (color != MPI_UNDEFINED && all[rank].color == color) chosen.push_back(static_cast<int>(rank));
-    if (chosen.empty()) return constants.group_empty;
-    std::stable_sort(chosen.begin(), chosen.end(), [&](int a, int b) {
-        return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-    });
+    std::ranges::stable_sort(chosen, {}, [&](int rank) { return all[static_cast<std::size_t>(rank)].key; });
+    return chosen;
+}
+
+std::vector<std::int32_t> pick(const std::vector<std::int32_t>& people, const std::vector<int>& positions) {
+    std::vector<std::int32_t> picked;
+    for (int position : positions) picked.push_back(people[static_cast<std::size_t>(position)]);
+    return picked;
+}
+
+MPI_Group group_of(MPI_Comm comm, const std::vector<int>& ranks) {
+    if (ranks.empty()) return constants.group_empty;
     MPI_Group whole, part;
     real.Comm_group(comm, &whole);
-    real.Group_incl(whole, static_cast<int>(chosen.size()), chosen.data(), &part);
+    real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
     real.Group_free(&whole);
     return part;
 }
@@ -70,7 +53,7 @@ void free_group(MPI_Group group) {
 }
 
 /// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
-/// make.
+/// make. Who has gathered has met the others.
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
@@ -78,68 +61,60 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
                                                   sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    MPI_Group part = group_of_color(parent.handle, all, color);
-    const int code = construct(constructor, parent.handle, newcomm,
-                               [&] { return real.Comm_create(parent.handle, part, newcomm); });
+    const std::vector<int> chosen = with_color(all, color);
+    MPI_Group part = group_of(parent.handle, chosen);
+    const int code = construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}),
+                                   newcomm, [&](MPI_Comm* made) {
+                                       return real.Comm_create(parent.handle, part, made);
+                                   });
     free_group(part);
     return code;
 }
 
-/// The same for an inter-communicator: each group learns the other's colours, and on the private twin the two
-/// sides of a colour find each other.
-int split_inter_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
-    const std::vector<std::int32_t> people = parent.space->people();
-    const ColorAndKey mine{color, key};
-    std::vector<ColorAndKey> all(people.size());
-    if (int code = run_collective(
-            plan::Allgather_of_both(constructor, &mine, sizeof mine, all.data(), parent.handle));
-        code != MPI_SUCCESS)
-        return code;
-    const MPI_Comm twin = parent.space->twin();
-    auto side = [&](const std::vector<std::int32_t>& members) {
-        std::vector<ColorAndKey> colors = all;
-        for (std::size_t i = 0; i < people.size(); ++i)
-            if (std::find(members.begin(), members.end(), people[i]) == members.end())
-                colors[i].color = MPI_UNDEFINED;
-        return group_of_color(twin, colors, color);
-    };
-    MPI_Group local = side(parent.members), remote = side(parent.remote_members);
-    MPI_Comm part = constants.comm_null;
-    int code = real.Comm_create(twin, local, &part);
+/// A split of a communicator whose ranks are all on this node: colours and keys are the library's to
+/// exchange, in the node, so that who is to be a member is not known here. Whoever it is belongs to the
+/// parent.
+template <class Call>
+int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newcomm, Call call) {
+    if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
     *newcomm = constants.comm_null;
-    if (code == MPI_SUCCESS && part != constants.comm_null && remote != constants.group_empty) {
-        MPI_Group whole;
-        real.Comm_group(twin, &whole);
-        int first = 0, leader = 0;
-        real.Group_translate_ranks(remote, 1, &first, whole, &leader);
-        real.Group_free(&whole);
-        code = real.Intercomm_create(part, 0, twin, leader, 0, newcomm);
-    }
-    if (part != constants.comm_null) real.Comm_free(&part);
-    free_group(local);
-    free_group(remote);
-    if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return raise(&parent, code);
-    MPI_Errhandler handler;
-    real.Comm_get_errhandler(parent.handle, &handler);
-    real.Comm_set_errhandler(*newcomm, handler);
-    real.Errhandler_free(&handler);
-    return learn(*newcomm, &parent, constructor);
+    MPI_Comm made = constants.comm_null;
+    if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
+    const std::optional<Membership> is = read_membership(made);
+    auto within = [](const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
+        return std::ranges::all_of(
+            part, [&](std::int32_t rank) { return std::ranges::find(whole, rank) != whole.end(); });
+    };
+    if (!is || is->inter != parent.inter || !within(is->members, parent.members) ||
+        !within(is->remote_members, parent.remote_members))
+        return raise(&parent, report_wrong_communicator(constructor, "a rank in it is not in the one divided"));
+    return hand_out(begin_construction(constructor, parent, *is), made, newcomm);
 }
 
-/// MPI_Comm_idup of a communicator and of its private twin, under one request.
+/// What a duplicate of `parent` must be.
+Construction duplicate_of(const char* procedure, Communicator& parent, const char* constructor = "") {
+    std::optional<Topology> topology;
+    if (!parent.inter) topology = read_topology(parent.handle);
+    return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
+}
+
+/// MPI_Comm_idup of a communicator and of its private twin, under one request. The program has the new one
+/// when both are made and have been compared.
 class Duplication final : public Operation {
   public:
-    Duplication(Communicator& parent, const wire::ContextId& context, MPI_Comm* newcomm)
-        : Operation(&parent), context_(context), newcomm_(newcomm) {}
+    Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
+        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {}
     ~Duplication() override {
         leave_work_list(*this);
         drop_comm();
     }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override { return {"MPI_Comm_idup", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+    Whereabouts whereabouts() const override {
+        return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG};
+    }
 
     MPI_Request made = constants.request_null, twin_made = constants.request_null;
-    MPI_Comm twin = constants.comm_null;
+    MPI_Comm copy = constants.comm_null, twin = constants.comm_null;
 
   private:
     void step() override {
@@ -149,27 +124,25 @@ class Duplication final : public Operation {
         if (const int twins = real.Test(&twin_made, &both[1], MPI_STATUS_IGNORE); twins != MPI_SUCCESS)
             return finish(twins);
         if (!both[0] || !both[1]) return;
-        Communicator* adopted = adopt(*newcomm_, context_);
-        if (adopted && twin != constants.comm_null) equip(*adopted, twin);
-        finish();
+        const int wrong = check_made(construction_, copy, twin);
+        *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
+        finish(wrong);
     }
-    wire::ContextId context_;
+    Construction construction_;
     MPI_Comm* newcomm_;
 };
 
-int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
-         const std::function<int(MPI_Request*)>& start) {
+/// `start(MPI_Comm*, MPI_Request*)` starts the library's.
+template <class Start>
+int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, Start start) {
     Communicator* parent = find_communicator(comm);
-    if (!parent)
-        return comm == constants.comm_null
-                   ? start(request)
-                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_idup");
+    if (comm == constants.comm_null) return start(newcomm, request);
+    if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
     Guard guard;
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
-    const wire::ContextId context =
-        derive_context(*parent, "MPI_Comm_idup", parent->members, parent->remote_members);
-    auto both = std::make_unique<Duplication>(*parent, context, newcomm);
-    if (int code = start(&both->made); code != MPI_SUCCESS) return code;
+    auto both =
+        std::make_unique<Duplication>(*parent, duplicate_of(procedure, *parent, "MPI_Comm_idup"), newcomm);
+    if (int code = start(&both->copy, &both->made); code != MPI_SUCCESS) return code;
     if (parent->space)
         if (int code = real.Comm_idup(parent->space->twin(), &both->twin, &both->twin_made);
             code != MPI_SUCCESS)
@@ -177,6 +150,15 @@ int idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
     enlist(*both);
     *request = give_request(std::move(both));
     return MPI_SUCCESS;
+}
+
+/// MPI_Comm_dup and MPI_Comm_dup_with_info.
+template <class Call>
+int duplicate(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, Call call) {
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return call(newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    return construct(duplicate_of(procedure, *parent), newcomm, call);
 }
 
 int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
@@ -200,70 +182,89 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
 }  // namespace
 
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
-    return construct("MPI_Comm_dup", comm, newcomm, [&] { return real.Comm_dup(comm, newcomm); });
+    return duplicate("MPI_Comm_dup", comm, newcomm, [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
 }
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
-    return construct("MPI_Comm_dup_with_info", comm, newcomm,
-                     [&] { return real.Comm_dup_with_info(comm, info, newcomm); });
+    return duplicate("MPI_Comm_dup_with_info", comm, newcomm,
+                     [&](MPI_Comm* made) { return real.Comm_dup_with_info(comm, info, made); });
 }
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-    return idup(comm, newcomm, request,
-                [&](MPI_Request* started) { return real.Comm_idup(comm, newcomm, started); });
+    return idup("MPI_Comm_idup", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
+        return real.Comm_idup(comm, made, started);
+    });
 }
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
-    return idup(comm, newcomm, request,
-                [&](MPI_Request* started) { return real.Comm_idup_with_info(comm, info, newcomm, started); });
+    return idup("MPI_Comm_idup_with_info", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
+        return real.Comm_idup_with_info(comm, info, made, started);
+    });
 }
+
 int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
-    return construct("MPI_Comm_create", comm, newcomm,
-                     [&] { return real.Comm_create(comm, group, newcomm); });
+    constexpr const char* procedure = "MPI_Comm_create";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return real.Comm_create(comm, group, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    auto call = [&](MPI_Comm* made) { return real.Comm_create(comm, group, made); };
+    if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
+    if (parent->inter) return create_inter_sealed(*parent, procedure, group, newcomm);
+    return construct(begin_construction(procedure, *parent, {world_ranks(group), {}}), newcomm, call);
 }
 
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_create_group";
     Communicator* parent = find_communicator(comm);
-    if (!parent)
-        return comm == constants.comm_null
-                   ? real.Comm_create_group(comm, group, tag, newcomm)
-                   : raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, "MPI_Comm_create_group");
-    if (int code = meet(world_ranks(group), with_tag(parent->context, tag)); code != MPI_SUCCESS)
+    if (comm == constants.comm_null) return real.Comm_create_group(comm, group, tag, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    auto call = [&](MPI_Comm* made) { return real.Comm_create_group(comm, group, tag, made); };
+    if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
+    const std::vector<std::int32_t> members = world_ranks(group);
+    if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
-    const int code = real.Comm_create_group(comm, group, tag, newcomm);
-    if (code != MPI_SUCCESS) return code;
-    return learn(*newcomm, parent, "MPI_Comm_create_group " + std::to_string(tag));
+    return construct_met(begin_construction(procedure, *parent, {members, {}}, Topology{},
+                                            std::string(procedure) + " " + std::to_string(tag)),
+                         newcomm, call);
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_split";
     Communicator* parent = find_communicator(comm);
-    if (!parent || !parent->crosses)
-        return construct("MPI_Comm_split", comm, newcomm,
-                         [&] { return real.Comm_split(comm, color, key, newcomm); });
+    if (comm == constants.comm_null) return real.Comm_split(comm, color, key, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (!parent->crosses)
+        return split_in_node(procedure, *parent, newcomm,
+                             [&](MPI_Comm* made) { return real.Comm_split(comm, color, key, made); });
     if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
-    return parent->inter ? split_inter_sealed(*parent, "MPI_Comm_split", color, key, newcomm)
-                         : split_sealed(*parent, "MPI_Comm_split", color, key, newcomm);
+    return parent->inter ? split_inter_sealed(*parent, procedure, color, key, newcomm)
+                         : split_sealed(*parent, procedure, color, key, newcomm);
 }
 
 int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_split_type";
     Communicator* parent = find_communicator(comm);
-    if (!parent || !parent->crosses)
-        return construct("MPI_Comm_split_type", comm, newcomm,
-                         [&] { return real.Comm_split_type(comm, split_type, key, info, newcomm); });
+    if (comm == constants.comm_null) return real.Comm_split_type(comm, split_type, key, info, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (!parent->crosses)
+        return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
+            return real.Comm_split_type(comm, split_type, key, info, made);
+        });
     const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+    const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
     if (parent->inter) {
-        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED)
-            return refuse("MPI_Comm_split_type", comm);
-        return split_inter_sealed(*parent, "MPI_Comm_split_type",
-                                  split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, newcomm);
+        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
+        return split_inter_sealed(*parent, procedure, color, key, newcomm);
     }
     MPI_Comm on_node = constants.comm_null;
-    if (int code = split_sealed(*parent, "MPI_Comm_split_type",
-                                split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node, key, &on_node);
-        code != MPI_SUCCESS)
+    if (int code = split_sealed(*parent, procedure, color, key, &on_node); code != MPI_SUCCESS) {
+        *newcomm = constants.comm_null;
         return code;
+    }
     *newcomm = on_node;
     if (split_type == MPI_COMM_TYPE_SHARED || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
-    const int code = construct("MPI_Comm_split_type finer", on_node, newcomm,
-                               [&] { return real.Comm_split_type(on_node, split_type, key, info, newcomm); });
+    const int code =
+        split_in_node("MPI_Comm_split_type finer", *find_communicator(on_node), newcomm, [&](MPI_Comm* made) {
+            return real.Comm_split_type(on_node, split_type, key, info, made);
+        });
     Comm_free(&on_node);
     return code;
 }
@@ -273,56 +274,6 @@ int Comm_free(MPI_Comm* comm) {
 }
 int Comm_disconnect(MPI_Comm* comm) {
     return free_communicator(comm, real.Comm_disconnect);
-}
-
-int Cart_create(MPI_Comm comm, int ndims, const int* dims, const int* periods, int reorder,
-                MPI_Comm* newcomm) {
-    return construct("MPI_Cart_create", comm, newcomm,
-                     [&] { return real.Cart_create(comm, ndims, dims, periods, reorder, newcomm); });
-}
-int Cart_sub(MPI_Comm comm, const int* remain_dims, MPI_Comm* newcomm) {
-    return construct("MPI_Cart_sub", comm, newcomm,
-                     [&] { return real.Cart_sub(comm, remain_dims, newcomm); });
-}
-int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, int reorder,
-                 MPI_Comm* newcomm) {
-    return construct("MPI_Graph_create", comm, newcomm,
-                     [&] { return real.Graph_create(comm, nnodes, index, edges, reorder, newcomm); });
-}
-int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
-                               int outdegree, const int* destinations, const int* destweights, MPI_Info info,
-                               int reorder, MPI_Comm* newcomm) {
-    return construct("MPI_Dist_graph_create_adjacent", comm, newcomm, [&] {
-        return real.Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree,
-                                               destinations, destweights, info, reorder, newcomm);
-    });
-}
-
-// The members of both groups derive the context from what all of them know: the two groups, the tag, and how
-// often they did this.
-int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
-                     MPI_Comm* newcomm) {
-    if (Communicator* parent = find_communicator(local_comm)) {
-        // Each group, then the leaders, then each group again: after that all of both are here.
-        if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
-        Communicator* bridge = parent->rank == local_leader ? find_communicator(peer_comm) : nullptr;
-        if (bridge && bridge->has_peer(remote_leader)) {
-            std::vector<std::int32_t> leaders{state.world.rank,
-                                              bridge->peers[static_cast<std::size_t>(remote_leader)].world};
-            std::sort(leaders.begin(), leaders.end());
-            if (int code = meet(leaders, with_tag(bridge->context, tag)); code != MPI_SUCCESS)
-                return raise(parent, code);
-        }
-        if (int code = meet(*parent); code != MPI_SUCCESS) return raise(parent, code);
-    }
-    const int code = real.Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm);
-    if (code != MPI_SUCCESS) return code;
-    return learn(*newcomm, nullptr, "MPI_Intercomm_create " + std::to_string(tag));
-}
-
-int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
-    return construct("MPI_Intercomm_merge", intercomm, newcomm,
-                     [&] { return real.Intercomm_merge(intercomm, high, newcomm); });
 }
 
 }  // namespace mpisec::shim

@@ -4,6 +4,7 @@
 
 #include "shim/collectives.hpp"
 #include "shim/constants.hpp"
+#include "shim/construction.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
@@ -62,14 +63,16 @@ struct Ends {
 int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
                       const int* weights, MPI_Info info, int reorder, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
-    if (!parent || !parent->crosses) {
-        if (int met = meet_members(comm); met != MPI_SUCCESS) return met;
-        const int code =
-            real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, newcomm);
-        if (code == MPI_SUCCESS && parent) adopt(*newcomm, parent, procedure);
-        return code;
-    }
+    auto call = [&](MPI_Comm* made) {
+        return real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, 0, made);
+    };
+    if (comm == constants.comm_null) return call(newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
+    // Inside a node the library exchanges the edges, so that this rank's are not known here.
+    if (!parent->crosses)
+        return construct(begin_construction(procedure, *parent, membership_of(*parent), std::nullopt), newcomm,
+                         call);
     const bool weighted = weights != constants.unweighted;
     std::vector<Edge> all;
     if (int code = gather_edges(

@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <string>
+
 #include "shim/counts.hpp"
 
 namespace mpisec::shim {
@@ -131,6 +133,9 @@ bool crosses_nodes(MPI_Comm comm);
 int meet_members(MPI_Comm comm);
 int refuse(const char* procedure,
            MPI_Comm comm);  ///< MPI_COMM_NULL: no communicator at hand (uses COMM_SELF's handler)
+/// Says it and returns the error code, without an error handler.
+int refusal_code(const char* procedure, const std::string& detail);
+bool world_model_is_on();  ///< after MPI_Init, before the end of MPI_Finalize
 bool refusal_waived(
     const char* procedure);  ///< MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure
 

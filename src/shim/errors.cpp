@@ -16,11 +16,13 @@ namespace {
 struct ViolationText {
     const char* error_string;
 };
-constexpr std::array<ViolationText, 4> texts = {{
+constexpr std::array<ViolationText, 5> texts = {{
     {"MPIsec integrity error: a message does not authenticate (changed, forged or sealed under another key)"},
     {"MPIsec integrity error: a message was received before (replayed)"},
     {"MPIsec integrity error: messages were swapped on the way (overtaking)"},
     {"MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)"},
+    {"MPIsec integrity error: the MPI library made another communicator than was called for (its messages were "
+     "changed)"},
 }};
 std::array<int, texts.size()> codes{};
 
@@ -60,6 +62,13 @@ int report_length_violation(const char* procedure, std::size_t bytes) {
     say(std::string(texts[kind].error_string) + "; in " + procedure + ": it has not the " +
         std::to_string(bytes) +
         " bytes that were expected. Or the ranks called with different counts. Nothing of it was delivered.");
+    return codes[kind];
+}
+
+int report_wrong_communicator(const char* procedure, const char* difference) {
+    const auto kind = static_cast<std::size_t>(Violation::construction);
+    say(std::string(texts[kind].error_string) + "; in " + procedure + ": " + difference +
+        ". Or the ranks called with different arguments. It was not handed out.");
     return codes[kind];
 }
 

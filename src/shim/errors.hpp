@@ -11,7 +11,7 @@ namespace mpisec::shim {
 struct Communicator;
 
 /// Why a message was not accepted.
-enum class Violation { forged, replayed, reordered, malformed };
+enum class Violation { forged, replayed, reordered, malformed, construction };
 
 /// Makes MPIsec's error class and codes known to MPI; after the real MPI_Init.
 void register_errors();
@@ -24,6 +24,9 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
 int report_box_violation(const char* procedure, int sealer);
 /// The same for a message of a collective that is not as long as this rank expects, `bytes`.
 int report_length_violation(const char* procedure, std::size_t bytes);
+
+/// The same for a communicator that is not what `procedure` was called for.
+int report_wrong_communicator(const char* procedure, const char* difference);
 
 int raise_on(MPI_Comm comm, int code);
 int raise_error(const Communicator* comm, int code);

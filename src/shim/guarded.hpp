@@ -1,5 +1,5 @@
 // Procedures that are refused or passed through by a rule of their own ("check = hand" in gen/classes.toml);
-// refuse.cpp.
+// refuse.cpp, session_calls.cpp.
 #pragma once
 
 #include <mpi.h>
@@ -9,8 +9,8 @@ namespace mpisec::shim {
 /// MPI_COMM_NULL is given as it is. A parent is another world that no keys were agreed on with: refused (S1).
 int Comm_get_parent(MPI_Comm* parent);
 
-/// Passed through when the new communicator's processes all share this node, which its own shared split
-/// tells; else undone and refused.
+/// Passed through when the processes of the group are proven to share this node; else refused before the MPI
+/// library sends anything (session_calls.cpp).
 int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "shim/collective_choice.hpp"
 #include "shim/communicator.hpp"
@@ -68,6 +69,27 @@ int shut_down(MPI_Comm, int, void*, void*) {
     return MPI_SUCCESS;
 }
 
+/// MPI_COMM_WORLD with its private communicator, MPI_COMM_SELF and the channel. What they consist of needs no
+/// exchange.
+void know_first_communicators() {
+    Membership everyone{std::vector<std::int32_t>(static_cast<std::size_t>(state.world.size))};
+    std::iota(everyone.members.begin(), everyone.members.end(), 0);
+    auto know = [](MPI_Comm comm, const Membership& membership, const char* name) {
+        MPI_Comm twin = constants.comm_null;
+        const bool has_twin = comm == constants.comm_world;
+        if (has_twin && make_twin(comm, membership, &twin) != MPI_SUCCESS)
+            abort_job("The MPI library could not make a communicator for collectives.");
+        if (read_membership(comm) != membership || (has_twin && read_membership(twin) != membership))
+            abort_job(std::string(name) + " does not have the ranks that it must have: something between the " +
+                      "nodes changes the MPI library's messages.");
+        Communicator* known = adopt(comm, membership, derive_context(no_parent(), name, membership));
+        if (has_twin) equip(*known, twin);
+    };
+    know(constants.comm_world, everyone, "MPI_COMM_WORLD");
+    know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");
+    know(state.world.channel, everyone, "channel");
+}
+
 void protect() {
     make_pairs();
     register_errors();
@@ -78,10 +100,7 @@ void protect() {
     real.Comm_dup(constants.comm_self, &state.private_self);
     real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
-    if (int code = equip(*adopt(constants.comm_world, nullptr, "MPI_COMM_WORLD")); code != MPI_SUCCESS)
-        abort_job("the MPI library could not make a communicator for collectives");
-    adopt(constants.comm_self, nullptr, "MPI_COMM_SELF");
-    adopt(state.world.channel, nullptr, "channel");
+    know_first_communicators();
     int keyval = 0;
     real.Comm_create_keyval(constants.comm_null_copy_fn, shut_down, &keyval, nullptr);
     real.Comm_set_attr(constants.comm_self, keyval, nullptr);

@@ -43,12 +43,16 @@ std::string sentence_for(std::string_view procedure) {
            "(MPI_Intercomm_merge)";
 }
 
+}  // namespace
+
 bool world_model_is_on() {
     int initialized = 0, finalized = 0;
     real.Initialized(&initialized);
     real.Finalized(&finalized);
     return initialized && !finalized;
 }
+
+namespace {
 
 /// One error code per procedure, so that MPI_Error_string names it; all of one error class.
 int error_code(std::string_view procedure, const std::string& sentence) {
@@ -68,25 +72,20 @@ int error_code(std::string_view procedure, const std::string& sentence) {
     return entry->second;
 }
 
-/// Whether all processes of `comm` share memory. Collective; every member comes to the same answer.
-bool on_one_node(MPI_Comm comm) {
-    int size = 0, here = 0;
-    MPI_Comm node = constants.comm_null;
-    if (real.Comm_size(comm, &size) != MPI_SUCCESS) return false;
-    if (real.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, constants.info_null, &node) != MPI_SUCCESS)
-        return false;
-    real.Comm_size(node, &here);
-    real.Comm_free(&node);
-    return here == size;
-}
-
 }  // namespace
 
-int refuse(const char* procedure, MPI_Comm comm) {
+int refusal_code(const char* procedure, const std::string& detail) {
     const std::string sentence = sentence_for(procedure);
-    say(sentence + ".");
-    if (!world_model_is_on()) return MPI_ERR_OTHER;  // no error handler and no codes to be had
-    const int code = error_code(procedure, sentence);
+    say(sentence + "." + (detail.empty() ? "" : " " + detail));
+    return error_code(procedure, sentence);
+}
+
+int refuse(const char* procedure, MPI_Comm comm) {
+    if (!world_model_is_on()) {  // no error handler and, before MPI 4, no codes to be had
+        say(sentence_for(procedure) + ".");
+        return MPI_ERR_OTHER;
+    }
+    const int code = refusal_code(procedure, "");
     real.Comm_call_errhandler(comm == constants.comm_null ? constants.comm_self : comm, code);
     return code;
 }
@@ -107,21 +106,6 @@ int Comm_get_parent(MPI_Comm* parent) {
         return code;
     *parent = constants.comm_null;
     return refuse("MPI_Comm_get_parent", constants.comm_null);
-}
-
-int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
-                           MPI_Comm* newcomm) {
-    const int code = real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
-    if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return code;
-    if (on_one_node(*newcomm) && !settings().same_node_sealed) {
-        if (!gate.bypass)
-            adopt(*newcomm,
-                  wire::ContextId{});  // inside a node nothing is sealed, so the context is never used
-        return code;
-    }
-    if (refusal_waived("MPI_Comm_create_from_group")) return code;
-    real.Comm_free(newcomm);
-    return refuse("MPI_Comm_create_from_group", constants.comm_null);
 }
 
 }  // namespace mpisec::shim

@@ -1,0 +1,83 @@
+/* Communicators from groups of a session. Arguments: "world" (MPI_Init is called) or "sessions" (it is not),
+ * then what to make one after the other: "all" processes, "pairs" of neighbours, pairs "across" (0 and 2, 1
+ * and 3), "self", "all" with a "handler" of the program, "all" to "nowhere". Each process says how many
+ * processes came out, or "refused"; at the end, whether something was left in /dev/shm. */
+#include <dirent.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size, called;
+static MPI_Session session;
+
+static void say(const char* text) {
+    printf("process %d: %s\n", rank, text);
+    fflush(stdout);
+}
+
+static void handle(MPI_Comm* comm, int* code, ...) {
+    (void)comm, (void)code;
+    called = 1;
+}
+
+static void make(const char* what, MPI_Group everyone) {
+    int members[2] = {rank, rank}, n = 2;
+    if (strcmp(what, "pairs") == 0) members[0] = rank / 2 * 2, members[1] = members[0] + 1;
+    if (strcmp(what, "across") == 0) members[0] = rank % 2, members[1] = rank % 2 + 2;
+    if (strcmp(what, "self") == 0) n = 1;
+    const int all = strcmp(what, "all") == 0 || strcmp(what, "handler") == 0 || strcmp(what, "nowhere") == 0;
+    MPI_Group group;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Errhandler handler = MPI_ERRORS_RETURN;
+    if (strcmp(what, "handler") == 0) MPI_Comm_create_errhandler(handle, &handler);
+    if (all)
+        MPI_Group_excl(everyone, 0, NULL, &group);
+    else
+        MPI_Group_incl(everyone, n, members, &group);
+    int code = MPI_Comm_create_from_group(group, "org.example.tag", MPI_INFO_NULL, handler,
+                                          strcmp(what, "nowhere") == 0 ? NULL : &comm);
+    MPI_Group_free(&group);
+    if (called) say("handler called");
+    if (code != MPI_SUCCESS || comm == MPI_COMM_NULL) {
+        say(comm == MPI_COMM_NULL ? "refused" : "refused, but there is one");
+        return;
+    }
+    int one = 1, sum = 0;
+    char text[32];
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    snprintf(text, sizeof text, "%d", sum);
+    say(text);
+    MPI_Comm_free(&comm);
+}
+
+static int something_left(int tell) {
+    int found = 0;
+    DIR* memory = opendir("/dev/shm");
+    for (struct dirent* entry; memory && (entry = readdir(memory));)
+        if (strncmp(entry->d_name, "mpisec", 6) == 0) {
+            found = 1;
+            if (tell) printf("left in /dev/shm: %s\n", entry->d_name);
+        }
+    if (memory) closedir(memory);
+    return found;
+}
+
+int main(int argc, char** argv) {
+    const int world = strcmp(argv[1], "world") == 0;
+    if (world) MPI_Init(&argc, &argv);
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    MPI_Group everyone;
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &everyone);
+    MPI_Group_rank(everyone, &rank);
+    MPI_Group_size(everyone, &size);
+    for (int i = 2; i < argc; ++i) make(argv[i], everyone);
+    for (int i = 0; something_left(0) && i < 250; ++i) usleep(100000); /* others may not be done yet */
+    something_left(1);
+    fflush(stdout);
+    MPI_Group_free(&everyone);
+    MPI_Session_finalize(&session);
+    if (world) MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,127 @@
+"""Attacks on what the MPI library exchanges in clear to make communicators (S1, S2): a library under MPIsec (liar.c) makes all
+ranks believe the same lie. No rank gets a communicator that has other ranks, another order or another topology than called for; a
+session's group counts as inside a node only when that is proven without the network."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+MPIS = ["mpich-5", "openmpi-5"]
+# Ranks that are no members and so get none.
+OUTSIDE = {"create_group": {3}, "cart-small": {3}, "graph-small": {3}}
+CASES = re.findall(r'^    \{"([^"]+)", ', (HERE / "victim_constructors.c").read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def constructors(run, compile_mpi):
+    """constructors(mpi, lying): {(case, lied): {rank: what it said}}; the job runs once per MPI."""
+    done = {}
+
+    def make(mpi, lying, plain=False):
+        if (mpi, lying, plain) not in done:
+            victim = compile_mpi(HERE / "victim_constructors.c", mpi, flags=["-std=gnu11"])
+            env = {"LD_PRELOAD": liar(compile_mpi, mpi)} if lying else {}
+            result = run([victim, *(["lie"] if lying else [])], nodes=2, ranks=4, mpi=mpi, plain=plain, env=env, timeout=120)
+            said = {}
+            for rank, case, lied, text in re.findall(r"^rank (\d) (\S+?)( lied)?: (.*)$", result.stdout, re.MULTILINE):
+                said.setdefault((case, bool(lied)), {})[int(rank)] = text
+            done[mpi, lying, plain] = result, said
+        return done[mpi, lying, plain]
+
+    return make
+
+
+def liar(compile_mpi, mpi):
+    return compile_mpi(HERE / "liar.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-Wl,--as-needed"], name="liar.so")
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_every_constructor_gives_what_was_called_for(constructors, mpi):
+    """M11: without an attack every constructor gives the ranks and the order that the standard says."""
+    result, said = constructors(mpi, False)
+    everything = result.stdout + result.stderr[-4000:]
+    assert "all done" in result.stdout, everything
+    for case in CASES:
+        for rank in range(4):
+            expected = "none" if rank in OUTSIDE.get(case, ()) else "right"
+            assert said[case, False][rank] == expected, f"{case}, rank {rank}\n{everything}"
+    assert "mpisec" not in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_lie_about_a_communicator_is_found(constructors, mpi, case):
+    """S2: a communicator with other ranks, order or topology is not handed out, but MPIsec's integrity error raised, on every
+    rank; and the same call is right when it is not attacked."""
+    result, said = constructors(mpi, True)
+    everything = "\n".join(f"{key}: {value}" for key, value in said.items() if key[0] == case) + result.stderr[-4000:]
+    for rank in {0, 1, 2, 3} - OUTSIDE.get(case, set()):
+        text = said[case, True].get(rank, "nothing")
+        assert text.startswith("error MPIsec integrity error: the MPI library made another communicator"), f"rank {rank}: {text}\n{everything}"
+        assert said[case, False].get(rank) == "right", f"afterwards, rank {rank}\n{everything}"
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_plain_falls_to_the_lies(constructors, mpi):
+    """The same lies on plain MPI get through: what these tests show is MPIsec's doing."""
+    _, said = constructors(mpi, True, plain=True)
+    for case in "dup", "cart_sub", "merge":
+        assert all(text.startswith("OTHER ranks") for text in said[case, True].values()), said[case, True]
+
+
+@pytest.fixture(scope="module")
+def sessions(run, compile_mpi):
+    """sessions(mpi, nodes, ranks, *arguments): what each process of sessions.c said, and whether /dev/shm is clean."""
+
+    def make(mpi, nodes, ranks, *arguments, lying=True, **options):
+        program = compile_mpi(HERE / "sessions.c", mpi, flags=["-std=gnu11"])
+        env = {"LD_PRELOAD": liar(compile_mpi, mpi), "MPISEC_LAB_LIE": "shared"} if lying else {}
+        result = run([program, *arguments], nodes=nodes, ranks=ranks, mpi=mpi, env=env, timeout=90, **options)
+        everything = result.stdout + result.stderr[-4000:]
+        assert not result.timed_out, everything
+        assert "left in /dev/shm" not in result.stdout, everything
+        return result, re.findall(r"^process (\d): (.*)$", result.stdout, re.MULTILINE), everything
+
+    return make
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("model", ["sessions", "world"])
+def test_a_session_across_nodes_is_refused(sessions, mpi, model):
+    """S1: the library says that all processes are on one node; no communicator comes out, whether MPI_Init was called or not."""
+    _, said, everything = sessions(mpi, 2, 2, model, "all")
+    assert sorted(said) == [("0", "refused"), ("1", "refused")], everything
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_sessions_inside_a_node_work(sessions, mpi):
+    """Processes that share memory get their communicator, also for several groups with one tag and for the same call twice."""
+    _, said, everything = sessions(mpi, 1, 4, "sessions", "all", "all", "pairs", "self", lying=False)
+    assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["4", "4", "2", "1"]]), everything
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_sessions_with_one_tag_are_not_mixed(sessions, mpi):
+    """S1: two pairs across nodes with one tag, whose ranks 0 are on one node and ranks 1 on the other, are not taken for pairs of one
+    node, though with the ranks of other pairs the list would be full; the pairs inside the nodes pass."""
+    _, said, everything = sessions(mpi, 2, 4, "sessions", "across", "pairs")
+    assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["refused", "2"]]), everything
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_session_inside_a_node_of_a_larger_world(sessions, mpi):
+    """After MPI_Init the proven node map decides: pairs of a node get a communicator."""
+    _, said, everything = sessions(mpi, 2, 4, "world", "pairs", "across")
+    assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["2", "refused"]]), everything
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("model", ["sessions", "world"])
+def test_the_programs_error_handler_hears_of_a_refusal(sessions, mpi, model):
+    """The error handler in the call is the one that is called; no place for the result is an error."""
+    _, said, everything = sessions(mpi, 2, 2, model, "handler", lying=False)
+    assert sorted(said) == [("0", "handler called"), ("0", "refused"), ("1", "handler called"), ("1", "refused")], everything
+    _, said, everything = sessions(mpi, 2, 2, model, "nowhere", lying=False)
+    assert sorted(said) == [("0", "refused"), ("1", "refused")], everything
