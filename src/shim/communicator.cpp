@@ -21,8 +21,9 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> registry;
-std::vector<std::unique_ptr<Communicator>> freed_but_held;
+// Never destroyed (state.hpp): communicators free their twins.
+auto& registry = *new std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>>;
+auto& freed_but_held = *new std::vector<std::unique_ptr<Communicator>>;
 std::shared_mutex registry_mutex;
 
 void describe_ranks(Communicator& comm) {
@@ -142,7 +143,7 @@ Communicator* adopt(MPI_Comm handle, Communicator* parent, const std::string& co
     if (handle == constants.comm_null) return nullptr;
     auto comm = describe(handle);
     if (!comm) return nullptr;
-    static Communicator root;  // its context is all zero
+    static Communicator& root = *new Communicator;  // its context is all zero
     Guard guard;
     comm->context = derive_context(parent ? *parent : root, constructor, comm->members, comm->remote_members);
     return enter(std::move(comm));

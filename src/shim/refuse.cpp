@@ -53,7 +53,7 @@ bool world_model_is_on() {
 /// One error code per procedure, so that MPI_Error_string names it; all of one error class.
 int error_code(std::string_view procedure, const std::string& sentence) {
     static int error_class = MPI_SUCCESS;
-    static std::map<std::string, int, std::less<>> codes;
+    static auto& codes = *new std::map<std::string, int, std::less<>>;  // never destroyed (state.hpp)
     std::lock_guard lock(refusing);
     if (error_class == MPI_SUCCESS) {
         real.Add_error_class(&error_class);
@@ -93,7 +93,7 @@ int refuse(const char* procedure, MPI_Comm comm) {
 
 bool refusal_waived(const char* procedure) {
     if (!settings().unprotected_allow) return false;
-    static std::set<std::string, std::less<>> said;
+    static auto& said = *new std::set<std::string, std::less<>>;  // never destroyed (state.hpp)
     std::lock_guard lock(refusing);
     if (said.emplace(procedure).second)
         say(std::string("WARNING: ") + procedure +
@@ -114,7 +114,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     const int code = real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
     if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return code;
     if (on_one_node(*newcomm) && !settings().same_node_sealed) {
-        if (!gate.bypass)
+        if (gate.phase == Phase::closed)
             adopt(*newcomm,
                   wire::ContextId{});  // inside a node nothing is sealed, so the context is never used
         return code;

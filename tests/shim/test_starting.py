@@ -1,0 +1,83 @@
+"""S1 at the two ends of a job's life: what a thread sends while MPI_Init is under way, or anyone after MPI_Finalize, is not in clear."""
+
+from pathlib import Path
+
+import pytest
+from mpisec_lab.capture import count
+
+HERE = Path(__file__).parent
+MARKER = "lifecycle-marker-5b1f0c"
+MPIS = ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"]
+
+
+@pytest.fixture
+def attempt(cluster, run, compile_mpi, tmp_path):
+    """attempt(mode, mpi, plain): (Result, how often the marker was on the wire)."""
+
+    def attempt_(mode, mpi, plain=False):
+        app = compile_mpi(HERE / "starting.c", mpi, flags=["-std=gnu11", "-pthread", "-ldl"])
+        with cluster(2).capture(tmp_path / "pcap") as capture:
+            result = run([app, mode, MARKER], nodes=2, ranks=2, mpi=mpi, plain=plain, timeout=45)
+        return result, count(capture.streams(), MARKER.encode())
+
+    return attempt_
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("mode", ["polls", "knows"])
+def test_a_thread_that_sends_at_once_is_protected(attempt, mode, mpi):
+    """S1: MPI_Initialized is false until the job is protected; who knows better waits in its call until then."""
+    result, seen = attempt(mode, mpi)
+    assert seen == 0, f"on the wire in clear: {seen} markers"
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("arrived") == 1 and "WRONG" not in result.stdout
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_plain_sends_it_in_clear(attempt, mpi):
+    result, seen = attempt("polls", mpi, plain=True)
+    assert result.returncode == 0, result.stderr
+    assert seen == 100
+
+
+@pytest.mark.parametrize("mpi,mode", [(mpi, "late") for mpi in MPIS] + [("mpich-5", "session"), ("openmpi-5", "session")])
+def test_nothing_leaves_after_finalize(attempt, mpi, mode):
+    result, seen = attempt(mode, mpi)
+    assert "sends late" in result.stderr and "SENT" not in result.stderr
+    assert result.returncode != 0
+    assert "MPI_Send was called after MPI_Finalize had wiped the keys" in result.stderr
+    assert seen == 0 and "WRONG" not in result.stdout
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_mpi_initialized_past_mpisec(attempt, mpi):
+    """S1: no keys were agreed on, so what comes through MPIsec then is not taken for "before MPI_Init"."""
+    result, seen = attempt("past", mpi)
+    assert seen == 0, f"on the wire in clear: {seen} markers"
+    assert result.returncode != 0 and "MPI was initialized past MPIsec" in result.stderr
+
+
+def test_asking_without_an_mpi_library(tmp_path):
+    """A program that is no MPI program may look for MPI_Initialized, find MPIsec's and call it."""
+    import subprocess
+
+    from mpisec_lab import places
+
+    source = tmp_path / "ask.c"
+    source.write_text("""#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void) {
+    int flag = 5, (*initialized)(int*) = (int (*)(int*))dlsym(RTLD_DEFAULT, "MPI_Initialized");
+    if (initialized) initialized(&flag);
+    printf("%d\\n", flag);
+    return 0;
+}
+""")
+    program = tmp_path / "ask"
+    subprocess.run(["cc", "-o", program, source, "-ldl"], check=True)
+    shims = Path(places.find_mpisec(None)).parent.parent / "lib"
+    for shim in sorted(shims.glob("libmpisec-*.so")):
+        if shim.name.split("-")[1] in ("mpich.so", "openmpi.so", "abi.so"):
+            done = subprocess.run([program], env={"LD_PRELOAD": str(shim)}, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", ""), shim.name
