@@ -135,9 +135,10 @@ void random_bytes(void* bytes, std::size_t n) {
 }
 
 void die_of_wiped_secret() {
-    std::fputs("mpisec: A child process made by fork() asked for keys of its parent, which are wiped in children: "
-               "it ends here. Only the parent may call MPI.\n",
-               stderr);
+    std::fputs(
+        "mpisec: A child process made by fork() asked for keys of its parent, which are wiped in children: "
+        "it ends here. Only the parent may call MPI.\n",
+        stderr);
     _exit(EXIT_FAILURE);  // neither exit handlers nor a core dump: both are the parent's business
 }
 

@@ -25,8 +25,8 @@ class Secret {
     Secret(const Secret&) = delete;
     Secret& operator=(const Secret&) = delete;
     ~Secret();
-    /// False in a forked child, for a secret of its parent: its bytes are all zero there. Nothing may be derived
-    /// from it (schedule.cpp looks).
+    /// False in a forked child, for a secret of its parent: its bytes are all zero there. Nothing may be
+    /// derived from it (schedule.cpp looks).
     bool alive() const;
     static Secret random();  ///< from the operating system's generator; aborts the process when there is none
 

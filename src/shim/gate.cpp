@@ -30,16 +30,17 @@ void shut_child() {
     if (has_keys(gate.phase.load(std::memory_order_relaxed))) gate.phase = Phase::forked;
 }
 
-/// MPI_Init may be reached past MPIsec with dlopen() and dlsym(), and MPI_Send through it: no keys were agreed
-/// on, and what looks like "before MPI_Init" would leave in clear (S1).
+/// MPI_Init may be reached past MPIsec with dlopen() and dlsym(), and MPI_Send through it: no keys were
+/// agreed on, and what looks like "before MPI_Init" would leave in clear (S1).
 void require_no_other_start(const char* procedure) {
     int initialized = 0, finalized = 0;
     real.Initialized(&initialized);
     real.Finalized(&finalized);
     if (!initialized || finalized) return;
-    abort_job(std::string(procedure) +
-              " was called, but MPI was initialized past MPIsec (dlopen and dlsym on the library itself), so "
-              "there are no keys to protect it with. The program must call MPI_Init through its dynamic symbols.");
+    abort_job(
+        std::string(procedure) +
+        " was called, but MPI was initialized past MPIsec (dlopen and dlsym on the library itself), so "
+        "there are no keys to protect it with. The program must call MPI_Init through its dynamic symbols.");
 }
 
 }  // namespace
@@ -101,8 +102,8 @@ bool in_child() {
     return process != 0 && process != getpid();
 }
 
-/// False until the job is protected: a program that asks may send at once. In a forked child false too, so that
-/// what "finalizes MPI if it is up" on the way out leaves the parent's connections alone.
+/// False until the job is protected: a program that asks may send at once. In a forked child false too, so
+/// that what "finalizes MPI if it is up" on the way out leaves the parent's connections alone.
 int Initialized(int* flag) {
     switch (gate.phase.load(std::memory_order_acquire)) {
         case Phase::starting:

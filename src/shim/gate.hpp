@@ -1,5 +1,5 @@
-// The phases of a process (real.hpp: Phase): who moves from one to the next, and what a call meets in the rare
-// ones.
+// The phases of a process (real.hpp: Phase): who moves from one to the next, and what a call meets in the
+// rare ones.
 #pragma once
 
 #include "shim/real.hpp"

@@ -45,9 +45,9 @@ void report(const char* call, int peer, int tag, double seconds) {
         std::to_string(static_cast<long>(seconds)) +
         " s; a message may have been lost or held back on the way, or its sender may be late or dead";
     if (const unsigned forks = gate.forks.load(std::memory_order_relaxed))
-        sentence += "; this process has forked " + std::to_string(forks) +
-                    (forks == 1 ? " time" : " times") +
-                    " since MPI_Init: a child that goes on using the connections takes messages meant for its parent";
+        sentence +=
+            "; this process has forked " + std::to_string(forks) + (forks == 1 ? " time" : " times") +
+            " since MPI_Init: a child that goes on using the connections takes messages meant for its parent";
     if (state.settings.stall_abort) {
         say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
         kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies

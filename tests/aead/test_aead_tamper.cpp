@@ -105,8 +105,8 @@ int in_child(Body body) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// S4: key memory is all zero in a forked child. A key state must not go on with a key of zeros there, nor, for
-// want of a function pointer, with another cipher.
+// S4: key memory is all zero in a forked child. A key state must not go on with a key of zeros there, nor,
+// for want of a function pointer, with another cipher.
 TEST(Forked, NoKeyIsUsableInAChild) {
     for (const Implementation& one : implementations()) {
         SCOPED_TRACE(one.name());
@@ -115,15 +115,16 @@ TEST(Forked, NoKeyIsUsableInAChild) {
         EXPECT_EQ(in_child([&] {
                       for (const Key* key : {&used, &fresh}) {
                           Bytes out(100 + tag_bytes), plain(100, 0xee);
-                          if (key->seal(out.data(), plain.data(), 100, message.nonce.data(), nullptr, 0)) return 1;
+                          if (key->seal(out.data(), plain.data(), 100, message.nonce.data(), nullptr, 0))
+                              return 1;
                           if (!rejected(*key, message)) return 2;
                       }
                       return 0;
                   }),
                   0);
         Bytes opened(100);
-        EXPECT_TRUE(used.open(opened.data(), message.sealed.data(), 100, message.nonce.data(), message.ad.data(),
-                              message.ad.size()));
+        EXPECT_TRUE(used.open(opened.data(), message.sealed.data(), 100, message.nonce.data(),
+                              message.ad.data(), message.ad.size()));
     }
 }
 

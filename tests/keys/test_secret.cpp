@@ -128,7 +128,8 @@ TEST(Secret, ChildrenKnowThatItIsWiped) {
     Secret secret = filled(0x5A);
     EXPECT_TRUE(secret.alive());
     EXPECT_EQ(in_child([&] { return secret.alive() ? 1 : 0; }), 0);
-    EXPECT_EQ(in_child([] { return Secret().alive() ? 1 : 0; }), 0) << "a slab that was there before the fork";
+    EXPECT_EQ(in_child([] { return Secret().alive() ? 1 : 0; }), 0)
+        << "a slab that was there before the fork";
     std::vector<Secret> many(1000);  // several blocks of slots
     for (const Secret& one : many) ASSERT_TRUE(one.alive() && all(one.data(), 0));
     many.front().data()[0] = 1;
@@ -141,7 +142,8 @@ TEST(Secret, ChildrenKnowThatItIsWiped) {
 TEST(Secret, NothingIsDerivedFromAWipedOne) {
     Secret secret = filled(0x5A);
     std::uint8_t out[secret_bytes], nonce[12] = {}, context[16] = {};
-    EXPECT_EQ(in_child([&] { return static_cast<int>(pair_secret(secret, 0, 1, 0).aead.data()[0] & 0) + 7; }), 1);
+    EXPECT_EQ(in_child([&] { return static_cast<int>(pair_secret(secret, 0, 1, 0).aead.data()[0] & 0) + 7; }),
+              1);
     EXPECT_EQ(in_child([&] { return message_key(secret, 1, out), 7; }), 1);
     EXPECT_EQ(in_child([&] { return collective_secret(secret, context, 0), 7; }), 1);
     EXPECT_EQ(in_child([&] { return box_key(secret, nonce, out), 7; }), 1);

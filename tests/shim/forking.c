@@ -1,8 +1,8 @@
 /* Children of a rank whose job is under way:  forking WAY MARKER
  *
- * Rank 0 makes a child in the middle of an exchange with the last rank, which then goes on: every message must
- * arrive. The child leaves in the way that WAY names; for the sending ones the MARKER must not leave the node.
- * Rank 0 prints "child N" with its exit status (128 and more: by a signal). */
+ * Rank 0 makes a child in the middle of an exchange with the last rank, which then goes on: every message
+ * must arrive. The child leaves in the way that WAY names; for the sending ones the MARKER must not leave the
+ * node. Rank 0 prints "child N" with its exit status (128 and more: by a signal). */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -62,10 +62,12 @@ static int behave(const char* way) {
     if (!strcmp(way, "large") || !strcmp(way, "raw-large"))
         code = MPI_Ssend(message, (int)sizeof message, MPI_CHAR, last, TAG, copy);
     if (!strcmp(way, "isend")) code = MPI_Isend(message, length, MPI_CHAR, last, TAG, copy, &request);
-    if (!strcmp(way, "probe")) code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    if (!strcmp(way, "probe"))
+        code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     if (!strcmp(way, "allreduce")) code = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (!strcmp(way, "spawn"))
-        code = MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &half, MPI_ERRCODES_IGNORE);
+        code = MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &half,
+                              MPI_ERRCODES_IGNORE);
     if (!strcmp(way, "init")) code = MPI_Init(NULL, NULL);
     if (!strcmp(way, "finalize")) code = MPI_Finalize();
     if (!strcmp(way, "initialized")) {
@@ -78,7 +80,8 @@ static int behave(const char* way) {
 
 static int status_of(pid_t child) {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0) {}
+    while (waitpid(child, &status, 0) < 0) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -124,6 +127,8 @@ int main(int argc, char** argv) {
     last = size - 1;
     for (int i = 0; i < 100; ++i) strcat(message, argv[2]);
     length = (int)strlen(message);
+    /* Another text than the argument's, which the launcher carries over the network in clear. */
+    for (int i = 0; i < length; ++i) ++message[i];
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &half);
     int left = 0, stall = !strcmp(argv[1], "stall");

@@ -7,6 +7,7 @@ from mpisec_lab.capture import count
 
 HERE = Path(__file__).parent
 MARKER = "lifecycle-marker-5b1f0c"
+SENT = bytes(byte + 1 for byte in MARKER.encode())  # the argument itself crosses the network with the launcher
 MPIS = ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"]
 
 
@@ -18,7 +19,7 @@ def attempt(cluster, run, compile_mpi, tmp_path):
         app = compile_mpi(HERE / "starting.c", mpi, flags=["-std=gnu11", "-pthread", "-ldl"])
         with cluster(2).capture(tmp_path / "pcap") as capture:
             result = run([app, mode, MARKER], nodes=2, ranks=2, mpi=mpi, plain=plain, timeout=45)
-        return result, count(capture.streams(), MARKER.encode())
+        return result, count(capture.streams(), SENT)
 
     return attempt_
 
@@ -81,3 +82,32 @@ int main(void) {
         if shim.name.split("-")[1] in ("mpich.so", "openmpi.so", "abi.so"):
             done = subprocess.run([program], env={"LD_PRELOAD": str(shim)}, capture_output=True, text=True, check=False)
             assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", ""), shim.name
+
+
+SESSIONS = """#include <mpi.h>
+#include <stdio.h>
+int main(void) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    int one = 1, sum = 0, rank, initialized = 5;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Initialized(&initialized);
+    if (rank == 0) printf("sum %d initialized %d\\n", sum, initialized);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_program_of_sessions_alone_still_runs_inside_a_node(run, compile_mpi, mpi):
+    result = run([compile_mpi(SESSIONS, mpi)], nodes=1, ranks=2, mpi=mpi)
+    assert result.returncode == 0, result.stderr
+    assert "sum 2 initialized 0" in result.stdout

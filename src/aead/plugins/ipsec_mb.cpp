@@ -40,8 +40,7 @@ const char* version() {
 
 class State {
   public:
-    State(Cipher cipher, const std::uint8_t* key)
-        : ready(has(static_cast<int>(cipher))), cipher_(cipher) {
+    State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))), cipher_(cipher) {
         if (!ready) return;
         IMB_MGR* mgr = manager();
         if (cipher == Cipher::aes_128_gcm) {

@@ -12,9 +12,10 @@
 #include "base/locked_slab.hpp"
 
 /// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
-/// key), a `bool ready` as its first member, and the members seal and open, which return true on success. What
-/// open leaves on failure is zeroed here. `ready` is what tells a live state from one that fork() wiped (in a
-/// child, key memory is all zero): it is looked at before each use, and is in a cache line that is needed anyway.
+/// key), a `bool ready` as its first member, and the members seal and open, which return true on success.
+/// What open leaves on failure is zeroed here. `ready` is what tells a live state from one that fork() wiped
+/// (in a child, key memory is all zero): it is looked at before each use, and is in a cache line that is
+/// needed anyway.
 #define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
     extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
         MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
@@ -62,7 +63,8 @@ inline std::uint8_t nothing[16];
 template <class State>
 int seal(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
          const std::uint8_t* ad, std::size_t ad_n) {
-    bool good = static_cast<State*>(state)->ready &&
+    bool good =
+        static_cast<State*>(state)->ready &&
         static_cast<State*>(state)->seal(to, from ? from : nothing, n, nonce, ad ? ad : nothing, ad_n);
     return good ? 0 : -1;
 }
