@@ -12,7 +12,7 @@ except ModuleNotFoundError:  # Python 3.10 and older
 
 TABLE = Path(__file__).with_name("classes.toml")
 CLASSES = ("sealed", "same-node", "refused", "local")
-CHECKS = ("", "always", "world", "hand", "crosses")
+CHECKS = ("", "always", "early", "world", "hand", "crosses")
 
 
 @dataclass(frozen=True)

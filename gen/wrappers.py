@@ -52,17 +52,25 @@ def _wrapper(binding: Procedure, group: Group) -> str:
     extension = binding.name.startswith("MPIX_")
     real = "extension" if extension else f"real.{binding.name.removeprefix('MPI_')}"
     own = f"mpisec::shim::{binding.base.removeprefix('MPI_')}({arguments})"
-    short_cut = not (group.check in ("always", "hand") or group.class_ == "refused")
+    short_cut = not (group.check in ("always", "early", "hand") or group.class_ == "refused")
+    caller = "__builtin_return_address(0)"
+    through = f'pass_through({caller}, "{binding.name}")' if short_cut else f"called_by_library({caller})"
+    if group.check == "early":
+        through = f"library_is_loaded() && {through}"
     lines = [
         f'extern "C" MPISEC_EXPORT int P{binding.name}({parameters}) {{',
-        f"    const bool through = {'pass_through' if short_cut else 'called_by_library'}(__builtin_return_address(0));",
+        f"    const bool through = {through};",
     ]
+    if not short_cut and group.check not in ("always", "early"):
+        # For its waiting and its ending: a thread while MPI_Init runs, a forked child. What passes is decided below.
+        lines.append(f'    if (!through) pass_gate("{binding.name}");')
     if extension:
         lines.append(
             f'    static const auto extension = reinterpret_cast<decltype(&{binding.name})>(library_symbol("P{binding.name}"));'
         )
     # A library older than its family's header lacks some procedures: an MPI error, not a jump to address zero.
-    lines.append(f"    if (!{real}) return {refusal};")
+    if group.check != "early":
+        lines.append(f"    if (!{real}) return {refusal};")
     lines.append(f"    if (through) return {real}({arguments});")
     lines += _decision(binding, group, f"{real}({arguments})", refusal, own)
     lines.append("}")

@@ -1,6 +1,7 @@
 // A key for each size class, set up when a message of that size first needs it.
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "aead/aead.hpp"
 #include "base/locked_slab.hpp"
@@ -8,18 +9,26 @@
 namespace mpisec::aead {
 namespace {
 
+/// In locked memory, which a forked child sees wiped: a key of zeros must never be taken for one.
+struct KeyBytes {
+    std::uint8_t bytes[max_key_bytes];
+    bool alive;  ///< false in a child
+};
+
 LockedSlab& slab() {
     static LockedSlab& instance =
-        *new LockedSlab(max_key_bytes);  // key sets of static life outlive static objects
+        *new LockedSlab(sizeof(KeyBytes));  // key sets of static life outlive static objects
     return instance;
 }
 
 }  // namespace
 
 KeySet::KeySet(const Selection& selection, const std::uint8_t* key_bytes) : selection_(selection) {
-    bytes_.reset(static_cast<std::uint8_t*>(slab().take()));
-    if (!bytes_) std::abort();  // no page left for 64 bytes
-    std::memcpy(bytes_.get(), key_bytes, info(selection.cipher).key_bytes);
+    void* slot = slab().take();
+    if (!slot) std::abort();  // no page left for 64 bytes
+    auto* key = new (slot) KeyBytes{{}, true};
+    std::memcpy(key->bytes, key_bytes, info(selection.cipher).key_bytes);
+    bytes_.reset(key->bytes);
 }
 
 KeySet::~KeySet() = default;
@@ -31,7 +40,8 @@ void KeySet::WipedSlot::operator()(std::uint8_t* bytes) const {
 const Key& KeySet::make(std::size_t size_class) noexcept {
     const Library* library = selection_.library[size_class];
     Key& mine = keys_[size_class];
-    if (!library) return mine;
+    // The bytes are the first member of KeyBytes.
+    if (!library || !reinterpret_cast<const KeyBytes*>(bytes_.get())->alive) return mine;
     for (std::size_t other = 0; other < size_classes; ++other)
         if (keys_[other] && selection_.library[other] == library) {
             key_of_class_[size_class] = static_cast<std::uint8_t>(other);

@@ -21,7 +21,14 @@
 namespace mpisec::keys {
 namespace {
 
+/// In a forked child the parent's secrets are zero: what is derived from those is known to everybody.
+void require_alive(const Secret& secret) {
+    if (!secret.alive()) [[unlikely]]
+        die_of_wiped_secret();
+}
+
 void expand_pair(const Secret& master, std::string_view label, const std::uint8_t (&pair)[12], Secret& out) {
+    require_alive(master);
     std::uint8_t info[64];
     std::memcpy(info, label.data(), label.size());
     std::memcpy(info + label.size(), pair, sizeof pair);
@@ -31,6 +38,7 @@ void expand_pair(const Secret& master, std::string_view label, const std::uint8_
 /// HKDF-Expand with a label and two fields.
 void expand(const Secret& key, std::string_view label, Bytes first, Bytes second,
             std::span<std::uint8_t> out) {
+    require_alive(key);
     std::uint8_t info[64];
     std::uint8_t* end = std::copy(label.begin(), label.end(), info);
     end = std::copy(first.begin(), first.end(), end);
@@ -53,6 +61,7 @@ PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t d
 }
 
 void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8_t* out) {
+    require_alive(message_secret);
     static constexpr std::string_view label = "mpisec v1 segments";
     std::uint8_t info[label.size() + sizeof counter];
     std::memcpy(info, label.data(), label.size());

@@ -16,6 +16,15 @@
 namespace mpisec::keys {
 namespace {
 
+// Memory is carved in blocks of which the first slot is no secret but tells that the block is alive: it is
+// wiped with the rest in a child.
+constexpr std::size_t block_bytes = 4096;
+constexpr std::uint8_t alive_mark = 0xA5;
+
+std::uint8_t& mark_of(const std::uint8_t* slot) {
+    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(block_bytes - 1));
+}
+
 [[noreturn]] void die(const char* sentence) {
     std::fprintf(stderr, "mpisec: %s\n", sentence);
     std::abort();
@@ -59,7 +68,13 @@ class Slab {
         ++slabs_;
         auto* first = static_cast<std::uint8_t*>(pages);
         free_.reserve(slabs_ * bytes / secret_bytes);
-        for (std::size_t at = bytes; at > 0; at -= secret_bytes) free_.push_back(first + at - secret_bytes);
+        for (std::size_t at = bytes; at > 0;) {
+            at -= secret_bytes;
+            if (at % block_bytes == 0)
+                first[at] = alive_mark;
+            else
+                free_.push_back(first + at);
+        }
     }
 
     std::mutex mutex_;
@@ -94,6 +109,10 @@ Secret::~Secret() {
     if (bytes_) slab().give_back(bytes_);
 }
 
+bool Secret::alive() const {
+    return bytes_ && mark_of(bytes_) == alive_mark;
+}
+
 Secret Secret::random() {
     Secret secret;
     random_bytes(secret.data(), secret_bytes);
@@ -113,6 +132,14 @@ void random_bytes(void* bytes, std::size_t n) {
         to += got;
         n -= static_cast<std::size_t>(got);
     }
+}
+
+void die_of_wiped_secret() {
+    std::fputs(
+        "mpisec: A child process made by fork() asked for keys of its parent, which are wiped in children: "
+        "it ends here. Only the parent may call MPI.\n",
+        stderr);
+    _exit(EXIT_FAILURE);  // neither exit handlers nor a core dump: both are the parent's business
 }
 
 SecretMemory secret_memory() {

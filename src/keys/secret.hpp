@@ -25,6 +25,9 @@ class Secret {
     Secret(const Secret&) = delete;
     Secret& operator=(const Secret&) = delete;
     ~Secret();
+    /// False in a forked child, for a secret of its parent: its bytes are all zero there. Nothing may be
+    /// derived from it (schedule.cpp looks).
+    bool alive() const;
     static Secret random();  ///< from the operating system's generator; aborts the process when there is none
 
     std::uint8_t* data() { return bytes_; }
@@ -42,6 +45,9 @@ void wipe(void* bytes, std::size_t n);
 
 /// Fills memory from the operating system's generator (getrandom(2)); aborts the process when there is none.
 void random_bytes(void* bytes, std::size_t n);
+
+/// Ends the process with a sentence: a child asked for something that depends on its parent's keys.
+[[noreturn]] void die_of_wiped_secret();
 
 /// How the memory of all secrets of this process stands.
 struct SecretMemory {

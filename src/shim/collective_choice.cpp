@@ -11,7 +11,8 @@
 namespace mpisec::shim {
 namespace {
 
-std::array<coll::Selection, 2> selections;  // by coll::Cpus: which it is, start-up finds out
+// By coll::Cpus: which it is, start-up finds out. Never destroyed (state.hpp).
+auto& selections = *new std::array<coll::Selection, 2>;
 
 }  // namespace
 

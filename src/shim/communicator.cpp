@@ -22,8 +22,9 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> registry;
-std::vector<std::unique_ptr<Communicator>> freed_but_held;
+// Never destroyed (state.hpp): communicators free their twins.
+auto& registry = *new std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>>;
+auto& freed_but_held = *new std::vector<std::unique_ptr<Communicator>>;
 std::shared_mutex registry_mutex;
 
 bool on_this_node(std::int32_t world) {
@@ -90,7 +91,7 @@ Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
 }
 
 Communicator& no_parent() {
-    static Communicator root;
+    static Communicator& root = *new Communicator;  // never destroyed (state.hpp)
     return root;
 }
 

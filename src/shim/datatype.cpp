@@ -15,7 +15,7 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_Datatype, TypeFacts> cache;
+auto& cache = *new std::unordered_map<MPI_Datatype, TypeFacts>;  // never destroyed (state.hpp)
 std::shared_mutex cache_mutex;
 
 /// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type

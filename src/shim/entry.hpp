@@ -15,6 +15,7 @@ namespace mpisec::shim {
 int Init(int* argc, char*** argv);
 int Init_thread(int* argc, char*** argv, int required, int* provided);
 int Finalize();
+int Initialized(int* flag);  // gate.cpp
 
 // Blocking point-to-point (blocking.cpp)
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);

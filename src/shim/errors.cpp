@@ -7,6 +7,7 @@
 
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
+#include "shim/gate.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
 
@@ -94,6 +95,7 @@ void say(const std::string& sentence) {
 }
 
 void abort_job(const std::string& sentence) {
+    if (in_child()) end_child("MPI");  // the job, and the connections that would end it, are the parent's
     say(sentence);
     usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
     if (real.Abort) real.Abort(constants.comm_world, 1);

@@ -24,7 +24,7 @@ bool initialized_without_us() {
 }
 
 __attribute__((destructor)) void say_escape() {
-    if (gate.resolved.load() || !initialized_without_us()) return;
+    if (gate.phase.load() != Phase::before || !initialized_without_us()) return;
     std::fflush(nullptr);
     std::fprintf(stderr,
                  "MPIsec: this program called its MPI library directly, past MPIsec (dlopen and dlsym on the "

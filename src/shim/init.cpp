@@ -1,10 +1,10 @@
 // The life of MPIsec in a process:
 //
-//   MPI_Init       real MPI_Init → settings → key exchange (bootstrap) → error class, communicators → the
-//   gate closes: calls are protected MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set
-//   first and so run last (MPI standard section 11.4.2): detached
-//                  operations end, counts are compared (S8), keys are wiped, threads joined (M14) → the rest
-//                  of MPI_Finalize → the gate opens
+//   MPI_Init       the gate lets only this thread pass (gate.hpp) → real MPI_Init → settings → key exchange
+//                  (bootstrap) → error class, communicators → the gate closes: calls are protected
+//   MPI_Finalize   the delete callback of an attribute of MPI_COMM_SELF, set first and so run last (MPI
+//                  standard section 11.4.2): detached operations end, counts are compared (S8), keys are
+//                  wiped, threads joined (M14) → the rest of MPI_Finalize. The gate stays closed.
 #include <unistd.h>
 
 #include <cstring>
@@ -15,6 +15,7 @@
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
+#include "shim/gate.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
 #include "shim/pool.hpp"
@@ -57,6 +58,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     leave_together();
     print_stats();
     stop_watchdog();
+    gate.phase = Phase::ended;
     free_communicators();
     state.ending = true;
     free_requests();
@@ -105,10 +107,10 @@ void protect() {
     real.Comm_create_keyval(constants.comm_null_copy_fn, shut_down, &keyval, nullptr);
     real.Comm_set_attr(constants.comm_self, keyval, nullptr);
     real.Comm_free_keyval(&keyval);
-    gate.bypass = false;
 }
 
-void start(int thread_level) {
+/// From the real MPI_Init to protection. Returns what calls meet from here on.
+Phase start(int thread_level) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
     Result<config::Settings> settings = config::load();
     if (!settings) abort_job(settings.error().message);
@@ -125,33 +127,38 @@ void start(int thread_level) {
     state.yields = state.settings.yield == Yield::on ||
                    (state.settings.yield == Yield::automatic && state.world.crowded);
     gate.single_node = !state.world.crosses_nodes;
-    if (gate.single_node)
+    if (gate.single_node) {
         stop_watchdog();
-    else
-        protect();
+        return Phase::open;
+    }
+    protect();
+    return Phase::closed;
 }
 
 }  // namespace
 
 int Init(int* argc, char*** argv) {
+    Starting starting;
     const int code = real.Init(argc, argv);
     int level = MPI_THREAD_SINGLE;  // a library may be set to give more than MPI_Init asks for
-    if (code == MPI_SUCCESS && real.Query_thread(&level) == MPI_SUCCESS) start(level);
+    if (starting && code == MPI_SUCCESS && real.Query_thread(&level) == MPI_SUCCESS)
+        starting.end(start(level));
     return code;
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
+    Starting starting;
     const int code = real.Init_thread(argc, argv, required, provided);
-    if (code == MPI_SUCCESS) start(*provided);
+    if (starting && code == MPI_SUCCESS) starting.end(start(*provided));
     return code;
 }
 
 int Finalize() {
-    const int code = real.Finalize();
-    // Not sooner: delete callbacks of other communicators may run after shut_down and still communicate
-    // (MPICH). MPIsec knows no communicator then, so they are refused, never let through in clear (S1).
-    gate.bypass = true;
-    return code;
+    pass_gate("MPI_Finalize");
+    // The gate does not open again: delete callbacks of other communicators may run after shut_down and still
+    // communicate (MPICH), and so may threads that come too late. MPIsec knows no communicator then, so they
+    // are refused, never let through in clear (S1).
+    return real.Finalize();
 }
 
 }  // namespace mpisec::shim

@@ -42,7 +42,11 @@ Route route_unknown(MPI_Comm comm) {
 }
 
 int raise_route(const Route& route, const char* call) {
-    if (!route.comm)
+    if (!route.comm && gate.phase == Phase::ended)
+        say(std::string(call) +
+            " was called after MPI_Finalize had wiped the keys, so it is refused: nothing may be sent any "
+            "more");
+    else if (!route.comm)
         say(std::string(call) +
             ": MPIsec does not know this communicator and can not protect its traffic, so the call is "
             "refused");

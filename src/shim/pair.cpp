@@ -51,6 +51,7 @@ void drop_oldest() {
 }
 
 EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t epoch) {
+    if (!state.world.master) abort_job("a message was to be sealed after MPI_Finalize had wiped the keys");
     if (ready_keys >= most_ready_keys) drop_oldest();
     keys::PairSecret secret = keys::pair_secret(*state.world.master, source, destination, epoch);
     ++ready_keys;

@@ -139,6 +139,18 @@ void* library_symbol(const char* name) {
     return dlsym(library, name);
 }
 
+bool library_is_loaded() {
+    if (gate.resolved.load(std::memory_order_acquire) || dlsym(RTLD_NEXT, "PMPI_Send")) return true;
+    bool found = false;
+    for (const char* soname : sonames) {
+        void* handle = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
+        if (!handle) continue;
+        found = found || (dlsym(handle, "PMPI_Send") && same_family(handle));
+        dlclose(handle);
+    }
+    return found;
+}
+
 void resolve_real() {
     static std::once_flag once;
     std::call_once(once, resolve);

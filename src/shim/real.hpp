@@ -21,13 +21,22 @@ struct Real {
 #pragma GCC diagnostic pop
 extern Real real;
 
-/// State that the generated wrappers test before anything else. `resolved`: the table is filled. `bypass`:
-/// every rank of the job is on this node, or MPI is not initialized yet or already finalized: nothing to
-/// protect, all calls go straight down.
+/// Where this process stands in the life of its job (gate.cpp, docs/architecture.md "Life of a process").
+enum class Phase : int {
+    closed,    ///< calls are sealed, or refused
+    open,      ///< every rank of the job is on this node: nothing to protect, all calls go straight down
+    before,    ///< MPI_Init was not called yet
+    starting,  ///< from the call of MPI_Init to the end of the key exchange
+    ended,     ///< MPI_Finalize wiped the keys: MPIsec knows no communicator any more, so all are refused
+    forked,    ///< a child that fork() made since MPI_Init: keys are wiped, the connections are the parent's
+};
+
+/// State that the generated wrappers test before anything else. `resolved`: the table is filled.
 struct Gate {
     std::atomic<bool> resolved = false;
-    std::atomic<bool> bypass = true;
+    std::atomic<Phase> phase = Phase::before;
     std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
+    std::atomic<unsigned> forks = 0;        ///< children made while calls were protected: for the stall report
     const char* text_begin =
         nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
     const char* text_end = nullptr;
@@ -38,6 +47,9 @@ extern Gate gate;
 /// Ends the process with a sentence when there is no MPI library, or one of another family than this shim was
 /// built for. Thread-safe; cheap when done.
 void resolve_real();
+
+/// Whether there is an MPI library in the process; resolve_real() would not end it for want of one.
+bool library_is_loaded();
 
 /// The address of a symbol of the MPI library, functions and data alike; null when it has none of that name.
 void* library_symbol(const char* name);
@@ -63,9 +75,22 @@ inline bool called_by_library(const void* return_address) {
 #endif
 }
 
+/// What pass_gate() does in the rare phases. Between MPI_Init and the end of the key exchange only the thread
+/// that called MPI_Init passes; others wait. Ends the process in a forked child, and where MPI was initialized
+/// past MPIsec.
+[[gnu::cold, gnu::noinline]] bool pass_gate_slowly(const char* procedure);
+
+/// True when there is nothing to protect: the call may go down unchanged.
+inline bool pass_gate(const char* procedure) {
+    const Phase phase = gate.phase.load(std::memory_order_relaxed);
+    if (phase == Phase::closed) [[likely]]
+        return false;
+    return phase == Phase::open || pass_gate_slowly(procedure);
+}
+
 /// True when the call must go to the MPI library unchanged.
-inline bool pass_through(const void* return_address) {
-    return called_by_library(return_address) || gate.bypass.load(std::memory_order_relaxed);
+inline bool pass_through(const void* return_address, const char* procedure) {
+    return called_by_library(return_address) || pass_gate(procedure);
 }
 
 }  // namespace mpisec::shim

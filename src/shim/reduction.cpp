@@ -21,7 +21,7 @@ struct Use {
     int holders = 0;
     bool freed = false;
 };
-std::map<MPI_Op, Use> uses;
+auto& uses = *new std::map<MPI_Op, Use>;  // never destroyed (state.hpp)
 
 /// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
 /// `true_lb` from the address.

@@ -86,8 +86,9 @@ class Mailbox {
     std::unique_ptr<Operation> receiving_;
 };
 
-Mailbox<Refusal> refusals;  // under the Guard, like the next
-Mailbox<Rest> rests;
+// Under the Guard. Never destroyed (state.hpp): they hold receives.
+auto& refusals = *new Mailbox<Refusal>;
+auto& rests = *new Mailbox<Rest>;
 
 class Discard final : public Operation {
   public:

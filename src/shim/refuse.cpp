@@ -57,7 +57,7 @@ namespace {
 /// One error code per procedure, so that MPI_Error_string names it; all of one error class.
 int error_code(std::string_view procedure, const std::string& sentence) {
     static int error_class = MPI_SUCCESS;
-    static std::map<std::string, int, std::less<>> codes;
+    static auto& codes = *new std::map<std::string, int, std::less<>>;  // never destroyed (state.hpp)
     std::lock_guard lock(refusing);
     if (error_class == MPI_SUCCESS) {
         real.Add_error_class(&error_class);
@@ -92,7 +92,7 @@ int refuse(const char* procedure, MPI_Comm comm) {
 
 bool refusal_waived(const char* procedure) {
     if (!settings().unprotected_allow) return false;
-    static std::set<std::string, std::less<>> said;
+    static auto& said = *new std::set<std::string, std::less<>>;  // never destroyed (state.hpp)
     std::lock_guard lock(refusing);
     if (said.emplace(procedure).second)
         say(std::string("WARNING: ") + procedure +

@@ -12,9 +12,9 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>>
-    requests;  // under the Guard; entries stay for reuse
-std::vector<UserRequest*> unused;
+// Under the Guard; entries stay for reuse. Never destroyed (state.hpp): operations cancel what they started.
+auto& requests = *new std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>>;
+auto& unused = *new std::vector<UserRequest*>;
 std::atomic<std::size_t> in_use{0};
 
 UserRequest& take() {

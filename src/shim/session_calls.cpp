@@ -75,7 +75,7 @@ int check(MPI_Group group, const char* tag, const std::vector<std::int32_t>& mem
     }
     if (same != MPI_IDENT)
         return refusal_code(procedure, "The MPI library made a communicator of other processes than the group's.");
-    if (gate.bypass) return MPI_SUCCESS;
+    if (gate.phase != Phase::closed) return MPI_SUCCESS;
     return check_made(begin_construction(procedure, no_parent(), {members, {}}, Topology{},
                                          std::string(procedure) + " " + tag),
                       made, constants.comm_null);

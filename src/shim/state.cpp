@@ -2,7 +2,16 @@
 
 namespace mpisec::shim {
 
-State state;
+NeverDestroyedState never_destroyed_state;
+
+namespace {
+
+/// A program that leaves without MPI_Finalize: workers must not go on while libraries are being taken down.
+struct JoinWorkers {
+    ~JoinWorkers() { state.engine.reset(); }  // in a forked child, which has none, it does nothing
+} join_workers;
+
+}  // namespace
 
 const config::Settings& settings() {
     return state.settings;

@@ -23,7 +23,17 @@ struct State {
     MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
     MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
 };
-extern State state;
+
+/// Nothing of the shim is destroyed when the process exits, neither this nor its other static objects: a
+/// destructor that calls MPI would, in a forked child that calls exit(), use connections that are its parent's,
+/// and in a program that leaves without MPI_Finalize, an MPI library that may be gone.
+union NeverDestroyedState {
+    State state;
+    NeverDestroyedState() : state{} {}
+    ~NeverDestroyedState() {}
+};
+extern NeverDestroyedState never_destroyed_state;
+inline constexpr State& state = never_destroyed_state.state;
 
 const config::Settings& settings();
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "shim/errors.hpp"
+#include "shim/real.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -43,6 +44,10 @@ void report(const char* call, int peer, int tag, double seconds) {
         ", tag " + name_of(tag, MPI_ANY_TAG, "any") + ", since " +
         std::to_string(static_cast<long>(seconds)) +
         " s; a message may have been lost or held back on the way, or its sender may be late or dead";
+    if (const unsigned forks = gate.forks.load(std::memory_order_relaxed))
+        sentence +=
+            "; this process has forked " + std::to_string(forks) + (forks == 1 ? " time" : " times") +
+            " since MPI_Init: a child that goes on using the connections takes messages meant for its parent";
     if (state.settings.stall_abort) {
         say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
         kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies

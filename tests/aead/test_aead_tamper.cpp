@@ -1,5 +1,8 @@
 // S2 at its root: no library opens a message of which a single bit was changed, and what it leaves behind is
 // zeros.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "support.hpp"
 
 namespace mpisec::aead::test {
@@ -89,6 +92,55 @@ TEST(Tamper, OtherLengthsAndKeysAreNoticed) {
         changed = good;
         std::fill(changed.sealed.end() - tag_bytes, changed.sealed.end(), 0);
         EXPECT_TRUE(rejected(key, changed)) << "a tag of zeros";
+    }
+}
+
+/// The exit code of `body` in a child process.
+template <class Body>
+int in_child(Body body) {
+    pid_t child = fork();
+    if (child == 0) _exit(body());
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// S4: key memory is all zero in a forked child. A key state must not go on with a key of zeros there, nor,
+// for want of a function pointer, with another cipher.
+TEST(Forked, NoKeyIsUsableInAChild) {
+    for (const Implementation& one : implementations()) {
+        SCOPED_TRACE(one.name());
+        Key used = key_of(one, pattern(max_key_bytes, 1)), fresh = key_of(one, pattern(max_key_bytes, 1));
+        Message message = sealed_message(used, 100);
+        EXPECT_EQ(in_child([&] {
+                      for (const Key* key : {&used, &fresh}) {
+                          Bytes out(100 + tag_bytes), plain(100, 0xee);
+                          if (key->seal(out.data(), plain.data(), 100, message.nonce.data(), nullptr, 0))
+                              return 1;
+                          if (!rejected(*key, message)) return 2;
+                      }
+                      return 0;
+                  }),
+                  0);
+        Bytes opened(100);
+        EXPECT_TRUE(used.open(opened.data(), message.sealed.data(), 100, message.nonce.data(),
+                              message.ad.data(), message.ad.size()));
+    }
+}
+
+TEST(Forked, NoFurtherLibraryIsSetUpWithAWipedKey) {
+    for (const Implementation& one : implementations()) {
+        SCOPED_TRACE(one.name());
+        Selection selection{one.cipher, {}};
+        selection.library.fill(one.library);
+        const Bytes bytes = pattern(max_key_bytes, 1), nonce(nonce_bytes), plain(100);
+        KeySet key(selection, bytes.data());
+        auto seals = [&] {
+            Bytes out(plain.size() + tag_bytes);
+            return key.seal(out.data(), plain.data(), plain.size(), nonce.data(), nullptr, 0);
+        };
+        EXPECT_EQ(in_child([&] { return seals() ? 1 : 0; }), 0);
+        EXPECT_TRUE(seals());
     }
 }
 

@@ -141,6 +141,15 @@ class Wrappers(unittest.TestCase):
             self.assertNotIn("pass_through", self.wrapper(name), name)
             self.assertIn("called_by_library", self.wrapper(name), name)
 
+    def test_what_does_not_pass_by_the_gate_still_stops_there(self):
+        for name in ("MPI_Comm_spawn", "MPI_Comm_get_parent", "MPI_Comm_create_from_group"):
+            self.assertIn(f'if (!through) pass_gate("{name}");', self.wrapper(name))
+
+    def test_initialized_needs_no_mpi_library(self):
+        text = self.wrapper("MPI_Initialized")
+        self.assertIn("library_is_loaded() && called_by_library(", text)
+        self.assertIn("return mpisec::shim::Initialized(flag);", text)
+
     def test_an_extension_that_nobody_knows_is_refused_between_nodes(self):
         declarations = (
             "int MPIX_Shout(MPI_Comm comm, const char words[]) __attribute__((x)); int MPIX_Query(void);"
@@ -157,7 +166,7 @@ class Wrappers(unittest.TestCase):
 
     def test_what_a_library_lacks_is_an_error(self):
         for name, group in self.class_of.items():
-            if group.class_ != "local" and name in self.standard:
+            if group.class_ != "local" and group.check != "early" and name in self.standard:
                 for binding in self.standard[name]:
                     self.assertIn(
                         f"if (!real.{binding.name.removeprefix('MPI_')}) return refuse(",

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "keys/schedule.hpp"
 #include "keys/secret.hpp"
 
 namespace mpisec::keys {
@@ -121,6 +122,32 @@ TEST(Secret, ChildrenSeeZeros) {
     Secret secret = filled(0x5A);
     EXPECT_EQ(in_child([&] { return all(secret.data(), 0) ? 0 : 1; }), 0);
     EXPECT_TRUE(all(secret.data(), 0x5A));
+}
+
+TEST(Secret, ChildrenKnowThatItIsWiped) {
+    Secret secret = filled(0x5A);
+    EXPECT_TRUE(secret.alive());
+    EXPECT_EQ(in_child([&] { return secret.alive() ? 1 : 0; }), 0);
+    EXPECT_EQ(in_child([] { return Secret().alive() ? 1 : 0; }), 0)
+        << "a slab that was there before the fork";
+    std::vector<Secret> many(1000);  // several blocks of slots
+    for (const Secret& one : many) ASSERT_TRUE(one.alive() && all(one.data(), 0));
+    many.front().data()[0] = 1;
+    Secret moved = std::move(many.front());
+    EXPECT_TRUE(moved.alive());
+    EXPECT_FALSE(many.front().alive());
+}
+
+// S4: otherwise two children, and anybody, would derive the same keys.
+TEST(Secret, NothingIsDerivedFromAWipedOne) {
+    Secret secret = filled(0x5A);
+    std::uint8_t out[secret_bytes], nonce[12] = {}, context[16] = {};
+    EXPECT_EQ(in_child([&] { return static_cast<int>(pair_secret(secret, 0, 1, 0).aead.data()[0] & 0) + 7; }),
+              1);
+    EXPECT_EQ(in_child([&] { return message_key(secret, 1, out), 7; }), 1);
+    EXPECT_EQ(in_child([&] { return collective_secret(secret, context, 0), 7; }), 1);
+    EXPECT_EQ(in_child([&] { return box_key(secret, nonce, out), 7; }), 1);
+    message_key(secret, 1, out);  // the parent goes on
 }
 
 TEST(Secret, MissingRightToLockIsToleratedAndRemembered) {

@@ -40,7 +40,7 @@ const char* version() {
 
 class State {
   public:
-    State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))) {
+    State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))), cipher_(cipher) {
         if (!ready) return;
         IMB_MGR* mgr = manager();
         if (cipher == Cipher::aes_128_gcm) {
@@ -67,13 +67,15 @@ class State {
 
     bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
-        if (gcm_seal_) {
+        if (cipher_ == Cipher::aes_256_gcm || cipher_ == Cipher::aes_128_gcm) {
             gcm_seal_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, to + n, tag_bytes);
-        } else {
+        } else if (cipher_ == Cipher::chacha20_poly1305) {
             IMB_MGR* mgr = manager();
             IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
             IMB_CHACHA20_POLY1305_ENC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
             IMB_CHACHA20_POLY1305_ENC_FINALIZE(mgr, &chacha_, to + n, tag_bytes);
+        } else {
+            return false;
         }
         return true;
     }
@@ -81,13 +83,15 @@ class State {
     bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
         std::uint8_t expected[tag_bytes] = {};
-        if (gcm_open_) {
+        if (cipher_ == Cipher::aes_256_gcm || cipher_ == Cipher::aes_128_gcm) {
             gcm_open_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, expected, tag_bytes);
-        } else {
+        } else if (cipher_ == Cipher::chacha20_poly1305) {
             IMB_MGR* mgr = manager();
             IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
             IMB_CHACHA20_POLY1305_DEC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
             IMB_CHACHA20_POLY1305_DEC_FINALIZE(mgr, &chacha_, expected, tag_bytes);
+        } else {
+            return false;
         }
         return plugins::equal_tags(expected, from + n);
     }
@@ -95,7 +99,8 @@ class State {
     bool ready;
 
   private:
-    aes_gcm_enc_dec_t gcm_seal_ = nullptr, gcm_open_ = nullptr;  // null: ChaCha20-Poly1305
+    Cipher cipher_;  // no cipher has the value 0, which fork() leaves in a child
+    aes_gcm_enc_dec_t gcm_seal_ = nullptr, gcm_open_ = nullptr;  // of AES-GCM
     alignas(64) gcm_key_data gcm_key_;
     alignas(64) gcm_context_data gcm_;
     alignas(64) chacha20_poly1305_context_data chacha_;

@@ -12,8 +12,10 @@
 #include "base/locked_slab.hpp"
 
 /// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
-/// key), a `bool ready`, and the members seal and open, which return true on success. What open leaves on
-/// failure is zeroed here.
+/// key), a `bool ready` as its first member, and the members seal and open, which return true on success.
+/// What open leaves on failure is zeroed here. `ready` is what tells a live state from one that fork() wiped
+/// (in a child, key memory is all zero): it is looked at before each use, and is in a cache line that is
+/// needed anyway.
 #define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
     extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
         MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
@@ -62,6 +64,7 @@ template <class State>
 int seal(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
          const std::uint8_t* ad, std::size_t ad_n) {
     bool good =
+        static_cast<State*>(state)->ready &&
         static_cast<State*>(state)->seal(to, from ? from : nothing, n, nonce, ad ? ad : nothing, ad_n);
     return good ? 0 : -1;
 }
@@ -69,7 +72,8 @@ int seal(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
 template <class State>
 int open(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
          const std::uint8_t* ad, std::size_t ad_n) {
-    if (static_cast<State*>(state)->open(to ? to : nothing, from, n, nonce, ad ? ad : nothing, ad_n))
+    if (static_cast<State*>(state)->ready &&
+        static_cast<State*>(state)->open(to ? to : nothing, from, n, nonce, ad ? ad : nothing, ad_n))
         return 0;
     if (n) std::memset(to, 0, n);  // S2: whatever the library left there, it was not authenticated
     return -1;

@@ -39,7 +39,8 @@ class State {
         if (cipher_ == Cipher::aes_256_gcm)
             return crypto_aead_aes256gcm_encrypt_afternm(to, nullptr, from, n, ad, ad_n, nullptr, nonce,
                                                          &aes_) == 0;
-        return crypto_aead_chacha20poly1305_ietf_encrypt(to, nullptr, from, n, ad, ad_n, nullptr, nonce,
+        return cipher_ == Cipher::chacha20_poly1305 &&
+               crypto_aead_chacha20poly1305_ietf_encrypt(to, nullptr, from, n, ad, ad_n, nullptr, nonce,
                                                          chacha_) == 0;
     }
 
@@ -48,7 +49,8 @@ class State {
         if (cipher_ == Cipher::aes_256_gcm)
             return crypto_aead_aes256gcm_decrypt_afternm(to, nullptr, nullptr, from, n + tag_bytes, ad, ad_n,
                                                          nonce, &aes_) == 0;
-        return crypto_aead_chacha20poly1305_ietf_decrypt(to, nullptr, nullptr, from, n + tag_bytes, ad, ad_n,
+        return cipher_ == Cipher::chacha20_poly1305 &&
+               crypto_aead_chacha20poly1305_ietf_decrypt(to, nullptr, nullptr, from, n + tag_bytes, ad, ad_n,
                                                          nonce, chacha_) == 0;
     }
 

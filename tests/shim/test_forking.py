@@ -1,0 +1,85 @@
+"""Children of ranks (S1, S4): they leave the parent's connections and keys alone, and the job goes on."""
+
+import re
+from pathlib import Path
+
+import pytest
+from mpisec_lab.capture import count
+
+HERE = Path(__file__).parent
+MARKER = "forked-marker-93ce7a"
+SENT = bytes(byte + 1 for byte in MARKER.encode())  # the argument itself crosses the network with the launcher
+SENTENCE = "was called in a child process that fork() made after MPI_Init"
+MPIS = ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"]
+LIBRARIES = ["openssl", "boringssl", "cryptopp", "ipp", "ipsec-mb:aes-256-gcm", "ipsec-mb:chacha20-poly1305", "sodium", "aegis:aegis-256"]
+
+
+@pytest.fixture
+def fork(run, compile_mpi):
+    def fork_(way, mpi, env=None, nodes=2, ranks=2, **options):
+        app = compile_mpi(HERE / "forking.c", mpi, flags=["-std=gnu11"])
+        return run([app, way, MARKER], nodes=nodes, ranks=ranks, mpi=mpi, timeout=60, env=env, **options)
+
+    return fork_
+
+
+def child(result):
+    """Its exit status; the job itself went on to its end."""
+    everything = result.stdout[-2000:] + result.stderr[-4000:]
+    assert not result.timed_out, "the job hung\n" + everything
+    assert result.returncode == 0 and "the job went on" in result.stdout and "WRONG" not in result.stdout, everything
+    return int(re.search(r"^child (\d+)$", result.stdout, re.MULTILINE)[1])
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("way", ["exit", "_exit", "tidy", "initialized"])
+def test_a_child_that_leaves_does_no_harm(fork, way, mpi):
+    result = fork(way, mpi)
+    assert child(result) == 0, result.stderr
+    assert "mpisec:" not in result.stderr
+
+
+@pytest.mark.parametrize("way", ["exit", "tidy"])
+def test_the_same_with_several_ranks_on_a_node(fork, way):
+    """The ranks of a node share memory for collectives, too."""
+    result = fork(way, "mpich-5", ranks=4)
+    assert child(result) == 0, result.stderr
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("way", ["exec", "vfork", "system", "popen", "posix_spawn"])
+def test_ordinary_programs_can_be_started(fork, way, mpi):
+    """They are preloaded with MPIsec, too: the environment says so."""
+    result = fork(way, mpi)
+    assert child(result) == 0, result.stderr
+    assert result.stdout.count("from the child") == 1 and "mpisec:" not in result.stderr
+
+
+@pytest.mark.parametrize("mpi,way", [(mpi, way) for mpi in MPIS for way in ("send", "allreduce", "probe")] + [
+    ("mpich-5", way) for way in ("large", "isend", "spawn", "init", "finalize")])
+def test_a_child_that_calls_mpi_is_shut(fork, way, mpi):
+    result = fork(way, mpi)
+    assert child(result) == 1, result.stderr
+    assert result.stderr.count(SENTENCE) == 1 and "the child's call returned" not in result.stderr
+
+
+@pytest.mark.parametrize("way", ["send", "raw", "raw-large"])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_no_library_seals_under_wiped_keys(cluster, fork, library, way, tmp_path):
+    """S4, also where the child was made without fork(): a key state tells that it was wiped. Nothing of the child's reaches the peer, who
+    would take it for a forged message."""
+    with cluster(2).capture(tmp_path / "pcap") as capture:
+        result = fork(way, "mpich-5", env={"MPISEC_AEAD": library})
+    assert child(result) == 1, result.stderr
+    assert "the child's call returned" not in result.stderr and "integrity" not in result.stderr
+    assert count(capture.streams(), SENT) == 0
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_the_stall_report_hints_at_forks(fork, mpi):
+    result = fork("stall", mpi, env={"MPISEC_STALL_TIME": "1"})
+    assert child(result) == 0
+    reports = [line for line in result.stderr.splitlines() if "stalled: waiting in" in line and "rank 0 " in line.split("stalled")[0]]
+    assert reports and all("this process has forked 1 time since MPI_Init" in line for line in reports), result.stderr
+    others = [line for line in result.stderr.splitlines() if "stalled: waiting in" in line and line not in reports]
+    assert not any("has forked" in line for line in others)
