@@ -6,6 +6,7 @@
 #include "shim/operation.hpp"
 #include "shim/plain.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -92,5 +93,42 @@ int Buffer_detach(void* buffer_address, MPI_Count* size) {
 #endif
     return detached_buffer(code);
 }
+
+#ifndef OPEN_MPI
+
+// Buffers of a communicator inside a node, and of a session: the library's alone. Their messages leave when
+// others receive them.
+
+int Comm_flush_buffer(MPI_Comm comm) {
+    MPI_Request request;
+    return finish_nonblocking(real.Comm_iflush_buffer(comm, &request), &request);
+}
+
+int Comm_detach_buffer(MPI_Comm comm, void* address, int* size) {
+    const int code = Comm_flush_buffer(comm);
+    return code == MPI_SUCCESS ? real.Comm_detach_buffer(comm, address, size) : code;
+}
+
+int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size) {
+    const int code = Comm_flush_buffer(comm);
+    return code == MPI_SUCCESS ? real.Comm_detach_buffer_c(comm, address, size) : code;
+}
+
+int Session_flush_buffer(MPI_Session session) {
+    MPI_Request request;
+    return finish_nonblocking(real.Session_iflush_buffer(session, &request), &request);
+}
+
+int Session_detach_buffer(MPI_Session session, void* address, int* size) {
+    const int code = Session_flush_buffer(session);
+    return code == MPI_SUCCESS ? real.Session_detach_buffer(session, address, size) : code;
+}
+
+int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size) {
+    const int code = Session_flush_buffer(session);
+    return code == MPI_SUCCESS ? real.Session_detach_buffer_c(session, address, size) : code;
+}
+
+#endif
 
 }  // namespace mpisec::shim

@@ -8,12 +8,21 @@
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 
 namespace mpisec::shim {
 
 int meet_members(MPI_Comm comm) {
     Communicator* known = find_communicator(comm);
     return known ? raise(known, meet(*known)) : MPI_SUCCESS;
+}
+
+int meeting_tag(const wire::ContextId& context) {
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
+    // lower. Members of several communicators are told apart by its context.
+    const int half = state.tag_upper_bound / 2;
+    return half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                   static_cast<std::uint32_t>(half - 2));
 }
 
 int meet(Communicator& comm) {
@@ -28,11 +37,7 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
     if (here == members.end()) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
-    // lower. Members of several communicators are told apart by its context.
-    const int half = state.tag_upper_bound / 2;
-    const int tag = half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
-                                            static_cast<std::uint32_t>(half - 2));
+    const int tag = meeting_tag(context);
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];
