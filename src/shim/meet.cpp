@@ -7,6 +7,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
+#include "shim/real.hpp"
 #include "shim/state.hpp"
 #include "shim/waits.hpp"
 
@@ -23,6 +24,15 @@ int meeting_tag(const wire::ContextId& context) {
     const int half = state.tag_upper_bound / 2;
     return half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
                                    static_cast<std::uint32_t>(half - 2));
+}
+
+int meet_group(MPI_Group group, const char* name) {
+    if (gate.bypass || group == constants.group_null || group == constants.group_empty) return MPI_SUCCESS;
+    wire::ContextId context{};
+    if (name)
+        for (std::size_t i = 0; name[i]; ++i)
+            context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
+    return meet(world_ranks(group), context);
 }
 
 int meet(Communicator& comm) {

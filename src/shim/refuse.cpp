@@ -12,6 +12,7 @@
 #include "shim/guarded.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -111,6 +112,7 @@ int Comm_get_parent(MPI_Comm* parent) {
 
 int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm) {
+    if (int code = meet_group(group, stringtag); code != MPI_SUCCESS) return code;
     const int code = real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
     if (code != MPI_SUCCESS || *newcomm == constants.comm_null) return code;
     if (on_one_node(*newcomm) && !settings().same_node_sealed) {

@@ -28,6 +28,10 @@ Participants participants_of(MPI_Comm comm, const char* constructor);
 /// Tag on the channel of a meeting in this context (meet.cpp).
 int meeting_tag(const wire::ContextId& context);
 
+/// Before a communicator is made from a group, under this name: its members meet. Nothing to do when one of
+/// them is not in MPI_COMM_WORLD.
+int meet_group(MPI_Group group, const char* name);
+
 // Windows (windows.cpp). `made`: what the constructor returned.
 int learn_window(int made, MPI_Comm comm, MPI_Win* win);
 int meet_window(MPI_Win win);
