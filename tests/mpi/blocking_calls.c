@@ -400,6 +400,62 @@ static void finalize_session(void) {
 }
 #endif
 
+static void comm_dup(void) {
+    OK(MPI_Comm_dup(pair, &made));
+}
+static void comm_dup_with_info(void) {
+    OK(MPI_Comm_dup_with_info(pair, MPI_INFO_NULL, &made));
+}
+static void comm_split(void) {
+    OK(MPI_Comm_split(pair, 0, me, &made));
+}
+static void comm_create_group(void) {
+    MPI_Group group;
+    OK(MPI_Comm_group(pair, &group));
+    OK(MPI_Comm_create_group(pair, group, 3, &made));
+    OK(MPI_Group_free(&group));
+}
+static void make_ring(void) {
+    int dims[] = {2}, periods[] = {1};
+    OK(MPI_Cart_create(pair, 1, dims, periods, 0, &dup_of_pair));
+}
+static void cart_sub(void) {
+    int remain[] = {1};
+    OK(MPI_Cart_sub(dup_of_pair, remain, &made));
+}
+
+/* ---- Collectives, in which the waiter (rank 0) needs something of the helper (rank 1) ---- */
+
+static int answer[64], counts[] = {4, 4}, places[] = {0, 4}, byte_places[] = {0, 16};
+static MPI_Datatype types[2];
+static MPI_Aint addresses[] = {0, 16};
+
+#define COLLECTIVE(name, ...)                      \
+    static void collective_##name(void) {          \
+        types[0] = types[1] = MPI_INT;             \
+        OK(MPI_##name(__VA_ARGS__));               \
+    }
+COLLECTIVE(Barrier, pair)
+COLLECTIVE(Bcast, room, 4, MPI_INT, 1, pair)
+COLLECTIVE(Reduce, room, answer, 4, MPI_INT, MPI_SUM, 0, pair)
+COLLECTIVE(Allreduce, room, answer, 4, MPI_INT, MPI_SUM, pair)
+COLLECTIVE(Gather, room, 4, MPI_INT, answer, 4, MPI_INT, 0, pair)
+COLLECTIVE(Gatherv, room, 4, MPI_INT, answer, counts, places, MPI_INT, 0, pair)
+COLLECTIVE(Scatter, room, 4, MPI_INT, answer, 4, MPI_INT, 1, pair)
+COLLECTIVE(Scatterv, room, counts, places, MPI_INT, answer, 4, MPI_INT, 1, pair)
+COLLECTIVE(Allgather, room, 4, MPI_INT, answer, 4, MPI_INT, pair)
+COLLECTIVE(Allgatherv, room, 4, MPI_INT, answer, counts, places, MPI_INT, pair)
+COLLECTIVE(Alltoall, room, 4, MPI_INT, answer, 4, MPI_INT, pair)
+COLLECTIVE(Alltoallv, room, counts, places, MPI_INT, answer, counts, places, MPI_INT, pair)
+COLLECTIVE(Alltoallw, room, counts, byte_places, types, answer, counts, byte_places, types, pair)
+COLLECTIVE(Reduce_scatter, room, answer, counts, MPI_INT, MPI_SUM, pair)
+COLLECTIVE(Reduce_scatter_block, room, answer, 4, MPI_INT, MPI_SUM, pair)
+COLLECTIVE(Neighbor_allgather, room, 4, MPI_INT, answer, 4, MPI_INT, dup_of_pair)
+COLLECTIVE(Neighbor_allgatherv, room, 4, MPI_INT, answer, counts, places, MPI_INT, dup_of_pair)
+COLLECTIVE(Neighbor_alltoall, room, 4, MPI_INT, answer, 4, MPI_INT, dup_of_pair)
+COLLECTIVE(Neighbor_alltoallv, room, counts, places, MPI_INT, answer, counts, places, MPI_INT, dup_of_pair)
+COLLECTIVE(Neighbor_alltoallw, room, counts, addresses, types, answer, counts, addresses, types, dup_of_pair)
+
 /* ---- Buffered sends inside the node: what is in the buffer leaves when the helper receives it ---- */
 
 static void send_buffered(MPI_Comm comm) {
@@ -489,10 +545,6 @@ typedef struct {
 } Case;
 
 #define TOGETHER(name, prepare, both, clean_up) {#name, prepare, both, both, clean_up}
-#define ACCESSES(name) TOGETHER(File_##name, open_long_file, access_##name, close_file)
-#define SPLITS(name)                                                                   \
-    TOGETHER(File_##name##_begin, open_long_file, begin_##name, end_##name##_and_close), \
-        TOGETHER(File_##name##_end, open_and_begin_##name, end_##name, close_file)
 
 static const Case cases[] = {
     {"Win_wait", make_window, expose_and_wait, start_put_complete, free_window},
@@ -526,22 +578,28 @@ static const Case cases[] = {
     TOGETHER(File_set_atomicity, open_file, set_atomicity, close_file),
     TOGETHER(File_seek_shared, open_file, seek_shared, close_file),
     TOGETHER(File_set_info, open_file, set_info_of_file, close_file),
-    ACCESSES(write_all),
-    ACCESSES(read_all),
-    ACCESSES(write_at_all),
-    ACCESSES(read_at_all),
-    ACCESSES(write_ordered),
-    ACCESSES(read_ordered),
-    ACCESSES(iwrite_all),
-    ACCESSES(iread_all),
-    ACCESSES(iwrite_at_all),
-    ACCESSES(iread_at_all),
-    SPLITS(write_all),
-    SPLITS(read_all),
-    SPLITS(write_at_all),
-    SPLITS(read_at_all),
-    SPLITS(write_ordered),
-    SPLITS(read_ordered),
+    TOGETHER(File_write_all, open_long_file, access_write_all, close_file),
+    TOGETHER(File_read_all, open_long_file, access_read_all, close_file),
+    TOGETHER(File_write_at_all, open_long_file, access_write_at_all, close_file),
+    TOGETHER(File_read_at_all, open_long_file, access_read_at_all, close_file),
+    TOGETHER(File_write_ordered, open_long_file, access_write_ordered, close_file),
+    TOGETHER(File_read_ordered, open_long_file, access_read_ordered, close_file),
+    TOGETHER(File_iwrite_all, open_long_file, access_iwrite_all, close_file),
+    TOGETHER(File_iread_all, open_long_file, access_iread_all, close_file),
+    TOGETHER(File_iwrite_at_all, open_long_file, access_iwrite_at_all, close_file),
+    TOGETHER(File_iread_at_all, open_long_file, access_iread_at_all, close_file),
+    TOGETHER(File_write_all_begin, open_long_file, begin_write_all, end_write_all_and_close),
+    TOGETHER(File_write_all_end, open_and_begin_write_all, end_write_all, close_file),
+    TOGETHER(File_read_all_begin, open_long_file, begin_read_all, end_read_all_and_close),
+    TOGETHER(File_read_all_end, open_and_begin_read_all, end_read_all, close_file),
+    TOGETHER(File_write_at_all_begin, open_long_file, begin_write_at_all, end_write_at_all_and_close),
+    TOGETHER(File_write_at_all_end, open_and_begin_write_at_all, end_write_at_all, close_file),
+    TOGETHER(File_read_at_all_begin, open_long_file, begin_read_at_all, end_read_at_all_and_close),
+    TOGETHER(File_read_at_all_end, open_and_begin_read_at_all, end_read_at_all, close_file),
+    TOGETHER(File_write_ordered_begin, open_long_file, begin_write_ordered, end_write_ordered_and_close),
+    TOGETHER(File_write_ordered_end, open_and_begin_write_ordered, end_write_ordered, close_file),
+    TOGETHER(File_read_ordered_begin, open_long_file, begin_read_ordered, end_read_ordered_and_close),
+    TOGETHER(File_read_ordered_end, open_and_begin_read_ordered, end_read_ordered, close_file),
     TOGETHER(Comm_disconnect, duplicate_pair, disconnect, nothing),
     TOGETHER(Comm_free, duplicate_pair, free_duplicate, nothing),
     TOGETHER(Comm_set_info, duplicate_pair, set_info_of_comm, free_duplicate),
@@ -553,6 +611,31 @@ static const Case cases[] = {
     TOGETHER(Dist_graph_create_adjacent, nothing, dist_graph_create_adjacent, free_made),
     TOGETHER(Intercomm_create, nothing, intercomm_create, free_made),
     TOGETHER(Intercomm_merge, make_intercomm, intercomm_merge, free_both),
+    TOGETHER(Comm_dup, nothing, comm_dup, free_made),
+    TOGETHER(Comm_dup_with_info, nothing, comm_dup_with_info, free_made),
+    TOGETHER(Comm_split, nothing, comm_split, free_made),
+    TOGETHER(Comm_create_group, nothing, comm_create_group, free_made),
+    TOGETHER(Cart_sub, make_ring, cart_sub, free_both),
+    TOGETHER(Barrier, nothing, collective_Barrier, nothing),
+    TOGETHER(Bcast, nothing, collective_Bcast, nothing),
+    TOGETHER(Reduce, nothing, collective_Reduce, nothing),
+    TOGETHER(Allreduce, nothing, collective_Allreduce, nothing),
+    TOGETHER(Gather, nothing, collective_Gather, nothing),
+    TOGETHER(Gatherv, nothing, collective_Gatherv, nothing),
+    TOGETHER(Scatter, nothing, collective_Scatter, nothing),
+    TOGETHER(Scatterv, nothing, collective_Scatterv, nothing),
+    TOGETHER(Allgather, nothing, collective_Allgather, nothing),
+    TOGETHER(Allgatherv, nothing, collective_Allgatherv, nothing),
+    TOGETHER(Alltoall, nothing, collective_Alltoall, nothing),
+    TOGETHER(Alltoallv, nothing, collective_Alltoallv, nothing),
+    TOGETHER(Alltoallw, nothing, collective_Alltoallw, nothing),
+    TOGETHER(Reduce_scatter, nothing, collective_Reduce_scatter, nothing),
+    TOGETHER(Reduce_scatter_block, nothing, collective_Reduce_scatter_block, nothing),
+    TOGETHER(Neighbor_allgather, make_ring, collective_Neighbor_allgather, free_duplicate),
+    TOGETHER(Neighbor_allgatherv, make_ring, collective_Neighbor_allgatherv, free_duplicate),
+    TOGETHER(Neighbor_alltoall, make_ring, collective_Neighbor_alltoall, free_duplicate),
+    TOGETHER(Neighbor_alltoallv, make_ring, collective_Neighbor_alltoallv, free_duplicate),
+    TOGETHER(Neighbor_alltoallw, make_ring, collective_Neighbor_alltoallw, free_duplicate),
     {"Buffer_detach", attach_for_process, detach_of_process, receive_buffered, detach_if_helper},
 #ifdef HAVE_PARTITIONED
     {"Parrived", make_partitioned, poll_arrived, make_ready, free_partitioned},
@@ -646,6 +729,7 @@ static void run_all(unsigned limit, int named, char** names) {
     }
     alarm(limit);
     running = "(end)";
+    if (rank == waiter) unlink(file_name);
     if (of_pair) OK(MPI_Comm_free(&pair));
     free(buffer);
 }
