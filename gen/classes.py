@@ -13,6 +13,10 @@ except ModuleNotFoundError:  # Python 3.10 and older
 TABLE = Path(__file__).with_name("classes.toml")
 CLASSES = ("sealed", "same-node", "refused", "local")
 CHECKS = ("", "always", "early", "world", "hand", "crosses")
+BLOCKS = ("never", "loop", "meet", "test", "ahead", "poll", "refused", "open")
+LEARNS = ("", "window", "file")
+# Remedies that need a wrapper of MPIsec's around a procedure that is otherwise passed through.
+WRAPPED = ("meet", "test", "ahead", "poll")
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,15 @@ class Group:
     procedures: tuple[str, ...]
     check: str = ""
     later: str = ""
-    meets: bool = False
+    blocks: str = ""
+    note: str = ""
+    own: bool = False
+    learns: str = ""
+
+    @property
+    def wrapped(self) -> bool:
+        """MPIsec defines these procedures."""
+        return self.class_ != "local" or self.blocks in WRAPPED
 
 
 # An extension (MPIX_…) that takes a communicator and that the table does not know: a newer library's, so refused between nodes.
@@ -35,6 +47,7 @@ UNKNOWN_EXTENSION = Group(
     "what this extension of the MPI library sends is not known",
     (),
     later="a later version (extensions)",
+    blocks="open",
 )
 
 
@@ -49,12 +62,17 @@ def load(path: Path = TABLE) -> list[Group]:
             tuple(entry["procedures"].split()),
             entry.get("check", ""),
             entry.get("later", ""),
-            entry.get("meets", False),
+            entry.get("blocks", ""),
+            entry.get("note", ""),
+            entry.get("own", False),
+            entry.get("learns", ""),
         )
         if group.class_ not in CLASSES:
             raise ValueError(f'"{group.title}": class "{group.class_}" is none of {", ".join(CLASSES)}')
         if group.check not in CHECKS:
             raise ValueError(f'"{group.title}": check "{group.check}" is none of {", ".join(CHECKS[1:])}')
+        if group.learns not in LEARNS:
+            raise ValueError(f'"{group.title}": learns "{group.learns}" is none of {", ".join(LEARNS[1:])}')
         groups.append(group)
     return groups
 
@@ -64,8 +82,16 @@ def class_of(groups: list[Group]) -> dict[str, Group]:
 
 
 def problems(groups: list[Group], standard: set[str]) -> list[str]:
-    """Sentences: procedures of the standard without a class, with two, and names that are no procedure."""
+    """Sentences: procedures of the standard without a class, with two, and names that are no procedure; groups that do not say what
+    keeps messages moving while their procedures wait (M5)."""
     found = []
+    for group in groups:
+        if group.blocks not in BLOCKS:
+            found.append(f'"{group.title}": blocks "{group.blocks}" is none of {", ".join(BLOCKS)}')
+        if group.blocks == "open" and not group.note:
+            found.append(f'"{group.title}" has no remedy for waiting inside the library and no note that says why')
+        if group.class_ == "refused" and group.blocks not in ("refused", "never"):
+            found.append(f'"{group.title}" is refused, so its procedures cannot wait inside the library')
     named = [name for group in groups for name in group.procedures]
     for name in sorted(standard - set(named)):
         found.append(f"{name} has no class: add it to gen/classes.toml")

@@ -13,6 +13,24 @@ libraries' extensions (`MPIX_…`) that take a communicator; one that is not lis
 
 """
 
+BLOCKS_HEAD = """## Waiting
+
+A large message travels in segments that MPIsec hands to MPI one after the other, so something of MPIsec's must run while a rank
+waits (M5). What keeps messages moving in a procedure that may wait for another process is said in the tables below as:
+
+"""
+
+BLOCKS = {
+    "never": "it does not wait for another process, or only for its MPI library to answer, which that does inside every call",
+    "loop": "MPIsec's own implementation, which waits in MPIsec's progress loop",
+    "meet": "all who take part first meet in the progress loop: inside the library they then wait for each other only",
+    "test": "the progress loop asks the library's non-blocking form again and again",
+    "ahead": "the progress loop first waits for what the library would wait for",
+    "poll": "it does not wait, but programs call it until something has happened: it moves what is under way",
+    "refused": "it never gets to the library between nodes",
+    "open": "it may wait inside the library, and messages of more than `MPISEC_PIPELINE_THRESHOLD` bytes wait with it",
+}
+
 MEANING = {
     "sealed": "MPIsec's own implementation: what leaves the node is sealed",
     "same-node": "passed through while every rank concerned is on this node, else an MPI error that names the call",
@@ -32,12 +50,16 @@ def render(groups: list[Group], standard: dict[str, list[Procedure]]) -> str:
     lines.append(
         "same class. `MPISEC_UNPROTECTED=allow` lets *same-node* and *refused* calls through in clear, loudly.\n"
     )
+    lines.append(BLOCKS_HEAD + "| waiting | what keeps messages moving |\n| --- | --- |")
+    lines += [f"| {name} | {meaning} |" for name, meaning in BLOCKS.items()]
+    lines.append("")
     for class_ in CLASSES:
         lines.append(f"## {class_}\n\n{MEANING[class_]}.\n")
-        lines += ["| group | procedures | why | protected by |", "| --- | --- | --- | --- |"]
+        lines += ["| group | procedures | why | protected by | waiting |", "| --- | --- | --- | --- | --- |"]
         for group in (g for g in groups if g.class_ == class_):
             names = ", ".join(_name(name, standard) for name in group.procedures)
-            lines.append(f"| {group.title} | {names} | {group.reason} | {group.later or '-'} |")
+            waiting = group.blocks + (f": {group.note}" if group.note else "")
+            lines.append(f"| {group.title} | {names} | {group.reason} | {group.later or '-'} | {waiting} |")
         lines.append("")
     return "\n".join(lines)
 

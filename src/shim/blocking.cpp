@@ -42,19 +42,19 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
 }
 
 int send_buffered(const SendSpec& spec, const Route& route) {
-    TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
-    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size))
-        return raise(route.comm, MPI_ERR_BUFFER);
     Guard guard;
-    detach(start_send(spec, route));
-    return MPI_SUCCESS;
+    bool raised = false;
+    const int code = start_buffered(spec, route, raised);
+    return raised ? code : raise(route.comm, code);
 }
 
 /// Any send but what `send` has a short way for.
 [[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
     if (route.kind == Route::plain) {
-        if (spec.mode == Mode::buffered || spec.peer == MPI_PROC_NULL || may_block()) return send_plain(spec);
+        const bool null = spec.peer == MPI_PROC_NULL;
+        if (spec.mode == Mode::buffered && !null && buffers_plain_messages())
+            return send_buffered(spec, route);
+        if (spec.mode == Mode::buffered || null || may_block()) return send_plain(spec);
         MPI_Request request;
         return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
     }

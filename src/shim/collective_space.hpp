@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "aead/aead.hpp"
@@ -22,6 +23,9 @@
 namespace mpisec::shim {
 
 struct Communicator;
+
+/// Name of memory that the ranks of this context on `node` share; only the job's ranks know it.
+std::string memory_name(const wire::ContextId& context, int node);
 
 /// The keys of a communicator's collectives in one epoch.
 struct CollectiveKeys {

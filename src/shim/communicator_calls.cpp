@@ -273,6 +273,9 @@ int Comm_free(MPI_Comm* comm) {
     return free_communicator(comm, real.Comm_free);
 }
 int Comm_disconnect(MPI_Comm* comm) {
+    // Open MPI's waits for all members, inside the library (M5).
+    if (Communicator* known = find_communicator(*comm))
+        if (int code = meet(*known); code != MPI_SUCCESS) return raise(known, code);
     return free_communicator(comm, real.Comm_disconnect);
 }
 

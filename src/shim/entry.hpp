@@ -114,10 +114,6 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
                      MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
 
-// Windows inside a node (windows.cpp)
-int Win_fence(int assertion, MPI_Win win);
-int Win_free(MPI_Win* win);
-
 // Datatypes (datatype.cpp): cached facts end with the type
 int Type_free(MPI_Datatype* type);
 

@@ -7,20 +7,14 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
+#include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 
 namespace mpisec::shim {
 namespace {
 
 constexpr const char* call = "a barrier of MPIsec";
-
-/// In the upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
-/// lower. Members of several communicators are told apart by its context.
-int tag_of(const wire::ContextId& context) {
-    const int half = state.tag_upper_bound / 2;
-    return half +
-           static_cast<int>(load_le<std::uint32_t>(context.data()) % static_cast<std::uint32_t>(half - 2));
-}
 
 std::unique_ptr<Operation> begin_part(std::int32_t from, void* in, MPI_Count bytes, int tag) {
     Guard guard;
@@ -54,6 +48,23 @@ int meet_members(MPI_Comm comm) {
     return known ? raise(known, meet(*known)) : MPI_SUCCESS;
 }
 
+int meeting_tag(const wire::ContextId& context) {
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
+    // lower. Members of several communicators are told apart by its context.
+    const int half = state.tag_upper_bound / 2;
+    return half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                   static_cast<std::uint32_t>(half - 2));
+}
+
+int meet_group(MPI_Group group, const char* name) {
+    if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty) return MPI_SUCCESS;
+    wire::ContextId context{};
+    if (name)
+        for (std::size_t i = 0; name[i]; ++i)
+            context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
+    return meet(world_ranks(group), context);
+}
+
 int meet(Communicator& comm) {
     std::vector<std::int32_t> everyone = comm.members;
     everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
@@ -66,7 +77,7 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
     if (here == members.end()) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
-    const int tag = tag_of(context);
+    const int tag = meeting_tag(context);
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];
@@ -77,7 +88,7 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
 
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context) {
-    return swap_with(world, out, world, in, static_cast<MPI_Count>(bytes), tag_of(context));
+    return swap_with(world, out, world, in, static_cast<MPI_Count>(bytes), meeting_tag(context));
 }
 
 int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
@@ -87,7 +98,7 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
     const std::size_t size = members.size();
     const std::size_t place = (static_cast<std::size_t>(here - members.begin()) + size - root) % size;
     auto member = [&](std::size_t other) { return members[(other + root) % size]; };
-    const int tag = tag_of(context);
+    const int tag = meeting_tag(context);
     std::size_t bit = 1;
     while (bit < size && !(place & bit)) bit *= 2;
     if (place != 0) {

@@ -34,14 +34,12 @@ int place_of(int rank, const std::vector<int>& participants) {
     return static_cast<int>(std::find(participants.begin(), participants.end(), rank) - participants.begin());
 }
 
-/// Who waits for shared memory must still let MPI move messages: a mate may need one of this rank's to come
-/// to where this rank waits for it (M5).
+}  // namespace
+
 void poke_mpi() {
     int flag = 0;
     real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
 }
-
-}  // namespace
 
 std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
     return std::min(bytes - part * longest_message, longest_message);

@@ -13,6 +13,10 @@
 
 namespace mpisec::shim {
 
+/// Lets MPI move messages, for a wait for shared memory: another rank may need one of this rank's to come to
+/// where this rank waits for it (M5). Under the Guard.
+void poke_mpi();
+
 class MpiFabric final : public fabric::Fabric {
   public:
     /// All ranks of the space take part. `procedure` is named in what is said of violations.

@@ -15,29 +15,34 @@ namespace {
 
 using Mode = SendSpec::Mode;
 
-/// Starts a buffered send, which is complete for the program at once (M9).
-std::unique_ptr<Operation> start_buffered(const SendSpec& spec, const Route& route) {
-    TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
-    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size))
-        return std::make_unique<FailedOperation>(route.comm, MPI_ERR_BUFFER);
-    detach(start_send(spec, route));
+/// A buffered send is complete for the program at once (M9).
+std::unique_ptr<Operation> started_buffered(const SendSpec& spec, const Route& route) {
+    bool raised = false;
+    const int code = start_buffered(spec, route, raised);
+    if (raised) return std::make_unique<PlainOperation>(route.comm, code, constants.request_null);
+    if (code != MPI_SUCCESS) return std::make_unique<FailedOperation>(route.comm, code);
     return std::make_unique<DoneOperation>(route.comm);
+}
+
+/// Whether the MPI library gets the user's own arguments.
+bool is_for_library(const SendSpec& spec, const Route& route) {
+    return route.kind == Route::plain &&
+           (spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || !buffers_plain_messages());
 }
 
 int isend(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (route.kind == Route::plain) return isend_plain(spec, request);
+    if (is_for_library(spec, route)) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     Guard guard;
     *request =
-        give_request(spec.mode == Mode::buffered ? start_buffered(spec, route) : start_send(spec, route));
+        give_request(spec.mode == Mode::buffered ? started_buffered(spec, route) : start_send(spec, route));
     return MPI_SUCCESS;
 }
 
 int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (route.kind == Route::plain) {
+    if (is_for_library(spec, route)) {
         auto start = [&](auto small, auto big) {
             return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
                                 request);
@@ -59,7 +64,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
     auto restart = [kept, route] {
-        return kept.mode == Mode::buffered ? start_buffered(kept, route) : start_send(kept, route);
+        return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);
     };
     auto at_end = [kept, original = spec.type, comm = route.comm] {
         release_type(kept.type, original);

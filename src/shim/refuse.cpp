@@ -12,6 +12,7 @@
 #include "shim/guarded.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 
 namespace mpisec::shim {
 namespace {

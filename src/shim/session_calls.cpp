@@ -11,6 +11,7 @@
 #include "shim/real.hpp"
 #include "shim/session_proof.hpp"
 #include "shim/state.hpp"
+#include "shim/waits.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -99,6 +100,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     }
     MPI_Comm made = constants.comm_null;
     *newcomm = constants.comm_null;
+    if (int code = meet_group(group, stringtag); code != MPI_SUCCESS) return raise_through(errhandler, group, code);
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
     if (int code = check(group, stringtag, members, made); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);

@@ -23,13 +23,13 @@ def symbols(*options):
 
 
 class Exports(unittest.TestCase):
-    def test_exactly_the_procedures_that_are_not_local(self):
+    def test_exactly_the_procedures_that_are_not_passed_through(self):
         class_of = classes.class_of(classes.load())
         wanted = {
             prefix + binding.name
             for bindings in standard.procedures().values()
             for binding in bindings
-            if class_of[binding.base].class_ != "local" and binding.name in DECLARED
+            if class_of[binding.base].wrapped and binding.name in DECLARED
             for prefix in ("", "P")
         }
         shown = {

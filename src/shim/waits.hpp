@@ -1,0 +1,62 @@
+// Procedures of the MPI library that may wait for another process, on objects that exist inside a node only
+// (windows, files, buffers of a communicator). Inside the library nothing of MPIsec's moves, and the other
+// process may need one of this rank's large messages first (M5). So before the library is called, or instead
+// of that, MPIsec waits in its own progress loop for what the library would wait for. gen/classes.toml says
+// which way each procedure goes ("blocks"); the generated wrappers call these.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "wire/frame.hpp"
+
+namespace mpisec::shim {
+
+/// Advances what is under way, once (operation.hpp): for calls that programs repeat until something has
+/// happened.
+void progress();
+
+/// Who takes part in the collective calls on a window or a file, and by what their meetings are told apart.
+struct Participants {
+    std::vector<std::int32_t> members;  ///< world ranks
+    wire::ContextId context{};
+};
+/// Of an object just made on `comm`. Every member makes the same objects in the same order.
+Participants participants_of(MPI_Comm comm, const char* constructor);
+/// Tag on the channel of a meeting in this context (meet.cpp).
+int meeting_tag(const wire::ContextId& context);
+
+/// Before a communicator is made from a group, under this name: its members meet. Nothing to do when one of
+/// them is not in MPI_COMM_WORLD.
+int meet_group(MPI_Group group, const char* name);
+
+// Windows (windows.cpp). `made`: what the constructor returned.
+int learn_window(int made, MPI_Comm comm, MPI_Win* win);
+int meet_window(MPI_Win win);
+int Win_free(MPI_Win* win);
+int Win_post(MPI_Group group, int assertion, MPI_Win win);
+int Win_start(MPI_Group group, int assertion, MPI_Win win);
+int Win_wait(MPI_Win win);
+int Win_lock(int kind, int rank, int assertion, MPI_Win win);
+int Win_unlock(int rank, MPI_Win win);
+int Win_lock_all(int assertion, MPI_Win win);
+int Win_unlock_all(MPI_Win win);
+
+// Files (files.cpp)
+int learn_file(int made, MPI_Comm comm, MPI_File* file);
+int meet_file(MPI_File file);
+int File_close(MPI_File* file);
+
+#ifndef OPEN_MPI
+// Buffers of a communicator and of a session (buffered.cpp)
+int Comm_flush_buffer(MPI_Comm comm);
+int Comm_detach_buffer(MPI_Comm comm, void* address, int* size);
+int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size);
+int Session_flush_buffer(MPI_Session session);
+int Session_detach_buffer(MPI_Session session, void* address, int* size);
+int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size);
+#endif
+
+}  // namespace mpisec::shim
