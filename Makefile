@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo build demo test bench lint docs install clean
+.PHONY: help setup setup-demo build demo test bench lint docs formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -11,6 +11,7 @@ help:
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
+	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
 	@echo "make lint | docs | clean"
 
 setup:
@@ -36,6 +37,9 @@ lint:
 
 docs:
 	@tools/docs.sh
+
+formal:
+	@tools/formal.sh
 
 install:
 	@tools/build.sh release programs
