@@ -170,8 +170,12 @@ int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group g
     std::ranges::sort(remote);
     Membership expected{chosen, {}, true};
     for (const auto& [its_place, world] : remote) expected.remote_members.push_back(world);
-    return construct_met(begin_construction(procedure, parent, expected), newcomm,
-                         [&](MPI_Comm* made) { return real.Comm_create(parent.handle, group, made); });
+    const Construction construction = begin_construction(procedure, parent, expected);
+    return construct_met(construction, newcomm, [&](MPI_Comm* made) {
+        // Open MPI 5 hangs in MPI_Comm_create of an inter-communicator.
+        return parent.crosses ? connect_sides(parent, construction.expected, made)
+                              : real.Comm_create(parent.handle, group, made);
+    });
 }
 
 // The members of both groups derive the context from what all of them know: the two groups, the tag, and how

