@@ -36,7 +36,7 @@ struct Gate {
     std::atomic<bool> resolved = false;
     std::atomic<Phase> phase = Phase::before;
     std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
-    std::atomic<unsigned> forks = 0;        ///< children made while calls were protected: for the stall report
+    std::atomic<unsigned> forks = 0;  ///< children made while calls were protected: for the stall report
     const char* text_begin =
         nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
     const char* text_end = nullptr;
@@ -76,8 +76,8 @@ inline bool called_by_library(const void* return_address) {
 }
 
 /// What pass_gate() does in the rare phases. Between MPI_Init and the end of the key exchange only the thread
-/// that called MPI_Init passes; others wait. Ends the process in a forked child, and where MPI was initialized
-/// past MPIsec.
+/// that called MPI_Init passes; others wait. Ends the process in a forked child, and where MPI was
+/// initialized past MPIsec.
 [[gnu::cold, gnu::noinline]] bool pass_gate_slowly(const char* procedure);
 
 /// True when there is nothing to protect: the call may go down unchanged.

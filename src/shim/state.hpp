@@ -25,8 +25,8 @@ struct State {
 };
 
 /// Nothing of the shim is destroyed when the process exits, neither this nor its other static objects: a
-/// destructor that calls MPI would, in a forked child that calls exit(), use connections that are its parent's,
-/// and in a program that leaves without MPI_Finalize, an MPI library that may be gone.
+/// destructor that calls MPI would, in a forked child that calls exit(), use connections that are its
+/// parent's, and in a program that leaves without MPI_Finalize, an MPI library that may be gone.
 union NeverDestroyedState {
     State state;
     NeverDestroyedState() : state{} {}

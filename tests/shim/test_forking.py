@@ -83,3 +83,34 @@ def test_the_stall_report_hints_at_forks(fork, mpi):
     assert reports and all("this process has forked 1 time since MPI_Init" in line for line in reports), result.stderr
     others = [line for line in result.stderr.splitlines() if "stalled: waiting in" in line and line not in reports]
     assert not any("has forked" in line for line in others)
+
+
+PYTHON = """
+import os, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+assert MPI.Is_initialized()
+other = 1 - world.rank
+def exchange():
+    for i in range(50):
+        assert world.sendrecv(("hello", i, world.rank), other, source=other) == ("hello", i, other)
+exchange()
+copy = world.Dup()
+if world.rank == 0:
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    assert os.popen("echo fine").read() == "fine\\n"
+exchange()
+if world.rank == 0:
+    print("the job went on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_child_of_python_that_exits(run, mpi_python, mpi):
+    """mpi4py finalizes MPI on the way out where MPI is up: in a child it is not."""
+    result = run([mpi_python(mpi), "-c", PYTHON], nodes=2, ranks=2, mpi=mpi, timeout=60)
+    assert child(result) == 0, result.stderr
+    assert "mpisec:" not in result.stderr
