@@ -11,7 +11,8 @@
 namespace mpisec::shim {
 namespace {
 
-std::unordered_map<MPI_File, Participants> files;  // under the Guard
+// Under the Guard. Never destroyed: a program that calls exit() leaves files open.
+auto& files = *new std::unordered_map<MPI_File, Participants>;
 
 /// Of one that was opened before MPIsec was there (in a session before MPI_Init): its group, which costs a
 /// look-up in the library each time.

@@ -1,6 +1,6 @@
-// The locks of one window (MPI standard section 12.5.3), as words in memory that its ranks share. MPIsec takes
-// these before the MPI library takes its own, which are then free: MPI_Win_lock has no form that does not
-// block, and who holds the lock may need one of the waiting rank's messages to give it back (M5).
+// The locks of one window (MPI standard section 12.5.3), as words in memory that its ranks share. MPIsec
+// takes these before the MPI library takes its own, which are then free: MPI_Win_lock has no form that does
+// not block, and the rank that holds the lock may need a message of the waiting one to give it back (M5).
 //
 // A new shared lock waits for those who want the word exclusively, so that they get their turn, but not for
 // ever: a rank that holds the lock already may be waiting for the one that wants to share it.

@@ -1,5 +1,5 @@
-// Windows exist inside nodes only, and their memory is the node's: the MPI library moves the data. MPIsec sees
-// to it that no rank waits inside the library while another needs its large messages (M5, waits.hpp):
+// Windows exist inside nodes only, and their memory is the node's: the MPI library moves the data. MPIsec
+// sees to it that no rank waits inside the library while another needs its large messages (M5, waits.hpp):
 //
 // - What all ranks of a window call together: they meet first.
 // - Post, start, complete, wait: who posts sends an empty message to those who may access, and who starts
@@ -33,12 +33,13 @@ enum class Held : std::uint8_t { no, shared, exclusive };
 struct Window {
     Participants all;
     std::optional<fabric::SharedSegment> memory;  ///< of the locks
-    std::optional<WindowLocks> locks;  ///< none when nobody else is in the window, or somebody on another node
+    std::optional<WindowLocks> locks;  ///< none when the window is of one rank, or has one of another node
     std::vector<Held> held;            ///< by this process, per rank
     bool all_held = false;             ///< MPI_Win_lock_all
 };
 
-std::unordered_map<MPI_Win, std::unique_ptr<Window>> windows;  // under the Guard
+// Under the Guard. Never destroyed: a program that calls exit() leaves windows behind.
+auto& windows = *new std::unordered_map<MPI_Win, std::unique_ptr<Window>>;
 
 /// Null for one that was made before MPIsec was there (in a session before MPI_Init). It lives until
 /// MPI_Win_free.

@@ -1,11 +1,11 @@
-/* M5: no procedure keeps a large message from moving. For each procedure that may wait inside the MPI library:
+/* M5: no procedure keeps a large message from moving. For each that may wait inside the MPI library:
  *
  *     node A: `waiter` starts a send of 64 MiB to `far`, then makes the call, which waits for `helper`
  *             `helper` does its part of the call only when `far` says that it has the message
  *     node B: `far` receives the message, then tells `helper`
  *
- * blocking_calls DIRECTORY LIMIT [--single] [CASE…]: prints "ok CASE" for each, "hung CASE" when a case takes
- * more than LIMIT seconds. --list prints the cases that this MPI has. */
+ * blocking_calls DIRECTORY LIMIT [--single] [CASE…]: prints "ok CASE" for each, "hung CASE" when a case
+ * takes more than LIMIT seconds. --list prints the cases that this MPI has. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <unistd.h>
@@ -649,7 +649,8 @@ static const Case cases[] = {
     {"Comm_flush_buffer", attach_for_comm, flush_of_comm, receive_buffered, end_of_comm},
     {"Comm_detach_buffer", attach_for_comm, detach_of_comm, receive_buffered, end_of_detached_comm},
     {"Session_flush_buffer", attach_for_session, flush_of_session, receive_buffered, end_of_session},
-    {"Session_detach_buffer", attach_for_session, detach_of_session, receive_buffered, end_of_detached_session},
+    {"Session_detach_buffer", attach_for_session, detach_of_session, receive_buffered,
+     end_of_detached_session},
 #endif
 };
 enum { CASES = sizeof cases / sizeof *cases };
