@@ -1,6 +1,6 @@
 //! run as-built |  | holds
 //! run taken-early | -DEAGER | holds
-//! run any-order | -DANY_ORDER | holds
+//! run any-order | -DANY_ORDER | invalid end state
 //! run completes | ltl | holds
 //! run counters-left | -DANY_ORDER -DCOUNTERS_LEFT -DBOUND=0 | holds
 //! run never-told | -DNEVER_TOLD | invalid end state
