@@ -19,7 +19,7 @@
 // and replays first parts, ATTACKS times in all. It does not drop them, nor the notices: what never arrives leaves the sender to
 // the stall report, as docs/protocol.md says. The receiving program goes on receiving whatever arrives.
 //
-// Two of the runs find what the protocol does not keep: `any-order` and `one-lost-per-attack`; README.md, "What the models found".
+// Two of the runs find what the protocol does not keep, `any-order` and `one-lost-per-attack`: README.md, "What the models found".
 //
 // Hanging shows as an invalid end state: the sender has no end label before all its sends are complete.
 
