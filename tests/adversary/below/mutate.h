@@ -7,8 +7,8 @@
  *     hold:MS                  later, and everything else of this direction passes it
  *     replay:N                 followed by the Nth last message of the same kind (1: the one before)
  *     cut:N  extend:N          N bytes of payload less or more, the length made right
- *     forge:FIELD:VALUE:SHRINK:COUNT
- *                              preceded by COUNT copies that carry another payload, SHRINK bytes shorter, and VALUE in FIELD;
+ *     forge:LENGTH:COUNT:FIELD=VALUE[,FIELD=VALUE…]
+ *                              preceded by COUNT copies with LENGTH bytes of another payload (-1: as many as it has) and these fields;
  *                              where messages are numbered the copies have the numbers 0, 1, …
  *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH
  *                              (in "*") in each direction the message NUMBER of those that carry LENGTH bytes in that section of the
@@ -21,7 +21,7 @@
 
 #include "framing.h"
 
-enum { MOST_ARGUMENTS = 8, MOST_NUMBERINGS = 32, HISTORY = 16, MOST_IN_HISTORY = 16384, LATE_MS = 300 };
+enum { MOST_ARGUMENTS = 8, MOST_NUMBERINGS = 32, HISTORY = 16, MOST_IN_HISTORY = 4096, LATE_MS = 300 };
 
 struct bytes {
     uint8_t* data;
@@ -51,7 +51,7 @@ struct attack {
     int active, done, renumber;
     int sender, receiver, number;
     char name[16];
-    char arguments[MOST_ARGUMENTS][24];
+    char arguments[MOST_ARGUMENTS][64];
     int count;
     int seen[2]; /* lie: messages of that length in each direction */
 };
@@ -182,18 +182,33 @@ static size_t put_resized(const struct message* message, long n, struct bytes* o
     return at;
 }
 
+/* Writes the fields of "FIELD=VALUE,…" into the copy; 1 when the frame has all of them. */
+static int set_fields(const char* list, const struct frame* frame, uint8_t* copy) {
+    char text[sizeof ((struct attack*)0)->arguments[0]], *rest = NULL;
+    snprintf(text, sizeof text, "%s", list);
+    for (char* at = strtok_r(text, ",", &rest); at; at = strtok_r(NULL, ",", &rest)) {
+        char* value = strchr(at, '=');
+        if (!value) return 0;
+        *value++ = 0;
+        const struct field* field = find_field(frame, at);
+        if (!field) return 0;
+        store(copy + field->offset, (uint64_t)strtol(value, NULL, 0), field->size);
+    }
+    return 1;
+}
+
 static int forge(const struct attack* attack, const struct message* message, struct bytes* out) {
-    const struct field* field = find_field(message->frame, attack->arguments[0]);
-    const struct field* seq = find_field(message->frame, "seq");
-    long count = argument(attack, 3);
-    if (!field) return 0;
-    for (long i = 0; i < count; ++i) {
-        size_t at = put_resized(message, -argument(attack, 2), out);
-        memset(out->data + at + message->frame->header, 'F', out->size - at - (size_t)message->frame->header);
-        uint64_t old = load(message->bytes + field->offset, field->size);
-        int relative = attack->arguments[1][0] == '+' || attack->arguments[1][0] == '-';
-        store(out->data + at + field->offset, (relative ? old : 0) + (uint64_t)argument(attack, 1), field->size);
-        if (seq && strcmp(field->name, "source") == 0) store(out->data + at + seq->offset, (uint64_t)i, seq->size);
+    const struct frame* frame = message->frame;
+    const struct field* seq = find_field(frame, "seq");
+    long length = argument(attack, 0), payload = (long)frame->length - frame->header;
+    for (long i = 0; i < argument(attack, 1); ++i) {
+        size_t before = out->size, at = put_resized(message, length < 0 ? 0 : length - payload, out);
+        memset(out->data + at + frame->header, 'F', out->size - at - (size_t)frame->header);
+        if (!set_fields(attack->arguments[2], frame, out->data + at)) {
+            out->size = before;
+            return 0;
+        }
+        if (seq) store(out->data + at + seq->offset, (uint64_t)i, seq->size);
     }
     return 1;
 }

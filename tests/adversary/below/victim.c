@@ -2,8 +2,8 @@
  *
  *     victim [SECTION…]        all sections when none is named
  *
- * After each section every rank prints "rank R SECTION DIGEST": of all that its calls returned (content, statuses, sizes, ranks,
- * groups). An error is printed as "rank R SECTION error CLASS TEXT" and ends the job. What is sent contains a text by which it is
+ * After each step of a section every rank prints "rank R SECTION.STEP DIGEST", at its end "rank R SECTION DIGEST": of all that its
+ * calls returned (content, statuses, sizes, ranks, groups). An error is printed as "rank R SECTION error CLASS TEXT" and ends the job. What is sent contains a text by which it is
  * recognised on the wire. Two or four ranks, block-wise on two nodes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ static const char MARKER[] = "MPISEC-BELOW-CLEAR";
 enum { BLOCK = 64, LARGE = 200000, SHARES_TAG = 17 };
 static const char* section = "init";
 static uint64_t digest;
-static int world, ranks;
+static int world, ranks, steps;
 
 static void take(const void* data, size_t n) {
     const unsigned char* bytes = data;
@@ -26,6 +26,12 @@ static void take(const void* data, size_t n) {
 }
 
 static void take_int(long value) { take(&value, sizeof value); }
+
+/* So that what was wrong shows even when the section never ends. */
+static void step(void) {
+    printf("rank %d %s.%d %016llx\n", world, section, ++steps, (unsigned long long)digest);
+    fflush(stdout);
+}
 
 static void check(int code, const char* call) {
     char text[MPI_MAX_ERROR_STRING + 256] = "";
@@ -73,6 +79,7 @@ static void exchange(size_t n, int to, int from, int tag) {
     OK(MPI_Sendrecv(content(n, world), (int)n, MPI_BYTE, to, tag, in, (int)n, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status));
     take_status(&status);
     take(in, n);
+    step();
 }
 
 static void small(void) {
@@ -86,6 +93,7 @@ static void small(void) {
         OK(MPI_Recv(in, 1000, MPI_BYTE, other, i, MPI_COMM_WORLD, &status));
         take_status(&status);
         take(in, 1000);
+        step();
         if (world > other) OK(MPI_Ssend(content((size_t)sizes[i], world), sizes[i], MPI_BYTE, other, i, MPI_COMM_WORLD));
     }
 }
@@ -112,6 +120,7 @@ static void local(void) {
         else OK(MPI_Recv(in, BLOCK, MPI_BYTE, any ? MPI_ANY_SOURCE : other, any ? MPI_ANY_TAG : i, MPI_COMM_WORLD, &status));
         take_status(&status);
         take(in, BLOCK);
+        step();
     }
     OK(MPI_Barrier(MPI_COMM_WORLD)); /* so that nothing of the next section is taken for any source's */
 }
@@ -159,6 +168,7 @@ static void probes(void) {
         else OK(MPI_Mrecv(in, count, MPI_BYTE, &message, &status));
         take_status(&status);
         take(in, n);
+        step();
         OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     }
 }
@@ -200,6 +210,7 @@ static void persistent(void) {
         OK(MPI_Waitall(2, requests, statuses));
         take_status(&statuses[1]);
         take(in, BLOCK);
+        step();
     }
     OK(MPI_Request_free(&requests[0]));
     OK(MPI_Request_free(&requests[1]));
@@ -221,11 +232,14 @@ static void take_comm(MPI_Comm comm) {
     OK(MPI_Gather(&world, 1, MPI_INT, who, 1, MPI_INT, 0, comm));
     OK(MPI_Bcast(who, size, MPI_INT, 0, comm));
     take(who, (size_t)size * sizeof *who);
+    step();
     OK(MPI_Gather(content(BLOCK, world), BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, size - 1, comm));
     if (rank == size - 1) take(in, (size_t)(size * BLOCK));
+    step();
     OK(MPI_Sendrecv(&world, 1, MPI_INT, (rank + 1) % size, 3, &ring, 1, MPI_INT, (rank + size - 1) % size, 3, comm, &status));
     take_int(ring);
     take_int(status.MPI_SOURCE);
+    step();
 }
 
 static void take_and_free(MPI_Comm comm) {
@@ -290,6 +304,7 @@ static void take_cart(MPI_Comm comm) {
         take_int(from);
         take_int(to);
     }
+    step();
 }
 
 static void cart(void) {
@@ -348,6 +363,7 @@ static void inter(void) {
     take(got, sizeof got);
     OK(MPI_Sendrecv(&world, 1, MPI_INT, world % (ranks / 2), 1, &sum, 1, MPI_INT, world % (ranks / 2), 1, both, MPI_STATUS_IGNORE));
     take_int(sum);
+    step();
     OK(MPI_Intercomm_merge(both, !second, &merged));
     take_and_free(merged);
     OK(MPI_Comm_dup(both, &merged));
@@ -375,6 +391,7 @@ static void rooted(void) {
         if (world == root) take(in, (size_t)(ranks * BLOCK));
         OK(MPI_Scatterv(out, counts, displacements, MPI_BYTE, in, counts[world], MPI_BYTE, root, MPI_COMM_WORLD));
         take(in, BLOCK);
+        step();
     }
 }
 
@@ -390,14 +407,19 @@ static void all_to_all(void) {
     size_t all = (size_t)(ranks * BLOCK);
     OK(MPI_Allgather(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD));
     take(in, all);
+    step();
     OK(MPI_Allgatherv(out, counts[world], MPI_BYTE, in, counts, displacements, MPI_BYTE, MPI_COMM_WORLD));
     take(in, all);
+    step();
     OK(MPI_Alltoall(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD));
     take(in, all);
+    step();
     OK(MPI_Alltoallv(out, counts, displacements, MPI_BYTE, in, counts, displacements, MPI_BYTE, MPI_COMM_WORLD));
     take(in, all);
+    step();
     OK(MPI_Alltoallw(out, counts, displacements, types, in, counts, displacements, types, MPI_COMM_WORLD));
     take(in, all);
+    step();
 }
 
 static void reductions(void) {
@@ -497,6 +519,7 @@ int main(int argc, char** argv) {
         section = sections[i].name;
         if (number) *number = i + 1;
         digest = 0xcbf29ce484222325ull;
+        steps = 0;
         sections[i].run();
         printf("rank %d %s %016llx\n", world, section, (unsigned long long)digest);
         fflush(stdout);
