@@ -19,9 +19,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "framing.h"
@@ -74,6 +76,28 @@ static FILE* open_log(const char* name) {
     return file;
 }
 
+/* Says in whose code the process dies (Open MPI says so itself). */
+static void tell_where(int signal_number, siginfo_t* info, void* context) {
+    Dl_info where = {.dli_fname = "unknown code"};
+    char text[4200];
+    (void)info;
+#ifdef __x86_64__
+    dladdr((void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP], &where);
+#else
+    (void)context;
+#endif
+    int n = snprintf(text, sizeof text, "below: rank %d dies of signal %d in %s\n", own_rank, signal_number, where.dli_fname);
+    if (write(2, text, (size_t)n) != n) _exit(4);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void watch_for_crashes(void) {
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    struct sigaction action = {.sa_sigaction = tell_where, .sa_flags = SA_SIGINFO};
+    for (unsigned i = 0; i < sizeof signals / sizeof *signals; ++i) sigaction(signals[i], &action, NULL);
+}
+
 __attribute__((constructor)) static void start(void) {
     static const char* const ranks[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
     real_accept4 = (int (*)(int, struct sockaddr*, socklen_t*, int))dlsym(RTLD_NEXT, "accept4");
@@ -95,6 +119,7 @@ __attribute__((constructor)) static void start(void) {
         fprintf(stderr, "below: BELOW_ATTACK is not understood: %s\n", getenv("BELOW_ATTACK"));
         _exit(3);
     }
+    watch_for_crashes();
 }
 
 /* Who is on the other side: the side that connects leaves its rank in a file named after its address. */

@@ -30,15 +30,18 @@ from mpisec_lab.cluster import Cluster  # noqa: E402
 FRAMINGS = {"mpich-5": "xnet", "mpich-5-abi": "xnet", "openmpi-5": "btl", "openmpi-4": "btl", "mpich-4": "uct"}
 MARKER = "MPISEC-BELOW-CLEAR"
 SECTIONS = ["start", *re.findall(r'\{"(\w+)", \w+\}', (HERE / "victim.c").read_text()), "end"]
-CONSTRUCTORS = ["dup", "split", "split_type", "create", "cart", "graph", "inter"]
+CONSTRUCTORS = ["start", "session", "dup", "split", "split_type", "create", "cart", "graph", "inter"]
 BLOCK = 64  # what ranks of a node send each other in the section "local"
 SECONDS = 15  # for a job; what has not ended then has no end
 SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
 
-AS_PLAIN, REFUSED, STALL, LIBRARY, CRASH = "as plain", "MPIsec's error", "stall abort", "library's error", "crash"
+AS_PLAIN, REFUSED, STALL, LIBRARY = "as plain", "MPIsec's error", "stall abort", "library's error"
+CRASH, OWN_CRASH = "crash in the library", "crash elsewhere"
 NO_END, DIFFERENT, CLEAR, MISSED = "no end", "DIFFERENT RESULT", "IN CLEAR", "not reached"
-OUTCOMES = [AS_PLAIN, REFUSED, STALL, LIBRARY, CRASH, NO_END, DIFFERENT, CLEAR, MISSED]
+OUTCOMES = [AS_PLAIN, REFUSED, STALL, LIBRARY, CRASH, OWN_CRASH, NO_END, DIFFERENT, CLEAR, MISSED]
+
+LIBRARIES = re.compile(r"^lib(mpi|mpich|mpi_abi)\.so|^lib(open-pal|open-rte|fabric|ucp|uct|ucs|pmix|event|hwloc)|^mca_|^unknown")
 
 Frame = collections.namedtuple("Frame", "sender receiver number section kind length header shown fields")
 Attack = collections.namedtuple("Attack", "text family what section only")  # only: sections that the program runs, () for all
@@ -126,7 +129,9 @@ def judge(result, expected, ranks, clear):
         return DIFFERENT, ", ".join(wrong)
     if result.timed_out:
         return NO_END, f"after {', '.join(sorted({section for _, section in got})[-1:]) or 'nothing'}; {len(got)} of {len(expected)} results"
-    if result.returncode == 0 and ended and got == expected:
+    refused = set(re.findall(r"^rank \d+ (\w+) refused$", said, re.MULTILINE))
+    due = {key: digest for key, digest in expected.items() if key[1].split(".")[0] not in refused}
+    if result.returncode == 0 and ended and got == due:
         return AS_PLAIN, ""
     stalled = re.search(r"mpisec: .*aborting the job, as MPISEC_STALL_ACTION=abort asks", said)
     if stalled:
@@ -137,15 +142,27 @@ def judge(result, expected, ranks, clear):
     signal = re.search(r"Segmentation fault|Bus error|signal (?:11|7|8|4|6)\b|SIG(?:SEGV|BUS|FPE|ILL|ABRT)|EXIT CODE: (?:139|135|136|132|134|11|7|6)\b|"
                        r"double free|malloc\(\)|free\(\)|munmap_chunk|corrupted", said)
     if signal:
-        return CRASH, last_words(said)
+        where = crashed_in(said)
+        return CRASH if LIBRARIES.search(where) else OWN_CRASH, where
     if own:
         return REFUSED, own.group()[:200]
     return LIBRARY, (errors[0] if errors else last_words(said))[:200]
 
 
+def crashed_in(text):
+    """The name of the object in which a process died, as the library below or Open MPI says it."""
+    found = re.search(r"below: rank \d+ dies of signal \d+ in (\S.*)", text)
+    if found:
+        return Path(found.group(1)).name
+    frames = [Path(name).name for name in re.findall(r"\[ ?\d+\] ([^\s(]+)\(", text)]
+    objects = [name for name in frames if not name.startswith(("libc.so", "libpthread", "libstdc++"))]
+    return (objects or ["unknown: " + last_words(text)])[0]
+
+
 def last_words(text):
     """The line that tells most of a job's end."""
     lines = [line.strip() for line in text.splitlines() if not line.startswith("rank ") and line.strip(" =-")]
+    lines = [line for line in lines if not re.match(r"\[(?:proxy|mpiexec)", line)] or lines
     telling = [line for line in lines if re.search(r"assert|signal|fault|error|corrupt|fail|abort", line, re.IGNORECASE)]
     return (telling or lines or ["it said nothing"])[0][:200]
 
@@ -233,25 +250,36 @@ def messages(frames, own, ranks):
     return [levels[2].get(level, []) for level in range(3)]
 
 
-def lies(jobs):
+def program_of(section):
+    """The sections that the program runs for the messages of one: what it does before its first is "start"."""
+    return ("small",) if section == "start" else (section,)
+
+
+UNTRUTHS = [(-1, 1000), (1000, -1), (0, 0), (1, 1), (1, 0), (0, 1)]
+
+
+def lies(jobs, sections=None, untruths=None):
     """[Attack] that tell both sides of two ranks the same untruth about what the MPI library exchanges to make a communicator."""
     found = []
-    for name in CONSTRUCTORS:
-        first, second = jobs.record([name]), jobs.record([name])
+    for name in sections or CONSTRUCTORS:
+        only = program_of(name)
+        first, second = jobs.record(only), jobs.record(only)
         own, section = own_payloads(first, second), SECTIONS.index(name)
-        counts = collections.Counter()
+        counts, own_lengths = collections.Counter(), set()
         for frame in first:
             payload = frame.length - frame.header
             if frame.section == section and payload in (4, 8, 12, 16, 20, 24, 32, 40, 48):
-                counts[payload, frame.sender < frame.receiver] += kind_of(frame, own) == "library"
-        for (length, up), count in counts.items():
-            if not up:
-                continue
-            for number in range(min(count, 10)):
+                counts[payload, frame.sender < frame.receiver] += 1
+                if kind_of(frame, own) == "library":
+                    own_lengths.add(payload)
+        for length in sorted(own_lengths):
+            for number in range(min(counts[length, True], counts[length, False], 12)):
+                text = f"* mirror:{section}:{length}:{number}"
+                found.append(Attack(text, "lie told to both", f"{length} bytes", section, only))
                 for word in range(min(length // 4, 6)):
-                    for low, high in ((-1, 1000), (1000, -1), (0, 0), (1, 1), (1, 0), (0, 1)):
+                    for low, high in untruths or UNTRUTHS:
                         text = f"* lie:{section}:{length}:{number}:{word}:{low}:{high}"
-                        found.append(Attack(text, "lie told to both", f"{length} bytes", section, (name,)))
+                        found.append(Attack(text, "lie told to both", f"{length} bytes", section, only))
     return found
 
 
@@ -282,10 +310,10 @@ def systematic(options):
     jobs = Jobs(options.mpi, options.ranks, options.binary, dict(options.env))
     attacks, found = plan(jobs, options.seed)
     attacks = [attack for attack in attacks if not options.family or attack.family in options.family]
-    expected = {(): jobs.plain()} | {(name,): jobs.plain([name]) for name in CONSTRUCTORS}
     lines = options.out.read_text().splitlines() if options.out.exists() else []
     tried = {json.loads(line)["attack"] for line in lines if '"attack"' in line}
     open_ones = [attack for attack in attacks if attack.text not in tried][: options.limit]
+    expected = {only: jobs.plain(only) for only in {attack.only for attack in open_ones}}
     print(f"{options.mpi}, {options.ranks} ranks: {found}; {len(attacks)} attacks, {len(tried)} tried, {len(open_ones)} to do", flush=True)
     lock, deadline, totals = threading.Lock(), time.monotonic() + options.seconds, collections.Counter()
     out = options.out.open("a")

@@ -13,6 +13,8 @@
  *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH
  *                              (in "*") in each direction the message NUMBER of those that carry LENGTH bytes in that section of the
  *                              program: its payload's int WORD becomes LOW from a lower to a higher rank, HIGH the other way
+ *     mirror:SECTION:LENGTH:NUMBER
+ *                              (in "*") these two messages, each with the payload of the other: both ranks get back what they sent
  *
  * A + after drop, dup, swap or replay also numbers the messages behind it anew, where they are numbered (Open MPI). */
 #pragma once
@@ -53,7 +55,10 @@ struct attack {
     char name[16];
     char arguments[MOST_ARGUMENTS][64];
     int count;
-    int seen[2]; /* lie: messages of that length in each direction */
+    int seen[2]; /* lie, mirror: messages of that length in each direction */
+    struct held* waiting; /* mirror: the first of the two */
+    struct bytes* waiting_out;
+    size_t waiting_header;
 };
 
 struct message {
@@ -241,6 +246,33 @@ static int lie(struct attack* attack, const struct message* message, uint8_t* co
     return 1;
 }
 
+/* 1 when the message was changed, or is held until the one in the other direction has come. */
+static int mirror(struct attack* attack, const struct message* message, struct held* held, struct bytes* out) {
+    size_t header = (size_t)message->frame->header, payload = message->frame->length - header;
+    int up = message->sender < message->receiver;
+    if (message->section != argument(attack, 0) || payload != (size_t)argument(attack, 1)) return 0;
+    if (attack->seen[up]++ != argument(attack, 2)) return 0;
+    if (!attack->waiting) {
+        put(&held->bytes, message->bytes, message->frame->length);
+        hold(held, LATE_MS, 0);
+        attack->waiting = held;
+        attack->waiting_out = out;
+        attack->waiting_header = header;
+        return 2;
+    }
+    if (attack->waiting->bytes.size == 0) return 0; /* it could not be kept any longer */
+    size_t at = out->size;
+    put(out, message->bytes, message->frame->length);
+    uint8_t* first = attack->waiting->bytes.data + attack->waiting_header;
+    for (size_t i = 0; i < payload; ++i) {
+        uint8_t byte = first[i];
+        first[i] = out->data[at + header + i];
+        out->data[at + header + i] = byte;
+    }
+    release(attack->waiting, attack->waiting_out);
+    return 2;
+}
+
 static int replay(const struct attack* attack, const struct message* message, struct history* history, struct bytes* out) {
     const struct bytes* old = recall(history, message->frame->kind, (int)argument(attack, 0));
     if (!old) return 0;
@@ -317,6 +349,11 @@ static int apply(struct attack* attack, const struct message* message, struct hi
     if (strcmp(attack->name, "lie") == 0) {
         put(out, message->bytes, message->frame->length);
         return lie(attack, message, out->data + before);
+    }
+    if (strcmp(attack->name, "mirror") == 0) {
+        int done = mirror(attack, message, held, out);
+        if (done != 2) put(held->bytes.size ? &held->bytes : out, message->bytes, message->frame->length);
+        return done;
     }
     int target = attack->sender == message->sender && attack->receiver == message->receiver && attack->number == message->number;
     if (target && !attack->done) {

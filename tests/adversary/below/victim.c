@@ -4,7 +4,7 @@
  *
  * After each step of a section every rank prints "rank R SECTION.STEP DIGEST", at its end "rank R SECTION DIGEST": of all that its
  * calls returned (content, statuses, sizes, ranks, groups). An error is printed as "rank R SECTION error CLASS TEXT" and ends the job. What is sent contains a text by which it is
- * recognised on the wire. Two or four ranks, block-wise on two nodes. */
+ * recognised on the wire. "session" runs only when it is named, and says so when it is refused. Two or four ranks, block-wise on two nodes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -18,7 +18,7 @@ static const char MARKER[] = "MPISEC-BELOW-CLEAR";
 enum { BLOCK = 64, LARGE = 200000, SHARES_TAG = 17 };
 static const char* section = "init";
 static uint64_t digest;
-static int world, ranks, steps;
+static int world, ranks, steps, refused;
 
 static void take(const void* data, size_t n) {
     const unsigned char* bytes = data;
@@ -459,7 +459,7 @@ static void nonblocking_collectives(void) {
 }
 
 static void persistent_collectives(void) {
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
     MPI_Request requests[2];
     int sum[4] = {0}, own[4] = {world, 1, 2, 3};
     unsigned char* shared = world == 0 ? content(BLOCK, 1) : room(BLOCK);
@@ -490,6 +490,31 @@ static void large_collectives(void) {
     take(in, MANY);
 }
 
+/* Instead of MPI_Init and all the rest. Refused between nodes as long as nothing proves who is where; when it is not refused, what is
+ * sent must not be readable. */
+static void session(void) {
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+    MPI_Session session;
+    MPI_Group all;
+    MPI_Comm comm;
+    int rank, size;
+    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    refused = MPI_Group_from_session_pset(session, "mpi://WORLD", &all) != MPI_SUCCESS ||
+              MPI_Comm_create_from_group(all, "below", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) != MPI_SUCCESS;
+    if (!refused) {
+        OK(MPI_Comm_rank(comm, &rank));
+        OK(MPI_Comm_size(comm, &size));
+        unsigned char* in = room(BLOCK);
+        OK(MPI_Sendrecv(content(BLOCK, rank), BLOCK, MPI_BYTE, (rank + 1) % size, 1, in, BLOCK, MPI_BYTE, (rank + size - 1) % size, 1,
+                        comm, MPI_STATUS_IGNORE));
+        take(in, BLOCK);
+        step();
+        OK(MPI_Comm_free(&comm));
+    }
+    OK(MPI_Session_finalize(&session));
+#endif
+}
+
 static const struct {
     const char* name;
     void (*run)(void);
@@ -498,9 +523,21 @@ static const struct {
     {"persistent", persistent}, {"dup", duplicates}, {"split", split}, {"split_type", split_type}, {"create", create}, {"cart", cart},
     {"graph", graph}, {"inter", inter}, {"rooted", rooted}, {"all_to_all", all_to_all}, {"reductions", reductions},
     {"nonblocking_collectives", nonblocking_collectives}, {"persistent_collectives", persistent_collectives},
-    {"large_collectives", large_collectives},
+    {"large_collectives", large_collectives}, {"session", session},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
+
+static void run_section(int i) {
+    volatile int* number = dlsym(RTLD_DEFAULT, "below_section");
+    section = sections[i].name;
+    if (number) *number = i + 1;
+    digest = 0xcbf29ce484222325ull;
+    steps = 0;
+    sections[i].run();
+    if (refused) printf("rank %d %s refused\n", world, section);
+    else printf("rank %d %s %016llx\n", world, section, (unsigned long long)digest);
+    fflush(stdout);
+}
 
 static int asked_for(int argc, char** argv, const char* name) {
     for (int i = 1; i < argc; ++i)
@@ -510,20 +547,20 @@ static int asked_for(int argc, char** argv, const char* name) {
 
 int main(int argc, char** argv) {
     volatile int* number = dlsym(RTLD_DEFAULT, "below_section");
+    enum { SESSION = SECTIONS - 1 };
+    if (argc == 2 && strcmp(argv[1], sections[SESSION].name) == 0) {
+        const char *mpich = getenv("PMI_RANK"), *open_mpi = getenv("OMPI_COMM_WORLD_RANK");
+        world = atoi(mpich ? mpich : open_mpi ? open_mpi : "0");
+        run_section(SESSION);
+        printf("rank %d end\n", world);
+        return 0;
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int i = 0; i < SECTIONS; ++i) {
-        if (!asked_for(argc, argv, sections[i].name)) continue;
-        section = sections[i].name;
-        if (number) *number = i + 1;
-        digest = 0xcbf29ce484222325ull;
-        steps = 0;
-        sections[i].run();
-        printf("rank %d %s %016llx\n", world, section, (unsigned long long)digest);
-        fflush(stdout);
-    }
+    for (int i = 0; i < SESSION; ++i)
+        if (asked_for(argc, argv, sections[i].name)) run_section(i);
     if (number) *number = SECTIONS + 1;
     OK(MPI_Barrier(MPI_COMM_WORLD));
     usleep(20000); /* MPICH 4.0's MPI_Finalize may hang without */

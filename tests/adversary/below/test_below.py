@@ -1,0 +1,80 @@
+"""An adversary below the MPI library (below.py): what each rank gets is what it gets without MPIsec and attacker, or the job ends.
+
+A sample of the systematic run, drawn with a fixed seed: some attacks of each family. And the oracle itself: it sees plaintext and changed
+results where there are some."""
+
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from mpisec_lab import places
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from below import AS_PLAIN, CLEAR, DIFFERENT, MISSED, NO_END, Attack, Jobs, judge, lies, plan  # noqa: E402
+
+SEED = 20261123
+EACH = 2  # attacks of each family
+MPIS = ["mpich-5", "openmpi-5"]
+
+
+@pytest.fixture(scope="module")
+def jobs(cluster, compile_mpi):
+    """jobs(mpi, ranks): a Jobs on the session's cluster."""
+
+    def jobs_(mpi, ranks):
+        compile_mpi(HERE / "victim.c", mpi, flags=["-std=gnu11", "-ldl"])  # skips where the MPI is missing
+        return Jobs(mpi, ranks, places.find_mpisec(), cluster=cluster(2))
+
+    return jobs_
+
+
+def check(tried):
+    """No attack changed a result or showed plaintext; most were carried out."""
+    broken = [said for said in tried if said["outcome"] in (DIFFERENT, CLEAR)]
+    assert not broken, "\n".join(str(said) for said in broken)
+    reached = [said for said in tried if said["outcome"] != MISSED]
+    assert len(reached) > len(tried) / 2, [said["attack"] for said in tried]
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_oracle_sees_what_plain_mpi_suffers(jobs, mpi):
+    """Without MPIsec the marker is found on the wire, and a changed bit of a message changes what some rank got."""
+    job = jobs(mpi, 2)
+    expected = job.plain(["small"])
+    frames = job.record(["small"], plain=True)
+    result, directory = job.run(only=["small"], plain=True)
+    clear = [line for file in directory.glob("clear-*") for line in file.read_text().splitlines()]
+    shutil.rmtree(directory)
+    assert clear and judge(result, expected, 2, clear)[0] == CLEAR
+    assert judge(result, expected, 2, [])[0] == AS_PLAIN, "a job under a relay that changes nothing is as without"
+    frame = next(frame for frame in frames if frame.section == 1 and frame.length - frame.header == 1000)
+    result, directory = job.run(f"{frame.sender}>{frame.receiver}#{frame.number} flip:payload:4000", ["small"], plain=True)
+    shutil.rmtree(directory)
+    assert judge(result, expected, 2, [])[0] == DIFFERENT
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_sample(jobs, mpi):
+    """S1, S2, S3: a few attacks of each family, on messages of every sort."""
+    job = jobs(mpi, 4)
+    attacks, _ = plan(job, SEED)
+    random.Random(SEED).shuffle(attacks)
+    families = {}
+    for attack in attacks:
+        families.setdefault(attack.family, []).append(attack)
+    expected = job.plain()
+    check([job.attack(attack, expected) for family in sorted(families) for attack in families[family][:EACH]])
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_nobody_believes_what_the_library_was_told(jobs, mpi):
+    """S2: both sides are told the same untruth about what the MPI library exchanges to make a communicator."""
+    job = jobs(mpi, 2)
+    told = [attack for attack in lies(job, ["cart", "inter"], [(1000, -1), (0, 0)]) if attack.what in ("4 bytes", "8 bytes", "12 bytes")]
+    expected = {name: job.plain([name]) for name in ("cart", "inter")}
+    random.Random(SEED).shuffle(told)
+    check([job.attack(attack, expected[attack.only[0]]) for attack in told[:24]])
