@@ -1,13 +1,15 @@
-/* An attacker below the MPI library: sits in every TCP connection between nodes and changes the library's own messages.
+/* An attacker below the MPI library: sits in every TCP connection between nodes and changes the library's own
+ * messages.
  *
- * Preloaded into each rank. A connection that the library accepts from another node is given a relay: the library gets one end of
- * a local connection instead, and a thread carries messages between that and the network, in both directions, whole, and changes
- * the one that it was told to. So every byte between nodes passes here, below everything that the MPI library does.
+ * Preloaded into each rank. A connection that the library accepts from another node is given a relay: the
+ * library gets one end of a local connection instead, and a thread carries messages between that and the
+ * network, in both directions, whole, and changes the one that it was told to. So every byte between nodes
+ * passes here, below everything that the MPI library does.
  *
  *     BELOW_FRAMING    xnet, btl or uct (framing.h)
  *     BELOW_DIRECTORY  where to write: frames-R (BELOW_RECORD=1), hits-R, clear-R
- *     BELOW_ATTACK     "S>R#K MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R; mutations are in mutate.h
- *     BELOW_CLEAR      text that must not cross the network
+ *     BELOW_ATTACK     "S>R#K MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R; mutations are
+ * in mutate.h BELOW_CLEAR      text that must not cross the network
  *
  * A program may set below_section (an int) to say in the records what it is doing. */
 #define _GNU_SOURCE
@@ -86,7 +88,8 @@ static void tell_where(int signal_number, siginfo_t* info, void* context) {
 #else
     (void)context;
 #endif
-    int n = snprintf(text, sizeof text, "below: rank %d dies of signal %d in %s\n", own_rank, signal_number, where.dli_fname);
+    int n = snprintf(text, sizeof text, "below: rank %d dies of signal %d in %s\n", own_rank, signal_number,
+                     where.dli_fname);
     if (write(2, text, (size_t)n) != n) _exit(4);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
@@ -142,13 +145,13 @@ static int rank_of(const struct sockaddr_in* address) {
     return rank < 0 || rank >= MOST_RANKS ? MOST_RANKS - 1 : rank;
 }
 
-static void log_frame(FILE* file, const char* what, const struct stream* stream, int number, const struct frame* frame,
-                      const uint8_t* bytes) {
+static void log_frame(FILE* file, const char* what, const struct stream* stream, int number,
+                      const struct frame* frame, const uint8_t* bytes) {
     if (!file) return;
     char text[2 * SHOWN + 1] = "";
     for (size_t i = 0; i < frame->length && i < SHOWN; ++i) sprintf(text + 2 * i, "%02x", bytes[i]);
-    fprintf(file, "%s %d>%d#%d %d %s %zu %d %s", what, stream->sender, stream->receiver, number, below_section, frame->kind,
-            frame->length, frame->header, text);
+    fprintf(file, "%s %d>%d#%d %d %s %zu %d %s", what, stream->sender, stream->receiver, number,
+            below_section, frame->kind, frame->length, frame->header, text);
     for (int i = 0; i < frame->count; ++i)
         fprintf(file, " %s:%d:%d", frame->fields[i].name, frame->fields[i].offset, frame->fields[i].size);
     fprintf(file, "\n");
@@ -261,8 +264,10 @@ static void* relay(void* unused) {
         }
         for (int i = 0; i < count; ++i) {
             struct connection* each = &connections[i];
-            if (polled[1 + 2 * i].revents & (POLLIN | POLLHUP | POLLERR) && !each->in.ended) receive(each, &each->in);
-            if (polled[2 + 2 * i].revents & (POLLIN | POLLHUP | POLLERR) && !each->out.ended) receive(each, &each->out);
+            if (polled[1 + 2 * i].revents & (POLLIN | POLLHUP | POLLERR) && !each->in.ended)
+                receive(each, &each->in);
+            if (polled[2 + 2 * i].revents & (POLLIN | POLLHUP | POLLERR) && !each->out.ended)
+                receive(each, &each->out);
             release_late(&each->in.held, &each->in.out);
             release_late(&each->out.held, &each->out.out);
             deliver(&each->in);
@@ -272,7 +277,8 @@ static void* relay(void* unused) {
     return NULL;
 }
 
-/* Two ends of a connection on the loopback interface: of TCP, since the library sets TCP's options on its end. */
+/* Two ends of a connection on the loopback interface: of TCP, since the library sets TCP's options on its
+ * end. */
 static int local_pair(int flags, int* ours) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -300,7 +306,8 @@ static int between_nodes(int fd, struct sockaddr_in* peer, struct sockaddr_in* l
 }
 
 /* The library's end of a relay for the accepted socket. */
-static int put_relay_between(int network, int flags, const struct sockaddr_in* peer, const struct sockaddr_in* local) {
+static int put_relay_between(int network, int flags, const struct sockaddr_in* peer,
+                             const struct sockaddr_in* local) {
     int ours, one = 1;
     int theirs = local_pair(flags, &ours);
     if (theirs < 0 || ours < 0) abort();
@@ -317,7 +324,8 @@ static int put_relay_between(int network, int flags, const struct sockaddr_in* p
     pthread_mutex_unlock(&lock);
     if (first) {
         pthread_t thread;
-        if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0 || pthread_create(&thread, NULL, relay, NULL) != 0) abort();
+        if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0 || pthread_create(&thread, NULL, relay, NULL) != 0)
+            abort();
     }
     if (write(wake[1], "", 1) != 1) abort();
     return theirs;
@@ -333,7 +341,9 @@ int accept4(int fd, struct sockaddr* address, socklen_t* size, int flags) {
     return accepted;
 }
 
-int accept(int fd, struct sockaddr* address, socklen_t* size) { return accept4(fd, address, size, 0); }
+int accept(int fd, struct sockaddr* address, socklen_t* size) {
+    return accept4(fd, address, size, 0);
+}
 
 int connect(int fd, const struct sockaddr* address, socklen_t size) {
     struct sockaddr_in own;
@@ -365,7 +375,9 @@ static int answer_for(int fd, struct sockaddr* address, socklen_t* size, int pee
         /* The number may have been taken by another socket since. */
         if (real_getsockname(fd, (struct sockaddr*)&now, &length) != 0) break;
         length = sizeof other;
-        if (real_getpeername(each->ours, (struct sockaddr*)&other, &length) != 0 || other.sin_port != now.sin_port) break;
+        if (real_getpeername(each->ours, (struct sockaddr*)&other, &length) != 0 ||
+            other.sin_port != now.sin_port)
+            break;
         const struct sockaddr_in* answer = peer ? &each->peer : &each->local;
         memcpy(address, answer, *size < sizeof *answer ? *size : sizeof *answer);
         *size = sizeof *answer;
@@ -385,7 +397,8 @@ int getsockname(int fd, struct sockaddr* address, socklen_t* size) {
     return real_getsockname(fd, address, size);
 }
 
-/* What the library has sent before the process ends would be the kernel's to deliver: wait until it has been. */
+/* What the library has sent before the process ends would be the kernel's to deliver: wait until it has been.
+ */
 __attribute__((destructor)) static void finish(void) {
     pthread_mutex_lock(&lock);
     int count = connection_count;
@@ -393,7 +406,8 @@ __attribute__((destructor)) static void finish(void) {
     for (int i = 0; i < count; ++i) {
         struct sockaddr_in now;
         socklen_t length = sizeof now;
-        if (real_getpeername(connections[i].ours, (struct sockaddr*)&now, &length) == 0) shutdown(connections[i].ours, SHUT_RD);
+        if (real_getpeername(connections[i].ours, (struct sockaddr*)&now, &length) == 0)
+            shutdown(connections[i].ours, SHUT_RD);
     }
     for (int i = 0; i < count; ++i)
         for (int tries = 0; tries < 500 && !connections[i].out.closed; ++tries) usleep(1000);

@@ -297,7 +297,7 @@ def plan(jobs, seed):
         levels[0] += forged_locals(first, jobs.ranks)
     for level in levels:
         shuffle(level)
-    return sum(levels, []), {"messages": dict(counts), "sorts": dict(sorts), "levels": [len(level) for level in levels]}
+    return [attack for level in levels for attack in level], {"messages": dict(counts), "sorts": dict(sorts), "levels": [len(level) for level in levels]}
 
 
 # ---- the systematic run -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
-/* How the MPI libraries cut a TCP connection into messages of their own, as far as an attacker has to know it.
+/* How the MPI libraries cut a TCP connection into messages of their own, as far as an attacker has to know
+ * it.
  *
- *   xnet   libfabric's tcp provider (MPICH 5): a connection message in each direction, then frames with a base header
- *   btl    Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before a header of ob1's
- *   uct    UCX's tcp transport (MPICH 4): a magic number from the side that connects, then active messages */
+ *   xnet   libfabric's tcp provider (MPICH 5): a connection message in each direction, then frames with a
+ * base header btl    Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before
+ * a header of ob1's uct    UCX's tcp transport (MPICH 4): a magic number from the side that connects, then
+ * active messages */
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,8 +28,8 @@ struct frame {
 
 struct framing {
     const char* name;
-    /* Describes the frame at the beginning of n bytes; begun: whether one has passed in this direction before. Returns
-     * 0, or -1 when these bytes are no frame. */
+    /* Describes the frame at the beginning of n bytes; begun: whether one has passed in this direction
+     * before. Returns 0, or -1 when these bytes are no frame. */
     int (*parse)(const uint8_t* bytes, size_t n, int begun, struct frame* frame);
     const char* length_field; /* what has to change with the length of the payload */
 };
@@ -62,7 +64,8 @@ static void add_words(struct frame* frame, int from, int to) {
 }
 
 static int parse_xnet(const uint8_t* bytes, size_t n, int begun, struct frame* frame) {
-    static const char* const kinds[] = {"msg", "tag", "read-req", "read-rsp", "write", "tag-rts", "cts", "data"};
+    static const char* const kinds[] = {"msg",   "tag",     "read-req", "read-rsp",
+                                        "write", "tag-rts", "cts",      "data"};
     enum { CONNECT_HEADER = 32, BASE_HEADER = 16, HAS_DATA = 1 };
     if (!begun) {
         if (n < CONNECT_HEADER) return 0;
@@ -78,7 +81,8 @@ static int parse_xnet(const uint8_t* bytes, size_t n, int begun, struct frame* f
     if (n < BASE_HEADER) return 0;
     uint64_t length = load(bytes + 8, 8);
     int header = bytes[6];
-    if (bytes[1] >= sizeof kinds / sizeof *kinds || header < BASE_HEADER || length < (uint64_t)header) return -1;
+    if (bytes[1] >= sizeof kinds / sizeof *kinds || header < BASE_HEADER || length < (uint64_t)header)
+        return -1;
     strcpy(frame->kind, kinds[bytes[1]]);
     frame->header = header;
     frame->length = length;
@@ -116,7 +120,8 @@ static void add_match(struct frame* frame, int at) {
 
 static int ob1_header(struct frame* frame, int type, int size) {
     enum { AT = 8 };
-    static const char* const kinds[] = {"match", "rndv", "rget", "ack", "nack", "frag", "get", "put", "fin", "cid"};
+    static const char* const kinds[] = {"match", "rndv", "rget", "ack", "nack",
+                                        "frag",  "get",  "put",  "fin", "cid"};
     if (type < OB1_MATCH || type > OB1_CID) return AT;
     strcpy(frame->kind, kinds[type - OB1_MATCH]);
     add_field(frame, "ob1_type", AT, 1);
@@ -172,7 +177,18 @@ static int parse_btl(const uint8_t* bytes, size_t n, int begun, struct frame* fr
 }
 
 static int parse_uct(const uint8_t* bytes, size_t n, int begun, struct frame* frame) {
-    enum { MAGIC = 8, HEADER = 5, EAGER_ONLY = 2, EAGER_FIRST, EAGER_MIDDLE, EAGER_SYNC_ONLY = 6, RTS = 9, CONNECT = 32, PUT, PUT_ACK };
+    enum {
+        MAGIC = 8,
+        HEADER = 5,
+        EAGER_ONLY = 2,
+        EAGER_FIRST,
+        EAGER_MIDDLE,
+        EAGER_SYNC_ONLY = 6,
+        RTS = 9,
+        CONNECT = 32,
+        PUT,
+        PUT_ACK
+    };
     static const uint64_t magic = 0xCAFEBABE12345678ull;
     if (n < MAGIC && !begun) return 0;
     if (!begun && load(bytes, MAGIC) == magic) {

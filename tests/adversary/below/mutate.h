@@ -1,22 +1,19 @@
 /* What the attacker does to one message of the MPI library.
  *
  *     pass                     nothing (the message is counted)
- *     flip:FIELD:BIT           one bit of a field of the header; FIELD payload: of byte BIT / 8 of the payload
- *     set:FIELD:VALUE          a field
- *     drop  dup  swap          not at all, twice, after the next one of this direction
- *     hold:MS                  later, and everything else of this direction passes it
- *     replay:N                 followed by the Nth last message of the same kind (1: the one before)
- *     cut:N  extend:N          N bytes of payload less or more, the length made right
- *     forge:LENGTH:COUNT:FIELD=VALUE[,FIELD=VALUE…]
- *                              preceded by COUNT copies with LENGTH bytes of another payload (-1: as many as it has) and these fields;
- *                              where messages are numbered the copies have the numbers 0, 1, …
- *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH
- *                              (in "*") in each direction the message NUMBER of those that carry LENGTH bytes in that section of the
- *                              program: its payload's int WORD becomes LOW from a lower to a higher rank, HIGH the other way
- *     mirror:SECTION:LENGTH:NUMBER
- *                              (in "*") these two messages, each with the payload of the other: both ranks get back what they sent
+ *     flip:FIELD:BIT           one bit of a field of the header; FIELD payload: of byte BIT / 8 of the
+ * payload set:FIELD:VALUE          a field drop  dup  swap          not at all, twice, after the next one of
+ * this direction hold:MS                  later, and everything else of this direction passes it replay:N
+ * followed by the Nth last message of the same kind (1: the one before) cut:N  extend:N          N bytes of
+ * payload less or more, the length made right forge:LENGTH:COUNT:FIELD=VALUE[,FIELD=VALUE…] preceded by COUNT
+ * copies with LENGTH bytes of another payload (-1: as many as it has) and these fields; where messages are
+ * numbered the copies have the numbers 0, 1, … lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH (in "*") in each
+ * direction the message NUMBER of those that carry LENGTH bytes in that section of the program: its payload's
+ * int WORD becomes LOW from a lower to a higher rank, HIGH the other way mirror:SECTION:LENGTH:NUMBER (in
+ * "*") these two messages, each with the payload of the other: both ranks get back what they sent
  *
- * A + after drop, dup, swap or replay also numbers the messages behind it anew, where they are numbered (Open MPI). */
+ * A + after drop, dup, swap or replay also numbers the messages behind it anew, where they are numbered (Open
+ * MPI). */
 #pragma once
 #include <stdio.h>
 #include <time.h>
@@ -55,7 +52,7 @@ struct attack {
     char name[16];
     char arguments[MOST_ARGUMENTS][64];
     int count;
-    int seen[2]; /* lie, mirror: messages of that length in each direction */
+    int seen[2];          /* lie, mirror: messages of that length in each direction */
     struct held* waiting; /* mirror: the first of the two */
     struct bytes* waiting_out;
     size_t waiting_header;
@@ -88,13 +85,16 @@ static int parse_attack(const char* text, struct attack* attack) {
     if (strncmp(text, "* ", 2) == 0) {
         attack->sender = attack->receiver = attack->number = -1;
         snprintf(what, sizeof what, "%s", text + 2);
-    } else if (sscanf(text, "%d>%d#%d %255s", &attack->sender, &attack->receiver, &attack->number, what) != 4) {
+    } else if (sscanf(text, "%d>%d#%d %255s", &attack->sender, &attack->receiver, &attack->number, what) !=
+               4) {
         return -1;
     }
     int number = 0;
     for (char* at = strtok(what, ":"); at; at = strtok(NULL, ":"), ++number) {
-        if (number == 0) snprintf(attack->name, sizeof attack->name, "%s", at);
-        else if (number <= MOST_ARGUMENTS) snprintf(attack->arguments[number - 1], sizeof *attack->arguments, "%s", at);
+        if (number == 0)
+            snprintf(attack->name, sizeof attack->name, "%s", at);
+        else if (number <= MOST_ARGUMENTS)
+            snprintf(attack->arguments[number - 1], sizeof *attack->arguments, "%s", at);
     }
     attack->count = number - 1;
     size_t length = strlen(attack->name);
@@ -110,16 +110,20 @@ static long argument(const struct attack* attack, int i) {
     return i < attack->count ? strtol(attack->arguments[i], NULL, 0) : 0;
 }
 
-static void store(uint8_t* at, uint64_t value, int size) { memcpy(at, &value, (size_t)size); }
+static void store(uint8_t* at, uint64_t value, int size) {
+    memcpy(at, &value, (size_t)size);
+}
 
 /* The numbers of the sender and communicator of this frame, made when new; NULL when its kind has none. */
-static struct numbering* numbering_of(struct history* history, const struct frame* frame, const uint8_t* bytes) {
+static struct numbering* numbering_of(struct history* history, const struct frame* frame,
+                                      const uint8_t* bytes) {
     const struct field* context = find_field(frame, "context");
     const struct field* source = find_field(frame, "source");
     if (!context || !source || !find_field(frame, "seq")) return NULL;
     uint64_t c = load(bytes + context->offset, context->size), s = load(bytes + source->offset, source->size);
     for (int i = 0; i < history->numbering_count; ++i)
-        if (history->numberings[i].context == c && history->numberings[i].source == s) return &history->numberings[i];
+        if (history->numberings[i].context == c && history->numberings[i].source == s)
+            return &history->numberings[i];
     if (history->numbering_count == MOST_NUMBERINGS) return NULL;
     history->numberings[history->numbering_count] = (struct numbering){c, s, 0};
     return &history->numberings[history->numbering_count++];
@@ -130,13 +134,15 @@ static void move_by(struct history* history, const struct frame* frame, const ui
     if (numbering) numbering->moved += by;
 }
 
-static void put_numbered(struct history* history, const struct frame* frame, const uint8_t* bytes, struct bytes* out) {
+static void put_numbered(struct history* history, const struct frame* frame, const uint8_t* bytes,
+                         struct bytes* out) {
     size_t at = out->size;
     put(out, bytes, frame->length);
     struct numbering* numbering = history->numbering_count ? numbering_of(history, frame, bytes) : NULL;
     if (!numbering) return;
     const struct field* seq = find_field(frame, "seq");
-    store(out->data + at + seq->offset, load(bytes + seq->offset, seq->size) + (uint64_t)numbering->moved, seq->size);
+    store(out->data + at + seq->offset, load(bytes + seq->offset, seq->size) + (uint64_t)numbering->moved,
+          seq->size);
 }
 
 static void remember(struct history* history, const struct message* message) {
@@ -163,7 +169,8 @@ static void release_late(struct held* held, struct bytes* out) {
     struct timespec now;
     if (!held->bytes.size) return;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > held->until.tv_sec || (now.tv_sec == held->until.tv_sec && now.tv_nsec >= held->until.tv_nsec))
+    if (now.tv_sec > held->until.tv_sec ||
+        (now.tv_sec == held->until.tv_sec && now.tv_nsec >= held->until.tv_nsec))
         release(held, out);
 }
 
@@ -175,7 +182,8 @@ static void hold(struct held* held, long milliseconds, int behind_next) {
     held->behind_next = behind_next;
 }
 
-/* Puts the message with a payload of n bytes more (fewer when negative), 'F' for what is new. Returns where it begins. */
+/* Puts the message with a payload of n bytes more (fewer when negative), 'F' for what is new. Returns where
+ * it begins. */
 static size_t put_resized(const struct message* message, long n, struct bytes* out) {
     const struct frame* frame = message->frame;
     size_t at = out->size, payload = frame->length - (size_t)frame->header;
@@ -183,13 +191,15 @@ static size_t put_resized(const struct message* message, long n, struct bytes* o
     put(out, message->bytes, n < 0 ? frame->length - (size_t)-n : frame->length);
     for (long i = 0; i < n; ++i) put(out, (const uint8_t*)"F", 1);
     const struct field* length = find_field(frame, message->framing->length_field);
-    if (length) store(out->data + at + length->offset, load(message->bytes + length->offset, length->size) + (uint64_t)n, length->size);
+    if (length)
+        store(out->data + at + length->offset,
+              load(message->bytes + length->offset, length->size) + (uint64_t)n, length->size);
     return at;
 }
 
 /* Writes the fields of "FIELD=VALUE,…" into the copy; 1 when the frame has all of them. */
 static int set_fields(const char* list, const struct frame* frame, uint8_t* copy) {
-    char text[sizeof ((struct attack*)0)->arguments[0]], *rest = NULL;
+    char text[sizeof((struct attack*)0)->arguments[0]], *rest = NULL;
     snprintf(text, sizeof text, "%s", list);
     for (char* at = strtok_r(text, ",", &rest); at; at = strtok_r(NULL, ",", &rest)) {
         char* value = strchr(at, '=');
@@ -230,12 +240,15 @@ static int change(const struct attack* attack, const struct message* message, ui
         return 1;
     }
     if (!field) return 0;
-    if (strcmp(attack->name, "set") == 0) store(copy + field->offset, (uint64_t)value, field->size);
-    else copy[field->offset + value / 8 % field->size] ^= (uint8_t)(1 << value % 8);
+    if (strcmp(attack->name, "set") == 0)
+        store(copy + field->offset, (uint64_t)value, field->size);
+    else
+        copy[field->offset + value / 8 % field->size] ^= (uint8_t)(1 << value % 8);
     return 1;
 }
 
-/* Where the payload begins that the MPI library sends for itself, in words: 1 when the message was changed. */
+/* Where the payload begins that the MPI library sends for itself, in words: 1 when the message was changed.
+ */
 static int lie(struct attack* attack, const struct message* message, uint8_t* copy) {
     size_t payload = message->frame->length - (size_t)message->frame->header;
     int up = message->sender < message->receiver;
@@ -247,7 +260,8 @@ static int lie(struct attack* attack, const struct message* message, uint8_t* co
 }
 
 /* 1 when the message was changed, or is held until the one in the other direction has come. */
-static int mirror(struct attack* attack, const struct message* message, struct held* held, struct bytes* out) {
+static int mirror(struct attack* attack, const struct message* message, struct held* held,
+                  struct bytes* out) {
     size_t header = (size_t)message->frame->header, payload = message->frame->length - header;
     int up = message->sender < message->receiver;
     if (message->section != argument(attack, 0) || payload != (size_t)argument(attack, 1)) return 0;
@@ -273,7 +287,8 @@ static int mirror(struct attack* attack, const struct message* message, struct h
     return 2;
 }
 
-static int replay(const struct attack* attack, const struct message* message, struct history* history, struct bytes* out) {
+static int replay(const struct attack* attack, const struct message* message, struct history* history,
+                  struct bytes* out) {
     const struct bytes* old = recall(history, message->frame->kind, (int)argument(attack, 0));
     if (!old) return 0;
     put_numbered(history, message->frame, message->bytes, out);
@@ -285,23 +300,27 @@ static int replay(const struct attack* attack, const struct message* message, st
         message->framing->parse(old->data, old->size, 1, &frame);
         const struct field* context = find_field(&frame, "context");
         const struct field* now = find_field(message->frame, "context");
-        if (context && load(old->data + context->offset, context->size) == load(message->bytes + now->offset, now->size)) {
+        if (context && load(old->data + context->offset, context->size) ==
+                           load(message->bytes + now->offset, now->size)) {
             move_by(history, message->frame, message->bytes, 1);
             struct numbering* numbering = numbering_of(history, message->frame, message->bytes);
-            uint64_t next = load(message->bytes + seq->offset, seq->size) + (uint64_t)(numbering ? numbering->moved : 1);
+            uint64_t next =
+                load(message->bytes + seq->offset, seq->size) + (uint64_t)(numbering ? numbering->moved : 1);
             store(out->data + at + seq->offset, next, seq->size);
         }
     }
     return 1;
 }
 
-static void twice(struct attack* attack, const struct message* message, struct history* history, struct bytes* out) {
+static void twice(struct attack* attack, const struct message* message, struct history* history,
+                  struct bytes* out) {
     put_numbered(history, message->frame, message->bytes, out);
     if (attack->renumber) move_by(history, message->frame, message->bytes, 1);
     put_numbered(history, message->frame, message->bytes, out);
 }
 
-static void put_aside(struct attack* attack, const struct message* message, struct history* history, struct held* held) {
+static void put_aside(struct attack* attack, const struct message* message, struct history* history,
+                      struct held* held) {
     int swap = strcmp(attack->name, "swap") == 0;
     if (attack->renumber) move_by(history, message->frame, message->bytes, 1);
     put_numbered(history, message->frame, message->bytes, &held->bytes);
@@ -309,8 +328,8 @@ static void put_aside(struct attack* attack, const struct message* message, stru
     hold(held, swap ? LATE_MS : argument(attack, 0), swap);
 }
 
-static int attack_message(struct attack* attack, const struct message* message, struct history* history, struct held* held,
-                          struct bytes* out) {
+static int attack_message(struct attack* attack, const struct message* message, struct history* history,
+                          struct held* held, struct bytes* out) {
     const char* name = attack->name;
     if (strcmp(name, "drop") == 0) {
         if (attack->renumber) move_by(history, message->frame, message->bytes, -1);
@@ -339,7 +358,8 @@ static int attack_message(struct attack* attack, const struct message* message, 
 }
 
 /* Puts into out what becomes of the message. Returns whether it was attacked. */
-static int apply(struct attack* attack, const struct message* message, struct history* history, struct held* held, struct bytes* out) {
+static int apply(struct attack* attack, const struct message* message, struct history* history,
+                 struct held* held, struct bytes* out) {
     int hit = 0, swapped = held->bytes.size && held->behind_next;
     size_t before = out->size;
     if (!attack->active) {
@@ -355,7 +375,8 @@ static int apply(struct attack* attack, const struct message* message, struct hi
         if (done != 2) put(held->bytes.size ? &held->bytes : out, message->bytes, message->frame->length);
         return done;
     }
-    int target = attack->sender == message->sender && attack->receiver == message->receiver && attack->number == message->number;
+    int target = attack->sender == message->sender && attack->receiver == message->receiver &&
+                 attack->number == message->number;
     if (target && !attack->done) {
         attack->done = 1;
         hit = attack_message(attack, message, history, held, out);

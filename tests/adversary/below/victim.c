@@ -1,10 +1,13 @@
-/* A program that uses every way to make a communicator and every class of calls, for an attacker below the MPI library.
+/* A program that uses every way to make a communicator and every class of calls, for an attacker below the
+ * MPI library.
  *
  *     victim [SECTION…]        all sections when none is named
  *
- * After each step of a section every rank prints "rank R SECTION.STEP DIGEST", at its end "rank R SECTION DIGEST": of all that its
- * calls returned (content, statuses, sizes, ranks, groups). An error is printed as "rank R SECTION error CLASS TEXT" and ends the job. What is sent contains a text by which it is
- * recognised on the wire. "session" runs only when it is named, and says so when it is refused. Two or four ranks, block-wise on two nodes. */
+ * After each step of a section every rank prints "rank R SECTION.STEP DIGEST", at its end "rank R SECTION
+ * DIGEST": of all that its calls returned (content, statuses, sizes, ranks, groups). An error is printed as
+ * "rank R SECTION error CLASS TEXT" and ends the job. What is sent contains a text by which it is recognised
+ * on the wire. "session" runs only when it is named, and says so when it is refused. Two or four ranks,
+ * block-wise on two nodes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -25,7 +28,9 @@ static void take(const void* data, size_t n) {
     for (size_t i = 0; i < n; ++i) digest = (digest ^ bytes[i]) * 0x100000001b3ull;
 }
 
-static void take_int(long value) { take(&value, sizeof value); }
+static void take_int(long value) {
+    take(&value, sizeof value);
+}
 
 /* So that what was wrong shows even when the section never ends. */
 static void step(void) {
@@ -76,7 +81,8 @@ static void take_status(const MPI_Status* status) {
 static void exchange(size_t n, int to, int from, int tag) {
     MPI_Status status;
     unsigned char* in = room(n);
-    OK(MPI_Sendrecv(content(n, world), (int)n, MPI_BYTE, to, tag, in, (int)n, MPI_BYTE, from, tag, MPI_COMM_WORLD, &status));
+    OK(MPI_Sendrecv(content(n, world), (int)n, MPI_BYTE, to, tag, in, (int)n, MPI_BYTE, from, tag,
+                    MPI_COMM_WORLD, &status));
     take_status(&status);
     take(in, n);
     step();
@@ -84,17 +90,20 @@ static void exchange(size_t n, int to, int from, int tag) {
 
 static void small(void) {
     static const int sizes[] = {0, 4, 100, 1000};
-    for (int i = 0; i < 4; ++i) exchange((size_t)sizes[i], (world + 1) % ranks, (world + ranks - 1) % ranks, i);
+    for (int i = 0; i < 4; ++i)
+        exchange((size_t)sizes[i], (world + 1) % ranks, (world + ranks - 1) % ranks, i);
     for (int i = 0; i < 4; ++i) {
         MPI_Status status;
         int other = (world + ranks / 2) % ranks;
         unsigned char* in = room(1000);
-        if (world < other) OK(MPI_Send(content((size_t)sizes[i], world), sizes[i], MPI_BYTE, other, i, MPI_COMM_WORLD));
+        if (world < other)
+            OK(MPI_Send(content((size_t)sizes[i], world), sizes[i], MPI_BYTE, other, i, MPI_COMM_WORLD));
         OK(MPI_Recv(in, 1000, MPI_BYTE, other, i, MPI_COMM_WORLD, &status));
         take_status(&status);
         take(in, 1000);
         step();
-        if (world > other) OK(MPI_Ssend(content((size_t)sizes[i], world), sizes[i], MPI_BYTE, other, i, MPI_COMM_WORLD));
+        if (world > other)
+            OK(MPI_Ssend(content((size_t)sizes[i], world), sizes[i], MPI_BYTE, other, i, MPI_COMM_WORLD));
     }
 }
 
@@ -114,10 +123,16 @@ static void local(void) {
         unsigned char* in = room(BLOCK);
         int any = i % 2;
         OK(MPI_Barrier(MPI_COMM_WORLD)); /* so that messages between nodes come in between */
-        if (world > other) OK(MPI_Send(content(BLOCK, world + i), BLOCK, MPI_BYTE, other, i, MPI_COMM_WORLD));
-        else OK(MPI_Recv(in, BLOCK, MPI_BYTE, any ? MPI_ANY_SOURCE : other, any ? MPI_ANY_TAG : i, MPI_COMM_WORLD, &status));
-        if (world < other) OK(MPI_Send(content(BLOCK, world + i), BLOCK, MPI_BYTE, other, i, MPI_COMM_WORLD));
-        else OK(MPI_Recv(in, BLOCK, MPI_BYTE, any ? MPI_ANY_SOURCE : other, any ? MPI_ANY_TAG : i, MPI_COMM_WORLD, &status));
+        if (world > other)
+            OK(MPI_Send(content(BLOCK, world + i), BLOCK, MPI_BYTE, other, i, MPI_COMM_WORLD));
+        else
+            OK(MPI_Recv(in, BLOCK, MPI_BYTE, any ? MPI_ANY_SOURCE : other, any ? MPI_ANY_TAG : i,
+                        MPI_COMM_WORLD, &status));
+        if (world < other)
+            OK(MPI_Send(content(BLOCK, world + i), BLOCK, MPI_BYTE, other, i, MPI_COMM_WORLD));
+        else
+            OK(MPI_Recv(in, BLOCK, MPI_BYTE, any ? MPI_ANY_SOURCE : other, any ? MPI_ANY_TAG : i,
+                        MPI_COMM_WORLD, &status));
         take_status(&status);
         take(in, BLOCK);
         step();
@@ -131,7 +146,8 @@ static void wildcards(void) {
     uint64_t sum = 0, next[64] = {0};
     if (world != 0) {
         for (int i = 0; i < EACH; ++i)
-            OK(MPI_Send(content((size_t)(BLOCK * (i + 1)), world * 10 + i), BLOCK * (i + 1), MPI_BYTE, 0, i, MPI_COMM_WORLD));
+            OK(MPI_Send(content((size_t)(BLOCK * (i + 1)), world * 10 + i), BLOCK * (i + 1), MPI_BYTE, 0, i,
+                        MPI_COMM_WORLD));
     }
     for (int i = 0; world == 0 && i < EACH * (ranks - 1); ++i) {
         MPI_Status status;
@@ -163,9 +179,12 @@ static void probes(void) {
         take_status(&status);
         OK(MPI_Get_count(&status, MPI_BYTE, &count));
         if (count > LARGE) count = LARGE;
-        if (i < 2) OK(MPI_Recv(in, count, MPI_BYTE, other, i, MPI_COMM_WORLD, &status));
-        else if (i == 2) OK(MPI_Mrecv(in, count, MPI_BYTE, &message, &status));
-        else OK(MPI_Mrecv(in, count, MPI_BYTE, &message, &status));
+        if (i < 2)
+            OK(MPI_Recv(in, count, MPI_BYTE, other, i, MPI_COMM_WORLD, &status));
+        else if (i == 2)
+            OK(MPI_Mrecv(in, count, MPI_BYTE, &message, &status));
+        else
+            OK(MPI_Mrecv(in, count, MPI_BYTE, &message, &status));
         take_status(&status);
         take(in, n);
         step();
@@ -183,8 +202,12 @@ static void nonblocking(void) {
     void* detached;
     for (int i = 0; i < MANY; ++i) {
         OK(MPI_Irecv(in + i * BLOCK, BLOCK, MPI_BYTE, to, i, MPI_COMM_WORLD, &requests[i]));
-        if (i % 2) OK(MPI_Isend(content(BLOCK, world + i), BLOCK, MPI_BYTE, to, i, MPI_COMM_WORLD, &requests[MANY + i]));
-        else OK(MPI_Issend(content(BLOCK, world + i), BLOCK, MPI_BYTE, to, i, MPI_COMM_WORLD, &requests[MANY + i]));
+        if (i % 2)
+            OK(MPI_Isend(content(BLOCK, world + i), BLOCK, MPI_BYTE, to, i, MPI_COMM_WORLD,
+                         &requests[MANY + i]));
+        else
+            OK(MPI_Issend(content(BLOCK, world + i), BLOCK, MPI_BYTE, to, i, MPI_COMM_WORLD,
+                          &requests[MANY + i]));
     }
     OK(MPI_Waitany(MANY, requests + MANY, &index, statuses));
     while (!done) OK(MPI_Testall(2 * MANY, requests, &done, statuses));
@@ -236,7 +259,8 @@ static void take_comm(MPI_Comm comm) {
     OK(MPI_Gather(content(BLOCK, world), BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, size - 1, comm));
     if (rank == size - 1) take(in, (size_t)(size * BLOCK));
     step();
-    OK(MPI_Sendrecv(&world, 1, MPI_INT, (rank + 1) % size, 3, &ring, 1, MPI_INT, (rank + size - 1) % size, 3, comm, &status));
+    OK(MPI_Sendrecv(&world, 1, MPI_INT, (rank + 1) % size, 3, &ring, 1, MPI_INT, (rank + size - 1) % size, 3,
+                    comm, &status));
     take_int(ring);
     take_int(status.MPI_SOURCE);
     step();
@@ -309,7 +333,8 @@ static void take_cart(MPI_Comm comm) {
 
 static void cart(void) {
     MPI_Comm grid, line;
-    int dims[2] = {2, ranks / 2}, periods[2] = {1, 0}, first[2] = {1, 0}, second[2] = {0, 1}, in[4] = {-1, -1, -1, -1};
+    int dims[2] = {2, ranks / 2}, periods[2] = {1, 0}, first[2] = {1, 0}, second[2] = {0, 1},
+        in[4] = {-1, -1, -1, -1};
     OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 1, &grid));
     take_cart(grid);
     take_comm(grid);
@@ -326,8 +351,10 @@ static void cart(void) {
 
 static void graph(void) {
     MPI_Comm comm;
-    int index[4], edges[8], left = (world + ranks - 1) % ranks, right = (world + 1) % ranks, in[2] = {-1, -1}, out[2] = {world, world * 3};
-    int weights[2] = {1, 2}, source = world, degree = 2, near[2] = {left, right}, got[2], indegree, outdegree, weighted;
+    int index[4], edges[8], left = (world + ranks - 1) % ranks, right = (world + 1) % ranks, in[2] = {-1, -1},
+                            out[2] = {world, world * 3};
+    int weights[2] = {1, 2}, source = world, degree = 2, near[2] = {left, right}, got[2], indegree, outdegree,
+        weighted;
     for (int i = 0; i < ranks; ++i) {
         index[i] = 2 * (i + 1);
         edges[2 * i] = (i + ranks - 1) % ranks;
@@ -339,7 +366,8 @@ static void graph(void) {
     OK(MPI_Neighbor_alltoall(out, 1, MPI_INT, in, 1, MPI_INT, comm));
     take(in, sizeof in);
     take_and_free(comm);
-    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, near, weights, 2, near, weights, MPI_INFO_NULL, 1, &comm));
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, near, weights, 2, near, weights, MPI_INFO_NULL, 1,
+                                      &comm));
     OK(MPI_Neighbor_allgather(&world, 1, MPI_INT, in, 1, MPI_INT, comm));
     take(in, sizeof in);
     take_and_free(comm);
@@ -361,7 +389,8 @@ static void inter(void) {
     take_int(sum);
     OK(MPI_Allgather(&world, 1, MPI_INT, got, 1, MPI_INT, both));
     take(got, sizeof got);
-    OK(MPI_Sendrecv(&world, 1, MPI_INT, world % (ranks / 2), 1, &sum, 1, MPI_INT, world % (ranks / 2), 1, both, MPI_STATUS_IGNORE));
+    OK(MPI_Sendrecv(&world, 1, MPI_INT, world % (ranks / 2), 1, &sum, 1, MPI_INT, world % (ranks / 2), 1,
+                    both, MPI_STATUS_IGNORE));
     take_int(sum);
     step();
     OK(MPI_Intercomm_merge(both, !second, &merged));
@@ -387,9 +416,11 @@ static void rooted(void) {
         if (world == root) take(in, (size_t)(ranks * BLOCK));
         OK(MPI_Scatter(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, root, MPI_COMM_WORLD));
         take(in, BLOCK);
-        OK(MPI_Gatherv(out, counts[world], MPI_BYTE, in, counts, displacements, MPI_BYTE, root, MPI_COMM_WORLD));
+        OK(MPI_Gatherv(out, counts[world], MPI_BYTE, in, counts, displacements, MPI_BYTE, root,
+                       MPI_COMM_WORLD));
         if (world == root) take(in, (size_t)(ranks * BLOCK));
-        OK(MPI_Scatterv(out, counts, displacements, MPI_BYTE, in, counts[world], MPI_BYTE, root, MPI_COMM_WORLD));
+        OK(MPI_Scatterv(out, counts, displacements, MPI_BYTE, in, counts[world], MPI_BYTE, root,
+                        MPI_COMM_WORLD));
         take(in, BLOCK);
         step();
     }
@@ -414,7 +445,8 @@ static void all_to_all(void) {
     OK(MPI_Alltoall(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD));
     take(in, all);
     step();
-    OK(MPI_Alltoallv(out, counts, displacements, MPI_BYTE, in, counts, displacements, MPI_BYTE, MPI_COMM_WORLD));
+    OK(MPI_Alltoallv(out, counts, displacements, MPI_BYTE, in, counts, displacements, MPI_BYTE,
+                     MPI_COMM_WORLD));
     take(in, all);
     step();
     OK(MPI_Alltoallw(out, counts, displacements, types, in, counts, displacements, types, MPI_COMM_WORLD));
@@ -444,12 +476,15 @@ static void reductions(void) {
 
 static void nonblocking_collectives(void) {
     MPI_Request requests[5];
-    unsigned char *in = room(64 * BLOCK), *more = room(64 * BLOCK), *shared = world == 0 ? content(BLOCK, 1) : room(BLOCK);
+    unsigned char *in = room(64 * BLOCK), *more = room(64 * BLOCK),
+                  *shared = world == 0 ? content(BLOCK, 1) : room(BLOCK);
     int sum[4] = {0}, own[4] = {world, 1, 2, 3};
     OK(MPI_Ibarrier(MPI_COMM_WORLD, &requests[0]));
     OK(MPI_Ibcast(shared, BLOCK, MPI_BYTE, 0, MPI_COMM_WORLD, &requests[1]));
-    OK(MPI_Iallgather(content(BLOCK, world), BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD, &requests[2]));
-    OK(MPI_Ialltoall(content(64 * BLOCK, world), BLOCK, MPI_BYTE, more, BLOCK, MPI_BYTE, MPI_COMM_WORLD, &requests[3]));
+    OK(MPI_Iallgather(content(BLOCK, world), BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, MPI_COMM_WORLD,
+                      &requests[2]));
+    OK(MPI_Ialltoall(content(64 * BLOCK, world), BLOCK, MPI_BYTE, more, BLOCK, MPI_BYTE, MPI_COMM_WORLD,
+                     &requests[3]));
     OK(MPI_Iallreduce(own, sum, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[4]));
     OK(MPI_Waitall(5, requests, MPI_STATUSES_IGNORE));
     take(shared, BLOCK);
@@ -490,8 +525,8 @@ static void large_collectives(void) {
     take(in, MANY);
 }
 
-/* Instead of MPI_Init and all the rest. Refused between nodes as long as nothing proves who is where; when it is not refused, what is
- * sent must not be readable. */
+/* Instead of MPI_Init and all the rest. Refused between nodes as long as nothing proves who is where; when it
+ * is not refused, what is sent must not be readable. */
 static void session(void) {
 #if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
     MPI_Session session;
@@ -499,14 +534,15 @@ static void session(void) {
     MPI_Comm comm;
     int rank, size;
     OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
-    refused = MPI_Group_from_session_pset(session, "mpi://WORLD", &all) != MPI_SUCCESS ||
-              MPI_Comm_create_from_group(all, "below", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) != MPI_SUCCESS;
+    refused =
+        MPI_Group_from_session_pset(session, "mpi://WORLD", &all) != MPI_SUCCESS ||
+        MPI_Comm_create_from_group(all, "below", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) != MPI_SUCCESS;
     if (!refused) {
         OK(MPI_Comm_rank(comm, &rank));
         OK(MPI_Comm_size(comm, &size));
         unsigned char* in = room(BLOCK);
-        OK(MPI_Sendrecv(content(BLOCK, rank), BLOCK, MPI_BYTE, (rank + 1) % size, 1, in, BLOCK, MPI_BYTE, (rank + size - 1) % size, 1,
-                        comm, MPI_STATUS_IGNORE));
+        OK(MPI_Sendrecv(content(BLOCK, rank), BLOCK, MPI_BYTE, (rank + 1) % size, 1, in, BLOCK, MPI_BYTE,
+                        (rank + size - 1) % size, 1, comm, MPI_STATUS_IGNORE));
         take(in, BLOCK);
         step();
         OK(MPI_Comm_free(&comm));
@@ -519,11 +555,27 @@ static const struct {
     const char* name;
     void (*run)(void);
 } sections[] = {
-    {"small", small}, {"large", pipelined}, {"local", local}, {"wildcards", wildcards}, {"probes", probes}, {"nonblocking", nonblocking},
-    {"persistent", persistent}, {"dup", duplicates}, {"split", split}, {"split_type", split_type}, {"create", create}, {"cart", cart},
-    {"graph", graph}, {"inter", inter}, {"rooted", rooted}, {"all_to_all", all_to_all}, {"reductions", reductions},
-    {"nonblocking_collectives", nonblocking_collectives}, {"persistent_collectives", persistent_collectives},
-    {"large_collectives", large_collectives}, {"session", session},
+    {"small", small},
+    {"large", pipelined},
+    {"local", local},
+    {"wildcards", wildcards},
+    {"probes", probes},
+    {"nonblocking", nonblocking},
+    {"persistent", persistent},
+    {"dup", duplicates},
+    {"split", split},
+    {"split_type", split_type},
+    {"create", create},
+    {"cart", cart},
+    {"graph", graph},
+    {"inter", inter},
+    {"rooted", rooted},
+    {"all_to_all", all_to_all},
+    {"reductions", reductions},
+    {"nonblocking_collectives", nonblocking_collectives},
+    {"persistent_collectives", persistent_collectives},
+    {"large_collectives", large_collectives},
+    {"session", session},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -534,8 +586,10 @@ static void run_section(int i) {
     digest = 0xcbf29ce484222325ull;
     steps = 0;
     sections[i].run();
-    if (refused) printf("rank %d %s refused\n", world, section);
-    else printf("rank %d %s %016llx\n", world, section, (unsigned long long)digest);
+    if (refused)
+        printf("rank %d %s refused\n", world, section);
+    else
+        printf("rank %d %s %016llx\n", world, section, (unsigned long long)digest);
     fflush(stdout);
 }
 
