@@ -10,6 +10,7 @@
  * block-wise on two nodes. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,20 +55,26 @@ static void check(int code, const char* call) {
 
 #define OK(call) check(call, #call)
 
+/* From the heap, as a program's data is: what is sent from too far in memory may then be some. */
+static unsigned char* next_buffer(void) {
+    static unsigned char* pool[16];
+    static int next;
+    int i = next++ % 16;
+    if (!pool[i]) pool[i] = malloc(4 * LARGE);
+    if (!pool[i]) abort();
+    return pool[i];
+}
+
 /* n bytes that depend on the seed, with the marker wherever there is room for it. */
 static unsigned char* content(size_t n, int seed) {
-    static unsigned char pool[8][4 * LARGE];
-    static int next;
-    unsigned char* bytes = pool[next++ % 8];
+    unsigned char* bytes = next_buffer();
     for (size_t i = 0; i < n; ++i) bytes[i] = (unsigned char)(i * 31 + (size_t)seed * 101 + (i >> 8));
     for (size_t i = 0; i + 32 <= n; i += 256) memcpy(bytes + i + 8, MARKER, sizeof MARKER - 1);
     return bytes;
 }
 
 static unsigned char* room(size_t n) {
-    static unsigned char pool[8][4 * LARGE];
-    static int next;
-    return memset(pool[next++ % 8], 0, n);
+    return memset(next_buffer(), 0, n);
 }
 
 static void take_status(const MPI_Status* status) {
@@ -609,6 +616,7 @@ int main(int argc, char** argv) {
         printf("rank %d end\n", world);
         return 0;
     }
+    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* data of all sizes beside each other, as small data is */
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
