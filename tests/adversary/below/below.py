@@ -332,7 +332,7 @@ def systematic(options):
     lock, deadline, totals = threading.Lock(), time.monotonic() + options.seconds, collections.Counter()
     out = options.out.open("a")
     if not lines:
-        out.write(json.dumps(head | found | {"attacks": len(attacks)}) + "\n")
+        out.write(json.dumps(head | found | {"attacks": sum(found["levels"])}) + "\n")
 
     def work(own_jobs):
         while time.monotonic() < deadline:
@@ -365,7 +365,7 @@ def summarise(files):
     summary = []
     for file in files:
         lines = [json.loads(line) for line in file.read_text().splitlines()]
-        head, tried = lines[0], lines[1:]
+        head, tried = lines[0] | {"attacks": sum(lines[0]["levels"])}, lines[1:]
         families = {}
         for said in tried:
             families.setdefault(said["family"], collections.Counter())[said["outcome"]] += 1

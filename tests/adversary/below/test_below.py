@@ -52,10 +52,13 @@ def test_the_oracle_sees_what_plain_mpi_suffers(jobs, mpi):
     shutil.rmtree(directory)
     assert clear and judge(result, expected, 2, clear)[0] == CLEAR
     assert judge(result, expected, 2, [])[0] == AS_PLAIN, "a job under a relay that changes nothing is as without"
-    frame = next(frame for frame in frames if frame.section == 1 and frame.length - frame.header == 1000)
-    result, directory = job.run(f"{frame.sender}>{frame.receiver}#{frame.number} flip:payload:4000", ["small"], plain=True)
-    shutil.rmtree(directory)
-    assert judge(result, expected, 2, [])[0] == DIFFERENT
+    outcomes = []
+    for frame in frames:  # control messages in between may move the numbers
+        if frame.section == 1 and frame.length - frame.header == 1000:
+            result, directory = job.run(f"{frame.sender}>{frame.receiver}#{frame.number} flip:payload:4000", ["small"], plain=True)
+            shutil.rmtree(directory)
+            outcomes.append(judge(result, expected, 2, [])[0])
+    assert DIFFERENT in outcomes, outcomes
 
 
 @pytest.mark.parametrize("mpi", MPIS)
