@@ -20,6 +20,9 @@ KeySet::KeySet(const Selection& selection, const std::uint8_t* key_bytes) : sele
     bytes_.reset(static_cast<std::uint8_t*>(slab().take()));
     if (!bytes_) std::abort();  // no page left for 64 bytes
     std::memcpy(bytes_.get(), key_bytes, info(selection.cipher).key_bytes);
+#ifdef MPISEC_NONCE_LEDGER
+    fingerprint_ = fingerprint_of_key(bytes_.get(), info(selection.cipher).key_bytes);
+#endif
 }
 
 KeySet::~KeySet() = default;

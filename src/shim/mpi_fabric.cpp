@@ -290,6 +290,16 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::
                   " bytes of a collective; nothing was sent");
 }
 
+void MpiFabric::misused(fabric::Box box) {
+    abort_job(
+        std::string(procedure_) + ": " +
+        (box.sealer != rank() ? "a box of another rank"
+                              : "box " + std::to_string(box.index) + " a second time") +
+        " was about to be sealed in one collective, which would use a nonce twice; nothing was sent. This "
+        "is a fault of MPIsec: please report it, and choose another algorithm for this collective "
+        "meanwhile (docs/collectives.md)");
+}
+
 bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
     const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
     const wire::BoxAssociatedData ad =
