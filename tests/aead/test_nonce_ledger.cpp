@@ -1,4 +1,4 @@
-// The ledger of nonces that debug and sanitizer builds keep: a repeated nonce is found whatever happened in
+// S4: the ledger of nonces that debug and sanitizer builds keep: a repeated nonce is found whatever happened in
 // between, and sequential ones cost one run.
 #include "aead/nonce_ledger.hpp"
 
