@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include "check.hpp"
-#include "shim/collective_choice.hpp"
 #include "shim/constants.hpp"
 #include "shim/real.hpp"
 
@@ -35,10 +35,12 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t n) {
     return syscall(SYS_write, descriptor, bytes, n);
 }
 
-// For builds without the algorithms of collectives: none runs here.
-[[gnu::weak]] std::array<std::uint8_t, 16> mpisec::shim::selection_mark() {
+// For builds without the algorithms of collectives (collective_choice.hpp): none runs here.
+namespace mpisec::shim {
+[[gnu::weak]] std::array<std::uint8_t, 16> selection_mark() {
     return {};
 }
+}  // namespace mpisec::shim
 
 namespace mpisec::fuzz {
 namespace {
