@@ -30,7 +30,8 @@ json read_entries(const std::string& cache_file) {
     if (error || bytes > max_file_bytes) return json::array();
     std::ifstream file(cache_file);
     json parsed = json::parse(file, nullptr, /*allow_exceptions=*/false);
-    return parsed.is_array() ? parsed : json::array();
+    if (!parsed.is_array()) return json::array();
+    return parsed;  // never copied: what is nested as deep as the file is long would take all of the stack
 }
 
 /// The entry with what recall() reads of it and nothing else, which could be anything, nested as deep as the
