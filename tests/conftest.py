@@ -10,17 +10,21 @@ failure.
 """
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from mpisec_lab import build  # noqa: E402
 from mpisec_lab.cluster import Cluster, check_privileges  # noqa: E402
 from mpisec_lab.errors import LabError  # noqa: E402
 from mpisec_lab.mpis import MPIS, find_mpi  # noqa: E402
+from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
 
 
 def _missing(reason):
@@ -80,14 +84,23 @@ def run(cluster):
 
     app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds,
     60); see Cluster.run. A job that runs out of time is killed and has returncode 124. The pipeline threshold is the one that
-    the tests' sizes are about, however many ranks share this machine's cores.
+    the tests' sizes are about, however many ranks share this machine's cores. Debug and sanitizer builds of MPIsec write down
+    every nonce: the test fails when two ranks have used the same under one key.
     """
 
     def run_(app, nodes=2, ranks=2, mpi="mpich-5", **options):
         _require(mpi)
         command = [app] if isinstance(app, str | os.PathLike) else list(app)
-        options["env"] = {"MPISEC_PIPELINE_THRESHOLD": "64K"} | (options.get("env") or {})
-        return cluster(nodes).run(command, ranks=ranks, mpi=mpi, **{"timeout": 60, **options})
+        ledgers = tempfile.mkdtemp(prefix="mpisec-nonces-")
+        try:
+            ours = {"MPISEC_PIPELINE_THRESHOLD": "64K"} | ({} if options.get("plain") else {NONCE_LEDGER: ledgers})
+            options["env"] = ours | (options.get("env") or {})
+            result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **{"timeout": 60, **options})
+            twice = repeats(ledgers)
+            assert not twice, twice[:5]
+            return result
+        finally:
+            shutil.rmtree(ledgers)
 
     return run_
 

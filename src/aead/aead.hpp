@@ -16,6 +16,9 @@
 
 #include "aead/plugin.h"
 #include "base/error.hpp"
+#ifdef MPISEC_NONCE_LEDGER
+#include "aead/nonce_ledger.hpp"
+#endif
 
 namespace mpisec::aead {
 
@@ -141,6 +144,9 @@ class KeySet {
     [[nodiscard]] bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                             const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) noexcept {
         const Key& key = key_for(n);
+#ifdef MPISEC_NONCE_LEDGER
+        if (key) record_nonce(fingerprint_, nonce);
+#endif
         return key && key.seal(to, from, n, nonce, ad, ad_n);
     }
     [[nodiscard]] bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n,
@@ -161,6 +167,9 @@ class KeySet {
     std::array<Key, size_classes> keys_{};
     std::array<std::uint8_t, size_classes> key_of_class_{0, 1, 2};  ///< equal for classes of one library
     Selection selection_{};
+#ifdef MPISEC_NONCE_LEDGER
+    KeyFingerprint fingerprint_{};
+#endif
     struct WipedSlot {
         void operator()(std::uint8_t* bytes) const;
     };

@@ -30,7 +30,25 @@ json read_entries(const std::string& cache_file) {
     if (error || bytes > max_file_bytes) return json::array();
     std::ifstream file(cache_file);
     json parsed = json::parse(file, nullptr, /*allow_exceptions=*/false);
-    return parsed.is_array() ? parsed : json::array();
+    if (!parsed.is_array()) return json::array();
+    return parsed;  // never copied: what is nested as deep as the file is long would take all of the stack
+}
+
+/// The entry with what recall() reads of it and nothing else, which could be anything, nested as deep as the
+/// file is long; null when it lacks some of that.
+json known_fields(const json& entry) {
+    json kept = json::object();
+    if (!entry.is_object()) return nullptr;
+    for (const char* field : {"cpu", "plugins", "cipher"}) {
+        if (!entry.contains(field) || !entry[field].is_string()) return nullptr;
+        kept[field] = entry[field];
+    }
+    if (!entry.contains("libraries") || !entry["libraries"].is_array()) return nullptr;
+    for (const json& name : entry["libraries"]) {
+        if (!name.is_string()) return nullptr;
+        kept["libraries"].push_back(name);
+    }
+    return kept;
 }
 
 bool is_about(const json& entry, const CalibrationKey& key) {
@@ -81,8 +99,11 @@ void remember(const std::string& cache_file, const CalibrationKey& key, const Ch
     json entries = json::array();
     entries.push_back(
         {{"cpu", key.cpu}, {"cipher", key.cipher}, {"libraries", choice}, {"plugins", key.plugins}});
-    for (const json& old : read_entries(cache_file))
-        if (entries.size() < max_entries && old.is_object() && !is_about(old, key)) entries.push_back(old);
+    for (const json& old : read_entries(cache_file)) {
+        if (entries.size() == max_entries) break;
+        if (is_about(old, key)) continue;
+        if (json kept = known_fields(old); !kept.is_null()) entries.push_back(std::move(kept));
+    }
     make_directory(cache_file);
     replace_file(cache_file, entries.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }

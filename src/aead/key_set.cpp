@@ -29,6 +29,9 @@ KeySet::KeySet(const Selection& selection, const std::uint8_t* key_bytes) : sele
     auto* key = new (slot) KeyBytes{{}, true};
     std::memcpy(key->bytes, key_bytes, info(selection.cipher).key_bytes);
     bytes_.reset(key->bytes);
+#ifdef MPISEC_NONCE_LEDGER
+    fingerprint_ = fingerprint_of_key(bytes_.get(), info(selection.cipher).key_bytes);
+#endif
 }
 
 KeySet::~KeySet() = default;

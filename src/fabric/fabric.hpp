@@ -15,6 +15,7 @@
 
 #include "aead/aead.hpp"
 #include "fabric/topology.hpp"
+#include "wire/replay.hpp"
 
 namespace mpisec::fabric {
 
@@ -93,8 +94,13 @@ class Fabric {
     }
     Pending receive_here(int from, PlainRoom room) { return begin(start_receive(from, room, false)); }
 
-    /// `to`: sealed_bytes(from.size()).
-    void seal(Cipher to, Plain from, Box box) { do_seal(to.bytes_, from, box); }
+    /// `to`: sealed_bytes(from.size()). A box that this rank has sealed before in this collective, or one of
+    /// another rank's, is never sealed: its nonce would be used twice (S4).
+    void seal(Cipher to, Plain from, Box box) {
+        if (box.sealer != rank_ || !sealed_.insert(box.index)) [[unlikely]]
+            return misused(box);
+        do_seal(to.bytes_, from, box);
+    }
     /// Zeros, and a failure, when the box does not open.
     void open(PlainRoom to, Cipher from, Box box) {
         if (!do_open(to, from.bytes_, box)) fail();
@@ -130,6 +136,8 @@ class Fabric {
     virtual void when_finished(unsigned number, std::coroutine_handle<> waiter) = 0;
     virtual void finish(unsigned number) = 0;
     virtual void do_seal(std::span<std::uint8_t> to, Plain from, Box box) = 0;
+    /// A fault of the algorithm: it names the rank's own box a second time, or a box of another rank.
+    virtual void misused(Box box) = 0;
     virtual bool do_open(PlainRoom to, Plain from, Box box) = 0;
     virtual std::span<std::uint8_t> room(std::size_t bytes) = 0;
     virtual std::span<std::uint8_t> shared_room(std::size_t bytes) = 0;
@@ -140,6 +148,7 @@ class Fabric {
 
   private:
     friend class Pending;
+    wire::ReplaySet sealed_;  ///< indices of the boxes sealed so far
     Pending begin(unsigned number) { return Pending(this, number); }
 };
 

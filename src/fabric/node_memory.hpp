@@ -47,7 +47,7 @@ class NodeMemory {
     NodeMemory(NodeMemory&&) noexcept = default;
 
     class Slot;
-    Slot& slot(unsigned number) { return slots_[number]; }
+    Slot& slot(unsigned number);
 
   private:
     NodeMemory(std::string name, unsigned mates, SharedSegment base);
@@ -90,5 +90,9 @@ class NodeMemory::Slot {
     std::uint64_t uses_ = 0;      ///< collectives that this rank has entered here
     std::uint64_t barriers_ = 0;  ///< that this rank has come to here
 };
+
+inline NodeMemory::Slot& NodeMemory::slot(unsigned number) {
+    return slots_[number];
+}
 
 }  // namespace mpisec::fabric

@@ -78,7 +78,7 @@ void append(std::string& bytes, const std::vector<std::int32_t>& ranks) {
 
 }  // namespace
 
-constinit thread_local RecentCommunicator recent_communicator[recent_communicators];
+constinit thread_local RecentCommunicator recent_communicator[recent_communicators]{};
 std::atomic<std::uint64_t> registry_generation{1};
 
 Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {

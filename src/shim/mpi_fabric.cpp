@@ -288,6 +288,16 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::
                   " bytes of a collective; nothing was sent");
 }
 
+void MpiFabric::misused(fabric::Box box) {
+    const std::string what =
+        box.sealer != rank() ? "a box of another rank was about to be sealed"
+                             : "box " + std::to_string(box.index) + " was about to be sealed a second time";
+    abort_job(
+        std::string(procedure_) + ": " + what +
+        " in one collective, which would use a nonce twice; nothing was sent. This is a fault of MPIsec: "
+        "report it, and choose another algorithm for this collective meanwhile (docs/collectives.md)");
+}
+
 bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
     const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
     const wire::BoxAssociatedData ad =

@@ -50,6 +50,7 @@ class MpiFabric final : public fabric::Fabric {
     void when_finished(unsigned number, std::coroutine_handle<> waiter) override;
     void finish(unsigned number) override;
     void do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) override;
+    void misused(fabric::Box box) override;
     bool do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) override;
     std::span<std::uint8_t> room(std::size_t bytes) override;
     std::span<std::uint8_t> shared_room(std::size_t bytes) override;

@@ -9,6 +9,7 @@ import pytest
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "mpi"))
 from mpi_programs import build_traffic  # noqa: E402
+from nonce_ledger import repeats  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +49,21 @@ def test_keys_are_renewed_and_still_no_nonce_twice(frames):
     per_epoch = Counter((source, destination, nonce[:3]) for source, destination, nonce in small)
     assert max(per_epoch.values()) <= 40, per_epoch.most_common(3)
     assert max(int.from_bytes(nonce[:3], "little") for _, _, nonce in small) >= 2
+
+
+KEY, OTHER_KEY = "00" * 16, "11" * 16
+
+
+@pytest.mark.parametrize("one,other,repeated", [
+    (f"{KEY} 4 01000000 0 9", f"{KEY} 4 01000000 10 19", False),
+    (f"{KEY} 4 01000000 0 9", f"{OTHER_KEY} 4 01000000 0 9", False),
+    (f"{KEY} 0 00000002 0 9", f"{KEY} 0 00000003 0 9", False),
+    (f"{KEY} 0 01000000 0 9", f"{KEY} 4 01000000 0 9", False),
+    (f"{KEY} 4 01000000 0 9", f"{KEY} 4 01000000 9 9", True),
+    (f"{KEY} 0 00000002 5 5", f"{KEY} 0 00000002 0 9", True),
+])
+def test_ledgers_of_two_ranks_are_compared(tmp_path, one, other, repeated):
+    """S4: of two ranks that seal under one key (a communicator's), what both have used is found; see nonce_ledger.hpp for the lines."""
+    (tmp_path / "nonces-a").write_text(f"{one}\n{OTHER_KEY} 0 ffffffff 0 3\n")
+    (tmp_path / "nonces-b").write_text(f"{other}\n")
+    assert len(repeats(tmp_path)) == (1 if repeated else 0)

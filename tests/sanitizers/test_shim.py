@@ -17,6 +17,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "mpi"))
 
 from mpi_programs import RULES, build  # noqa: E402
+from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
 
 MPI = "mpich-5"
 RULE_SOURCES = ["harness.c", *(f"{rule}.c" for rule in RULES)]
@@ -73,10 +74,14 @@ def job(run, tmp_path):
     """job(sanitizer, command, ranks): (Result, reports), where reports is all that the sanitizer wrote on any rank."""
 
     def start(sanitizer, command, ranks=4, timeout=600):
-        logs = tmp_path / "logs"
+        logs, ledgers = tmp_path / "logs", tmp_path / "nonces"
         logs.mkdir()
-        result = run(command, nodes=2, ranks=ranks, mpi=MPI, mpisec=sanitizer.program(), env=sanitizer.environment(logs),
-                     timeout=timeout)
+        ledgers.mkdir()
+        env = sanitizer.environment(logs) | {NONCE_LEDGER: str(ledgers)}
+        result = run(command, nodes=2, ranks=ranks, mpi=MPI, mpisec=sanitizer.program(), env=env, timeout=timeout)
+        assert not repeats(ledgers)
+        if result.returncode == 0:  # these builds keep the ledger: S4 over everything that the job sealed
+            assert len(list(ledgers.iterdir())) == ranks
         return result, "\n".join(path.read_text(errors="replace") for path in sorted(logs.iterdir()))
 
     return start

@@ -126,6 +126,7 @@ class Hermit final : public fabric::Fabric {
     void when_finished(unsigned, std::coroutine_handle<>) override {}
     void finish(unsigned) override {}
     void do_seal(std::span<std::uint8_t>, fabric::Plain, fabric::Box) override {}
+    void misused(fabric::Box) override {}
     bool do_open(fabric::PlainRoom, fabric::Plain, fabric::Box) override { return true; }
     std::span<std::uint8_t> room(std::size_t bytes) override {
         memory_.emplace_back(bytes, std::uint8_t{0xA5});

@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "fabric/sim/events.hpp"
 #include "fabric/sim/toy_box.hpp"
@@ -54,6 +53,7 @@ class SimFabric final : public Fabric {
         free_.push_back(number);
     }
     void do_seal(std::span<std::uint8_t> to, Plain from, Box box) override;
+    void misused(Box box) override;
     bool do_open(PlainRoom to, Plain from, Box box) override;
     std::span<std::uint8_t> room(std::size_t bytes) override;
     std::span<std::uint8_t> shared_room(std::size_t bytes) override;
@@ -153,16 +153,6 @@ class Cluster {
             owner.now = std::max(owner.now, step.at);
             step.waiter.resume();
         });
-    }
-
-    void use_nonce(int rank, Box box) {
-        if (box.sealer != rank)
-            complain("rank " + std::to_string(rank) + " seals in the name of rank " +
-                     std::to_string(box.sealer));
-        if (box.index >> 32 != 0)
-            complain("rank " + std::to_string(rank) + " needs more boxes than a nonce can number");
-        if (!ledger_.insert(static_cast<std::uint64_t>(box.sealer) << 32 | box.index).second)
-            complain("rank " + std::to_string(rank) + " seals box " + std::to_string(box.index) + " twice");
     }
 
     /// `real`: also without data.
@@ -274,7 +264,6 @@ class Cluster {
     std::vector<Node> nodes_;
     std::vector<double> out_free_, in_free_;  ///< by port(): until when it is busy
     std::unordered_map<std::uint64_t, Lane> lanes_;
-    std::unordered_set<std::uint64_t> ledger_;
     std::vector<std::unique_ptr<std::uint8_t[]>> memory_;
     std::uint8_t* unused_ = untouchable() + (std::size_t{1} << 60);
     Report report_;
@@ -339,11 +328,19 @@ void SimFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
 
 void SimFabric::do_seal(std::span<std::uint8_t> to, Plain from, Box box) {
     if (to.size() != sealed_bytes(from.size())) return cluster_.complain("a box of the wrong size is sealed");
-    cluster_.use_nonce(rank_, box);
+    if (box.index >> 32 != 0)
+        return cluster_.complain("rank " + std::to_string(rank_) +
+                                 " needs more boxes than a nonce can number");
     ++metrics.seals;
     metrics.sealed_bytes += from.size();
     work(cluster_.model().seal, from.size());
     if (cluster_.data()) toy_seal(to, from, box);
+}
+
+void SimFabric::misused(Box box) {
+    const std::string who = "rank " + std::to_string(rank_) + " seals ";
+    cluster_.complain(box.sealer != rank_ ? who + "in the name of rank " + std::to_string(box.sealer)
+                                          : who + "box " + std::to_string(box.index) + " twice");
 }
 
 bool SimFabric::do_open(PlainRoom to, Plain from, Box box) {
