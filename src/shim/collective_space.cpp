@@ -55,6 +55,8 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
     return derived;
 }
 
+}  // namespace
+
 std::string memory_name(const wire::ContextId& context, int node) {
     std::array<std::uint8_t, 16> secret;
     keys::node_memory_name(*state.world.master, context, secret);
@@ -63,8 +65,6 @@ std::string memory_name(const wire::ContextId& context, int node) {
     for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};
     return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
 }
-
-}  // namespace
 
 Twin::~Twin() {
     // MPI_Comm_free is collective. Those that the program leaves to MPI_Finalize go in another order on each

@@ -15,6 +15,7 @@
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
 #include "shim/real.hpp"
+#include "shim/same_node.hpp"
 #include "shim/state.hpp"
 #include "shim/watchdog.hpp"
 
@@ -43,6 +44,7 @@ void describe_ranks(Communicator& comm) {
     }
     for (std::int32_t world : comm.members) comm.crosses = comm.crosses || !on_this_node(world);
     comm.mixed = any_local;
+    comm.verifies = any_local && verifies_same_node();
 }
 
 bool read_groups(Communicator& comm) {
