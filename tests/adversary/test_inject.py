@@ -80,3 +80,10 @@ def test_same_node_is_believed_when_plain(inject, mpi, way):
     believed; with seal nobody is."""
     assert inject(1, way=way, mpi=mpi, MPISEC_SAME_NODE="plain").items() >= DELIVERED
     assert inject(1, way=way, mpi=mpi, MPISEC_SAME_NODE="seal").items() >= REFUSED
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
+def test_records_refuse_nothing_genuine(run, compile_mpi, mpi):
+    """M4 M9: sends that MPI refuses, thousands of unreceived messages, receives completed in reverse, other layouts."""
+    result = run([compile_mpi(HERE / "records.c", mpi, flags=["-std=gnu11"])], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    assert result.returncode == 0 and "records: 0 wrong" in result.stdout, result.stdout + result.stderr[-3000:]
