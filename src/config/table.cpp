@@ -58,6 +58,17 @@ std::string show_yield(const Settings& s) {
     return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
 }
 
+constexpr std::string_view same_node_names[] = {"plain", "seal", "verify", "auto"};  // by SameNode
+
+Result<void> set_same_node(Settings& s, std::string_view text) {
+    const auto* found = std::find(std::begin(same_node_names), std::end(same_node_names), text);
+    if (found == std::end(same_node_names))
+        return fail("\"auto\", \"plain\", \"verify\" or \"seal\" is accepted");
+    s.same_node = static_cast<Settings::SameNode>(found - std::begin(same_node_names));
+    s.same_node_sealed = s.same_node == Settings::SameNode::seal;
+    return {};
+}
+
 Result<void> set_mpi(Settings& s, std::string_view text) {
     if (text != "mpich" && text != "abi" && text != "openmpi")
         return fail("\"mpich\", \"abi\" or \"openmpi\" is accepted");
@@ -93,9 +104,8 @@ constexpr Setting settings_table[] = {
     {"MPISEC_UNPROTECTED", "unprotected", "refuse", "refuse or allow",
      [](Settings& s, Text t) { return store(s.unprotected_allow, parse_choice(t, "allow", "refuse")); },
      [](const Settings& s) { return std::string(s.unprotected_allow ? "allow" : "refuse"); }},
-    {"MPISEC_SAME_NODE", "same_node", "plain", "plain or seal",
-     [](Settings& s, Text t) { return store(s.same_node_sealed, parse_choice(t, "seal", "plain")); },
-     [](const Settings& s) { return std::string(s.same_node_sealed ? "seal" : "plain"); }},
+    {"MPISEC_SAME_NODE", "same_node", "auto", "auto, plain, verify or seal", set_same_node,
+     [](const Settings& s) { return std::string(same_node_names[static_cast<std::size_t>(s.same_node)]); }},
     {"MPISEC_STATS", "stats", "0", "0, 1 or json:PATH", set_stats,
      [](const Settings& s) { return s.stats.empty() ? "0" : s.stats; }},
     {"MPISEC_STALL_TIME", "stall_time", "60", "0 (never) to 1000000 seconds",

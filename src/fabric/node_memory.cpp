@@ -35,11 +35,14 @@ auto no_memory(std::size_t bytes, int error) {
 }
 
 /// A descriptor of the whole segment, or -1 and errno.
-int make(const std::string& name, std::size_t bytes) {
+int make(const std::string& name, std::size_t bytes, bool sparse) {
     const int descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (descriptor < 0) return -1;
     // A full /dev/shm is an error here, not a bus error later.
-    const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+    const auto size = static_cast<off_t>(bytes);
+    const int error = !sparse                            ? posix_fallocate(descriptor, 0, size)
+                      : ftruncate(descriptor, size) == 0 ? 0
+                                                         : errno;
     if (error == 0) return descriptor;
     shm_unlink(name.c_str());
     close(descriptor);
@@ -71,11 +74,12 @@ int open_made(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
-Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates) {
+Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates,
+                                            bool sparse) {
     const std::size_t whole = front + rounded(bytes);
-    int descriptor = make(name, whole);
+    int descriptor = make(name, whole, sparse);
     if (descriptor < 0 && errno == EEXIST) descriptor = open_made(name, whole);
-    if (descriptor < 0 && errno == ENOENT) descriptor = make(name, whole);  // its maker found no memory
+    if (descriptor < 0 && errno == ENOENT) descriptor = make(name, whole, sparse);  // its maker found no memory
     if (descriptor < 0) return no_memory(whole, errno);
     void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     const int error = errno;
@@ -85,6 +89,15 @@ Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t
     auto* mapped = static_cast<std::atomic<std::uint32_t>*>(memory);
     if (mapped->fetch_add(1) + 1 == mates) shm_unlink(name.c_str());
     return SharedSegment({static_cast<std::uint8_t*>(memory) + front, whole - front});
+}
+
+bool SharedSegment::populate(std::span<std::uint8_t> part) {
+#ifndef MADV_POPULATE_WRITE
+    constexpr int MADV_POPULATE_WRITE = 23;  // linux/mman.h, since Linux 5.14
+#endif
+    // Not by touching it: where /dev/shm is full that would be a bus error. Older kernels do not know the
+    // advice (EINVAL).
+    return madvise(part.data(), part.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -24,8 +24,12 @@ namespace mpisec::fabric {
 /// Shared memory that `mates` processes map under one name.
 class SharedSegment {
   public:
-    /// Zeroed when made. The sentence of the error says what could not be had.
-    static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned mates);
+    /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory yet:
+    /// populate() what is used.
+    static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned mates,
+                                        bool sparse = false);
+    /// Gives pages to part of a sparse segment; false when there is no memory left for them.
+    static bool populate(std::span<std::uint8_t> part);
     SharedSegment(SharedSegment&& other) noexcept;
     SharedSegment& operator=(SharedSegment&& other) noexcept;
     ~SharedSegment();

@@ -9,6 +9,7 @@
 //   collective box    Expand(master,       "mpisec v1 collective box"  | context(16) | epoch(8))
 //   box key           Expand(collective box, "mpisec v1 large box"     | nonce(12))
 //   node memory name  Expand(master,       "mpisec v1 node memory"     | context(16))
+//   same-node key     Expand(master,       "mpisec v1 same node"       | node(4))
 #include "keys/schedule.hpp"
 
 #include <algorithm>
@@ -86,6 +87,12 @@ void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, 
 void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out) {
     expand(master, "mpisec v1 node memory", context, {}, out);
+}
+
+void same_node_key(const Secret& master, std::int32_t node, std::uint8_t* out) {
+    std::uint8_t number[4];
+    store_le(number, node);
+    expand(master, "mpisec v1 same node", number, {}, {out, secret_bytes});
 }
 
 }  // namespace mpisec::keys

@@ -40,4 +40,7 @@ void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, 
 void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out);
 
+/// The key of the checks that ranks of node number `node` leave each other (32 bytes to `out`).
+void same_node_key(const Secret& master, std::int32_t node, std::uint8_t* out);
+
 }  // namespace mpisec::keys

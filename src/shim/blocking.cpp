@@ -9,6 +9,7 @@
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
 #include "shim/plain.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/status.hpp"
@@ -50,14 +51,16 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 
 /// Any send but what `send` has a short way for.
 [[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
+    const bool null = spec.peer == MPI_PROC_NULL;
+    const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
+    if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages())
+        return send_buffered(spec, route);
     if (route.kind == Route::plain) {
-        const bool null = spec.peer == MPI_PROC_NULL;
-        if (spec.mode == Mode::buffered && !null && buffers_plain_messages())
-            return send_buffered(spec, route);
         if (spec.mode == Mode::buffered || null || may_block()) return send_plain(spec);
         MPI_Request request;
         return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
     }
+    if (route.kind == Route::verified) return send_verified(spec, *route.comm);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.mode == Mode::buffered) return send_buffered(spec, route);
     std::unique_ptr<Operation> operation;
@@ -141,6 +144,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     MPI_Status matched;
     if (int code = wait_for_message(spec, &message, &matched); code != MPI_SUCCESS) return code;
     if (comm.is_local(matched.MPI_SOURCE)) {
+        if (comm.verifies) return receive_matched_verified(spec, comm, &message, status);
         if (may_block())
             return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
         MPI_Request request;
@@ -179,6 +183,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
         MPI_Request request;
         return complete_plain(ireceive_plain(spec, &request), &request, status);
     }
+    if (route.kind == Route::verified) return receive_verified(spec, *route.comm, status);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);

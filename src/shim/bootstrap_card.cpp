@@ -64,7 +64,10 @@ std::string differences(const Card& card, const Card& zero) {
     comparison.values("wire version", card.wire_version, zero.wire_version);
     auto policy = [](const Card& c) { return std::string(c.policy & 1 ? "allow" : "refuse"); };
     comparison.values("MPISEC_UNPROTECTED", policy(card), policy(zero));
-    auto same_node = [](const Card& c) { return std::string(c.policy & 2 ? "seal" : "plain"); };
+    auto same_node = [](const Card& c) {
+        constexpr const char* names[] = {"plain", "seal", "verify", "auto"};  // by Settings::SameNode
+        return std::string(names[c.policy >> 1 & 3]);
+    };
     comparison.values("MPISEC_SAME_NODE", same_node(card), same_node(zero));
     auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
     comparison.values("MPISEC_PIPELINE_THRESHOLD", size(card.threshold), size(zero.threshold));
@@ -91,7 +94,7 @@ Card make_card(int rank, const config::Settings& settings) {
     keys::random_bytes(card.nonce.data(), card.nonce.size());
     card.place = place_mark();
     card.rank = rank;
-    card.policy = (settings.unprotected_allow ? 1u : 0u) | (settings.same_node_sealed ? 2u : 0u);
+    card.policy = (settings.unprotected_allow ? 1u : 0u) | static_cast<std::uint32_t>(settings.same_node) << 1;
     card.threshold = settings.threshold;
     card.segment = settings.segment;
     card.rekey_messages = settings.rekey_messages;

@@ -30,7 +30,7 @@ struct Card {
     std::array<std::uint8_t, 16> nonce{};  ///< random: cards of an earlier job are not this job's
     std::array<std::uint8_t, 16> place{};  ///< place_mark(): alike for ranks that may share memory
     std::int32_t rank = 0;
-    std::uint32_t policy = 0;  ///< 1: MPISEC_UNPROTECTED=allow; 2: MPISEC_SAME_NODE=seal
+    std::uint32_t policy = 0;  ///< 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode)
     std::uint64_t threshold = 0;
     std::uint64_t segment = 0;
     std::uint64_t rekey_messages = 0;

@@ -7,6 +7,7 @@
 #include "shim/entry.hpp"
 #include "shim/operation.hpp"
 #include "shim/plain.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/waits.hpp"
@@ -59,9 +60,11 @@ int start_copy(const SendSpec& spec, const Route& route, const TypeFacts& facts,
     auto copy = std::make_shared<BufferedCopy>(Buffer(n + 1), n);
     if (int code = pack(spec.buf, spec.count, spec.type, facts, copy->bytes.data()); code != MPI_SUCCESS)
         return code;
+    const SendSpec own{SendSpec::Mode::standard, copy->bytes.data(), static_cast<MPI_Count>(n), constants.packed,
+                       spec.peer,                spec.tag,           spec.comm,                 spec.call};
     MPI_Request request;
-    const int code = call_counted(MPISEC_BOTH(Isend), copy->bytes.data(), static_cast<MPI_Count>(n),
-                                  constants.packed, spec.peer, spec.tag, spec.comm, &request);
+    const int code = route.kind == Route::verified ? isend_verified(own, *route.comm, &request)
+                                                   : isend_plain(own, &request);
     raised = code != MPI_SUCCESS;
     if (raised) return code;
     auto sending = std::make_unique<PlainOperation>(route.comm, code, request);
@@ -116,7 +119,7 @@ int start_buffered(const SendSpec& spec, const Route& route, bool& raised) {
     if (spec.count < 0) return MPI_ERR_COUNT;
     if (!type_facts(spec.type, facts)) return MPI_ERR_TYPE;
     if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size)) return MPI_ERR_BUFFER;
-    if (route.kind == Route::plain) return start_copy(spec, route, facts, raised);
+    if (route.kind != Route::sealed) return start_copy(spec, route, facts, raised);
     detach(start_send(spec, route));
     return MPI_SUCCESS;
 }

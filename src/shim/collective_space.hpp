@@ -44,6 +44,9 @@ struct CollectiveTicket {
         nullptr;  ///< null when no other rank of the communicator is on this node
 };
 
+/// Of memory that the ranks of one node share.
+std::string memory_name(const wire::ContextId& context, int node);
+
 /// The private communicator that messages travel on. Freed with the last space on it: a persistent collective
 /// may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
 class Twin {

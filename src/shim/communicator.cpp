@@ -16,6 +16,7 @@
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
 #include "shim/real.hpp"
+#include "shim/same_node.hpp"
 #include "shim/state.hpp"
 #include "shim/watchdog.hpp"
 
@@ -55,6 +56,7 @@ void describe_peers(Communicator& comm) {
         comm.seals = comm.seals || !local;
     }
     comm.mixed = any_local;
+    comm.verifies = any_local && verifies_same_node();
 }
 
 Communicator* enter(std::unique_ptr<Communicator> comm) {

@@ -31,6 +31,8 @@ struct Peer {
 /// communicator.
 struct PostedReceive {
     std::uint64_t position = 0;
+    int source = MPI_ANY_SOURCE;
+    int tag = MPI_ANY_TAG;
     PostedReceive* older = nullptr;
     PostedReceive* newer = nullptr;
 };
@@ -43,6 +45,7 @@ struct Communicator {
     bool crosses = false;     ///< some rank of it (of either group) is on another node
     bool seals = false;       ///< some peer's messages are sealed
     bool mixed = false;       ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;    ///< messages of this node have records (same_node.hpp)
     bool freed = false;       ///< the user freed it; operations still hold it
     int holders = 0;          ///< operations that use it
     std::vector<Peer> peers;  ///< by rank as used in source and destination arguments (remote group of an
@@ -77,6 +80,14 @@ struct Communicator {
         (receive.newer ? receive.newer->older : newest) = receive.older;
     }
     std::uint64_t oldest_position() const { return oldest ? oldest->position : next_position; }
+    /// The oldest receive that a message of this source and tag would still match.
+    std::uint64_t oldest_position(int source, int tag) const {
+        for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
+            if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
+                (receive->tag == tag || receive->tag == MPI_ANY_TAG))
+                return receive->position;
+        return next_position;
+    }
 
     bool has_peer(int rank_of_peer) const {
         return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();

@@ -22,6 +22,7 @@
 #include "shim/real.hpp"
 #include "shim/refusals.hpp"
 #include "shim/requests.hpp"
+#include "shim/same_node.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 #include "shim/tally.hpp"
@@ -65,6 +66,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     wait_for_mpich_4_0();
     state.engine.reset();
     forget_pairs();
+    close_records();
     state.world.master.reset();
     forget_all();
     empty_pool();
@@ -94,6 +96,7 @@ void know_first_communicators() {
 
 void protect() {
     make_pairs();
+    open_records();
     register_errors();
     int* upper_bound = nullptr;
     int found = 0;

@@ -9,6 +9,7 @@
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
+#include "shim/same_node.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 
@@ -93,7 +94,7 @@ MPI_Request* MpiFabric::sole_request() {
 void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
     Step& step = steps_[awaited_];
     step.request = constants.request_null;
-    conclude(step, code, status, step.part_bytes(0));
+    conclude(step, code, status, 0);
 }
 
 void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
@@ -144,7 +145,10 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     }
     step.sealed = sealed;
     step.bytes = bytes.size();
+    const std::int32_t peer = space_.people()[static_cast<std::size_t>(twin_rank(to))];
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
+        if (!sealed && verifies_same_node())
+            announce_part(space_, peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
         return real.Isend(from + at, part, constants.byte, twin_rank(to), ticket_.tag, space_.twin(),
                           request);
     });
@@ -157,6 +161,13 @@ unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool s
     step.receives = true;
     step.sealed = sealed;
     step.bytes = room.size();
+    if (!sealed && verifies_same_node()) {
+        step.data = room.data();
+        step.peer = space_.people()[static_cast<std::size_t>(twin_rank(from))];
+        step.parts_open = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
+        step.position = next_position_;
+        next_position_ += step.parts_open;
+    }
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
         return real.Irecv(room.data() + at, part, constants.byte, twin_rank(from), ticket_.tag, space_.twin(),
                           request);
@@ -183,23 +194,41 @@ unsigned MpiFabric::start_barrier() {
     return number;
 }
 
-bool MpiFabric::done(Step& step, MPI_Request& request, std::size_t bytes) {
+bool MpiFabric::done(Step& step, MPI_Request& request, std::size_t part) {
     if (request == constants.request_null) return true;
     int flag = 0;
     MPI_Status status;
     const int code = real.Test(&request, &flag, &status);
     if (code == MPI_SUCCESS && !flag) return false;
     request = constants.request_null;
-    conclude(step, code, status, bytes);
+    conclude(step, code, status, part);
     return true;
 }
 
+/// Whether a rank of this node sent what has come; else it is wiped.
+bool MpiFabric::verified(Step& step, std::size_t part) {
+    --step.parts_open;
+    std::uint64_t oldest = next_position_;
+    for (const Step& other : steps_)
+        if (other.data && other.parts_open > 0 && other.peer == step.peer)
+            oldest = std::min(oldest, other.position);
+    const std::span<std::uint8_t> bytes{step.data + part * longest_message, step.part_bytes(part)};
+    if (part_was_sent(space_, step.peer, ticket_.tag, bytes, {step.position + part, oldest})) return true;
+    std::fill(bytes.begin(), bytes.end(), 0);
+    return false;
+}
+
 /// One MPI message has come or gone.
-void MpiFabric::conclude(const Step& step, int code, const MPI_Status& status, std::size_t bytes) {
+void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::size_t part) {
+    const std::size_t bytes = step.part_bytes(part);
     if (code == MPI_SUCCESS && step.receives) {
         int count = 0;
         real.Get_count(&status, constants.byte, &count);
-        if (count >= 0 && static_cast<std::size_t>(count) == bytes) return;
+        if (count >= 0 && static_cast<std::size_t>(count) == bytes) {
+            if (!step.data || verified(step, part)) return;
+            if (failed()) return;
+            return note(report_box_violation(procedure_, step.peer));
+        }
         code = MPI_ERR_TRUNCATE;
     }
     if (code == MPI_SUCCESS || failed()) return;
@@ -219,9 +248,9 @@ bool MpiFabric::finished(unsigned number) {
         if (++polls_ % polls_between_pokes == 0) poke_mpi();
         return false;
     }
-    if (!done(step, step.request, step.part_bytes(0))) return false;
+    if (!done(step, step.request, 0)) return false;
     for (std::size_t i = 0; i < step.more.size(); ++i)
-        if (!done(step, step.more[i], step.part_bytes(i + 1))) return false;
+        if (!done(step, step.more[i], i + 1)) return false;
     return true;
 }
 

@@ -62,6 +62,10 @@ class MpiFabric final : public fabric::Fabric {
         std::vector<MPI_Request> more;  ///< further parts of a message that is too long for one
         std::size_t bytes = 0;
         bool receives = false, sealed = false;
+        std::uint8_t* data = nullptr;    ///< received to, when it is compared with the sender's record
+        std::int32_t peer = 0;           ///< world rank
+        std::uint64_t position = 0;      ///< of the first part among this collective's receives
+        std::size_t parts_open = 0;      ///< not received yet
         std::uint64_t barrier = 0;  ///< 0: a message
         Buffer zeros;               ///< what a failed rank sends instead
         std::size_t part_bytes(std::size_t part) const;
@@ -74,8 +78,9 @@ class MpiFabric final : public fabric::Fabric {
     }
     void spread_failure();
     void note(int code);
-    bool done(Step& step, MPI_Request& request, std::size_t bytes);
-    void conclude(const Step& step, int code, const MPI_Status& status, std::size_t bytes);
+    bool done(Step& step, MPI_Request& request, std::size_t part);
+    void conclude(Step& step, int code, const MPI_Status& status, std::size_t part);
+    bool verified(Step& step, std::size_t part);
     void violation(int sealer);
     bool has_own_key(std::size_t bytes, fabric::Box box) const;
     std::uint32_t index_of(fabric::Box box) const;
@@ -91,6 +96,7 @@ class MpiFabric final : public fabric::Fabric {
     unsigned awaited_ = 0;
     std::coroutine_handle<> waiter_;
     bool entered_ = false;
+    std::uint64_t next_position_ = 0;
     unsigned polls_ = 0;
     int error_ = MPI_SUCCESS;
 };

@@ -7,6 +7,7 @@
 #include "shim/operation.hpp"
 #include "shim/plain.hpp"
 #include "shim/requests.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 
@@ -24,15 +25,16 @@ std::unique_ptr<Operation> started_buffered(const SendSpec& spec, const Route& r
     return std::make_unique<DoneOperation>(route.comm);
 }
 
-/// Whether the MPI library gets the user's own arguments.
-bool is_for_library(const SendSpec& spec, const Route& route) {
-    return route.kind == Route::plain &&
-           (spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || !buffers_plain_messages());
+/// Whether the MPI library gets the user's own arguments, where it is a message of this node.
+bool is_for_library(const SendSpec& spec) {
+    return spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || !buffers_plain_messages();
 }
 
 int isend(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (is_for_library(spec, route)) return isend_plain(spec, request);
+    if (route.kind == Route::plain && is_for_library(spec)) return isend_plain(spec, request);
+    if (route.kind == Route::verified && is_for_library(spec))
+        return isend_verified(spec, *route.comm, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     Guard guard;
     *request =
@@ -42,7 +44,7 @@ int isend(const SendSpec& spec, MPI_Request* request) {
 
 int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (is_for_library(spec, route)) {
+    if (route.kind == Route::plain && is_for_library(spec)) {
         auto start = [&](auto small, auto big) {
             return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
                                 request);
@@ -64,6 +66,8 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
     auto restart = [kept, route] {
+        if (route.kind == Route::verified && is_for_library(kept))
+            return start_verified_send(kept, *route.comm);
         return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);
     };
     auto at_end = [kept, original = spec.type, comm = route.comm] {
@@ -117,7 +121,8 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     Guard guard;
-    *request = give_request(start_receive(spec, route));
+    *request = give_request(route.kind == Route::verified ? start_verified_receive(spec, *route.comm)
+                                                          : start_receive(spec, route));
     return MPI_SUCCESS;
 }
 
@@ -130,11 +135,15 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     Guard guard;
     hold(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};
-    *request = give_persistent([kept, route] { return start_receive(kept, route); },
-                               [kept, type, comm_held = route.comm] {
-                                   release_type(kept.type, type);
-                                   release(*comm_held);
-                               });
+    *request = give_persistent(
+        [kept, route] {
+            return route.kind == Route::verified ? start_verified_receive(kept, *route.comm)
+                                                 : start_receive(kept, route);
+        },
+        [kept, type, comm_held = route.comm] {
+            release_type(kept.type, type);
+            release(*comm_held);
+        });
     return MPI_SUCCESS;
 }
 

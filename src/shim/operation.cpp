@@ -8,6 +8,7 @@
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/watchdog.hpp"
@@ -56,6 +57,7 @@ int raise_route(const Route& route, const char* call) {
 std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed) return start_send(spec, route);
+    if (route.kind == Route::verified) return start_verified_send(spec, *route.comm);
     if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
     MPI_Request request = constants.request_null;
     const int started = isend_plain(spec, &request);
@@ -70,6 +72,7 @@ std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
             nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
+    if (route.kind == Route::verified) return start_verified_receive(spec, *route.comm);
     if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
     MPI_Request request = constants.request_null;
     const int started = ireceive_plain(spec, &request);

@@ -10,6 +10,7 @@
 #include "shim/operation.hpp"
 #include "shim/plain.hpp"
 #include "shim/requests.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/status.hpp"
@@ -25,6 +26,7 @@ struct Matched {
     std::size_t wire_bytes = 0;
     Arrival arrival;  ///< else: taken out already
     bool taken = false;
+    bool verified = false;  ///< from this node, with a record
     MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
 };
 // Under the Guard. Never destroyed (state.hpp).
@@ -32,6 +34,20 @@ auto& matched_messages = *new std::unordered_map<MPI_Message, Matched>;
 
 Outcome outcome_of(const Arrival& arrival) {
     return {arrival.source, arrival.tag, arrival.total, false, arrival.error, false};
+}
+
+/// The program gets `message`, which stays in MPI and has its place among the receives from here on.
+void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found, bool verified) {
+    Matched matched;
+    matched.comm = &comm;
+    matched.verified = verified;
+    matched.wire_bytes = wire_bytes_of(found);
+    matched.posted = std::make_unique<PostedReceive>();
+    matched.posted->source = found.MPI_SOURCE;
+    matched.posted->tag = found.MPI_TAG;
+    comm.post(*matched.posted);
+    hold(comm);
+    matched_messages[message] = std::move(matched);
 }
 
 /// Is the message that `status` speaks of one that must be taken out of MPI to know what it is?
@@ -99,17 +115,10 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
         MPI_Status found;
         int code = real.Improbe(spec.peer, spec.tag, spec.comm, flag, message, &found);
         if (code != MPI_SUCCESS || !*flag) return code;
-        if (comm.is_local(found.MPI_SOURCE)) {
-            show(comm, found, status);
-            return MPI_SUCCESS;
-        }
+        const bool local = comm.is_local(found.MPI_SOURCE);
         if (!must_open(comm, found)) {
             show(comm, found, status);
-            matched.wire_bytes = wire_bytes_of(found);
-            matched.posted = std::make_unique<PostedReceive>();
-            comm.post(*matched.posted);
-            hold(comm);
-            matched_messages[*message] = std::move(matched);
+            if (!local || comm.verifies) keep_matched(comm, *message, found, local);
             return MPI_SUCCESS;
         }
         Arrival* arrival = nullptr;
@@ -138,6 +147,11 @@ int until_found(const ReceiveSpec& spec, Attempt attempt) {
     }
 }
 
+/// Probes show such messages as MPI does: what is verified, is when it is received.
+bool stays_in_mpi(const Route& route) {
+    return route.kind == Route::plain || route.kind == Route::verified;
+}
+
 ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) {
     return {nullptr, 0, constants.byte, source, tag, comm, call};
 }
@@ -157,6 +171,8 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
                    MPI_STATUS_IGNORE);  // the empty message behind the handle
         real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
         operation = start_delivery(spec, *matched.comm, std::move(matched.arrival));
+    } else if (matched.verified) {
+        operation = start_verified_mrecv(spec, *matched.comm, handle, std::move(matched.posted));
     } else {
         operation =
             start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));
@@ -171,7 +187,7 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     const Route route = route_receive(source, tag, comm, 0);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Probe");
     const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Probe");
-    if (route.kind == Route::plain) {
+    if (stays_in_mpi(route)) {
         if (may_block()) return real.Probe(source, tag, comm, status);
         return until_found(spec, [&](int* flag) { return real.Iprobe(source, tag, comm, flag, status); });
     }
@@ -182,7 +198,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     progress();
     const Route route = route_receive(source, tag, comm, 0);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Iprobe");
-    if (route.kind == Route::plain) return real.Iprobe(source, tag, comm, flag, status);
+    if (stays_in_mpi(route)) return real.Iprobe(source, tag, comm, flag, status);
     return iprobe(spec_of(source, tag, comm, "MPI_Iprobe"), *route.comm, flag, status);
 }
 

@@ -18,8 +18,10 @@
 #include "shim/plain.hpp"
 #include "shim/real.hpp"
 #include "shim/refusals.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
+#include "shim/status.hpp"
 
 namespace mpisec::shim {
 
@@ -105,6 +107,8 @@ class SealedReceive final : public Operation {
         if (posted_) comm_->unpost(*posted_);
         posted_.reset();
         MPI_Count bytes = 0;
+        if (code != MPI_SUCCESS && comm_->verifies && comm_->is_local(status.MPI_SOURCE))
+            return matched_local(status, position, code);
         if (code != MPI_SUCCESS) {
             return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status))
                                                      : finish(code, true);
@@ -127,7 +131,10 @@ class SealedReceive final : public Operation {
   private:
     void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
         posted_ = std::move(posted);
-        if (is_new) comm_->post(*posted_);
+        if (!is_new) return;
+        posted_->source = spec_.peer;
+        posted_->tag = spec_.tag;
+        comm_->post(*posted_);
     }
 
     void show(int source, int tag, std::uint64_t bytes) {
@@ -139,7 +146,10 @@ class SealedReceive final : public Operation {
     /// Step 4.
     void matched(const MPI_Status& status, std::size_t bytes, std::uint64_t position) {
         show(status.MPI_SOURCE, status.MPI_TAG, bytes);
-        if (comm_->is_local(status.MPI_SOURCE)) return finish(place(wire_.data(), bytes));
+        if (comm_->is_local(status.MPI_SOURCE)) {
+            if (comm_->verifies) return matched_local(status, position, MPI_SUCCESS);
+            return finish(place(wire_.data(), bytes));
+        }
         arrival_.source = status.MPI_SOURCE;
         arrival_.tag = status.MPI_TAG;
         auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
@@ -149,6 +159,17 @@ class SealedReceive final : public Operation {
         if (arrival_.large) return start_pipeline();
         const bool in_place = direct && arrival_.total <= capacity_;
         finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, arrival_.total));
+    }
+
+    /// Of a message from this node: it is in wire_, and the record tells whether it was sent.
+    void matched_local(MPI_Status status, std::uint64_t position, int code) {
+        const auto room = static_cast<MPI_Count>(receive_room(capacity_, true));
+        const TypeFacts byte{1, true};
+        const Judgement judged =
+            judge(*comm_, position, {wire_.data(), room, constants.byte, byte}, code, status);
+        show(status.MPI_SOURCE, status.MPI_TAG, wire_bytes_of(status));
+        if (judged.code != MPI_SUCCESS) return finish(judged.code, judged.raised);
+        finish(place(wire_.data(), outcome_.bytes));
     }
 
     /// Plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than that (M3); then nothing is

@@ -132,6 +132,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->mpi, "openmpi");
     EXPECT_TRUE(s->unprotected_allow);
     EXPECT_TRUE(s->same_node_sealed);
+    EXPECT_EQ(s->same_node, Settings::SameNode::seal);
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_TRUE(s->stall_abort);
     EXPECT_EQ(s->stats, "json:/s");

@@ -92,6 +92,8 @@ TEST(Schedule, KnownAnswers) {
     std::uint8_t key[secret_bytes];
     message_key(pair.message, 0x0102030405060708, key);
     EXPECT_EQ(hex(key), "98cf72a4fd2a29b506ed4724746c648712a7e09eba4cef378684824e76daf76c");
+    same_node_key(counting_secret(), 5, key);
+    EXPECT_EQ(hex(key), "da71d00756e7f6008b2189f669366d93a82bce1f6d6683021855bff127658071");
     EXPECT_EQ(fingerprint(counting_secret()), "a5fea65a61d210dd");
 }
 
@@ -114,6 +116,11 @@ TEST(Schedule, EveryInputCounts) {
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 32, std::uint64_t{1} << 63}) {
         std::uint8_t key[secret_bytes];
         message_key(pair.message, counter, key);
+        seen.push_back(hex(key));
+    }
+    for (std::int32_t node : {0, 1, 256}) {
+        std::uint8_t key[secret_bytes];
+        same_node_key(master, node, key);
         seen.push_back(hex(key));
     }
     std::sort(seen.begin(), seen.end());

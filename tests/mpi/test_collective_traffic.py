@@ -20,6 +20,7 @@ JOBS = {
     "mpich-5 4x2": ("mpich-5", 4, 8, 1, [], {}),
     "mpich-5 threads": ("mpich-5", 2, 4, 3, [], {}),
     "mpich-5 same node sealed": ("mpich-5", 2, 4, 1, [], {"MPISEC_SAME_NODE": "seal"}),
+    "mpich-5 same node plain": ("mpich-5", 2, 4, 1, [], {"MPISEC_SAME_NODE": "plain"}),
     "mpich-5 new keys": ("mpich-5", 2, 3, 1, [], {"MPISEC_REKEY_MESSAGES": "7"}),
     "mpich-5-abi 2x2": ("mpich-5-abi", 2, 4, 1, [], {}),
     "openmpi-5 2x2": ("openmpi-5", 2, 4, 1, ["--any-order"], {}),

@@ -82,3 +82,11 @@ def test_same_node_sealed(run, compile_mpi, mpi):
     found = run_rules(run, build_rules(compile_mpi, mpi), rules, nodes=2, ranks=4, mpi=mpi, timeout=90,
                       env=YIELD | {"MPISEC_SAME_NODE": "seal"})
     assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("same_node", ["verify", "plain"])
+def test_same_node_verified_and_plain(verdicts, mpi, same_node):
+    """M1 to M12: with records of what ranks of a node send each other, and without, every rule holds."""
+    found = verdicts((mpi, 2, 4), env={"MPISEC_SAME_NODE": same_node})
+    assert not any(found.values()), found

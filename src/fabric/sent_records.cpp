@@ -1,0 +1,92 @@
+#include "fabric/sent_records.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace mpisec::fabric {
+namespace {
+
+constexpr std::size_t page = 4096, chunk_bytes = page, agreement_bytes = 64;
+constexpr std::uint32_t chunks_populated_at_once = 16;
+
+std::size_t pages(std::size_t bytes) {
+    return (bytes + page - 1) / page * page;
+}
+std::size_t front_bytes(unsigned mates) {
+    return pages(agreement_bytes + std::size_t{mates} * mates * sizeof(std::atomic<std::uint32_t>));
+}
+
+}  // namespace
+
+Result<SentRecords> SentRecords::attach(const std::string& name, unsigned mates, unsigned self,
+                                        std::size_t region) {
+    region = std::max(pages(region), chunk_bytes);
+    // One page more, because the segment's own first bytes are in front.
+    auto memory = SharedSegment::attach(name, page + front_bytes(mates) + mates * region, mates, true);
+    if (!memory) return tl::unexpected(memory.error());
+    SentRecords records(std::move(*memory), mates, self, region);
+    if (!SharedSegment::populate({records.begin_, front_bytes(mates)}))
+        return fail("there is no memory in /dev/shm for the records that the ranks of this node share");
+    return records;
+}
+
+SentRecords::SentRecords(SharedSegment memory, unsigned mates, unsigned self, std::size_t region)
+    : memory_(std::move(memory)), region_(region), self_(self), sending_(mates), receiving_(mates) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.bytes().data());
+    begin_ = memory_.bytes().data() + (pages(address) - address);
+    first_chunks_ = reinterpret_cast<std::atomic<std::uint32_t>*>(begin_ + agreement_bytes);
+    regions_ = begin_ + front_bytes(mates);
+}
+
+std::span<std::uint8_t> SentRecords::agreement() const {
+    return {begin_, agreement_bytes};
+}
+
+std::uint32_t SentRecords::new_chunk() {
+    const auto limit = static_cast<std::uint32_t>(region_ / chunk_bytes);
+    if (chunks_ == limit) return 0;
+    if (chunks_ == populated_) {
+        const std::uint32_t more = std::min(chunks_populated_at_once, limit - chunks_);
+        if (!SharedSegment::populate(
+                {regions_ + self_ * region_ + std::size_t{chunks_} * chunk_bytes, more * chunk_bytes}))
+            return 0;
+        populated_ += more;
+    }
+    return ++chunks_;
+}
+
+bool SentRecords::extend(Sending& queue, unsigned mate) {
+    std::uint32_t number = 0;
+    if (!queue.full.empty() && link(self_, queue.full.front()).read.load(std::memory_order_acquire)) {
+        // Its old records have smaller numbers than any that the mate still waits for.
+        number = queue.full.front();
+        queue.full.pop_front();
+        link(self_, number).next.store(0, std::memory_order_relaxed);
+        link(self_, number).read.store(0, std::memory_order_relaxed);
+    } else {
+        number = new_chunk();
+        if (number == 0) return false;
+    }
+    if (queue.chunk == 0) {
+        first_chunk(self_, mate).store(number, std::memory_order_release);
+    } else {
+        link(self_, queue.chunk).next.store(number, std::memory_order_release);
+        queue.full.push_back(queue.chunk);
+    }
+    queue.chunk = number;
+    queue.used = 0;
+    return true;
+}
+
+bool SentRecords::go_on(Receiving& queue, unsigned mate) {
+    const std::uint32_t next = queue.chunk == 0
+                                   ? first_chunk(mate, self_).load(std::memory_order_acquire)
+                                   : link(mate, queue.chunk).next.load(std::memory_order_acquire);
+    if (next == 0) return false;
+    if (queue.chunk != 0) link(mate, queue.chunk).read.store(1, std::memory_order_release);
+    queue.chunk = next;
+    queue.read = 0;
+    return true;
+}
+
+}  // namespace mpisec::fabric

@@ -1,0 +1,114 @@
+// Records of messages between the ranks of one node, in memory that only they share (MPISEC_SAME_NODE=verify).
+//
+// For each ordered pair of mates there is a queue without an end: a sender may leave any number of records
+// before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from its own
+// region, a long one of which only what is used has pages; the receiver marks a chunk when it has read it to
+// its end, and the sender fills it again, for the same receiver. Memory is as much as was once unread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "fabric/node_memory.hpp"
+
+namespace mpisec::fabric {
+
+/// One cache line: who waits for one gets all of it.
+struct alignas(64) SentRecord {
+    std::atomic<std::uint32_t> number;  ///< of the queue, from 1; stored last
+    std::int32_t tag;
+    std::uint64_t context;
+    std::uint64_t bytes;
+    std::uint8_t check[40];
+};
+static_assert(sizeof(SentRecord) == 64);
+
+class SentRecords {
+  public:
+    /// `self`: this process among `mates`, from 0. `region`: bytes that each mate's unread records may take.
+    static Result<SentRecords> attach(const std::string& name, unsigned mates, unsigned self,
+                                      std::size_t region = std::size_t{64} << 20);
+
+    /// Zero at first, for what the mates agree on; the same memory for all.
+    std::span<std::uint8_t> agreement() const;
+
+    /// Room for the next record to `mate`, to be filled but for its number; null when there is no memory left.
+    SentRecord* next(unsigned mate) {
+        Sending& queue = sending_[mate];
+        if (queue.used == records_per_chunk && !extend(queue, mate)) return nullptr;
+        return chunk(self_, queue.chunk) + 1 + queue.used;
+    }
+    /// Lets the mate see it; returns its number.
+    std::uint32_t publish(unsigned mate) {
+        Sending& queue = sending_[mate];
+        SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
+        record->number.store(++queue.number, std::memory_order_release);
+        if (queue.used < records_per_chunk) __builtin_prefetch(record + 1, 1);
+        return queue.number;
+    }
+    /// The first unread record from `mate`, or null.
+    const SentRecord* first(unsigned mate) {
+        Receiving& queue = receiving_[mate];
+        if (queue.read == records_per_chunk && !go_on(queue, mate)) [[unlikely]]
+            return nullptr;
+        const SentRecord* record = chunk(mate, queue.chunk) + 1 + queue.read;
+        return record->number.load(std::memory_order_acquire) == queue.number + 1 ? record : nullptr;
+    }
+    void pop(unsigned mate) {
+        ++receiving_[mate].read;
+        ++receiving_[mate].number;
+    }
+
+  private:
+    static constexpr std::uint32_t records_per_chunk = 63;
+    /// In place of a chunk's first record.
+    struct Link {
+        std::atomic<std::uint32_t> next;  ///< number of the following chunk, from 1
+        std::atomic<std::uint32_t> read;  ///< to its end
+    };
+    struct Sending {
+        std::uint32_t chunk = 0;  ///< from 1; 0: none yet
+        std::uint32_t used = records_per_chunk;
+        std::uint32_t number = 0;
+        std::deque<std::uint32_t> full;  ///< chunks, oldest first
+    };
+    struct Receiving {
+        std::uint32_t chunk = 0;
+        std::uint32_t read = records_per_chunk;
+        std::uint32_t number = 0;
+    };
+
+    SentRecords(SharedSegment memory, unsigned mates, unsigned self, std::size_t region);
+    SentRecord* chunk(unsigned owner, std::uint32_t number) const {
+        return reinterpret_cast<SentRecord*>(regions_ + owner * region_) +
+               std::size_t{number - 1} * (records_per_chunk + 1);
+    }
+    Link& link(unsigned owner, std::uint32_t number) const {
+        return *reinterpret_cast<Link*>(chunk(owner, number));
+    }
+    std::atomic<std::uint32_t>& first_chunk(unsigned from, unsigned to) const {
+        return first_chunks_[from * sending_.size() + to];
+    }
+    bool extend(Sending& queue, unsigned mate);
+    std::uint32_t new_chunk();
+    bool go_on(Receiving& queue, unsigned mate);
+
+    SharedSegment memory_;
+    std::uint8_t* begin_;
+    std::atomic<std::uint32_t>* first_chunks_;  ///< of each queue; 0: nothing was sent yet
+    std::uint8_t* regions_;
+    std::size_t region_;
+    unsigned self_;
+    std::uint32_t chunks_ = 0;     ///< of this process's region, ever taken
+    std::uint32_t populated_ = 0;  ///< chunks that have pages
+    std::vector<Sending> sending_;
+    std::vector<Receiving> receiving_;
+};
+
+}  // namespace mpisec::fabric

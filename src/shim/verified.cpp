@@ -1,0 +1,198 @@
+// Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as of a plain
+// message; the record is left before, and compared after.
+#include "shim/constants.hpp"
+#include "shim/errors.hpp"
+#include "shim/plain.hpp"
+#include "shim/real.hpp"
+#include "shim/same_node.hpp"
+#include "shim/simple_operations.hpp"
+#include "shim/state.hpp"
+#include "shim/status.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// Leaves the record, then lets `start` hand the message to MPI.
+template <class Start>
+int announced(const SendSpec& spec, const Communicator& comm, Start start) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) [[unlikely]]
+        return start();  // MPI refuses the type
+    const Announced record = announce(spec, comm, facts);
+    const int code = start();
+    if (code != MPI_SUCCESS) [[unlikely]]
+        withdraw(record);
+    return code;
+}
+
+class VerifiedReceive final : public Operation {
+  public:
+    VerifiedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), facts_(facts), original_type_(spec.type) {
+        if (!facts.contiguous) spec_.type = keep_type(spec.type);
+    }
+    ~VerifiedReceive() override {
+        if (posted_) comm_->unpost(*posted_);
+        if (!facts_.contiguous) release_type(spec_.type, original_type_);
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    void post() {
+        posted_ = std::make_unique<PostedReceive>();
+        posted_->source = spec_.peer;
+        posted_->tag = spec_.tag;
+        comm_->post(*posted_);
+        started(ireceive_plain(spec_, &request_));
+    }
+    void post_matched(MPI_Message message, std::unique_ptr<PostedReceive> posted) {
+        posted_ = std::move(posted);
+        started(call_counted(MPISEC_BOTH(Imrecv), spec_.buf, spec_.count, spec_.type, &message, &request_));
+    }
+
+    MPI_Request* sole_request() override { return &request_; }
+    void sole_request_done(int code, const MPI_Status& status) override {
+        request_ = constants.request_null;
+        const std::uint64_t position = posted_->position;
+        comm_->unpost(*posted_);
+        posted_.reset();
+        MPI_Status shown = status;
+        int cancelled = 0;
+        if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
+        outcome_.cancelled = cancelled != 0;
+        if (cancelled) return finish();
+        const Judgement judged =
+            judge(*comm_, position, {spec_.buf, spec_.count, spec_.type, facts_}, code, shown);
+        outcome_.source = shown.MPI_SOURCE;
+        outcome_.tag = shown.MPI_TAG;
+        outcome_.bytes = wire_bytes_of(shown);
+        finish(judged.code, judged.raised);
+    }
+    void cancel() override {
+        if (!complete_) real.Cancel(&request_);
+    }
+    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+
+  private:
+    void started(int code) {
+        if (code == MPI_SUCCESS) return;
+        comm_->unpost(*posted_);
+        posted_.reset();
+        finish(code, true);
+    }
+    void step() override {
+        int flag = 0;
+        MPI_Status status;
+        const int code = real.Test(&request_, &flag, &status);
+        if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
+    }
+
+    ReceiveSpec spec_;
+    TypeFacts facts_;
+    MPI_Datatype original_type_;
+    std::unique_ptr<PostedReceive> posted_;
+    MPI_Request request_{};
+};
+
+int conclude(Operation& operation, MPI_Status* status) {
+    complete_operation(operation);
+    const Outcome& outcome = operation.outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+}
+
+/// MPI's blocking receive, or what moves other things meanwhile.
+int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
+    if (may_block())
+        return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                            spec.comm, status);
+    MPI_Request request;
+    return complete_plain(ireceive_plain(spec, &request), &request, status);
+}
+
+}  // namespace
+
+int send_verified(const SendSpec& spec, Communicator& comm) {
+    if (may_block()) return announced(spec, comm, [&] { return send_plain(spec); });
+    MPI_Request request;
+    int code = MPI_SUCCESS;
+    {
+        Guard guard;
+        if (spec.mode == SendSpec::Mode::buffered)
+            return announced(spec, comm, [&] { return send_plain(spec); });
+        code = announced(spec, comm, [&] { return isend_plain(spec, &request); });
+    }
+    return complete_plain(code, &request, MPI_STATUS_IGNORE);
+}
+
+int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request) {
+    Guard guard;
+    return announced(spec, comm, [&] { return isend_plain(spec, request); });
+}
+
+std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicator& comm) {
+    MPI_Request request = constants.request_null;
+    const int code = announced(spec, comm, [&] { return isend_plain(spec, &request); });
+    return std::make_unique<PlainOperation>(&comm, code, request);
+}
+
+int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) [[unlikely]]
+        return receive_plain(spec, status);  // MPI refuses the type
+    if (nothing_else()) [[likely]] {
+        const std::uint64_t position = comm.next_position++;
+        MPI_Status own;
+        MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
+        const int code = receive_plain(spec, &shown);
+        const Judgement judged =
+            judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
+        return judged.raised ? judged.code : raise(&comm, judged.code);
+    }
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_verified_receive(spec, comm);
+    }
+    return conclude(*operation, status);
+}
+
+int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,
+                             MPI_Status* status) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts))
+        return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, message, status);
+    const std::uint64_t position = comm.next_position++;
+    MPI_Status own;
+    MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
+    int code = MPI_SUCCESS;
+    if (may_block()) {
+        code = call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, message, &shown);
+    } else {
+        MPI_Request request;
+        code = complete_plain(
+            call_counted(MPISEC_BOTH(Imrecv), spec.buf, spec.count, spec.type, message, &request), &request,
+            &shown);
+    }
+    const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
+    return judged.raised ? judged.code : raise(&comm, judged.code);
+}
+
+std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Communicator& comm) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
+    operation->post();
+    return operation;
+}
+
+std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
+                                                MPI_Message message, std::unique_ptr<PostedReceive> posted) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
+    operation->post_matched(message, std::move(posted));
+    return operation;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,100 @@
+/* What ranks of one node may do that puts their records (MPISEC_SAME_NODE=verify) to the test, without any attack.
+ * Rank 0 and 1 are on one node. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 5000 };
+
+static int rank, wrong, refused;
+
+static void expect(int good, const char* what) {
+    if (good) return;
+    ++wrong;
+    printf("rank %d: %s\n", rank, what);
+}
+
+/* A message that MPI refuses leaves no record that the next one would be compared with. (Open MPI takes a short
+ * buffered message without a buffer.) */
+static void refused_sends(void) {
+    for (int i = 0; i < 3; ++i) {
+        int number = 4711 + i, got = 0, taken = 0;
+        if (rank == 0) {
+            taken = MPI_Bsend(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD) == MPI_SUCCESS;
+            MPI_Send(&taken, 1, MPI_INT, 1, 6, MPI_COMM_WORLD);
+            MPI_Send(&number, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+        } else if (rank == 1) {
+            MPI_Recv(&taken, 1, MPI_INT, 0, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            refused += !taken;
+            if (taken) MPI_Recv(&got, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            expect(MPI_Recv(&got, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                       got == number,
+                   "the message after a refused one is wrong");
+        }
+    }
+}
+
+/* So many unreceived messages, then received by tag from the last to the first. */
+static void many_unreceived(void) {
+    int got = 0;
+    if (rank == 0) {
+        for (int i = 0; i < MANY; ++i) MPI_Send(&i, 1, MPI_INT, 1, 100 + i, MPI_COMM_WORLD);
+        MPI_Send(&got, 0, MPI_INT, 1, 2, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+        MPI_Recv(&got, 0, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = MANY; i-- > 0;) {
+            const int code = MPI_Recv(&got, 1, MPI_INT, 0, 100 + i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            expect(code == MPI_SUCCESS && got == i, "one of many messages is wrong");
+        }
+    }
+}
+
+/* Receives of one tag that are completed from the last to the first, while one that nothing matches is open. */
+static void completed_in_reverse(void) {
+    enum { WINDOW = 200 };
+    static int in[WINDOW];
+    MPI_Request requests[WINDOW], open;
+    int never = 0;
+    if (rank == 0) {
+        for (int i = 0; i < WINDOW; ++i) MPI_Send(&i, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+        MPI_Irecv(&never, 1, MPI_INT, 0, 4, MPI_COMM_WORLD, &open);
+        for (int i = 0; i < WINDOW; ++i) MPI_Irecv(in + i, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, requests + i);
+        for (int i = WINDOW; i-- > 0;)
+            expect(MPI_Wait(requests + i, MPI_STATUS_IGNORE) == MPI_SUCCESS && in[i] == i,
+                   "a message of a window is wrong");
+        MPI_Cancel(&open);
+        MPI_Wait(&open, MPI_STATUS_IGNORE);
+    }
+}
+
+/* 100 columns of a matrix, received as one run. */
+static void other_layout(void) {
+    static double matrix[100][100], column[100];
+    MPI_Datatype type;
+    MPI_Type_vector(100, 1, 100, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    for (int i = 0; i < 100; ++i) matrix[i][7] = i + 0.5;
+    if (rank == 0) MPI_Send(&matrix[0][7], 1, type, 1, 5, MPI_COMM_WORLD);
+    if (rank == 1) {
+        expect(MPI_Recv(column, 100, MPI_DOUBLE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+                   column[99] == 99.5,
+               "a column is wrong");
+    }
+    MPI_Type_free(&type);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    refused_sends();
+    many_unreceived();
+    completed_in_reverse();
+    other_layout();
+    if (rank == 1) printf("records: %d wrong, %d refused\n", wrong, refused);
+    fflush(stdout);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,100 @@
+// Queues of records between mates: threads here, each with a mapping of its own.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "fabric/sent_records.hpp"
+
+namespace mpisec::fabric {
+namespace {
+
+std::string unique_name() {
+    static int number = 0;
+    return "/mpisec-test-records-" + std::to_string(getpid()) + "-" + std::to_string(number++);
+}
+
+void put(SentRecords& records, unsigned mate, std::uint64_t value) {
+    SentRecord* record = records.next(mate);
+    ASSERT_NE(record, nullptr);
+    record->bytes = value;
+    std::memset(record->check, static_cast<int>(value), sizeof record->check);
+    records.publish(mate);
+}
+
+TEST(SentRecords, TwoMatesAndOneself) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
+    ASSERT_TRUE(zero && one);
+    EXPECT_EQ(shm_unlink(name.c_str()), -1) << "all mates have it, so its name is gone";
+    EXPECT_EQ(one->first(0), nullptr);
+    for (std::uint64_t i = 0; i < 1000; ++i) {  // any number before the first is read
+        put(*zero, 1, i);
+        put(*one, 0, 5000 + i);
+        put(*one, 1, 9000 + i);
+    }
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        ASSERT_NE(one->first(0), nullptr);
+        EXPECT_EQ(one->first(0)->bytes, i);
+        EXPECT_EQ(zero->first(1)->bytes, 5000 + i);
+        EXPECT_EQ(one->first(1)->bytes, 9000 + i);
+        one->pop(0), zero->pop(1), one->pop(1);
+    }
+    EXPECT_EQ(one->first(0), nullptr);
+    EXPECT_EQ(zero->first(1), nullptr);
+}
+
+TEST(SentRecords, MemoryIsUsedAgain) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0, 3 * 4096), one = SentRecords::attach(name, 2, 1, 3 * 4096);
+    ASSERT_TRUE(zero && one);
+    for (std::uint64_t i = 0; i < 10000; ++i) {  // three chunks are enough for ever
+        put(*zero, 1, i);
+        ASSERT_NE(one->first(0), nullptr) << i;
+        EXPECT_EQ(one->first(0)->bytes, i);
+        one->pop(0);
+    }
+}
+
+TEST(SentRecords, WithoutMemoryThereIsNoRoomUntilSomeAreRead) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0, 2 * 4096), one = SentRecords::attach(name, 2, 1, 2 * 4096);
+    ASSERT_TRUE(zero && one);
+    for (std::uint64_t i = 0; i < 2 * 63; ++i) put(*zero, 1, i);
+    EXPECT_EQ(zero->next(1), nullptr);
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        ASSERT_NE(one->first(0), nullptr);
+        one->pop(0);
+    }
+    put(*zero, 1, 4711);
+    for (std::uint64_t i = 64; i < 2 * 63; ++i) {
+        EXPECT_EQ(one->first(0)->bytes, i);
+        one->pop(0);
+    }
+    EXPECT_EQ(one->first(0)->bytes, 4711u);
+}
+
+TEST(SentRecords, ConcurrentlyEveryRecordOnceInOrder) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
+    ASSERT_TRUE(zero && one);
+    constexpr std::uint64_t count = 300'000;
+    std::thread sender([&] {
+        for (std::uint64_t i = 0; i < count; ++i) put(*zero, 1, i);
+    });
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const SentRecord* record;
+        while (!(record = one->first(0))) std::this_thread::yield();
+        wrong += record->bytes != i || record->check[39] != static_cast<std::uint8_t>(i);
+        one->pop(0);
+    }
+    sender.join();
+    EXPECT_EQ(wrong, 0u);
+}
+
+}  // namespace
+}  // namespace mpisec::fabric
