@@ -133,8 +133,7 @@ bool lock_is_ours(const Window* window, int kind, int rank, int assertion) {
 Participants participants_of(MPI_Comm comm, const char* constructor) {
     Communicator* known = find_communicator(comm);
     if (!known) return {};
-    Guard guard;
-    return {known->members, derive_context(*known, constructor, known->members, known->remote_members)};
+    return {known->members, derive_context(*known, constructor, membership_of(*known))};
 }
 
 int learn_window(int made, MPI_Comm comm, MPI_Win* win) {
