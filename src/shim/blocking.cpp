@@ -12,6 +12,7 @@
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/status.hpp"
+#include "shim/threads.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -30,7 +31,10 @@ int conclude(Operation& operation, MPI_Status* status) {
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
     const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
     Buffer wire(wire::small_wire_bytes(n));
-    seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+    {
+        SealingScope alone(spec.call);
+        seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+    }
     WaitScope waiting(spec.call, spec.peer, spec.tag);
     auto* call = spec.mode == Mode::synchronous ? real.Ssend
                  : spec.mode == Mode::ready     ? real.Rsend

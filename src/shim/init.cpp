@@ -23,6 +23,7 @@
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 #include "shim/tally.hpp"
+#include "shim/threads.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -97,6 +98,7 @@ void start(int thread_level) {
     state.stats = !state.settings.stats.empty();
     read_selection();
     state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+    start_sealing_lock(thread_level);
     start_watchdog();
     {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);

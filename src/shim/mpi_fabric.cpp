@@ -11,6 +11,7 @@
 #include "shim/real.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
+#include "shim/threads.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -283,6 +284,7 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::
     const wire::BoxAssociatedData ad =
         wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, from.size());
     StatsTimer timer(Stats::seal_collective, from.size());
+    SealingScope alone(procedure_);
     if (!with_key(ticket_, has_own_key(from.size(), box), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
         }))
@@ -295,6 +297,7 @@ bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box bo
     const wire::BoxAssociatedData ad =
         wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, to.size());
     StatsTimer timer(Stats::open_collective, to.size());
+    SealingScope alone(procedure_);  // the key that opens is the key that seals
     const bool good = with_key(ticket_, has_own_key(to.size(), box), nonce, [&](aead::KeySet& key) {
         return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
     });

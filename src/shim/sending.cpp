@@ -22,6 +22,7 @@
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
+#include "shim/threads.hpp"
 
 namespace mpisec::shim {
 
@@ -100,16 +101,27 @@ class SealedSend final : public Operation {
   private:
     void start_small() {
         wire_ = Buffer(wire::small_wire_bytes(n_));
-        seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+        {
+            SealingScope alone(spec_.call);
+            seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+        }
         packed_ = Buffer();
         hand_over(spec_.mode, wire::small_wire_bytes(n_));
     }
 
     void start_large() {
-        Outgoing& pair = outgoing(world_peer_);
-        waits_for_match_ = pair.large_sends >= eager_large_sends;
-        const SendTicket ticket = take_ticket(pair, n_);
+        waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
+        seal_large(first_bytes);
+        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
+        if (!complete_) step();
+    }
+
+    /// Header and segment 0.
+    void seal_large(std::size_t first_bytes) {
+        SealingScope alone(spec_.call);
+        Outgoing& pair = outgoing(world_peer_);
+        const SendTicket ticket = take_ticket(pair, n_);
         const std::uint64_t segment = state.settings.segment
                                           ? state.settings.segment
                                           : wire::automatic_segment_bytes(n_, state.world.crowded);
@@ -137,8 +149,6 @@ class SealedSend final : public Operation {
             !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
             abort_job("the crypto library failed to seal a message of " + std::to_string(n_) +
                       " bytes; nothing was sent");
-        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
-        if (!complete_) step();
     }
 
     void hand_over(Mode mode, std::size_t bytes) {
