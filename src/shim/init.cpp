@@ -24,6 +24,7 @@
 #include "shim/stats.hpp"
 #include "shim/tally.hpp"
 #include "shim/threads.hpp"
+#include "shim/transports.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -56,6 +57,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     forget_refusals();
     leave_together();
     print_stats();
+    report_transports();
     stop_watchdog();
     free_communicators();
     state.ending = true;
