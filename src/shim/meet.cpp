@@ -28,11 +28,11 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
     if (here == members.end()) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp, skips.cpp): segments use the
     // lower. Members of several communicators are told apart by its context.
     const int half = state.tag_upper_bound / 2;
     const int tag = half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
-                                            static_cast<std::uint32_t>(half - 2));
+                                            static_cast<std::uint32_t>(half - 4));
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];

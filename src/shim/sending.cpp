@@ -20,6 +20,7 @@
 #include "shim/real.hpp"
 #include "shim/refusals.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/skips.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 #include "shim/threads.hpp"
@@ -88,7 +89,10 @@ class SealedSend final : public Operation {
         int cancelled = 0;
         if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
         outcome_.cancelled = cancelled != 0;
-        if (outcome_.cancelled) --outgoing(world_peer_).sent;
+        if (outcome_.cancelled) {
+            --outgoing(world_peer_).sent;
+            skip_counter(world_peer_, counter_);
+        }
         first_done(code);
     }
     void cancel() override {
@@ -104,6 +108,7 @@ class SealedSend final : public Operation {
         {
             SealingScope alone(spec_.call);
             seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+            counter_ = outgoing(world_peer_).next_counter.load(std::memory_order_relaxed) - 1;
         }
         packed_ = Buffer();
         hand_over(spec_.mode, wire::small_wire_bytes(n_));
@@ -122,6 +127,7 @@ class SealedSend final : public Operation {
         SealingScope alone(spec_.call);
         Outgoing& pair = outgoing(world_peer_);
         const SendTicket ticket = take_ticket(pair, n_);
+        counter_ = ticket.counter;
         const std::uint64_t segment = state.settings.segment
                                           ? state.settings.segment
                                           : wire::automatic_segment_bytes(n_, state.world.crowded);
@@ -154,7 +160,10 @@ class SealedSend final : public Operation {
     void hand_over(Mode mode, std::size_t bytes) {
         const int code = start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag,
                                        comm_->handle, &request_);
-        if (code != MPI_SUCCESS) return finish(code, true);
+        if (code != MPI_SUCCESS) {
+            skip_counter(world_peer_, counter_);
+            return finish(code, true);
+        }
         ++outgoing(world_peer_).sent;
     }
 
@@ -196,6 +205,7 @@ class SealedSend final : public Operation {
 
     SendSpec spec_;
     std::int32_t world_peer_;
+    std::uint64_t counter_ = 0;
     std::size_t n_ = 0;
     const std::uint8_t* plaintext_ = nullptr;
     Buffer packed_;
@@ -213,6 +223,8 @@ class SealedSend final : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) {
+    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_skips();
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);

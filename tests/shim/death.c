@@ -73,6 +73,11 @@ int main(int argc, char** argv) {
         MPI_Finalize();
         return 0;
     }
+    if (!strcmp(point, "first")) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &ring);
+        if (dies) usleep(500000), die(0);
+        for (;;) MPI_Allgather(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, ring);
+    }
     if (dies) die_in(300);
     for (;;) strcmp(point, "large") ? collective(point, MPI_COMM_WORLD, ring) : large(MPI_COMM_WORLD);
 }
