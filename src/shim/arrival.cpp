@@ -138,7 +138,7 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;
-    if (pair.replay.runs() >= gaps_before_look && nonce.counter % messages_between_looks == 0 &&
+    if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
         comm.handle != state.world.channel) [[unlikely]]
         hear_skips(pair.source);
 }
