@@ -108,6 +108,7 @@ void hear_skips(std::int32_t world_source) {
 
 std::vector<std::uint64_t> skips_sent() {
     Guard guard;
+    skips_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
     for (const auto& [peer, untold] : untold_by_peer) sent[static_cast<std::size_t>(peer)] = untold.sent;
     return sent;
@@ -116,7 +117,6 @@ std::vector<std::uint64_t> skips_sent() {
 void finish_skips(std::uint64_t expected) {
     const auto limit = std::chrono::steady_clock::now() + longest_farewell;
     Guard guard;
-    skips_untold.store(false, std::memory_order_relaxed);
     for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
         busy = heard < expected;
         if (busy) hear_one(MPI_ANY_SOURCE);

@@ -28,7 +28,7 @@ inline constexpr std::size_t gaps_before_look = 32, messages_between_looks = 16;
 /// Receiver: takes what `world_source` has told so far.
 void hear_skips(std::int32_t world_source);
 
-/// Notices sent to each rank of the world so far.
+/// In MPI_Finalize: notices sent to each rank of the world; no more are sent.
 std::vector<std::uint64_t> skips_sent();
 /// In MPI_Finalize, when all ranks are: receives the rest of the `expected` notices to this rank, and waits for
 /// its own to be received; for a few seconds at most, for one may have been lost on the way.
