@@ -70,7 +70,9 @@ leader of its node. "first" is the first collective of a communicator, for which
 
     .deps/test-venv/bin/python tests/shim/deaths.py
 
-A cell says after how many seconds the launcher returned (starting the job included), `exit N` is its status, and what was
+MPICH leaves `mpich_shm_…` names in `/dev/shm` when a rank is killed, with and without MPIsec. Names `mpisec-…` are MPIsec's:
+of memory that the killed rank had not come to; the same user's next job on the node removes them once they are a minute
+old. A cell says after how many seconds the launcher returned (starting the job included), `exit N` is its status, and what was
 left afterwards in the nodes' `/dev/shm` and temporary directories. "no end" would be a job that did not end within %d s.
 
 | killed in | nodes |%s
