@@ -3,11 +3,12 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo build demo test bench lint docs formal install clean
+.PHONY: help setup setup-demo build demo test test-all bench lint docs formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
 	@echo "make test             install what is needed, build, run every test"
+	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
@@ -28,6 +29,9 @@ demo: setup-demo
 
 test: setup
 	@tools/test.sh
+
+test-all: setup
+	@MPISEC_TEST_ALL=1 tools/test.sh
 
 bench: setup
 	@tools/bench.sh

@@ -27,6 +27,18 @@ from mpisec_lab.mpis import MPIS, find_mpi  # noqa: E402
 from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: minutes; runs with `make test-all` (MPISEC_TEST_ALL=1) or when -m asks for it")
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("MPISEC_TEST_ALL") == "1" or config.option.markexpr:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
 def _missing(reason):
     if os.environ.get("MPISEC_LAB_REQUIRED") == "1":
         pytest.fail(f"MPISEC_LAB_REQUIRED=1, but {reason}")

@@ -10,6 +10,7 @@
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/procedures.hpp"
+#include "cli/transports.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -136,6 +137,8 @@ void examine_program(const std::vector<std::string>& command, const std::string&
     else
         findings.line("preload", *preload);
     examine_procedures(*program, libraries, findings);
+    for (const Transport& transport : transports_past_mpi(*program, libraries))
+        findings.note("traffic", sentence_about(transport));
 }
 
 }  // namespace mpisec::cli

@@ -116,26 +116,50 @@ Result<std::optional<Elf>> read_elf(const std::string& path) {
     return elf;
 }
 
+namespace {
+
+/// Calls `visit(symbol, offset of its name)` for those of the tables of these kinds, until it returns true.
+template <class Visit>
+bool any_symbol(const Mapping& file, bool of_static_table, Visit visit) {
+    if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return false;
+    auto head = file.at<Elf64_Ehdr>(0, 1);
+    if (head.empty()) return false;
+    auto sections = file.at<Elf64_Shdr>(head[0].e_shoff, head[0].e_shnum);
+    for (const Elf64_Shdr& section : sections) {
+        const bool wanted =
+            section.sh_type == SHT_DYNSYM || (of_static_table && section.sh_type == SHT_SYMTAB);
+        if (!wanted || section.sh_link >= sections.size()) continue;
+        const std::uint64_t strings = sections[section.sh_link].sh_offset;
+        for (const Elf64_Sym& symbol :
+             file.at<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym)))
+            if (visit(symbol, strings + symbol.st_name)) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 std::vector<std::string> mpi_symbols(const std::string& path, Symbols which) {
     std::vector<std::string> names;
     Mapping file(path);
-    if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return names;
-    auto head = file.at<Elf64_Ehdr>(0, 1);
-    if (head.empty()) return names;
-    auto sections = file.at<Elf64_Shdr>(head[0].e_shoff, head[0].e_shnum);
-    for (const Elf64_Shdr& section : sections) {
-        if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
-        const std::uint64_t strings = sections[section.sh_link].sh_offset;
-        for (const Elf64_Sym& symbol :
-             file.at<Elf64_Sym>(section.sh_offset, section.sh_size / sizeof(Elf64_Sym))) {
-            if ((symbol.st_shndx == SHN_UNDEF) != (which == Symbols::imported)) continue;
-            std::string name = file.text(strings + symbol.st_name);
-            if (name.starts_with("MPI_") || name.starts_with("PMPI_") || name.starts_with("mpi_") ||
-                name.starts_with("pmpi_"))
-                names.push_back(name);
-        }
-    }
+    any_symbol(file, false, [&](const Elf64_Sym& symbol, std::uint64_t name_at) {
+        if ((symbol.st_shndx == SHN_UNDEF) != (which == Symbols::imported)) return false;
+        std::string name = file.text(name_at);
+        if (name.starts_with("MPI_") || name.starts_with("PMPI_") || name.starts_with("mpi_") ||
+            name.starts_with("pmpi_"))
+            names.push_back(name);
+        return false;
+    });
     return names;
+}
+
+bool defines_symbol(const std::string& path, std::string_view beginning) {
+    Mapping file(path);
+    return any_symbol(file, true, [&](const Elf64_Sym& symbol, std::uint64_t name_at) {
+        auto name = file.at<char>(name_at, beginning.size());  // no copy: programs have many symbols
+        return symbol.st_shndx != SHN_UNDEF && !name.empty() &&
+               std::memcmp(name.data(), beginning.data(), beginning.size()) == 0;
+    });
 }
 
 }  // namespace mpisec::cli

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -28,5 +29,8 @@ enum class Symbols { imported, defined };
 /// Names in the dynamic symbol table that begin with MPI_, PMPI_, mpi_ or pmpi_. Empty when the file has no
 /// such table.
 std::vector<std::string> mpi_symbols(const std::string& path, Symbols which);
+
+/// Whether the file has a symbol of its own, in the dynamic or the static table, whose name begins so.
+bool defines_symbol(const std::string& path, std::string_view beginning);
 
 }  // namespace mpisec::cli

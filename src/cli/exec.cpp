@@ -13,6 +13,7 @@
 #include "cli/detect.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
+#include "cli/transports.hpp"
 #include "config/settings.hpp"
 
 namespace mpisec::cli {
@@ -47,6 +48,14 @@ void warn_of_foreign_launcher(const std::string& family, const std::string& prog
                  program.c_str());
 }
 
+/// By one rank of the job: all have the same program.
+void warn_of_other_transports(const Program& program) {
+    for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+        if (const char* rank = std::getenv(variable); rank && std::strcmp(rank, "0") != 0) return;
+    for (const Transport& transport : transports_past_mpi(program, libraries_of(program)))
+        std::fprintf(stderr, "mpisec exec: warning: %s.\n", sentence_about(transport).c_str());
+}
+
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
     auto settings = config::load();  // a wrong setting is said here, once per rank but before MPI starts
     if (!settings) return tl::unexpected(settings.error());
@@ -61,6 +70,7 @@ Result<void> replace_process(const std::vector<std::string>& command, const std:
     if (!preload) return tl::unexpected(preload.error());
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);
+    warn_of_other_transports(*program);
     setenv("LD_PRELOAD", preload->c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

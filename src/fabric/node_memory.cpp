@@ -1,7 +1,9 @@
 #include "fabric/node_memory.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +13,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <mutex>
 #include <utility>
 
 namespace mpisec::fabric {
@@ -34,10 +38,31 @@ auto no_memory(std::size_t bytes, int error) {
                 "; make it larger, or choose algorithms that use less (docs/collectives.md)");
 }
 
+/// Segments that this process made and not all mates have mapped. The lock on the descriptor tells others that
+/// a living process will see to the name.
+struct Unfinished {
+    int descriptor;
+    std::atomic<std::uint32_t>* mapped;
+    unsigned mates;
+};
+std::mutex& unfinished_mutex = *new std::mutex;
+auto& unfinished = *new std::vector<Unfinished>;  // never destroyed: exit() may come first
+
+/// Unlocks those that all have mapped by now, and the one that `ends`.
+void close_finished(const void* ends = nullptr) {
+    std::lock_guard lock(unfinished_mutex);
+    std::erase_if(unfinished, [&](const Unfinished& one) {
+        if (one.mapped != ends && one.mapped->load(std::memory_order_relaxed) < one.mates) return false;
+        close(one.descriptor);
+        return true;
+    });
+}
+
 /// A descriptor of the whole segment, or -1 and errno.
 int make(const std::string& name, std::size_t bytes, bool sparse) {
     const int descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (descriptor < 0) return -1;
+    flock(descriptor, LOCK_SH);
     // A full /dev/shm is an error here, not a bus error later.
     const auto size = static_cast<off_t>(bytes);
     const int error = !sparse                            ? posix_fallocate(descriptor, 0, size)
@@ -74,20 +99,47 @@ int open_made(const std::string& name, std::size_t bytes) {
 
 }  // namespace
 
+void remove_abandoned_names(std::chrono::seconds youngest) {
+    DIR* directory = opendir("/dev/shm");
+    if (!directory) return;
+    while (const dirent* entry = readdir(directory)) {
+        if (std::strncmp(entry->d_name, "mpisec-", 7) != 0) continue;
+        const int descriptor =
+            openat(dirfd(directory), entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (descriptor < 0) continue;
+        struct stat status;
+        if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+            std::time(nullptr) - status.st_ctime >= youngest.count() &&
+            flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+        close(descriptor);
+    }
+    closedir(directory);
+}
+
 Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates,
                                             bool sparse) {
     const std::size_t whole = front + rounded(bytes);
     int descriptor = make(name, whole, sparse);
+    bool made = descriptor >= 0;
     if (descriptor < 0 && errno == EEXIST) descriptor = open_made(name, whole);
-    if (descriptor < 0 && errno == ENOENT) descriptor = make(name, whole, sparse);  // its maker found no memory
+    if (descriptor < 0 && errno == ENOENT) {  // its maker found no memory
+        descriptor = make(name, whole, sparse);
+        made = descriptor >= 0;
+    }
     if (descriptor < 0) return no_memory(whole, errno);
     void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     const int error = errno;
-    close(descriptor);
+    if (!made || memory == MAP_FAILED) close(descriptor);
     if (memory == MAP_FAILED) return no_memory(whole, error);
     madvise(memory, whole, MADV_DONTDUMP);
     auto* mapped = static_cast<std::atomic<std::uint32_t>*>(memory);
+    if (made) {
+        std::lock_guard lock(unfinished_mutex);
+        unfinished.push_back({descriptor, mapped, mates});
+    }
     if (mapped->fetch_add(1) + 1 == mates) shm_unlink(name.c_str());
+    close_finished();
     return SharedSegment({static_cast<std::uint8_t*>(memory) + front, whole - front});
 }
 
@@ -108,6 +160,7 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 }
 
 SharedSegment::~SharedSegment() {
+    if (bytes_.data()) close_finished(bytes_.data() - front);
     if (bytes_.data()) munmap(bytes_.data() - front, bytes_.size() + front);
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,6 +21,12 @@
 #include "base/error.hpp"
 
 namespace mpisec::fabric {
+
+/// A rank that is killed cannot remove names that the others of its node have yet to come to; nor can these,
+/// when the launcher kills them as well. So who starts a job removes what earlier jobs of its user left: names
+/// of MPIsec's form whose maker lives no more, as the lock on the file shows. Younger names than `youngest` are
+/// left alone: their maker may not have locked them yet.
+void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds(60));
 
 /// Shared memory that `mates` processes map under one name.
 class SharedSegment {

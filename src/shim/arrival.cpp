@@ -6,6 +6,7 @@
 #include "shim/errors.hpp"
 #include "shim/pair.hpp"
 #include "shim/refusals.hpp"
+#include "shim/skips.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 
@@ -137,6 +138,9 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;
+    if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
+        comm.handle != state.world.channel) [[unlikely]]
+        hear_skips(pair.source);
 }
 
 }  // namespace mpisec::shim

@@ -11,8 +11,10 @@
 #include "shim/plain.hpp"
 #include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/skips.hpp"
 #include "shim/state.hpp"
 #include "shim/status.hpp"
+#include "shim/threads.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -30,15 +32,25 @@ int conclude(Operation& operation, MPI_Status* status) {
 
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
     const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
+    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_skips();
     Buffer wire(wire::small_wire_bytes(n));
-    seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+    std::uint64_t counter;
+    {
+        SealingScope alone(spec.call);
+        seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+        counter = outgoing(world_peer).next_counter.load(std::memory_order_relaxed) - 1;
+    }
     WaitScope waiting(spec.call, spec.peer, spec.tag);
     auto* call = spec.mode == Mode::synchronous ? real.Ssend
                  : spec.mode == Mode::ready     ? real.Rsend
                                                 : real.Send;
     const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer,
                           spec.tag, spec.comm);
-    if (code == MPI_SUCCESS) ++outgoing(world_peer).sent;
+    if (code == MPI_SUCCESS) [[likely]]
+        ++outgoing(world_peer).sent;
+    else
+        skip_counter(world_peer, counter);
     return code;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fabric/node_memory.hpp"
 #include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
@@ -115,13 +117,20 @@ bool NodeMemory::map(int descriptor) {
 }
 
 void NodeMemory::create() {
+    fabric::remove_abandoned_names();
     int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (descriptor >= 0) flock(descriptor, LOCK_SH);  // until close_list() removes the name
     // posix_fallocate: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
     int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_));
     if (error == 0 && !map(descriptor)) error = errno;
-    if (descriptor >= 0) close(descriptor);
-    if (error == 0) return;
-    if (descriptor >= 0) shm_unlink(name_.c_str());
+    if (error == 0) {
+        name_lock_ = descriptor;
+        return;
+    }
+    if (descriptor >= 0) {
+        shm_unlink(name_.c_str());
+        close(descriptor);
+    }
     abort_job("The " + std::to_string(bytes_) +
               " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
               "/dev/shm: " + std::strerror(error) + ".");
@@ -170,6 +179,7 @@ void NodeMemory::close_list() {
         stall.look();
     }
     shm_unlink(name_.c_str());
+    close(name_lock_);
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
         if (!entry.written.load(std::memory_order_acquire) || entry.nonce != cards_[members_[i]].nonce) {

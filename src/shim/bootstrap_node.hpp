@@ -67,6 +67,7 @@ class NodeMemory {
     std::string name_;
     std::size_t bytes_ = 0;
     Shared* shared_ = nullptr;
+    int name_lock_ = -1;  ///< the leader's descriptor while the memory has a name
 };
 
 }  // namespace mpisec::shim

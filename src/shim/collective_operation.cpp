@@ -12,6 +12,7 @@
 #include "shim/operation.hpp"
 #include "shim/requests.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/threads.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -22,7 +23,10 @@ class CollectiveOperation final : public Operation {
                         bool blocking)
         : Operation(plan->comm), blocking_(blocking), space_(std::move(space)), plan_(std::move(plan)) {
         ++comm_->collectives;
-        CollectiveTicket ticket = space_->next(blocking);
+        CollectiveTicket ticket = [&] {
+            SealingScope alone(plan_->procedure);
+            return space_->next(blocking);
+        }();
         if (plan_->participants.empty())
             fabric_.emplace(*space_, std::move(ticket), plan_->procedure);
         else if (plan_->takes_part)

@@ -26,6 +26,8 @@
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
 #include "shim/tally.hpp"
+#include "shim/threads.hpp"
+#include "shim/transports.hpp"
 #include "shim/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -58,6 +60,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     forget_refusals();
     leave_together();
     print_stats();
+    report_transports();
     stop_watchdog();
     gate.phase = Phase::ended;
     free_communicators();
@@ -121,6 +124,7 @@ Phase start(int thread_level) {
     state.stats = !state.settings.stats.empty();
     read_selection();
     state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+    start_sealing_lock(thread_level);
     start_watchdog();
     {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);

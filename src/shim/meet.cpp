@@ -49,11 +49,11 @@ int meet_members(MPI_Comm comm) {
 }
 
 int meeting_tag(const wire::ContextId& context) {
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp): segments use the
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp, skips.cpp): segments use the
     // lower. Members of several communicators are told apart by its context.
     const int half = state.tag_upper_bound / 2;
     return half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
-                                   static_cast<std::uint32_t>(half - 2));
+                                   static_cast<std::uint32_t>(half - 4));
 }
 
 int meet_group(MPI_Group group, const char* name) {

@@ -12,6 +12,7 @@
 #include "shim/same_node.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
+#include "shim/threads.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -310,6 +311,7 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::
     const wire::BoxAssociatedData ad =
         wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, from.size());
     StatsTimer timer(Stats::seal_collective, from.size());
+    SealingScope alone(procedure_);
     if (!with_key(ticket_, has_own_key(from.size(), box), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
         }))
@@ -332,6 +334,7 @@ bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box bo
     const wire::BoxAssociatedData ad =
         wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, to.size());
     StatsTimer timer(Stats::open_collective, to.size());
+    SealingScope alone(procedure_);  // the key that opens is the key that seals
     const bool good = with_key(ticket_, has_own_key(to.size(), box), nonce, [&](aead::KeySet& key) {
         return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
     });

@@ -23,8 +23,7 @@ struct EpochKeys {
 struct Outgoing {
     std::int32_t destination = 0;  ///< world rank
     std::atomic<std::uint64_t> next_counter{
-        0};  ///< never reset, never reused: S4 holds over epochs too, and should a program
-             ///< that asked for fewer threads than it uses race here
+        0};  ///< never reset, never reused: S4 holds over epochs too
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
     std::uint64_t epoch_bytes = 0;
@@ -68,7 +67,7 @@ inline Incoming& incoming(std::int32_t world_rank) {
 }
 
 /// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit
-/// is reached (S6).
+/// is reached (S6). In a SealingScope (threads.hpp).
 struct SendTicket {
     std::uint64_t counter;
     std::uint32_t epoch;

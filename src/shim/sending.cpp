@@ -20,8 +20,10 @@
 #include "shim/real.hpp"
 #include "shim/refusals.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/skips.hpp"
 #include "shim/state.hpp"
 #include "shim/stats.hpp"
+#include "shim/threads.hpp"
 
 namespace mpisec::shim {
 
@@ -87,7 +89,10 @@ class SealedSend final : public Operation {
         int cancelled = 0;
         if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
         outcome_.cancelled = cancelled != 0;
-        if (outcome_.cancelled) --outgoing(world_peer_).sent;
+        if (outcome_.cancelled) {
+            --outgoing(world_peer_).sent;
+            skip_counter(world_peer_, counter_);
+        }
         first_done(code);
     }
     void cancel() override {
@@ -100,16 +105,29 @@ class SealedSend final : public Operation {
   private:
     void start_small() {
         wire_ = Buffer(wire::small_wire_bytes(n_));
-        seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+        {
+            SealingScope alone(spec_.call);
+            seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+            counter_ = outgoing(world_peer_).next_counter.load(std::memory_order_relaxed) - 1;
+        }
         packed_ = Buffer();
         hand_over(spec_.mode, wire::small_wire_bytes(n_));
     }
 
     void start_large() {
-        Outgoing& pair = outgoing(world_peer_);
-        waits_for_match_ = pair.large_sends >= eager_large_sends;
-        const SendTicket ticket = take_ticket(pair, n_);
+        waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
         const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
+        seal_large(first_bytes);
+        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
+        if (!complete_) step();
+    }
+
+    /// Header and segment 0.
+    void seal_large(std::size_t first_bytes) {
+        SealingScope alone(spec_.call);
+        Outgoing& pair = outgoing(world_peer_);
+        const SendTicket ticket = take_ticket(pair, n_);
+        counter_ = ticket.counter;
         const std::uint64_t segment = state.settings.segment
                                           ? state.settings.segment
                                           : wire::automatic_segment_bytes(n_, state.world.crowded);
@@ -137,14 +155,15 @@ class SealedSend final : public Operation {
             !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
             abort_job("the crypto library failed to seal a message of " + std::to_string(n_) +
                       " bytes; nothing was sent");
-        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
-        if (!complete_) step();
     }
 
     void hand_over(Mode mode, std::size_t bytes) {
         const int code = start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag,
                                        comm_->handle, &request_);
-        if (code != MPI_SUCCESS) return finish(code, true);
+        if (code != MPI_SUCCESS) {
+            skip_counter(world_peer_, counter_);
+            return finish(code, true);
+        }
         ++outgoing(world_peer_).sent;
     }
 
@@ -186,6 +205,7 @@ class SealedSend final : public Operation {
 
     SendSpec spec_;
     std::int32_t world_peer_;
+    std::uint64_t counter_ = 0;
     std::size_t n_ = 0;
     const std::uint8_t* plaintext_ = nullptr;
     Buffer packed_;
@@ -203,6 +223,8 @@ class SealedSend final : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) {
+    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_skips();
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shim/errors.hpp"
+#include "shim/skips.hpp"
 
 namespace mpisec::shim {
 
@@ -31,7 +32,7 @@ void print_json(const std::string& path) {
                      static_cast<unsigned long long>(row.bytes),
                      static_cast<unsigned long long>(row.nanoseconds));
     }
-    std::fprintf(file, "}\n");
+    std::fprintf(file, ", \"replay_runs\": %zu}\n", replay_runs());
     std::fclose(file);
 }
 

@@ -8,6 +8,7 @@
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
+#include "shim/skips.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -62,9 +63,15 @@ void compare_tallies() {
         sent[static_cast<std::size_t>(peer)] = sent_to(peer);
         opened += opened_from(peer);
     }
-    if (!sum_everywhere(sent))
+    const std::vector<std::uint64_t> skips = skips_sent();
+    sent.insert(sent.end(), skips.begin(), skips.end());
+    if (!sum_everywhere(sent)) {
+        finish_skips(0);
         return say("MPI_Finalize: the counts of sent and received messages could not be compared");
-    const std::uint64_t expected = sent[static_cast<std::size_t>(state.world.rank)];
+    }
+    const auto rank = static_cast<std::size_t>(state.world.rank);
+    const std::uint64_t expected = sent[rank];
+    finish_skips(sent[static_cast<std::size_t>(state.world.size) + rank]);
     if (expected == opened) return;
     say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " +
         std::to_string(opened) +

@@ -3,8 +3,11 @@
 #include "fabric/node_memory.hpp"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,6 +138,35 @@ TEST(NodeMemory, WhatCanNotBeHadIsSaid) {
     ASSERT_FALSE(room);
     EXPECT_NE(room.error().message.find("/dev/shm"), std::string::npos);
     EXPECT_FALSE(left_over(name_of_test()));
+}
+
+/// A rank that was killed leaves a name; the next job removes it, but neither that of a living maker nor that of
+/// others.
+TEST(NodeMemory, NamesOfKilledMakersAreRemoved) {
+    const std::string name = name_of_test(), abandoned = name + "-abandoned", live = name + "-live";
+    const pid_t maker = fork();
+    if (maker == 0) {
+        auto never_complete = SharedSegment::attach(abandoned, 100, 2);
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    waitpid(maker, &status, 0);
+    const std::string other = "/other" + name.substr(1);
+    close(shm_open(other.c_str(), O_RDWR | O_CREAT, 0600));
+    {
+        auto waits_for_mate = SharedSegment::attach(live, 100, 2);
+        ASSERT_TRUE(waits_for_mate);
+        remove_abandoned_names();
+        EXPECT_TRUE(left_over(abandoned)) << "it is young: its maker may be about to lock it";
+        remove_abandoned_names(std::chrono::seconds(0));
+        EXPECT_FALSE(left_over(abandoned));
+        EXPECT_TRUE(left_over(live));
+        auto mate = SharedSegment::attach(live, 100, 2);
+        ASSERT_TRUE(mate);
+        EXPECT_FALSE(left_over(live));
+    }
+    EXPECT_TRUE(left_over(other));
+    shm_unlink(other.c_str());
 }
 
 }  // namespace
