@@ -1,5 +1,5 @@
-// Communication libraries beside MPI, by the names of their shared libraries: `mpisec exec` and `mpisec doctor`
-// look for them among what a program is linked with, the shim among what it has loaded.
+// Communication libraries beside MPI, by the names of their shared libraries: `mpisec exec` and `mpisec
+// doctor` look for them among what a program is linked with, the shim among what it has loaded.
 #pragma once
 
 #include <string_view>
@@ -36,9 +36,8 @@ inline constexpr const TransportLibrary* transport_library(std::string_view file
     const std::string_view stem = file.substr(0, file.find(".so"));
     for (const TransportLibrary& library : transport_libraries) {
         // libgasnet-udp-par.so and the like: a conduit follows the name
-        if (stem == library.stem ||
-            (stem.starts_with(library.stem) && stem.size() > library.stem.size() &&
-             stem[library.stem.size()] == '-'))
+        if (stem == library.stem || (stem.starts_with(library.stem) && stem.size() > library.stem.size() &&
+                                     stem[library.stem.size()] == '-'))
             return &library;
     }
     return nullptr;

@@ -71,6 +71,9 @@ Result<void> replace_process(const std::vector<std::string>& command, const std:
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);
     warn_of_other_transports(*program);
+    // In a rendezvous by put requests, Open MPI's receivers tell their senders over the network from where in
+    // the sender's memory to send, and that is not checked (docs/threat-model.md, "The MPI library below").
+    if (found->family == Family::openmpi) setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     setenv("LD_PRELOAD", preload->c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

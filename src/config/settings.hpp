@@ -43,8 +43,8 @@ struct Settings {
     Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
                                      ///< outnumber cores
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };
-    SameNode same_node = SameNode::automatic;  ///< MPISEC_SAME_NODE
-    bool same_node_sealed = false;  ///< it is seal: every rank is taken for a node of its own
+    SameNode same_node = SameNode::automatic;   ///< MPISEC_SAME_NODE
+    bool same_node_sealed = false;              ///< it is seal: every rank is taken for a node of its own
     bool unprotected_allow = false;             ///< MPISEC_UNPROTECTED=allow|refuse
     double stall_seconds = 60;                  ///< MPISEC_STALL_TIME; 0: never report
     bool stall_abort = false;                   ///< MPISEC_STALL_ACTION=report|abort

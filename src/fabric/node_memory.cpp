@@ -38,8 +38,8 @@ auto no_memory(std::size_t bytes, int error) {
                 "; make it larger, or choose algorithms that use less (docs/collectives.md)");
 }
 
-/// Segments that this process made and not all mates have mapped. The lock on the descriptor tells others that
-/// a living process will see to the name.
+/// Segments that this process made and not all mates have mapped. The lock on the descriptor tells others
+/// that a living process will see to the name.
 struct Unfinished {
     int descriptor;
     std::atomic<std::uint32_t>* mapped;

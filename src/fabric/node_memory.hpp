@@ -23,16 +23,16 @@
 namespace mpisec::fabric {
 
 /// A rank that is killed cannot remove names that the others of its node have yet to come to; nor can these,
-/// when the launcher kills them as well. So who starts a job removes what earlier jobs of its user left: names
-/// of MPIsec's form whose maker lives no more, as the lock on the file shows. Younger names than `youngest` are
-/// left alone: their maker may not have locked them yet.
+/// when the launcher kills them as well. So who starts a job removes what earlier jobs of its user left:
+/// names of MPIsec's form whose maker lives no more, as the lock on the file shows. Younger names than
+/// `youngest` are left alone: their maker may not have locked them yet.
 void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds(60));
 
 /// Shared memory that `mates` processes map under one name.
 class SharedSegment {
   public:
-    /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory yet:
-    /// populate() what is used.
+    /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory
+    /// yet: populate() what is used.
     static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned mates,
                                         bool sparse = false);
     /// Gives pages to part of a sparse segment; false when there is no memory left for them.

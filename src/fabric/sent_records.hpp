@@ -1,4 +1,5 @@
-// Records of messages between the ranks of one node, in memory that only they share (MPISEC_SAME_NODE=verify).
+// Records of messages between the ranks of one node, in memory that only they share
+// (MPISEC_SAME_NODE=verify).
 //
 // For each ordered pair of mates there is a queue without an end: a sender may leave any number of records
 // before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from its own
@@ -38,7 +39,8 @@ class SentRecords {
     /// Zero at first, for what the mates agree on; the same memory for all.
     std::span<std::uint8_t> agreement() const;
 
-    /// Room for the next record to `mate`, to be filled but for its number; null when there is no memory left.
+    /// Room for the next record to `mate`, to be filled but for its number; null when there is no memory
+    /// left.
     SentRecord* next(unsigned mate) {
         Sending& queue = sending_[mate];
         if (queue.used == records_per_chunk && !extend(queue, mate)) return nullptr;

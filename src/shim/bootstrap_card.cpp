@@ -94,7 +94,8 @@ Card make_card(int rank, const config::Settings& settings) {
     keys::random_bytes(card.nonce.data(), card.nonce.size());
     card.place = place_mark();
     card.rank = rank;
-    card.policy = (settings.unprotected_allow ? 1u : 0u) | static_cast<std::uint32_t>(settings.same_node) << 1;
+    card.policy = (settings.unprotected_allow ? 1u : 0u) | static_cast<std::uint32_t>(settings.same_node)
+                                                               << 1;
     card.threshold = settings.threshold;
     card.segment = settings.segment;
     card.rekey_messages = settings.rekey_messages;

@@ -60,8 +60,14 @@ int start_copy(const SendSpec& spec, const Route& route, const TypeFacts& facts,
     auto copy = std::make_shared<BufferedCopy>(Buffer(n + 1), n);
     if (int code = pack(spec.buf, spec.count, spec.type, facts, copy->bytes.data()); code != MPI_SUCCESS)
         return code;
-    const SendSpec own{SendSpec::Mode::standard, copy->bytes.data(), static_cast<MPI_Count>(n), constants.packed,
-                       spec.peer,                spec.tag,           spec.comm,                 spec.call};
+    const SendSpec own{SendSpec::Mode::standard,
+                       copy->bytes.data(),
+                       static_cast<MPI_Count>(n),
+                       constants.packed,
+                       spec.peer,
+                       spec.tag,
+                       spec.comm,
+                       spec.call};
     MPI_Request request;
     const int code = route.kind == Route::verified ? isend_verified(own, *route.comm, &request)
                                                    : isend_plain(own, &request);

@@ -34,8 +34,7 @@ bool on_this_node(std::int32_t world) {
                                            : state.world.same_node[static_cast<std::size_t>(world)] != 0;
 }
 
-std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm,
-                                                    decltype(real.Comm_group) group_of) {
+std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, decltype(real.Comm_group) group_of) {
     MPI_Group group;
     if (group_of(comm, &group) != MPI_SUCCESS) return std::nullopt;
     int size = 0;
@@ -139,8 +138,7 @@ wire::ContextId derive_context(Communicator& parent, const std::string& construc
     const auto& [members, remote_members, inter] = membership;
     // Both sides of an inter-communicator must hash the same bytes: the group with the lower first rank comes
     // first.
-    const bool swap =
-        !remote_members.empty() && !members.empty() && remote_members.front() < members.front();
+    const bool swap = !remote_members.empty() && !members.empty() && remote_members.front() < members.front();
     std::string bytes = "mpisec communicator";
     bytes.append(reinterpret_cast<const char*>(parent.context.data()), parent.context.size());
     bytes += constructor;
@@ -164,8 +162,8 @@ Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::C
     comm->remote_members = membership.remote_members;
     comm->inter = membership.inter;
     comm->size = static_cast<int>(membership.members.size());
-    comm->rank = static_cast<int>(
-        std::ranges::find(membership.members, state.world.rank) - membership.members.begin());
+    comm->rank = static_cast<int>(std::ranges::find(membership.members, state.world.rank) -
+                                  membership.members.begin());
     comm->crosses = crosses_nodes(membership);
     comm->context = context;
     describe_peers(*comm);
@@ -214,7 +212,8 @@ void release(Communicator& comm) {
 }
 
 int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
-    if (expected.inter) return real.Intercomm_merge(made, people_of(expected).front() != expected.members.front(), twin);
+    if (expected.inter)
+        return real.Intercomm_merge(made, people_of(expected).front() != expected.members.front(), twin);
     MPI_Group group;
     real.Comm_group(made, &group);
     // Not MPI_Comm_dup: that would copy the user's attributes.

@@ -63,10 +63,9 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
         return code;
     const std::vector<int> chosen = with_color(all, color);
     MPI_Group part = group_of(parent.handle, chosen);
-    const int code = construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}),
-                                   newcomm, [&](MPI_Comm* made) {
-                                       return real.Comm_create(parent.handle, part, made);
-                                   });
+    const int code =
+        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
+                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
     free_group(part);
     return code;
 }
@@ -87,7 +86,8 @@ int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newco
     };
     if (!is || is->inter != parent.inter || !within(is->members, parent.members) ||
         !within(is->remote_members, parent.remote_members))
-        return raise(&parent, report_wrong_communicator(constructor, "a rank in it is not in the one divided"));
+        return raise(&parent,
+                     report_wrong_communicator(constructor, "a rank in it is not in the one divided"));
     return hand_out(begin_construction(constructor, parent, *is), made, newcomm);
 }
 
@@ -182,16 +182,16 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
 }  // namespace
 
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
-    return duplicate("MPI_Comm_dup", comm, newcomm, [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
+    return duplicate("MPI_Comm_dup", comm, newcomm,
+                     [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
 }
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
     return duplicate("MPI_Comm_dup_with_info", comm, newcomm,
                      [&](MPI_Comm* made) { return real.Comm_dup_with_info(comm, info, made); });
 }
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
-    return idup("MPI_Comm_idup", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
-        return real.Comm_idup(comm, made, started);
-    });
+    return idup("MPI_Comm_idup", comm, newcomm, request,
+                [&](MPI_Comm* made, MPI_Request* started) { return real.Comm_idup(comm, made, started); });
 }
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
     return idup("MPI_Comm_idup_with_info", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
@@ -261,10 +261,9 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     *newcomm = on_node;
     if (split_type == MPI_COMM_TYPE_SHARED || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
-    const int code =
-        split_in_node("MPI_Comm_split_type finer", *find_communicator(on_node), newcomm, [&](MPI_Comm* made) {
-            return real.Comm_split_type(on_node, split_type, key, info, made);
-        });
+    const int code = split_in_node(
+        "MPI_Comm_split_type finer", *find_communicator(on_node), newcomm,
+        [&](MPI_Comm* made) { return real.Comm_split_type(on_node, split_type, key, info, made); });
     Comm_free(&on_node);
     return code;
 }

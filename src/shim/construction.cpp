@@ -70,7 +70,8 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     if (is->inter != expected.inter)
         return is->inter ? "it is an inter-communicator" : "it is an intra-communicator";
     std::string wrong = different_ranks(expected.members, is->members, "its group");
-    if (wrong.empty()) wrong = different_ranks(expected.remote_members, is->remote_members, "its remote group");
+    if (wrong.empty())
+        wrong = different_ranks(expected.remote_members, is->remote_members, "its remote group");
     if (!wrong.empty()) return wrong;
     // By which rank the library sends, in case that differs from the group.
     int rank = -1, size = -1;
@@ -103,8 +104,8 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
     if (expected.inter) topology.reset();
     Construction construction{procedure, &parent, std::move(expected), std::move(topology)};
     if (!construction.expected.none())
-        construction.context = derive_context(parent, constructor.empty() ? procedure : constructor,
-                                              construction.expected);
+        construction.context =
+            derive_context(parent, constructor.empty() ? procedure : constructor, construction.expected);
     return construction;
 }
 

@@ -71,8 +71,8 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
     // Inside a node the library exchanges the edges, so that this rank's are not known here.
     if (!parent->crosses)
-        return construct(begin_construction(procedure, *parent, membership_of(*parent), std::nullopt), newcomm,
-                         call);
+        return construct(begin_construction(procedure, *parent, membership_of(*parent), std::nullopt),
+                         newcomm, call);
     const bool weighted = weights != constants.unweighted;
     std::vector<Edge> all;
     if (int code = gather_edges(

@@ -22,7 +22,8 @@ constexpr std::array<ViolationText, 5> texts = {{
     {"MPIsec integrity error: a message was received before (replayed)"},
     {"MPIsec integrity error: messages were swapped on the way (overtaking)"},
     {"MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)"},
-    {"MPIsec integrity error: the MPI library made another communicator than was called for (its messages were "
+    {"MPIsec integrity error: the MPI library made another communicator than was called for (its messages "
+     "were "
      "changed)"},
 }};
 std::array<int, texts.size()> codes{};

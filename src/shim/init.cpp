@@ -87,7 +87,8 @@ void know_first_communicators() {
         if (has_twin && make_twin(comm, membership, &twin) != MPI_SUCCESS)
             abort_job("The MPI library could not make a communicator for collectives.");
         if (read_membership(comm) != membership || (has_twin && read_membership(twin) != membership))
-            abort_job(std::string(name) + " does not have the ranks that it must have: something between the " +
+            abort_job(std::string(name) +
+                      " does not have the ranks that it must have: something between the " +
                       "nodes changes the MPI library's messages.");
         Communicator* known = adopt(comm, membership, derive_context(no_parent(), name, membership));
         if (has_twin) equip(*known, twin);

@@ -16,7 +16,6 @@
 namespace mpisec::shim {
 namespace {
 
-
 /// The value of each rank of the other group, in rank order. Afterwards all of both groups are in the call.
 /// Returns an error code that was raised.
 int exchange_values(Communicator& parent, const char* procedure, std::int32_t mine,
@@ -28,8 +27,8 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
     }
     const std::vector<std::int32_t>& people = parent.space->people();
     std::vector<std::int32_t> all(people.size());
-    if (int code = run_collective(
-            plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+    if (int code =
+            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
         return code;
     for (std::size_t i = 0; i < of_remote.size(); ++i)
@@ -140,15 +139,15 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
     const std::vector<std::int32_t>& people = parent.space->people();
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(people.size());
-    if (int code = run_collective(
-            plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+    if (int code =
+            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
         return code;
     auto side = [&](const std::vector<std::int32_t>& members) {
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
         for (std::int32_t world : members) {
-            const ColorAndKey& theirs = all[static_cast<std::size_t>(std::ranges::find(people, world) -
-                                                                     people.begin())];
+            const ColorAndKey& theirs =
+                all[static_cast<std::size_t>(std::ranges::find(people, world) - people.begin())];
             if (color != MPI_UNDEFINED && theirs.color == color) chosen.emplace_back(theirs.key, world);
         }
         std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
@@ -164,8 +163,7 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
     const std::vector<std::int32_t> chosen = world_ranks(group);
     const auto place = std::ranges::find(chosen, state.world.rank);
-    const std::int32_t mine =
-        place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
+    const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
     std::vector<std::int32_t> of_remote;
     if (int code = exchange_values(parent, procedure, mine, of_remote); code != MPI_SUCCESS) return code;
     std::vector<std::pair<std::int32_t, std::int32_t>> remote;  // place, world rank
@@ -215,12 +213,12 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
         return construct_none(procedure, *parent, newcomm,
                               [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, high, made); });
     std::vector<std::int32_t> of_remote;
-    if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS) return code;
+    if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS)
+        return code;
     // Of two groups that say the same either may come first.
     const bool others_high = of_remote.front() != 0;
-    const bool second = (high != 0) != others_high
-                            ? high != 0
-                            : parent->remote_members.front() < parent->members.front();
+    const bool second =
+        (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();
     Membership expected{second ? parent->remote_members : parent->members, {}};
     const std::vector<std::int32_t>& others = second ? parent->members : parent->remote_members;
     expected.members.insert(expected.members.end(), others.begin(), others.end());

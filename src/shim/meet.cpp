@@ -49,15 +49,16 @@ int meet_members(MPI_Comm comm) {
 }
 
 int meeting_tag(const wire::ContextId& context) {
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp, skips.cpp): segments use the
-    // lower. Members of several communicators are told apart by its context.
+    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp, skips.cpp): segments
+    // use the lower. Members of several communicators are told apart by its context.
     const int half = state.tag_upper_bound / 2;
-    return half + static_cast<int>(load_le<std::uint32_t>(context.data()) %
-                                   static_cast<std::uint32_t>(half - 4));
+    return half +
+           static_cast<int>(load_le<std::uint32_t>(context.data()) % static_cast<std::uint32_t>(half - 4));
 }
 
 int meet_group(MPI_Group group, const char* name) {
-    if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty) return MPI_SUCCESS;
+    if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty)
+        return MPI_SUCCESS;
     wire::ContextId context{};
     if (name)
         for (std::size_t i = 0; name[i]; ++i)
@@ -107,8 +108,8 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
     }
     for (bit /= 2; bit > 0; bit /= 2) {
         if (place + bit >= size) continue;
-        auto sending =
-            begin_part(member(place + bit), static_cast<const void*>(data), static_cast<MPI_Count>(bytes), tag);
+        auto sending = begin_part(member(place + bit), static_cast<const void*>(data),
+                                  static_cast<MPI_Count>(bytes), tag);
         complete_operation(*sending);
         if (sending->outcome().error != MPI_SUCCESS) return sending->outcome().error;
     }

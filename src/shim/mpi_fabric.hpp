@@ -62,12 +62,12 @@ class MpiFabric final : public fabric::Fabric {
         std::vector<MPI_Request> more;  ///< further parts of a message that is too long for one
         std::size_t bytes = 0;
         bool receives = false, sealed = false;
-        std::uint8_t* data = nullptr;    ///< received to, when it is compared with the sender's record
-        std::int32_t peer = 0;           ///< world rank
-        std::uint64_t position = 0;      ///< of the first part among this collective's receives
-        std::size_t parts_open = 0;      ///< not received yet
-        std::uint64_t barrier = 0;  ///< 0: a message
-        Buffer zeros;               ///< what a failed rank sends instead
+        std::uint8_t* data = nullptr;  ///< received to, when it is compared with the sender's record
+        std::int32_t peer = 0;         ///< world rank
+        std::uint64_t position = 0;    ///< of the first part among this collective's receives
+        std::size_t parts_open = 0;    ///< not received yet
+        std::uint64_t barrier = 0;     ///< 0: a message
+        Buffer zeros;                  ///< what a failed rank sends instead
         std::size_t part_bytes(std::size_t part) const;
     };
     template <class Start>

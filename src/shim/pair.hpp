@@ -21,9 +21,8 @@ struct EpochKeys {
 };
 
 struct Outgoing {
-    std::int32_t destination = 0;  ///< world rank
-    std::atomic<std::uint64_t> next_counter{
-        0};  ///< never reset, never reused: S4 holds over epochs too
+    std::int32_t destination = 0;                ///< world rank
+    std::atomic<std::uint64_t> next_counter{0};  ///< never reset, never reused: S4 holds over epochs too
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
     std::uint64_t epoch_bytes = 0;

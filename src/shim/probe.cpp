@@ -26,7 +26,7 @@ struct Matched {
     std::size_t wire_bytes = 0;
     Arrival arrival;  ///< else: taken out already
     bool taken = false;
-    bool verified = false;  ///< from this node, with a record
+    bool verified = false;     ///< from this node, with a record
     MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
 };
 // Under the Guard. Never destroyed (state.hpp).
@@ -90,13 +90,16 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     MPI_Status found;
     int code = real.Iprobe(spec.peer, spec.tag, spec.comm, flag, &found);
     if (code != MPI_SUCCESS || !*flag) return code;
+    found = from_named_source(spec.peer, found);
     if (!must_open(comm, found)) {
         show(comm, found, status);
         return MPI_SUCCESS;
     }
     MPI_Message message;
-    code = real.Improbe(found.MPI_SOURCE, found.MPI_TAG, spec.comm, flag, &message, &found);
+    const int source = found.MPI_SOURCE;
+    code = real.Improbe(source, found.MPI_TAG, spec.comm, flag, &message, &found);
     if (code != MPI_SUCCESS || !*flag) return code;
+    found = from_named_source(source, found);
     Arrival* arrival = nullptr;
     if (code = set_aside(comm, message, found, arrival); code != MPI_SUCCESS) return code;
     write_status(outcome_of(*arrival), status);  // not accepted: the receive raises it
@@ -115,6 +118,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
         MPI_Status found;
         int code = real.Improbe(spec.peer, spec.tag, spec.comm, flag, message, &found);
         if (code != MPI_SUCCESS || !*flag) return code;
+        found = from_named_source(spec.peer, found);
         const bool local = comm.is_local(found.MPI_SOURCE);
         if (!must_open(comm, found)) {
             show(comm, found, status);

@@ -101,9 +101,10 @@ class SealedReceive final : public Operation {
     }
 
     MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
-    void sole_request_done(int code, const MPI_Status& status) override {
+    void sole_request_done(int code, const MPI_Status& delivered) override {
         request_ = constants.request_null;
         const std::uint64_t position = posted_ ? posted_->position : 0;
+        const MPI_Status status = posted_ ? from_named_source(posted_->source, delivered) : delivered;
         if (posted_) comm_->unpost(*posted_);
         posted_.reset();
         MPI_Count bytes = 0;

@@ -36,8 +36,8 @@ struct Lane {
 };
 struct LaneHash {
     std::size_t operator()(const Lane& lane) const {
-        return lane.context ^ static_cast<std::uint64_t>(static_cast<std::uint32_t>(lane.tag)) *
-                                  0x9E3779B97F4A7C15u;
+        return lane.context ^
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(lane.tag)) * 0x9E3779B97F4A7C15u;
     }
 };
 using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
@@ -48,7 +48,7 @@ struct Records {
     std::vector<unsigned> mate_of;  ///< by world rank; of this node's
     std::vector<Lanes> lanes;       ///< by mate: records that were read but not settled
 };
-std::optional<Records> records;  // under the Guard
+auto& records = *new std::optional<Records>;  // under the Guard; never destroyed (state.hpp)
 
 constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
 
@@ -95,8 +95,8 @@ double seconds_of(const aead::Key& key) {
     return best;
 }
 
-/// AEGIS of libaegis, which is the fastest there is; without it GMAC of a library that is loaded anyway, or of
-/// any.
+/// AEGIS of libaegis, which is the fastest there is; without it GMAC of a library that is loaded anyway, or
+/// of any.
 std::vector<std::pair<const aead::Library*, aead::Cipher>> candidates() {
     std::vector<std::pair<const aead::Library*, aead::Cipher>> found;
     auto add = [&](const aead::Library* library, std::initializer_list<aead::Cipher> ciphers) {
@@ -133,8 +133,8 @@ void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
 aead::Key agreed_key(const fabric::SentRecords& memory) {
     auto& agreement = *reinterpret_cast<Agreement*>(memory.agreement().data());
     std::uint8_t bytes[aead::max_key_bytes];
-    keys::same_node_key(*state.world.master,
-                        state.world.node[static_cast<std::size_t>(state.world.rank)], bytes);
+    keys::same_node_key(*state.world.master, state.world.node[static_cast<std::size_t>(state.world.rank)],
+                        bytes);
     if (state.world.rank_on_node == 0) decide(agreement, bytes);
     while (agreement.made.load(std::memory_order_acquire) == 0) sched_yield();
     auto library = aead::load(agreement.library);
@@ -319,7 +319,8 @@ void open_records() {
     for (std::size_t rank = 0; rank < mate_of.size(); ++rank)
         if (world.same_node[rank]) mate_of[rank] = mate++;
     aead::Key key = agreed_key(*memory);
-    records.emplace(Records{std::move(*memory), std::move(key), std::move(mate_of), std::vector<Lanes>(mates)});
+    records.emplace(
+        Records{std::move(*memory), std::move(key), std::move(mate_of), std::vector<Lanes>(mates)});
 }
 
 void close_records() {
@@ -328,8 +329,8 @@ void close_records() {
 
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    const std::uint32_t number = put(
-        mate_at(comm, spec.peer), {context_of(comm.context), spec.tag}, n, [&](std::uint8_t(&check)[40]) {
+    const std::uint32_t number =
+        put(mate_at(comm, spec.peer), {context_of(comm.context), spec.tag}, n, [&](std::uint8_t(&check)[40]) {
             if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
             Buffer packed;
             fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n,
@@ -340,9 +341,8 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
 
 void withdraw(const Announced& announced) {
     put(mate_at(*announced.comm, announced.peer), {context_of(announced.comm->context), announced.tag},
-        withdrawal, [&](std::uint8_t(&check)[40]) {
-            std::memcpy(check, &announced.number, sizeof announced.number);
-        });
+        withdrawal,
+        [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
 }
 
 void announce_part(const CollectiveSpace& space, std::int32_t world_peer, int tag,

@@ -45,9 +45,9 @@ struct Judgement {
     int code;
     bool raised = false;  ///< by MPI
 };
-/// MPI's receive at `position` has ended with `code` and `status`: compares what it got with the records. What
-/// nobody of this node sent is reported and wiped; `status` then says that nothing was received. Under the
-/// Guard.
+/// MPI's receive at `position` has ended with `code` and `status`: compares what it got with the records.
+/// What nobody of this node sent is reported and wiped; `status` then says that nothing was received. Under
+/// the Guard.
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
                 MPI_Status& status);
 

@@ -75,7 +75,8 @@ int check(MPI_Group group, const char* tag, const std::vector<std::int32_t>& mem
         real.Group_free(&actual);
     }
     if (same != MPI_IDENT)
-        return refusal_code(procedure, "The MPI library made a communicator of other processes than the group's.");
+        return refusal_code(procedure,
+                            "The MPI library made a communicator of other processes than the group's.");
     if (gate.phase != Phase::closed) return MPI_SUCCESS;
     return check_made(begin_construction(procedure, no_parent(), {members, {}}, Topology{},
                                          std::string(procedure) + " " + tag),
@@ -100,7 +101,8 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     }
     MPI_Comm made = constants.comm_null;
     *newcomm = constants.comm_null;
-    if (int code = meet_group(group, stringtag); code != MPI_SUCCESS) return raise_through(errhandler, group, code);
+    if (int code = meet_group(group, stringtag); code != MPI_SUCCESS)
+        return raise_through(errhandler, group, code);
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
     if (int code = check(group, stringtag, members, made); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);

@@ -76,7 +76,7 @@ std::string object_name(const std::string& tag, const std::vector<std::int32_t>&
     std::string members;
     for (std::int32_t rank : ranks) members += std::to_string(rank) + ",";
     static std::mutex counting;
-    static std::map<std::string, std::uint64_t> calls;
+    static auto& calls = *new std::map<std::string, std::uint64_t>;  // never destroyed (state.hpp)
     {
         std::lock_guard lock(counting);
         members += "#" + std::to_string(calls[members + tag]++);
@@ -178,7 +178,8 @@ keys::Digest SharedList::digest() {
     keys::Sha256 hash;
     for (std::size_t i = 0; i < size_; ++i) {
         const Entry& entry = shared_->entries()[i];
-        hash.update(keys::as_bytes(std::to_string(entry.job_rank) + " " + std::to_string(entry.process) + " "));
+        hash.update(
+            keys::as_bytes(std::to_string(entry.job_rank) + " " + std::to_string(entry.process) + " "));
         hash.update(entry.nonce);
     }
     keys::Digest all;
@@ -225,8 +226,8 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
         progress.make();
         usleep(100);
     }
-    const bool good = shared_->verdict.load(std::memory_order_acquire) == proven && complete &&
-                      all_have_seen(all);
+    const bool good =
+        shared_->verdict.load(std::memory_order_acquire) == proven && complete && all_have_seen(all);
     if (good) return "";
     return "only " + std::to_string(count(1)) + " of the group's " + std::to_string(size_) +
            " processes were found in this node's memory within " + std::to_string(patience.count()) + " s";
@@ -241,7 +242,8 @@ std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     if (rank == MPI_UNDEFINED) return "this process is not in the group";
     if (size == 1) return "";
     if (!launcher_is_known())
-        return "the launcher does not say to which job this process belongs, so its processes cannot be told from "
+        return "the launcher does not say to which job this process belongs, so its processes cannot be told "
+               "from "
                "those of another job";
     const std::vector<std::int32_t> ranks = job_ranks(group);
     if (ranks.empty()) return "the processes' ranks in the job are not known";

@@ -1,6 +1,6 @@
 // Whether the processes of a session's group share memory, in a program without MPI_COMM_WORLD: proven by
-// sharing memory, as at start-up (bootstrap_node.hpp), before the MPI library exchanges anything. Nothing that
-// came over the network has a part in it.
+// sharing memory, as at start-up (bootstrap_node.hpp), before the MPI library exchanges anything. Nothing
+// that came over the network has a part in it.
 //
 // All processes of the group open one object in /dev/shm, whose name follows from the place mark (kernel,
 // /dev/shm, network namespace, user, launcher: another job has another one), the tag, the processes' ranks in
@@ -15,8 +15,8 @@
 
 namespace mpisec::shim {
 
-/// Empty when proven, else a sentence that says what is missing. Called by all processes of the group; blocks,
-/// letting the MPI library make progress meanwhile.
+/// Empty when proven, else a sentence that says what is missing. Called by all processes of the group;
+/// blocks, letting the MPI library make progress meanwhile.
 std::string why_not_on_one_node(MPI_Group group, const std::string& tag);
 
 }  // namespace mpisec::shim

@@ -45,10 +45,9 @@ bool tell(std::int32_t peer, Untold& untold) {
     untold.runs.erase(untold.runs.begin(), untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
     untold.notice = wire::encode_skips(first);
     const std::uint64_t counted = outgoing(peer).sent;
-    untold.telling =
-        begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
-                    static_cast<MPI_Count>(untold.notice.size()), constants.byte, peer, skip_tag(),
-                    state.world.channel, "a notice of MPIsec"});
+    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
+                                 static_cast<MPI_Count>(untold.notice.size()), constants.byte, peer,
+                                 skip_tag(), state.world.channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
     if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
     return true;

@@ -30,8 +30,8 @@ void hear_skips(std::int32_t world_source);
 
 /// In MPI_Finalize: notices sent to each rank of the world; no more are sent.
 std::vector<std::uint64_t> skips_sent();
-/// In MPI_Finalize, when all ranks are: receives the rest of the `expected` notices to this rank, and waits for
-/// its own to be received; for a few seconds at most, for one may have been lost on the way.
+/// In MPI_Finalize, when all ranks are: receives the rest of the `expected` notices to this rank, and waits
+/// for its own to be received; for a few seconds at most, for one may have been lost on the way.
 void finish_skips(std::uint64_t expected);
 
 /// Gaps in the sets of all senders, for MPISEC_STATS.

@@ -26,4 +26,11 @@ inline std::size_t wire_bytes_of(const MPI_Status& status) {
 #endif
 }
 
+/// A receive or probe that names its source finds that rank's messages only. The envelope is not to be
+/// believed where it says another: a rank of this node, say, whose messages need not be sealed.
+inline MPI_Status from_named_source(int source, MPI_Status status) {
+    if (source != MPI_ANY_SOURCE) status.MPI_SOURCE = source;
+    return status;
+}
+
 }  // namespace mpisec::shim

@@ -1,14 +1,15 @@
 // Programs that call MPI from more threads than they asked for (S4).
 //
-// Keys, counters and pooled buffers are MPIsec's state, locked by the Guard only where the program was granted
-// MPI_THREAD_MULTIPLE. A program that was granted less but calls from two threads at the same time breaks MPI's
-// rules; it must not make MPIsec use a key and a nonce twice. So whoever takes a counter and seals with it is
-// alone while it does: when a second thread comes meanwhile, the job ends before that one has sealed anything.
+// Keys, counters and pooled buffers are MPIsec's state, locked by the Guard only where the program was
+// granted MPI_THREAD_MULTIPLE. A program that was granted less but calls from two threads at the same time
+// breaks MPI's rules; it must not make MPIsec use a key and a nonce twice. So whoever takes a counter and
+// seals with it is alone while it does: when a second thread comes meanwhile, the job ends before that one
+// has sealed anything.
 //
-// It costs the thread that called MPI_Init three moves, no atomic exchange: the lock is biased towards it. The
-// first other thread that seals takes that bias away, for good (MEMBARRIER_CMD_GLOBAL stands for the fence
-// that the first thread leaves out); from then on each takes a lock, which it finds free unless two call at
-// the same time. So threads that take turns, as MPI_THREAD_SERIALIZED allows, go on.
+// It costs the thread that called MPI_Init three moves, no atomic exchange: the lock is biased towards it.
+// The first other thread that seals takes that bias away, for good (MEMBARRIER_CMD_GLOBAL stands for the
+// fence that the first thread leaves out); from then on each takes a lock, which it finds free unless two
+// call at the same time. So threads that take turns, as MPI_THREAD_SERIALIZED allows, go on.
 #pragma once
 
 #include <atomic>
@@ -18,10 +19,10 @@
 namespace mpisec::shim {
 
 struct SealingLock {
-    const char* owner = nullptr;             ///< mark of the thread that the lock is biased towards
-    std::atomic<bool> owner_inside{false};   ///< written by that thread alone
-    std::atomic<bool> bias_revoked{false};   ///< the owner is to take the lock like everybody
-    std::atomic<bool> bias_gone{false};      ///< and has been seen outside since
+    const char* owner = nullptr;            ///< mark of the thread that the lock is biased towards
+    std::atomic<bool> owner_inside{false};  ///< written by that thread alone
+    std::atomic<bool> bias_revoked{false};  ///< the owner is to take the lock like everybody
+    std::atomic<bool> bias_gone{false};     ///< and has been seen outside since
     std::atomic<bool> locked{false};
 };
 extern constinit SealingLock sealing_lock;

@@ -1,6 +1,6 @@
-// Communicators with a topology. Members, order and topology follow from the arguments alone, for MPIsec never
-// lets the library reorder (which MPI allows): a new order would be agreed on in clear. What the library makes
-// is compared (construction.hpp, S2).
+// Communicators with a topology. Members, order and topology follow from the arguments alone, for MPIsec
+// never lets the library reorder (which MPI allows): a new order would be agreed on in clear. What the
+// library makes is compared (construction.hpp, S2).
 #include <algorithm>
 #include <cstdint>
 #include <optional>

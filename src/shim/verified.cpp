@@ -145,8 +145,7 @@ int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* st
         MPI_Status own;
         MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
         const int code = receive_plain(spec, &shown);
-        const Judgement judged =
-            judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
+        const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
         return judged.raised ? judged.code : raise(&comm, judged.code);
     }
     std::unique_ptr<Operation> operation;

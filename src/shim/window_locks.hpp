@@ -36,12 +36,8 @@ class WindowLocks {
                 return true;
         return false;
     }
-    void give_back_exclusive(std::size_t rank) {
-        words_[rank].holders.store(0, std::memory_order_release);
-    }
-    void give_back_shared(std::size_t rank) {
-        words_[rank].holders.fetch_sub(1, std::memory_order_release);
-    }
+    void give_back_exclusive(std::size_t rank) { words_[rank].holders.store(0, std::memory_order_release); }
+    void give_back_shared(std::size_t rank) { words_[rank].holders.fetch_sub(1, std::memory_order_release); }
 
     /// This rank wants an exclusive lock for as long as it lives.
     class Want {

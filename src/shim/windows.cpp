@@ -185,8 +185,8 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
         Guard guard;
         const int tag = exposure_tag(*window);
         for (std::int32_t rank : world_ranks(group))
-            exposures.push_back(begin_receive(
-                {nullptr, 0, constants.byte, rank, tag, state.world.channel, "MPI_Win_start"}));
+            exposures.push_back(
+                begin_receive({nullptr, 0, constants.byte, rank, tag, state.world.channel, "MPI_Win_start"}));
     }
     for (auto& exposure : exposures) {
         complete_operation(*exposure);

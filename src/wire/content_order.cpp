@@ -18,8 +18,8 @@ bool ContentOrder::received(std::uint64_t position, const ReceivedContent& recei
     return settle(oldest);
 }
 
-/// Each receive takes the first message behind that of the receive before it that it may have got: if there is
-/// a way at all, then this one, because it leaves the most to those that follow.
+/// Each receive takes the first message behind that of the receive before it that it may have got: if there
+/// is a way at all, then this one, because it leaves the most to those that follow.
 bool ContentOrder::possible() const {
     auto message = sent_.begin();
     for (const auto& [position, received] : received_) {

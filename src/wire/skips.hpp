@@ -1,4 +1,5 @@
-// The notice with which a sender names counters that it will never use (docs/protocol.md, "Skipped counters").
+// The notice with which a sender names counters that it will never use (docs/protocol.md, "Skipped
+// counters").
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 /* Messages that MPIsec did not make: rank 0 puts them into MPI past MPIsec, as somebody on the network could.
  *
- * inject RECEIVER COUNT BYTES WAY      WAY: recv, any, mprobe, improbe, irecv, irecv-any, persistent, sendrecv
+ * inject RECEIVER COUNT BYTES WAY      WAY: recv, any, mprobe, improbe, irecv, irecv-any, persistent,
+ * sendrecv
  *
  * RECEIVER says how each receive ended, and how far its memory grew; then both exchange an ordinary message.
  */

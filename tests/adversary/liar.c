@@ -47,18 +47,19 @@ static void swap(MPI_Comm* made) {
     MPI_Comm other;
     if (*made == MPI_COMM_NULL) return;
     REAL(Comm_rank)(*made, &rank);
-    if (REAL(Comm_split)(*made, 0, rank == 0 ? 1 : rank == 1 ? 0 : rank, &other) == MPI_SUCCESS) *made = other;
+    if (REAL(Comm_split)(*made, 0, rank == 0 ? 1 : rank == 1 ? 0 : rank, &other) == MPI_SUCCESS)
+        *made = other;
 }
 
-#define SWAPS(name, parameters, arguments)                                     \
-    int PMPI_##name parameters {                                               \
-        int lie = lies(#name);                                                 \
-        int code = REAL(name) arguments;                                       \
-        if (code == MPI_SUCCESS && lie) swap(made);                            \
-        return code;                                                           \
-    }                                                                          \
-    int MPI_##name parameters {                                                \
-        return PMPI_##name arguments; /* of a program without MPIsec */        \
+#define SWAPS(name, parameters, arguments)                              \
+    int PMPI_##name parameters {                                        \
+        int lie = lies(#name);                                          \
+        int code = REAL(name) arguments;                                \
+        if (code == MPI_SUCCESS && lie) swap(made);                     \
+        return code;                                                    \
+    }                                                                   \
+    int MPI_##name parameters {                                         \
+        return PMPI_##name arguments; /* of a program without MPIsec */ \
     }
 SWAPS(Comm_dup, (MPI_Comm comm, MPI_Comm* made), (comm, made))
 SWAPS(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* made), (comm, info, made))
@@ -68,7 +69,8 @@ SWAPS(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote, i
       (comm, leader, peer, remote, tag, made))
 SWAPS(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm* made), (comm, high, made))
 
-/* Another group is made at once: MPICH may hang when it divides an inter-communicator from MPI_Comm_create. */
+/* Another group is made at once: MPICH may hang when it divides an inter-communicator from MPI_Comm_create.
+ */
 int PMPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* made) {
     int lie = lies("Comm_create"), n, order[64];
     MPI_Group other;
@@ -119,8 +121,8 @@ static const int* other_first(const int* values, int n, int below) {
 
 int PMPI_Cart_create(MPI_Comm comm, int n, const int* dims, const int* periods, int reorder, MPI_Comm* made) {
     int lie = lies("Cart_create");
-    int code =
-        REAL(Cart_create)(comm, n, dims, lie && about_topology ? other_first(periods, n, 2) : periods, reorder, made);
+    int code = REAL(Cart_create)(comm, n, dims, lie && about_topology ? other_first(periods, n, 2) : periods,
+                                 reorder, made);
     if (code == MPI_SUCCESS && lie && !about_topology) swap(made);
     return code;
 }
@@ -145,20 +147,20 @@ int MPI_Cart_sub(MPI_Comm comm, const int* remain, MPI_Comm* made) {
 
 int PMPI_Graph_create(MPI_Comm comm, int n, const int* index, const int* edges, int reorder, MPI_Comm* made) {
     int lie = lies("Graph_create");
-    int code = REAL(Graph_create)(comm, n, index, lie && about_topology ? other_first(edges, index[n - 1], n) : edges,
-                                  reorder, made);
+    int code = REAL(Graph_create)(
+        comm, n, index, lie && about_topology ? other_first(edges, index[n - 1], n) : edges, reorder, made);
     if (code == MPI_SUCCESS && lie && !about_topology) swap(made);
     return code;
 }
 
-int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights, int out,
-                                    const int* destinations, const int* weights, MPI_Info info, int reorder,
-                                    MPI_Comm* made) {
+int PMPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights,
+                                    int out, const int* destinations, const int* weights, MPI_Info info,
+                                    int reorder, MPI_Comm* made) {
     int lie = lies("Dist_graph_create_adjacent"), size = 1;
     REAL(Comm_size)(comm, &size);
     int code = REAL(Dist_graph_create_adjacent)(
-        comm, in, lie && about_topology ? other_first(sources, in, size) : sources, source_weights, out, destinations,
-        weights, info, reorder, made);
+        comm, in, lie && about_topology ? other_first(sources, in, size) : sources, source_weights, out,
+        destinations, weights, info, reorder, made);
     if (code == MPI_SUCCESS && lie && !about_topology) swap(made);
     return code;
 }

@@ -1,5 +1,5 @@
-/* What ranks of one node may do that puts their records (MPISEC_SAME_NODE=verify) to the test, without any attack.
- * Rank 0 and 1 are on one node. */
+/* What ranks of one node may do that puts their records (MPISEC_SAME_NODE=verify) to the test, without any
+ * attack. Rank 0 and 1 are on one node. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static void expect(int good, const char* what) {
     printf("rank %d: %s\n", rank, what);
 }
 
-/* A message that MPI refuses leaves no record that the next one would be compared with. (Open MPI takes a short
- * buffered message without a buffer.) */
+/* A message that MPI refuses leaves no record that the next one would be compared with. (Open MPI takes a
+ * short buffered message without a buffer.) */
 static void refused_sends(void) {
     for (int i = 0; i < 3; ++i) {
         int number = 4711 + i, got = 0, taken = 0;
@@ -50,7 +50,8 @@ static void many_unreceived(void) {
     }
 }
 
-/* Receives of one tag that are completed from the last to the first, while one that nothing matches is open. */
+/* Receives of one tag that are completed from the last to the first, while one that nothing matches is open.
+ */
 static void completed_in_reverse(void) {
     enum { WINDOW = 200 };
     static int in[WINDOW];

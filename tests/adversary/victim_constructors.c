@@ -1,7 +1,7 @@
 /* Makes a communicator in every way, with and without liar.c below, on 4 ranks of 2 nodes. Each rank says
- * "rank R CASE: right" ("rank R CASE lied: ..." while the liar acts) when a communicator came out that has the
- * ranks, in the order, that it must have; "OTHER ..." when it has not; "error ..." when none came out; "none"
- * when none was due. Arguments: "lie", and the one case to run. */
+ * "rank R CASE: right" ("rank R CASE lied: ..." while the liar acts) when a communicator came out that has
+ * the ranks, in the order, that it must have; "OTHER ..." when it has not; "error ..." when none came out;
+ * "none" when none was due. Arguments: "lie", and the one case to run. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ static MPI_Group everyone, backwards, first_three;
 
 /* What must come out: world ranks by rank (of the remote group for an inter-communicator). */
 static int expected[8], count;
-#define EXPECT(...)                                        \
-    do {                                                   \
-        const int ranks_[] = {__VA_ARGS__};                \
-        count = (int)(sizeof ranks_ / sizeof *ranks_);     \
-        memcpy(expected, ranks_, sizeof ranks_);           \
+#define EXPECT(...)                                    \
+    do {                                               \
+        const int ranks_[] = {__VA_ARGS__};            \
+        count = (int)(sizeof ranks_ / sizeof *ranks_); \
+        memcpy(expected, ranks_, sizeof ranks_);       \
     } while (0)
 
 static int dup(MPI_Comm* made) {
@@ -104,8 +104,8 @@ static int dist_graph(MPI_Comm* made) {
 static int adjacent(MPI_Comm* made) {
     EXPECT(0, 1, 2, 3);
     int from = (rank + 3) % 4, to = (rank + 1) % 4;
-    return MPI_Dist_graph_create_adjacent(world, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED, MPI_INFO_NULL, 1,
-                                          made);
+    return MPI_Dist_graph_create_adjacent(world, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                          MPI_INFO_NULL, 1, made);
 }
 static int intercomm_create(MPI_Comm* made) {
     EXPECT(1 - rank % 2, 3 - rank % 2);
@@ -139,8 +139,8 @@ static int split_of_inter(MPI_Comm* made) {
     return MPI_Comm_split(inter, 0, -rank, made);
 }
 
-/* The lie: about which procedure below, on its nth call, about ranks (0) or topology (1). A 0th call never comes:
- * the case is only for the honest run. */
+/* The lie: about which procedure below, on its nth call, about ranks (0) or topology (1). A 0th call never
+ * comes: the case is only for the honest run. */
 static const struct {
     const char* name;
     int (*make)(MPI_Comm*);

@@ -1,5 +1,5 @@
-// S4: the ledger of nonces that debug and sanitizer builds keep: a repeated nonce is found whatever happened in
-// between, and sequential ones cost one run.
+// S4: the ledger of nonces that debug and sanitizer builds keep: a repeated nonce is found whatever happened
+// in between, and sequential ones cost one run.
 #include "aead/nonce_ledger.hpp"
 
 #include <gtest/gtest.h>

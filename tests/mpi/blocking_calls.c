@@ -228,33 +228,33 @@ static void set_info_of_file(void) {
     OK(MPI_Info_free(&info));
 }
 /* `call`(file, room, 64 integers, …) of the file and status. */
-#define ACCESS(name)                                                              \
-    static void access_##name(void) {                                             \
-        OK(MPI_File_##name(file, room, 64, MPI_INT, MPI_STATUS_IGNORE));          \
+#define ACCESS(name)                                                     \
+    static void access_##name(void) {                                    \
+        OK(MPI_File_##name(file, room, 64, MPI_INT, MPI_STATUS_IGNORE)); \
     }
-#define ACCESS_AT(name)                                                           \
-    static void access_##name(void) {                                             \
+#define ACCESS_AT(name)                                                            \
+    static void access_##name(void) {                                              \
         OK(MPI_File_##name(file, 256 * me, room, 64, MPI_INT, MPI_STATUS_IGNORE)); \
     }
-#define SPLIT(name, ...)                                                          \
-    static void begin_##name(void) {                                              \
-        OK(MPI_File_##name##_begin(file, __VA_ARGS__ room, 64, MPI_INT));         \
-    }                                                                             \
-    static void end_##name(void) {                                                \
-        OK(MPI_File_##name##_end(file, room, MPI_STATUS_IGNORE));                 \
-    }                                                                             \
-    static void open_and_begin_##name(void) {                                     \
-        open_long_file();                                                         \
-        begin_##name();                                                           \
-    }                                                                             \
-    static void end_##name##_and_close(void) {                                    \
-        end_##name();                                                             \
-        close_file();                                                             \
+#define SPLIT(name, ...)                                                  \
+    static void begin_##name(void) {                                      \
+        OK(MPI_File_##name##_begin(file, __VA_ARGS__ room, 64, MPI_INT)); \
+    }                                                                     \
+    static void end_##name(void) {                                        \
+        OK(MPI_File_##name##_end(file, room, MPI_STATUS_IGNORE));         \
+    }                                                                     \
+    static void open_and_begin_##name(void) {                             \
+        open_long_file();                                                 \
+        begin_##name();                                                   \
+    }                                                                     \
+    static void end_##name##_and_close(void) {                            \
+        end_##name();                                                     \
+        close_file();                                                     \
     }
-#define NONBLOCKING(name, ...)                                                    \
-    static void access_##name(void) {                                             \
-        OK(MPI_File_##name(file, __VA_ARGS__ room, 64, MPI_INT, &request));       \
-        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));                                \
+#define NONBLOCKING(name, ...)                                              \
+    static void access_##name(void) {                                       \
+        OK(MPI_File_##name(file, __VA_ARGS__ room, 64, MPI_INT, &request)); \
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));                          \
     }
 ACCESS(write_all)
 ACCESS(read_all)
@@ -430,10 +430,10 @@ static int answer[64], counts[] = {4, 4}, places[] = {0, 4}, byte_places[] = {0,
 static MPI_Datatype types[2];
 static MPI_Aint addresses[] = {0, 16};
 
-#define COLLECTIVE(name, ...)                      \
-    static void collective_##name(void) {          \
-        types[0] = types[1] = MPI_INT;             \
-        OK(MPI_##name(__VA_ARGS__));               \
+#define COLLECTIVE(name, ...)             \
+    static void collective_##name(void) { \
+        types[0] = types[1] = MPI_INT;    \
+        OK(MPI_##name(__VA_ARGS__));      \
     }
 COLLECTIVE(Barrier, pair)
 COLLECTIVE(Bcast, room, 4, MPI_INT, 1, pair)
@@ -544,7 +544,8 @@ typedef struct {
     Part prepare, wait, release, clean_up;
 } Case;
 
-#define TOGETHER(name, prepare, both, clean_up) {#name, prepare, both, both, clean_up}
+#define TOGETHER(name, prepare, both, clean_up) \
+    { #name, prepare, both, both, clean_up }
 
 static const Case cases[] = {
     {"Win_wait", make_window, expose_and_wait, start_put_complete, free_window},

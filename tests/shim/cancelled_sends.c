@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
             MPI_Test_cancelled(&status, &cancelled);
             failures += !cancelled;
             MPI_Send(&i, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
-            if (i % BETWEEN_ANSWERS == 0) MPI_Recv(&value, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            if (i % BETWEEN_ANSWERS == 0)
+                MPI_Recv(&value, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         } else {
             MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             failures += value != i;

@@ -42,8 +42,7 @@ static void collective(const char* name, MPI_Comm comm, MPI_Comm ring) {
     if (!strcmp(name, "alltoall")) MPI_Alltoall(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, comm);
     if (!strcmp(name, "reduce")) MPI_Reduce(out, in, BLOCK, MPI_BYTE, MPI_BOR, 0, comm);
     if (!strcmp(name, "allreduce")) MPI_Allreduce(out, in, BLOCK, MPI_BYTE, MPI_BOR, comm);
-    if (!strcmp(name, "reduce_scatter"))
-        MPI_Reduce_scatter(out, in, counts, MPI_BYTE, MPI_BOR, comm);
+    if (!strcmp(name, "reduce_scatter")) MPI_Reduce_scatter(out, in, counts, MPI_BYTE, MPI_BOR, comm);
     if (!strcmp(name, "scan")) MPI_Scan(out, in, BLOCK, MPI_BYTE, MPI_BOR, comm);
     if (!strcmp(name, "exscan")) MPI_Exscan(out, in, BLOCK, MPI_BYTE, MPI_BOR, comm);
     if (!strcmp(name, "neighbor_allgather"))

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int PMPI_Isend(const void* buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int PMPI_Isend(const void* buf, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request* request) {
     static int (*real)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
     static int calls;
     int rank;

@@ -8,20 +8,22 @@
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
-#define ALONE(name, parameters, arguments)                                   \
-    int PMPI_##name parameters {                                             \
-        static int(*real) parameters;                                        \
-        pthread_mutex_lock(&one);                                            \
+#define ALONE(name, parameters, arguments)                                    \
+    int PMPI_##name parameters {                                              \
+        static int(*real) parameters;                                         \
+        pthread_mutex_lock(&one);                                             \
         if (!real) real = (int(*) parameters)dlsym(RTLD_NEXT, "PMPI_" #name); \
-        int code = real arguments;                                           \
-        pthread_mutex_unlock(&one);                                          \
-        return code;                                                         \
+        int code = real arguments;                                            \
+        pthread_mutex_unlock(&one);                                           \
+        return code;                                                          \
     }
 
 ALONE(Send, (const void* b, int n, MPI_Datatype t, int d, int g, MPI_Comm c), (b, n, t, d, g, c))
-ALONE(Isend, (const void* b, int n, MPI_Datatype t, int d, int g, MPI_Comm c, MPI_Request* r), (b, n, t, d, g, c, r))
-ALONE(Irecv, (void* b, int n, MPI_Datatype t, int d, int g, MPI_Comm c, MPI_Request* r), (b, n, t, d, g, c, r))
-ALONE(Test, (MPI_Request* r, int* f, MPI_Status* s), (r, f, s))
+ALONE(Isend, (const void* b, int n, MPI_Datatype t, int d, int g, MPI_Comm c, MPI_Request* r),
+      (b, n, t, d, g, c, r))
+ALONE(Irecv, (void* b, int n, MPI_Datatype t, int d, int g, MPI_Comm c, MPI_Request* r),
+      (b, n, t, d, g, c, r))
+ALONE(Test, (MPI_Request * r, int* f, MPI_Status* s), (r, f, s))
 
 /* Sealing takes a while, so that two threads meet in it on one core too. */
 int EVP_CipherUpdate(void* context, unsigned char* out, int* out_bytes, const unsigned char* in, int bytes) {

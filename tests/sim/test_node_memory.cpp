@@ -140,8 +140,8 @@ TEST(NodeMemory, WhatCanNotBeHadIsSaid) {
     EXPECT_FALSE(left_over(name_of_test()));
 }
 
-/// A rank that was killed leaves a name; the next job removes it, but neither that of a living maker nor that of
-/// others.
+/// A rank that was killed leaves a name; the next job removes it, but neither that of a living maker nor that
+/// of others.
 TEST(NodeMemory, NamesOfKilledMakersAreRemoved) {
     const std::string name = name_of_test(), abandoned = name + "-abandoned", live = name + "-live";
     const pid_t maker = fork();

@@ -47,7 +47,8 @@ TEST(ContentOrder, SwappedMessagesAreRefused) {
     ContentOrder order;
     order.sent(1, content(1));
     order.sent(2, content(2));
-    EXPECT_TRUE(order.received(1, {content(1), false}, 0));  // perhaps: receive 0 is open, but nothing is before 1
+    EXPECT_TRUE(
+        order.received(1, {content(1), false}, 0));  // perhaps: receive 0 is open, but nothing is before 1
     EXPECT_FALSE(order.received(0, {content(2), false}, 2));
 }
 
@@ -75,8 +76,8 @@ TEST(ContentOrder, WithdrawnMessagesAreNotWaitedFor) {
     EXPECT_TRUE(order.empty());
 }
 
-/// All receives so far, whether complete or not, with what they got; tries every way to give the complete ones
-/// messages, in order, those before `oldest` the first ones without a gap.
+/// All receives so far, whether complete or not, with what they got; tries every way to give the complete
+/// ones messages, in order, those before `oldest` the first ones without a gap.
 class Model {
   public:
     std::vector<Content> sent;
@@ -96,7 +97,9 @@ class Model {
 
 TEST(ContentOrder, AgreesWithTryingEveryAssignment) {
     std::mt19937 random(20261123);
-    auto below = [&](unsigned limit) { return std::uniform_int_distribution<unsigned>(0, limit - 1)(random); };
+    auto below = [&](unsigned limit) {
+        return std::uniform_int_distribution<unsigned>(0, limit - 1)(random);
+    };
     int refused = 0, accepted = 0;
     for (int run = 0; run < 20000; ++run) {
         const unsigned receives = 1 + below(6), messages = 1 + below(6);
@@ -113,8 +116,8 @@ TEST(ContentOrder, AgreesWithTryingEveryAssignment) {
         std::vector<bool> complete(receives, false);
         for (unsigned position : completing) {
             complete[position] = true;
-            const auto oldest = static_cast<std::size_t>(
-                std::find(complete.begin(), complete.end(), false) - complete.begin());
+            const auto oldest = static_cast<std::size_t>(std::find(complete.begin(), complete.end(), false) -
+                                                         complete.begin());
             model.receives[position] =
                 below(4) ? model.sent[std::min(position, messages - 1)] : content(below(3));
             const bool expected = model.possible(oldest);
