@@ -57,6 +57,7 @@ void start_shim() {
     shim::State& state = shim::state;
     state.settings.workers = 0;
     state.settings.segment = segment;
+    state.settings.same_node = config::Settings::SameNode::plain;  // what needs other processes is not fuzzed
     state.tag_upper_bound = 32767;
     state.private_self = private_handle;
     shim::World& world = state.world;
@@ -72,10 +73,14 @@ void start_shim() {
     world.selection = selection();
     shim::make_pairs();
     shim::register_errors();
-    shim::Communicator* all = shim::adopt(MPI_COMM_WORLD, nullptr, "MPI_COMM_WORLD");
-    shim::adopt(MPI_COMM_SELF, nullptr, "MPI_COMM_SELF");
-    shim::adopt(channel_handle, nullptr, "channel");
-    shim::adopt(other_handle, all, "MPI_Comm_dup");
+    auto know = [](MPI_Comm comm, std::vector<std::int32_t> members, const char* constructor) {
+        const shim::Membership membership{std::move(members), {}};
+        shim::adopt(comm, membership, shim::derive_context(shim::no_parent(), constructor, membership));
+    };
+    know(MPI_COMM_WORLD, {0, 1, 2, 3}, "MPI_COMM_WORLD");
+    know(MPI_COMM_SELF, {0}, "MPI_COMM_SELF");
+    know(channel_handle, {0, 1, 2, 3}, "channel");
+    know(other_handle, {0, 1, 2, 3}, "MPI_Comm_dup");
 }
 
 void stop_shim() {
