@@ -22,13 +22,17 @@ namespace mpisec::fabric {
 
 /// One cache line: who waits for one gets all of it.
 struct alignas(64) SentRecord {
-    std::atomic<std::uint32_t> number;  ///< of the queue, from 1; stored last
+    std::atomic<std::uint32_t>
+        number;  ///< of the queue, from 1; the highest bit while the check is being made
     std::int32_t tag;
     std::uint64_t context;
     std::uint64_t bytes;
     std::uint8_t check[40];
 };
 static_assert(sizeof(SentRecord) == 64);
+
+/// Of a record's number: the mate may see the record, its check is still being made.
+inline constexpr std::uint32_t unfinished_record = std::uint32_t{1} << 31;
 
 class SentRecords {
   public:
@@ -46,13 +50,21 @@ class SentRecords {
         if (queue.used == records_per_chunk && !extend(queue, mate)) return nullptr;
         return chunk(self_, queue.chunk) + 1 + queue.used;
     }
-    /// Lets the mate see it; returns its number.
-    std::uint32_t publish(unsigned mate) {
+    /// Lets the mate see it; returns its number. With `unfinished_record` the mate waits for the check, which
+    /// must be filled, and finish() called, before this process waits for anything.
+    std::uint32_t publish(unsigned mate, std::uint32_t flag = 0) {
         Sending& queue = sending_[mate];
         SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
-        record->number.store(++queue.number, std::memory_order_release);
+        queue.number = (queue.number + 1) & ~unfinished_record;
+        record->number.store(queue.number | flag, std::memory_order_release);
         if (queue.used < records_per_chunk) __builtin_prefetch(record + 1, 1);
         return queue.number;
+    }
+    static void finish(SentRecord& record) {
+        record.number.fetch_and(~unfinished_record, std::memory_order_release);
+    }
+    static bool finished(const SentRecord& record) {
+        return !(record.number.load(std::memory_order_acquire) & unfinished_record);
     }
     /// The first unread record from `mate`, or null.
     const SentRecord* first(unsigned mate) {
@@ -60,7 +72,13 @@ class SentRecords {
         if (queue.read == records_per_chunk && !go_on(queue, mate)) [[unlikely]]
             return nullptr;
         const SentRecord* record = chunk(mate, queue.chunk) + 1 + queue.read;
-        return record->number.load(std::memory_order_acquire) == queue.number + 1 ? record : nullptr;
+        const std::uint32_t number = record->number.load(std::memory_order_acquire);
+        return ((number ^ (queue.number + 1)) & ~unfinished_record) == 0 ? record : nullptr;
+    }
+    /// Asks for the cache line of the next record, which its sender has.
+    void fetch(unsigned mate) const {
+        const Receiving& queue = receiving_[mate];
+        if (queue.read < records_per_chunk) __builtin_prefetch(chunk(mate, queue.chunk) + 1 + queue.read);
     }
     void pop(unsigned mate) {
         ++receiving_[mate].read;

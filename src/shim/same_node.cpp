@@ -176,11 +176,18 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
     return packed.data();
 }
 
+/// Its sender is hashing the message that it has just handed to MPI, and waits for nothing meanwhile.
+void await_check(const fabric::SentRecord& record) {
+    Backoff backoff;
+    while (!fabric::SentRecords::finished(record)) backoff.pause();
+}
+
 /// Takes every record of this mate out of the shared memory.
 void read_all(unsigned mate) {
     Lanes& lanes = records->lanes[mate];
     while (const fabric::SentRecord* record = records->memory.first(mate)) {
         const Lane lane{record->context, record->tag};
+        await_check(*record);
         if (record->bytes == withdrawal) {
             std::uint32_t number;
             std::memcpy(&number, record->check, sizeof number);
@@ -244,9 +251,10 @@ bool take_next(unsigned mate, const Lane& lane, const ReceivedContent& received)
     if (!records->lanes[mate].empty() || received.truncated) return false;
     const fabric::SentRecord* record = records->memory.first(mate);
     if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
-        record->context != lane.context ||
-        std::memcmp(record->check, received.content.check, sizeof record->check) != 0)
+        record->context != lane.context)
         return false;
+    await_check(*record);
+    if (std::memcmp(record->check, received.content.check, sizeof record->check) != 0) return false;
     records->memory.pop(mate);
     return true;
 }
@@ -336,7 +344,21 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
             fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n,
                        check);
         });
-    return {&comm, spec.peer, spec.tag, number};
+    return {&comm, spec.peer, spec.tag, number, nullptr};
+}
+
+Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
+    const unsigned mate = mate_at(comm, spec.peer);
+    fabric::SentRecord& record = room_for_record(mate);
+    record.tag = spec.tag;
+    record.context = context_of(comm.context);
+    record.bytes = n;
+    return {&comm, spec.peer, spec.tag, records->memory.publish(mate, fabric::unfinished_record), &record};
+}
+
+void complete(const Announced& announced, const SendSpec& spec) {
+    fill_check(static_cast<const std::uint8_t*>(spec.buf), announced.record->bytes, announced.record->check);
+    fabric::SentRecords::finish(*announced.record);
 }
 
 void withdraw(const Announced& announced) {
@@ -364,6 +386,7 @@ bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int ta
 
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
                 MPI_Status& status) {
+    if (comm.is_local(status.MPI_SOURCE)) records->memory.fetch(mate_at(comm, status.MPI_SOURCE));
     ReceivedContent received;
     const std::size_t capacity = static_cast<std::size_t>(landing.count) * landing.facts.size;
     std::size_t n = capacity;

@@ -12,6 +12,10 @@
 
 #include "shim/operation.hpp"
 
+namespace mpisec::fabric {
+struct SentRecord;
+}
+
 namespace mpisec::shim {
 
 /// Whether this job's setting and this node ask for it; from establish() on.
@@ -27,10 +31,15 @@ struct Announced {
     int peer;
     int tag;
     std::uint32_t number;
+    fabric::SentRecord* record;  ///< of announce_ahead()
 };
 /// Leaves the record of a message that is handed to MPI next. Under the Guard, which orders records as MPI
 /// orders the messages.
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts);
+/// The same before its content is hashed, so that MPI moves the message meanwhile: n bytes in one run at
+/// spec.buf. complete() must follow before this rank waits for anything: the receiver waits for it.
+Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n);
+void complete(const Announced& announced, const SendSpec& spec);
 /// MPI did not take the message.
 void withdraw(const Announced& announced);
 

@@ -12,14 +12,30 @@
 namespace mpisec::shim {
 namespace {
 
-/// Leaves the record, then lets `start` hand the message to MPI.
+/// Messages from this size on are handed to MPI before they are hashed: the mate receives meanwhile.
+constexpr std::size_t hashed_later = 41;  // shorter ones stand in the record
+
+/// Leaves the record, then lets `start`, which does not wait, hand the message to MPI.
 template <class Start>
 int announced(const SendSpec& spec, const Communicator& comm, Start start) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) [[unlikely]]
         return start();  // MPI refuses the type
-    const Announced record = announce(spec, comm, facts);
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    const bool ahead = facts.contiguous && n >= hashed_later;
+    const Announced record = ahead ? announce_ahead(spec, comm, n) : announce(spec, comm, facts);
     const int code = start();
+    if (ahead) complete(record, spec);
+    if (code != MPI_SUCCESS) [[unlikely]]
+        withdraw(record);
+    return code;
+}
+
+/// The same of a short message for a `send` that may wait.
+template <class Send>
+int announced_short(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts, Send send) {
+    const Announced record = announce(spec, comm, facts);
+    const int code = send();
     if (code != MPI_SUCCESS) [[unlikely]]
         withdraw(record);
     return code;
@@ -113,13 +129,19 @@ int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
 }  // namespace
 
 int send_verified(const SendSpec& spec, Communicator& comm) {
-    if (may_block()) return announced(spec, comm, [&] { return send_plain(spec); });
+    if (spec.mode == SendSpec::Mode::buffered) {
+        Guard guard;
+        return announced(spec, comm, [&] { return send_plain(spec); });  // MPI takes a copy
+    }
+    TypeFacts facts;
+    const bool known = type_facts(spec.type, facts);
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    if (may_block() && known && n < hashed_later) [[likely]]
+        return announced_short(spec, comm, facts, [&] { return send_plain(spec); });
     MPI_Request request;
     int code = MPI_SUCCESS;
     {
         Guard guard;
-        if (spec.mode == SendSpec::Mode::buffered)
-            return announced(spec, comm, [&] { return send_plain(spec); });
         code = announced(spec, comm, [&] { return isend_plain(spec, &request); });
     }
     return complete_plain(code, &request, MPI_STATUS_IGNORE);

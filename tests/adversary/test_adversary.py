@@ -193,10 +193,13 @@ def test_lost_message_is_missed_at_the_end(attack):
     assert "mpisec" not in result.stderr, result.stderr
 
 
-def test_messages_of_a_node_are_plain(attack):
-    """M1: between ranks of one node messages go to MPI as they are, also when the job has other nodes: this adversary, who is not
-    on the network but on the node, changes one unnoticed. With one rank per node the same is the integrity error (test_flip)."""
+def test_messages_of_a_node_are_compared_with_their_records(attack):
+    """M1, S2: between ranks of one node messages go to MPI as they are, also when the job has other nodes, and are compared with what
+    their sender left in the node's memory. With MPISEC_SAME_NODE=plain this adversary, who is not on the network but on the node,
+    changes one unnoticed. With one rank per node the same is the integrity error (test_flip)."""
     result, said = attack("flip:middle", ranks=4, nodes=2)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
+    result, said = attack("flip:middle", ranks=4, nodes=2, env={"MPISEC_SAME_NODE": "plain"})
     for way in WAYS.split(","):
         assert said[1, way, 1].startswith("OTHER CONTENT") and "999 of 1000" in said[1, way, 1], result.stdout
 
