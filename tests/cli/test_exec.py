@@ -119,6 +119,14 @@ def test_mpi4py_finds_its_own(mpisec, mpi):
         assert LIBRARY[FAMILY[other.name]] in ran.stdout, ran.stderr
 
 
+def test_open_mpi_makes_no_put_requests(mpisec, app):
+    """S1: a put request's offset, changed on the network, makes Open MPI send other memory; a setting of the user's stays."""
+    for mpi, mine, expected in (("openmpi-5", None, "send"), ("openmpi-5", "put", "put"), ("mpich-5", None, None)):
+        ran = mpisec("exec", "--mpi", FAMILY[mpi], "env", env={} if mine is None else {"OMPI_MCA_btl_tcp_flags": mine})
+        set_to = dict(line.split("=", 1) for line in ran.stdout.splitlines() if "=" in line)
+        assert set_to.get("OMPI_MCA_btl_tcp_flags") == expected, ran.stdout + ran.stderr
+
+
 def test_other_preloads_stay_behind_ours(mpisec, tmp_path):
     script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD\n")
     other = str(next(Path("/").glob("lib/*/libm.so.6")))
