@@ -22,22 +22,20 @@ endif()
 
 set(MPISEC_GEN_INTERPRETER ${gen_python} CACHE INTERNAL "The generator's Python, for its tests")
 
-set(gen_script ${PROJECT_SOURCE_DIR}/gen/generate.py)
-file(GLOB gen_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py ${PROJECT_SOURCE_DIR}/gen/classes.toml)
-
 # mpisec_generate_shim(<output directory> HEADER <mpi.h> INCLUDE <dirs>… DEFINE <macros>…): wrappers.cpp, real_table.inc, refusals.inc
 function(mpisec_generate_shim output)
   cmake_parse_arguments(arg "" "HEADER" "INCLUDE;DEFINE" ${ARGN})
+  file(GLOB gen_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py ${PROJECT_SOURCE_DIR}/gen/classes.toml)
   list(TRANSFORM arg_INCLUDE PREPEND -I)
   list(TRANSFORM arg_DEFINE PREPEND -D)
   add_custom_command(
     OUTPUT ${output}/wrappers.cpp ${output}/real_table.inc ${output}/refusals.inc
-    COMMAND ${gen_python} -B ${gen_script} shim --output ${output} --compiler ${CMAKE_C_COMPILER} -- ${arg_INCLUDE} ${arg_DEFINE}
+    COMMAND ${MPISEC_GEN_INTERPRETER} -B ${PROJECT_SOURCE_DIR}/gen/generate.py shim --output ${output} --compiler ${CMAKE_C_COMPILER} -- ${arg_INCLUDE} ${arg_DEFINE}
     DEPENDS ${gen_sources} ${arg_HEADER}
     COMMENT "Generating wrappers from ${arg_HEADER}"
     VERBATIM)
 endfunction()
 
 # `docs`: renders the table of classes into the tree, where a test compares it.
-add_custom_target(docs COMMAND ${gen_python} -B ${gen_script} docs --output ${PROJECT_SOURCE_DIR}/docs/procedures.md
+add_custom_target(docs COMMAND ${gen_python} -B ${PROJECT_SOURCE_DIR}/gen/generate.py docs --output ${PROJECT_SOURCE_DIR}/docs/procedures.md
                   COMMENT "Rendering docs/procedures.md" VERBATIM)

@@ -27,7 +27,8 @@ std::unique_ptr<Operation> started_buffered(const SendSpec& spec, const Route& r
 
 /// Whether the MPI library gets the user's own arguments, where it is a message of this node.
 bool is_for_library(const SendSpec& spec) {
-    return spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || !buffers_plain_messages();
+    return spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || spec.comm == constants.comm_null ||
+           !buffers_plain_messages();
 }
 
 int isend(const SendSpec& spec, MPI_Request* request) {

@@ -80,6 +80,7 @@ bool SendPipeline::take_turn() {
 }
 
 bool SendPipeline::start_sealing() {
+    SealingScope alone("a send of a large message");  // over the choice of the segment too
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
     if (takes_turns_ && !take_turn()) return false;
     Slot& mine = slot(sealed_);
@@ -87,7 +88,6 @@ bool SendPipeline::start_sealing() {
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
     StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
-    SealingScope alone("a send of a large message");
     engine_of_process().submit(mine.task);
     ++sealed_;
     return true;

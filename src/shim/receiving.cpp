@@ -274,7 +274,10 @@ std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Commun
                                                  MPI_Message message, std::size_t wire_bytes,
                                                  std::unique_ptr<PostedReceive> posted) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    if (!type_facts(spec.type, facts)) {
+        comm.unpost(*posted);
+        return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    }
     auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
     operation->post_matched(message, wire_bytes, std::move(posted));
     enlist(*operation);

@@ -15,6 +15,7 @@
 #include "shim/pair.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/status.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -64,7 +65,7 @@ class Mailbox {
             MPI_Status found;
             if (real.Iprobe(peer, tag, state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
                 return false;
-            source = found.MPI_SOURCE;
+            source = from_named_source(peer, found).MPI_SOURCE;
             receiving_ =
                 begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, source,
                                tag, state.world.channel, "a notice of MPIsec"});
@@ -163,7 +164,7 @@ class Watch final : public Operation {
     }
 };
 
-std::unique_ptr<Operation> watch;  // under the Guard
+auto& watch = *new std::unique_ptr<Operation>;  // under the Guard; never destroyed (state.hpp)
 
 /// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
 /// the oldest to this place; each is named once.

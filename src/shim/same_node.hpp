@@ -39,7 +39,8 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
 /// The same before its content is hashed, so that MPI moves the message meanwhile: n bytes in one run at
 /// spec.buf. complete() must follow before this rank waits for anything: the receiver waits for it.
 Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n);
-void complete(const Announced& announced, const SendSpec& spec);
+/// Not `sent`: MPI did not take it, spec.buf is not looked at, and withdraw() follows.
+void complete(const Announced& announced, const SendSpec& spec, bool sent);
 /// MPI did not take the message.
 void withdraw(const Announced& announced);
 

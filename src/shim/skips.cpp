@@ -12,6 +12,7 @@
 #include "shim/pair.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/status.hpp"
 #include "wire/skips.hpp"
 
 namespace mpisec::shim {
@@ -53,25 +54,35 @@ bool tell(std::int32_t peer, Untold& untold) {
     return true;
 }
 
-/// One notice from `peer` (a world rank or MPI_ANY_SOURCE), if one has come.
-bool hear_one(int peer) {
-    int flag = 0;
-    MPI_Status found;
-    if (real.Iprobe(peer, skip_tag(), state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
-        return false;
+/// The notice that is being received, into which buffer, and from whom. Under the Guard; never destroyed.
+struct Hearing {
+    std::unique_ptr<Operation> receiving;
     wire::SkipNotice notice;
-    const int source = found.MPI_SOURCE;
-    std::unique_ptr<Operation> receiving =
-        begin_receive({notice.data(), static_cast<MPI_Count>(notice.size()), constants.byte, source,
-                       skip_tag(), state.world.channel, "a notice of MPIsec"});
-    while (!receiving->advance()) {
+    int source = 0;
+};
+auto& hearing = *new Hearing;
+
+/// One notice from `peer` (a world rank or MPI_ANY_SOURCE), if one has come whole. Does not wait: somebody
+/// may announce a message and never send it.
+bool hear_one(int peer) {
+    if (!hearing.receiving) {
+        int flag = 0;
+        MPI_Status found;
+        if (real.Iprobe(peer, skip_tag(), state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
+            return false;
+        hearing.source = from_named_source(peer, found).MPI_SOURCE;
+        hearing.receiving = begin_receive(
+            {hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()), constants.byte,
+             hearing.source, skip_tag(), state.world.channel, "a notice of MPIsec"});
     }
+    if (!hearing.receiving->advance()) return false;
+    const Outcome outcome = hearing.receiving->outcome();
+    hearing.receiving.reset();
     ++heard;
-    const Outcome& outcome = receiving->outcome();
-    if (outcome.error != MPI_SUCCESS || outcome.bytes != notice.size()) return true;
-    Incoming& pair = incoming(source);
+    if (outcome.error != MPI_SUCCESS || outcome.bytes != hearing.notice.size()) return false;
+    Incoming& pair = incoming(hearing.source);
     --pair.opened;  // like what was not counted as sent
-    for (const wire::CounterRun& run : wire::decode_skips(notice))
+    for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
         for (std::uint64_t counter = run.first; counter <= run.last; ++counter) pair.replay.insert(counter);
     return true;
 }
@@ -126,6 +137,7 @@ void finish_skips(std::uint64_t expected) {
     }
     // MPI may still read the buffer of one that was lost, so that one stays.
     for (auto& [peer, untold] : untold_by_peer) (void)untold.telling.release();
+    (void)hearing.receiving.release();
     untold_by_peer.clear();
 }
 

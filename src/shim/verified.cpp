@@ -1,5 +1,7 @@
 // Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as of a plain
 // message; the record is left before, and compared after.
+#include <climits>
+
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/plain.hpp"
@@ -21,11 +23,12 @@ int announced(const SendSpec& spec, const Communicator& comm, Start start) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) [[unlikely]]
         return start();  // MPI refuses the type
+    if (!facts.contiguous && facts.size > INT_MAX) return raise(&comm, MPI_ERR_COUNT);  // cannot be packed
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
     const bool ahead = facts.contiguous && n >= hashed_later;
     const Announced record = ahead ? announce_ahead(spec, comm, n) : announce(spec, comm, facts);
     const int code = start();
-    if (ahead) complete(record, spec);
+    if (ahead) complete(record, spec, code == MPI_SUCCESS);
     if (code != MPI_SUCCESS) [[unlikely]]
         withdraw(record);
     return code;
@@ -70,9 +73,10 @@ class VerifiedReceive final : public Operation {
     void sole_request_done(int code, const MPI_Status& status) override {
         request_ = constants.request_null;
         const std::uint64_t position = posted_->position;
+        const int named = posted_->source;
         comm_->unpost(*posted_);
         posted_.reset();
-        MPI_Status shown = status;
+        MPI_Status shown = from_named_source(named, status);
         int cancelled = 0;
         if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
         outcome_.cancelled = cancelled != 0;
@@ -167,6 +171,7 @@ int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* st
         MPI_Status own;
         MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
         const int code = receive_plain(spec, &shown);
+        shown = from_named_source(spec.peer, shown);
         const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
         return judged.raised ? judged.code : raise(&comm, judged.code);
     }
@@ -210,7 +215,10 @@ std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Commu
 std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
                                                 MPI_Message message, std::unique_ptr<PostedReceive> posted) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    if (!type_facts(spec.type, facts)) {
+        comm.unpost(*posted);
+        return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    }
     auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
     operation->post_matched(message, std::move(posted));
     return operation;

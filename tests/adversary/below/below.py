@@ -33,6 +33,7 @@ SECTIONS = ["start", *re.findall(r'\{"(\w+)", \w+\}', (HERE / "victim.c").read_t
 CONSTRUCTORS = ["start", "session", "dup", "split", "split_type", "create", "cart", "graph", "inter"]
 BLOCK = 64  # what ranks of a node send each other in the section "local"
 SECONDS = 15  # for a job; what has not ended then has no end
+PROOF_SECONDS = 25  # more for a session: its ranks look that long for each other on one node
 TRIES = 4  # for a job that is left alone: MPICH 4.0 may hang in MPI_Finalize
 SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
@@ -82,7 +83,8 @@ class Jobs:
             env["BELOW_ATTACK"] = attack
         if record:
             env["BELOW_RECORD"] = "1"
-        result = self.cluster.run([self.victim, *only], ranks=self.ranks, mpi=self.mpi, env=env, timeout=SECONDS, mpisec=self.binary,
+        limit = SECONDS + (PROOF_SECONDS if "session" in only else 0)
+        result = self.cluster.run([self.victim, *only], ranks=self.ranks, mpi=self.mpi, env=env, timeout=limit, mpisec=self.binary,
                                   plain=plain)
         return result, directory
 
