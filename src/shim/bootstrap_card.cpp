@@ -69,6 +69,7 @@ std::string differences(const Card& card, const Card& zero) {
         return std::string(names[c.policy >> 1 & 3]);
     };
     comparison.values("MPISEC_SAME_NODE", same_node(card), same_node(zero));
+    comparison.values("further policy", card.policy >> 3, zero.policy >> 3);
     auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
     comparison.values("MPISEC_PIPELINE_THRESHOLD", size(card.threshold), size(zero.threshold));
     comparison.values("MPISEC_SEGMENT", size(card.segment), size(zero.segment));

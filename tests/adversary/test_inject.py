@@ -14,7 +14,7 @@ def inject(run, compile_mpi):
 
     def inject_(receiver, count=1, size=64, way="recv", mpi="mpich-5", **environment):
         program = compile_mpi(HERE / "inject.c", mpi, flags=["-std=gnu11", "-ldl"])
-        result = run([program, receiver, count, size, way], nodes=2, ranks=4, mpi=mpi, timeout=30, env=environment)
+        result = run([program, receiver, count, size, way], nodes=2, ranks=4, mpi=mpi, timeout=30, env={"MPISEC_SAME_NODE": "verify"} | environment)
         assert not result.timed_out and result.returncode == 0, result.stdout + result.stderr[-3000:]
         found = re.search(r"refused (\d+) delivered (\d+) end 0 4711 memory (\d+) MB", result.stdout)
         assert found, result.stdout + result.stderr[-3000:]
@@ -85,5 +85,6 @@ def test_same_node_is_believed_when_plain(inject, mpi, way):
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
 def test_records_refuse_nothing_genuine(run, compile_mpi, mpi):
     """M4 M9: sends that MPI refuses, thousands of unreceived messages, receives completed in reverse, other layouts."""
-    result = run([compile_mpi(HERE / "records.c", mpi, flags=["-std=gnu11"])], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    result = run([compile_mpi(HERE / "records.c", mpi, flags=["-std=gnu11"])], nodes=2, ranks=4, mpi=mpi, timeout=60,
+                 env={"MPISEC_SAME_NODE": "verify"})
     assert result.returncode == 0 and "records: 0 wrong, 3 refused" in result.stdout, result.stdout + result.stderr[-3000:]
