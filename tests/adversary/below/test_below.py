@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE))
 
 from below import AS_PLAIN, CLEAR, DIFFERENT, MISSED, Jobs, judge, lies, plan, program_of  # noqa: E402
 
+pytestmark = pytest.mark.slow  # minutes: a job of its own for each attack
 SEED = 20261123
 EACH = 1  # attacks of each other family
 LIES = 6  # of those that once worked
