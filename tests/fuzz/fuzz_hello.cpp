@@ -44,9 +44,9 @@ void check_sentences() {
 bool agree(const Card& one, const Card& other) {
     return one.protocol == other.protocol && one.wire_version == other.wire_version &&
            std::strncmp(one.version.data(), other.version.data(), one.version.size()) == 0 &&
-           one.policy == other.policy && one.threshold == other.threshold &&
-           one.segment == other.segment && one.rekey_messages == other.rekey_messages &&
-           one.rekey_bytes == other.rekey_bytes && one.selection == other.selection;
+           one.policy == other.policy && one.threshold == other.threshold && one.segment == other.segment &&
+           one.rekey_messages == other.rekey_messages && one.rekey_bytes == other.rekey_bytes &&
+           one.selection == other.selection;
 }
 
 void check_nodes(const std::vector<Card>& cards) {
