@@ -15,7 +15,8 @@ static void expect(int good, const char* what) {
     printf("rank %d: %s\n", rank, what);
 }
 
-/* A message that is refused, for want of a buffer, leaves no record that the next one would be compared with. */
+/* A message that is refused, for want of a buffer, leaves no record that the next one would be compared with.
+ */
 static void refused_sends(void) {
     for (int i = 0; i < 3; ++i) {
         int number = 4711 + i, got = 0, taken = 0;
