@@ -57,7 +57,7 @@ REFUSED, DELIVERED = {"refused": 1, "delivered": 0}.items(), {"refused": 0, "del
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
 @pytest.mark.parametrize("way", WAYS)
 def test_same_node_is_verified(inject, mpi, way):
-    """S2: what comes from a rank of the node past MPIsec has no record in the node's memory: refused and wiped, by default."""
+    """S2: what comes from a rank of the node past MPIsec has no record in the node's memory: refused and wiped, with verify."""
     assert inject(1, way=way, mpi=mpi).items() >= REFUSED
 
 
