@@ -97,6 +97,11 @@ struct Delivered {
                      it.wire_bytes < wire::small_overhead ? nullptr : it.wire);
 }
 
+/// A small message that was opened in place and is refused after all. `to` may be null when it has no bytes.
+void wipe_delivered(const Arrival& arrival, std::uint8_t* to, std::size_t room) {
+    if (arrival.total > 0 && arrival.total <= room) std::memset(to, 0, arrival.total);
+}
+
 }  // namespace
 
 bool looks_large(std::size_t wire_bytes) {
@@ -127,12 +132,12 @@ void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_
     if (!opened) [[unlikely]]
         return refuse(delivered, Violation::forged);
     if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
-        if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
+        if (!arrival.large) wipe_delivered(arrival, to, room);
         if (arrival.large) tell_misnamed(pair.source, nonce.counter);
         return refuse(delivered, Violation::replayed);
     }
     if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
-        if (!arrival.large && arrival.total <= room) std::memset(to, 0, arrival.total);
+        if (!arrival.large) wipe_delivered(arrival, to, room);
         if (arrival.large) throw_away(pair.source, arrival.header);
         return refuse(delivered, Violation::reordered);
     }

@@ -4,6 +4,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/requests.hpp"
+#include "shim/same_node.hpp"
 #include "shim/simple_operations.hpp"
 #include "shim/state.hpp"
 
@@ -111,7 +112,7 @@ int Request_free(MPI_Request* request) {
 
 int Cancel(MPI_Request* request) {
     UserRequest* mine = find_request(*request);
-    if (!mine) return real.Cancel(request);
+    if (!mine) return verifies_same_node() ? cancel_verified(request) : real.Cancel(request);
     Guard guard;
     if (mine->operation) mine->operation->cancel();
     return MPI_SUCCESS;

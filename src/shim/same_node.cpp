@@ -337,14 +337,14 @@ void close_records() {
 
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    const std::uint32_t number =
-        put(mate_at(comm, spec.peer), {context_of(comm.context), spec.tag}, n, [&](std::uint8_t(&check)[40]) {
-            if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
-            Buffer packed;
-            fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n,
-                       check);
-        });
-    return {&comm, spec.peer, spec.tag, number, nullptr};
+    const unsigned mate = mate_at(comm, spec.peer);
+    const std::uint64_t context = context_of(comm.context);
+    const std::uint32_t number = put(mate, {context, spec.tag}, n, [&](std::uint8_t(&check)[40]) {
+        if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
+        Buffer packed;
+        fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
+    });
+    return {mate, context, spec.tag, number, nullptr};
 }
 
 Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
@@ -353,7 +353,8 @@ Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::si
     record.tag = spec.tag;
     record.context = context_of(comm.context);
     record.bytes = n;
-    return {&comm, spec.peer, spec.tag, records->memory.publish(mate, fabric::unfinished_record), &record};
+    return {mate, record.context, spec.tag, records->memory.publish(mate, fabric::unfinished_record),
+            &record};
 }
 
 void complete(const Announced& announced, const SendSpec& spec, bool sent) {
@@ -364,8 +365,7 @@ void complete(const Announced& announced, const SendSpec& spec, bool sent) {
 }
 
 void withdraw(const Announced& announced) {
-    put(mate_at(*announced.comm, announced.peer), {context_of(announced.comm->context), announced.tag},
-        withdrawal,
+    put(announced.mate, {announced.context, announced.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
 }
 

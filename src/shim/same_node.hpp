@@ -27,8 +27,8 @@ void close_records();
 
 /// What a sender has announced.
 struct Announced {
-    const Communicator* comm;
-    int peer;
+    unsigned mate;
+    std::uint64_t context;
     int tag;
     std::uint32_t number;
     fabric::SentRecord* record;  ///< of announce_ahead()
@@ -41,7 +41,7 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
 Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n);
 /// Not `sent`: MPI did not take it, spec.buf is not looked at, and withdraw() follows.
 void complete(const Announced& announced, const SendSpec& spec, bool sent);
-/// MPI did not take the message.
+/// MPI did not take the message, or has cancelled it.
 void withdraw(const Announced& announced);
 
 /// Where a message is received.
@@ -75,6 +75,8 @@ bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int ta
 /// Sends and receives of Route::verified. Under the Guard, but for the blocking ones.
 int send_verified(const SendSpec& spec, Communicator& comm);
 int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request);
+/// MPI_Cancel of a request of MPI's own: the record of a send that MPI gives up is withdrawn.
+int cancel_verified(MPI_Request* request);
 int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status);
 /// The same of a message that a matched probe took.
 int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,

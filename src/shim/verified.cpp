@@ -1,6 +1,7 @@
 // Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as of a plain
 // message; the record is left before, and compared after.
 #include <climits>
+#include <unordered_map>
 
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
@@ -17,9 +18,10 @@ namespace {
 /// Messages from this size on are handed to MPI before they are hashed: the mate receives meanwhile.
 constexpr std::size_t hashed_later = 41;  // shorter ones stand in the record
 
-/// Leaves the record, then lets `start`, which does not wait, hand the message to MPI.
+/// Leaves the record, which is then in *left, then lets `start`, which does not wait, hand the message to
+/// MPI.
 template <class Start>
-int announced(const SendSpec& spec, const Communicator& comm, Start start) {
+int announced(const SendSpec& spec, const Communicator& comm, Start start, Announced* left = nullptr) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) [[unlikely]]
         return start();  // MPI refuses the type
@@ -29,6 +31,7 @@ int announced(const SendSpec& spec, const Communicator& comm, Start start) {
     const Announced record = ahead ? announce_ahead(spec, comm, n) : announce(spec, comm, facts);
     const int code = start();
     if (ahead) complete(record, spec, code == MPI_SUCCESS);
+    if (left) *left = record;
     if (code != MPI_SUCCESS) [[unlikely]]
         withdraw(record);
     return code;
@@ -43,6 +46,35 @@ int announced_short(const SendSpec& spec, const Communicator& comm, const TypeFa
         withdraw(record);
     return code;
 }
+
+/// MPI libraries cancel sends to oneself (MPICH does, in a communicator of one rank), and do it at once; a
+/// send to another rank runs on.
+void withdraw_if_cancelled(MPI_Request request, const Announced& record) {
+    int complete = 0, cancelled = 0;
+    MPI_Status status;
+    if (real.Request_get_status(request, &complete, &status) != MPI_SUCCESS || !complete) return;
+    real.Test_cancelled(&status, &cancelled);
+    if (cancelled) withdraw(record);
+}
+
+/// The last send to oneself that had this handle: what cancel_verified() needs. Under the Guard; never
+/// destroyed (state.hpp).
+auto& sent_to_self = *new std::unordered_map<MPI_Request, Announced>;
+
+/// A start of a persistent send.
+class VerifiedSend final : public PlainOperation {
+  public:
+    VerifiedSend(Communicator* comm, int started, MPI_Request request, const Announced& record)
+        : PlainOperation(comm, started, request), record_(record) {}
+    void cancel() override {
+        if (complete_) return;
+        PlainOperation::cancel();
+        withdraw_if_cancelled(*sole_request(), record_);
+    }
+
+  private:
+    Announced record_;
+};
 
 class VerifiedReceive final : public Operation {
   public:
@@ -153,13 +185,28 @@ int send_verified(const SendSpec& spec, Communicator& comm) {
 
 int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request) {
     Guard guard;
-    return announced(spec, comm, [&] { return isend_plain(spec, request); });
+    Announced record{};
+    const int code = announced(
+        spec, comm, [&] { return isend_plain(spec, request); }, &record);
+    if (comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
+        sent_to_self[*request] = record;
+    return code;
+}
+
+int cancel_verified(MPI_Request* request) {
+    Guard guard;
+    const int code = real.Cancel(request);
+    auto found = sent_to_self.find(*request);
+    if (code == MPI_SUCCESS && found != sent_to_self.end()) withdraw_if_cancelled(*request, found->second);
+    return code;
 }
 
 std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicator& comm) {
     MPI_Request request = constants.request_null;
-    const int code = announced(spec, comm, [&] { return isend_plain(spec, &request); });
-    return std::make_unique<PlainOperation>(&comm, code, request);
+    Announced record{};
+    const int code = announced(
+        spec, comm, [&] { return isend_plain(spec, &request); }, &record);
+    return std::make_unique<VerifiedSend>(&comm, code, request, record);
 }
 
 int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status) {
