@@ -55,18 +55,35 @@ std::uint32_t SentRecords::new_chunk() {
     return ++chunks_;
 }
 
-bool SentRecords::extend(Sending& queue, unsigned mate) {
-    std::uint32_t number = 0;
-    if (!queue.full.empty() && link(self_, queue.full.front()).read.load(std::memory_order_acquire)) {
-        // Its old records have smaller numbers than any that the mate still waits for.
-        number = queue.full.front();
-        queue.full.pop_front();
-        link(self_, number).next.store(0, std::memory_order_relaxed);
-        link(self_, number).read.store(0, std::memory_order_relaxed);
-    } else {
-        number = new_chunk();
-        if (number == 0) return false;
+std::uint32_t SentRecords::oldest_read_chunk(Sending& queue) {
+    if (queue.full.empty()) return 0;
+    const std::uint32_t number = queue.full.front();
+    if (!link(self_, number).read.load(std::memory_order_acquire)) return 0;
+    queue.full.pop_front();
+    link(self_, number).next.store(0, std::memory_order_relaxed);
+    link(self_, number).read.store(0, std::memory_order_relaxed);
+    return number;
+}
+
+std::uint32_t SentRecords::chunk_of_another_queue() {
+    for (Sending& queue : sending_) {
+        const std::uint32_t number = oldest_read_chunk(queue);
+        if (number == 0) continue;
+        SentRecord* records = chunk(self_, number) + 1;
+        // Their numbers may be what this queue's mate waits for.
+        for (std::uint32_t i = 0; i < records_per_chunk; ++i)
+            records[i].number.store(0, std::memory_order_relaxed);
+        return number;
     }
+    return 0;
+}
+
+bool SentRecords::extend(Sending& queue, unsigned mate) {
+    // The records in a chunk of this queue have smaller numbers than any that the mate still waits for.
+    std::uint32_t number = oldest_read_chunk(queue);
+    if (number == 0) number = new_chunk();
+    if (number == 0) number = chunk_of_another_queue();
+    if (number == 0) return false;
     if (queue.chunk == 0) {
         first_chunk(self_, mate).store(number, std::memory_order_release);
     } else {

@@ -4,7 +4,8 @@
 // For each ordered pair of mates there is a queue without an end: a sender may leave any number of records
 // before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from its own
 // region, a long one of which only what is used has pages; the receiver marks a chunk when it has read it to
-// its end, and the sender fills it again, for the same receiver. Memory is as much as was once unread.
+// its end, and the sender fills it again, for another receiver when there is no room left. Memory is as much
+// as was once unread.
 #pragma once
 
 #include <atomic>
@@ -116,6 +117,8 @@ class SentRecords {
         return first_chunks_[from * sending_.size() + to];
     }
     bool extend(Sending& queue, unsigned mate);
+    std::uint32_t oldest_read_chunk(Sending& queue);  ///< taken out of the queue; 0: there is none
+    std::uint32_t chunk_of_another_queue();           ///< the same of any queue
     std::uint32_t new_chunk();
     bool go_on(Receiving& queue, unsigned mate);
 

@@ -307,9 +307,10 @@ void wipe_landing(const Landing& landing, std::size_t n) {
 bool verifies_same_node() {
     using SameNode = config::Settings::SameNode;
     const SameNode setting = state.settings.same_node;
-    // A rank alone on its node needs records too: an envelope may name the receiver itself. auto is plain as
-    // long as records refuse some genuine messages (docs/threat-model.md, "The MPI library below").
-    return setting == SameNode::verify && state.world.crosses_nodes;
+    // auto: every MPI library that was looked at takes messages from the network for the node's own
+    // (docs/threat-model.md, "The MPI library below").
+    // A rank alone on its node needs records too: an envelope may name the receiver itself.
+    return (setting == SameNode::verify || setting == SameNode::automatic) && state.world.crosses_nodes;
 }
 
 void open_records() {

@@ -70,6 +70,48 @@ static void completed_in_reverse(void) {
     }
 }
 
+/* Messages to oneself that are given up, where MPI does that (MPICH), then one that is received. */
+static void cancelled_sends(void) {
+    for (int i = 0; i < 6; ++i) {
+        int given_up = 1000 + i, number = i, got = -1, cancelled = 0;
+        MPI_Request request;
+        MPI_Status status;
+        if (i < 3)
+            MPI_Issend(&given_up, 1, MPI_INT, 0, 7, MPI_COMM_SELF, &request);
+        else {
+            MPI_Send_init(&given_up, 1, MPI_INT, 0, 7, MPI_COMM_SELF, &request);
+            MPI_Start(&request);
+        }
+        MPI_Cancel(&request);
+        int complete = 0;
+        MPI_Request_get_status(request, &complete, &status);
+        if (complete) MPI_Test_cancelled(&status, &cancelled);
+        if (!cancelled) MPI_Recv(&got, 1, MPI_INT, 0, 7, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (i >= 3) MPI_Request_free(&request);
+        MPI_Isend(&number, 1, MPI_INT, 0, 7, MPI_COMM_SELF, &request);
+        expect(MPI_Recv(&got, 1, MPI_INT, 0, 7, MPI_COMM_SELF, MPI_STATUS_IGNORE) == MPI_SUCCESS && got == i,
+               "the message after a cancelled one is wrong");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+/* Two messages that matched probes took, received in the other order. */
+static void matched_in_reverse(void) {
+    int numbers[2] = {1, 2}, got[2] = {0, 0};
+    MPI_Message first, second;
+    if (rank == 0) {
+        MPI_Send(numbers, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+        MPI_Send(numbers + 1, 1, MPI_INT, 1, 8, MPI_COMM_WORLD);
+    } else if (rank == 1) {
+        MPI_Mprobe(0, 8, MPI_COMM_WORLD, &first, MPI_STATUS_IGNORE);
+        MPI_Mprobe(0, 8, MPI_COMM_WORLD, &second, MPI_STATUS_IGNORE);
+        MPI_Mrecv(got + 1, 1, MPI_INT, &second, MPI_STATUS_IGNORE);
+        MPI_Mrecv(got, 1, MPI_INT, &first, MPI_STATUS_IGNORE);
+        expect(got[0] == 1 && got[1] == 2, "a message that a matched probe took is wrong");
+    }
+}
+
 /* 100 columns of a matrix, received as one run. */
 static void other_layout(void) {
     static double matrix[100][100], column[100];
@@ -90,9 +132,12 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     refused_sends();
     many_unreceived();
     completed_in_reverse();
+    cancelled_sends();
+    matched_in_reverse();
     other_layout();
     if (rank == 1) printf("records: %d wrong, %d refused\n", wrong, refused);
     fflush(stdout);

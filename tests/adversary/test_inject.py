@@ -14,7 +14,7 @@ def inject(run, compile_mpi):
 
     def inject_(receiver, count=1, size=64, way="recv", mpi="mpich-5", **environment):
         program = compile_mpi(HERE / "inject.c", mpi, flags=["-std=gnu11", "-ldl"])
-        result = run([program, receiver, count, size, way], nodes=2, ranks=4, mpi=mpi, timeout=30, env={"MPISEC_SAME_NODE": "verify"} | environment)
+        result = run([program, receiver, count, size, way], nodes=2, ranks=4, mpi=mpi, timeout=30, env=environment)
         assert not result.timed_out and result.returncode == 0, result.stdout + result.stderr[-3000:]
         found = re.search(r"refused (\d+) delivered (\d+) end 0 4711 memory (\d+) MB", result.stdout)
         assert found, result.stdout + result.stderr[-3000:]
@@ -57,7 +57,7 @@ REFUSED, DELIVERED = {"refused": 1, "delivered": 0}.items(), {"refused": 0, "del
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
 @pytest.mark.parametrize("way", WAYS)
 def test_same_node_is_verified(inject, mpi, way):
-    """S2: what comes from a rank of the node past MPIsec has no record in the node's memory: refused and wiped, with verify."""
+    """S2: what comes from a rank of the node past MPIsec has no record in the node's memory: refused and wiped, by default."""
     assert inject(1, way=way, mpi=mpi).items() >= REFUSED
 
 
@@ -85,6 +85,5 @@ def test_same_node_is_believed_when_plain(inject, mpi, way):
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
 def test_records_refuse_nothing_genuine(run, compile_mpi, mpi):
     """M4 M9: sends that MPI refuses, thousands of unreceived messages, receives completed in reverse, other layouts."""
-    result = run([compile_mpi(HERE / "records.c", mpi, flags=["-std=gnu11"])], nodes=2, ranks=4, mpi=mpi, timeout=60,
-                 env={"MPISEC_SAME_NODE": "verify"})
+    result = run([compile_mpi(HERE / "records.c", mpi, flags=["-std=gnu11"])], nodes=2, ranks=4, mpi=mpi, timeout=60)
     assert result.returncode == 0 and "records: 0 wrong, 3 refused" in result.stdout, result.stdout + result.stderr[-3000:]

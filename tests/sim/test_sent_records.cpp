@@ -77,6 +77,30 @@ TEST(SentRecords, WithoutMemoryThereIsNoRoomUntilSomeAreRead) {
     EXPECT_EQ(one->first(0)->bytes, 4711u);
 }
 
+TEST(SentRecords, WhatOneMateHasReadIsRoomForAnother) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0, 3 * 4096), one = SentRecords::attach(name, 2, 1, 3 * 4096);
+    ASSERT_TRUE(zero && one);
+    for (std::uint64_t i = 0; i < 3 * 63; ++i) put(*zero, 1, i);
+    EXPECT_EQ(zero->next(0), nullptr);
+    for (std::uint64_t i = 0; i < 64; ++i) {
+        ASSERT_NE(one->first(0), nullptr);
+        one->pop(0);
+    }
+    ASSERT_NE(zero->next(0), nullptr);
+    EXPECT_EQ(zero->first(0), nullptr) << "a record that mate 1 has read, taken for one to mate 0";
+    put(*zero, 0, 4711);
+    ASSERT_NE(zero->first(0), nullptr);
+    EXPECT_EQ(zero->first(0)->bytes, 4711u);
+    zero->pop(0);
+    EXPECT_EQ(zero->first(0), nullptr);
+    for (std::uint64_t i = 64; i < 3 * 63; ++i) {
+        ASSERT_NE(one->first(0), nullptr);
+        EXPECT_EQ(one->first(0)->bytes, i);
+        one->pop(0);
+    }
+}
+
 TEST(SentRecords, ConcurrentlyEveryRecordOnceInOrder) {
     const std::string name = unique_name();
     auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
