@@ -27,8 +27,11 @@ choose() {
 }
 
 missing() {
-    local line
-    while read -r line; do choose "$line"; done < <(wanted)
+    local names command
+    while read -r names _ command; do
+        [ -n "$command" ] && command -v "$command" >/dev/null && continue
+        choose "$names"
+    done < <(wanted)
 }
 
 install_packages() {

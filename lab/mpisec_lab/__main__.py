@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -147,6 +148,7 @@ def _list():
     for mpi in MPIS.values():
         state = "ready" if mpi.available() else mpi.how_to_install()
         print(f"{mpi.name:12} {mpi.title:40} {state}" + (f"\n{'':13}{mpi.quirks}" if mpi.quirks else ""))
+    sys.stdout.flush()
     return 0
 
 
@@ -171,6 +173,9 @@ def main(arguments=None):
     except LabError as error:
         print(f"mpisec lab: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # who reads what we print has read enough, as in `mpisec lab list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell says of a process that SIGPIPE ended
     except KeyboardInterrupt:
         print("mpisec lab: interrupted, the cluster is gone", file=sys.stderr)
         return 130

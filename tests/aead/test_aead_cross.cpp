@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "../required.hpp"
 #include "support.hpp"
 
 namespace mpisec::aead::test {
@@ -87,13 +88,20 @@ TEST(Cross, EveryLibrarySealsAndOpensAlike) {
     }
 }
 
+TEST(Cross, EveryLibraryIsBuilt) {
+    const std::vector<std::string> there = available();
+    for (const char* name : {"openssl", "boringssl", "sodium", "cryptopp", "ipsec-mb", "ipp", "aegis"})
+        if (std::find(there.begin(), there.end(), name) == there.end())
+            MPISEC_NOT_TESTED("this build is without the plug-in " << name);
+}
+
 TEST(Cross, EveryCommonCipherHasSeveralLibraries) {
     std::map<Cipher, std::set<std::string>> libraries;
     for (const Implementation& one : implementations())
         libraries[one.cipher].insert(std::string(one.library->name()));
     for (Cipher cipher : {Cipher::aes_128_gcm, Cipher::aes_256_gcm, Cipher::chacha20_poly1305})
         if (libraries[cipher].size() < 2)
-            GTEST_SKIP() << "NOT TESTED: only one library offers " << info(cipher).name << " in this build";
+            MPISEC_NOT_TESTED("only one library offers " << info(cipher).name << " in this build");
 }
 
 TEST(Cross, EmptyMessageMayComeWithNullPointers) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "../required.hpp"
 #include "support.hpp"
 
 namespace mpisec::aead::test {
@@ -147,7 +148,7 @@ std::vector<Vector> read_aegis(const std::string& path) {
 
 #define SKIP_WITHOUT(directory, what)   \
     if (std::string(directory).empty()) \
-    GTEST_SKIP() << "NOT TESTED: " what " could not be fetched when this tree was configured"
+    MPISEC_NOT_TESTED(what " could not be fetched when this tree was configured")
 
 TEST(Nist, Gcm) {
     SKIP_WITHOUT(MPISEC_NIST_VECTORS, "PyPI cryptography-vectors");
