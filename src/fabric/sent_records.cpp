@@ -95,6 +95,12 @@ bool SentRecords::extend(Sending& queue, unsigned mate) {
     return true;
 }
 
+void SentRecords::withdraw(unsigned mate, SentRecord& record, std::uint32_t number) {
+    const Receiving& own = receiving_[self_];
+    const bool read = mate == self_ && ((own.number - number) & record_number) < record_number / 2;
+    if (!read) record.number.fetch_or(withdrawn_record, std::memory_order_release);
+}
+
 bool SentRecords::go_on(Receiving& queue, unsigned mate) {
     const std::uint32_t next = queue.chunk == 0
                                    ? first_chunk(mate, self_).load(std::memory_order_acquire)

@@ -23,8 +23,7 @@ namespace mpisec::fabric {
 
 /// One cache line: who waits for one gets all of it.
 struct alignas(64) SentRecord {
-    std::atomic<std::uint32_t>
-        number;  ///< of the queue, from 1; the highest bit while the check is being made
+    std::atomic<std::uint32_t> number;  ///< of the queue, from 1, and the two marks below
     std::int32_t tag;
     std::uint64_t context;
     std::uint64_t bytes;
@@ -32,8 +31,11 @@ struct alignas(64) SentRecord {
 };
 static_assert(sizeof(SentRecord) == 64);
 
-/// Of a record's number: the mate may see the record, its check is still being made.
+/// Marks in a record's number. The mate may see the record, its check is still being made.
 inline constexpr std::uint32_t unfinished_record = std::uint32_t{1} << 31;
+/// What was announced is not sent.
+inline constexpr std::uint32_t withdrawn_record = std::uint32_t{1} << 30;
+inline constexpr std::uint32_t record_number = withdrawn_record - 1;
 
 class SentRecords {
   public:
@@ -56,7 +58,7 @@ class SentRecords {
     std::uint32_t publish(unsigned mate, std::uint32_t flag = 0) {
         Sending& queue = sending_[mate];
         SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
-        queue.number = (queue.number + 1) & ~unfinished_record;
+        queue.number = (queue.number + 1) & record_number;
         record->number.store(queue.number | flag, std::memory_order_release);
         if (queue.used < records_per_chunk) __builtin_prefetch(record + 1, 1);
         return queue.number;
@@ -67,6 +69,12 @@ class SentRecords {
     static bool finished(const SentRecord& record) {
         return !(record.number.load(std::memory_order_acquire) & unfinished_record);
     }
+    /// Marks it, unless the mate has read it: who must know then has to be told in another way. From the same
+    /// thread as next(), before or after finish().
+    void withdraw(unsigned mate, SentRecord& record, std::uint32_t number);
+    static bool withdrawn(const SentRecord& record) {
+        return record.number.load(std::memory_order_acquire) & withdrawn_record;
+    }
     /// The first unread record from `mate`, or null.
     const SentRecord* first(unsigned mate) {
         Receiving& queue = receiving_[mate];
@@ -74,7 +82,7 @@ class SentRecords {
             return nullptr;
         const SentRecord* record = chunk(mate, queue.chunk) + 1 + queue.read;
         const std::uint32_t number = record->number.load(std::memory_order_acquire);
-        return ((number ^ (queue.number + 1)) & ~unfinished_record) == 0 ? record : nullptr;
+        return ((number ^ (queue.number + 1)) & record_number) == 0 ? record : nullptr;
     }
     /// Asks for the cache line of the next record, which its sender has.
     void fetch(unsigned mate) const {

@@ -189,6 +189,10 @@ void read_all(unsigned mate) {
     while (const fabric::SentRecord* record = records->memory.first(mate)) {
         const Lane lane{record->context, record->tag};
         await_check(*record);
+        if (fabric::SentRecords::withdrawn(*record)) {
+            records->memory.pop(mate);
+            continue;
+        }
         if (record->bytes == withdrawal) {
             std::uint32_t number;
             std::memcpy(&number, record->check, sizeof number);
@@ -201,7 +205,7 @@ void read_all(unsigned mate) {
             Content content;
             content.bytes = record->bytes;
             std::memcpy(content.check, record->check, sizeof content.check);
-            lanes[lane].sent(record->number.load(std::memory_order_relaxed), content);
+            lanes[lane].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number, content);
         }
         records->memory.pop(mate);
     }
@@ -238,13 +242,13 @@ unsigned mate_at(const Communicator& comm, int peer) {
 
 /// Leaves a record; `fill` fills the check.
 template <class Fill>
-std::uint32_t put(unsigned mate, const Lane& lane, std::uint64_t bytes, Fill fill) {
+Announced put(unsigned mate, const Lane& lane, std::uint64_t bytes, Fill fill) {
     fabric::SentRecord& record = room_for_record(mate);
     record.tag = lane.tag;
     record.context = lane.context;
     record.bytes = bytes;
     fill(record.check);
-    return records->memory.publish(mate);
+    return {mate, lane.context, lane.tag, records->memory.publish(mate), &record};
 }
 
 /// Whether this is the next message of its sender, and nothing is left open: the usual case.
@@ -255,6 +259,7 @@ bool take_next(unsigned mate, const Lane& lane, const ReceivedContent& received)
         record->context != lane.context)
         return false;
     await_check(*record);
+    if (fabric::SentRecords::withdrawn(*record)) return false;
     if (std::memcmp(record->check, received.content.check, sizeof record->check) != 0) return false;
     records->memory.pop(mate);
     return true;
@@ -338,14 +343,12 @@ void close_records() {
 
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    const unsigned mate = mate_at(comm, spec.peer);
-    const std::uint64_t context = context_of(comm.context);
-    const std::uint32_t number = put(mate, {context, spec.tag}, n, [&](std::uint8_t(&check)[40]) {
+    const Lane lane{context_of(comm.context), spec.tag};
+    return put(mate_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
         if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
         Buffer packed;
         fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
     });
-    return {mate, context, spec.tag, number, nullptr};
 }
 
 Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
@@ -366,6 +369,8 @@ void complete(const Announced& announced, const SendSpec& spec, bool sent) {
 }
 
 void withdraw(const Announced& announced) {
+    records->memory.withdraw(announced.mate, *announced.record, announced.number);
+    // The mate may have read it before it was marked.
     put(announced.mate, {announced.context, announced.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
 }

@@ -31,7 +31,7 @@ struct Announced {
     std::uint64_t context;
     int tag;
     std::uint32_t number;
-    fabric::SentRecord* record;  ///< of announce_ahead()
+    fabric::SentRecord* record;
 };
 /// Leaves the record of a message that is handed to MPI next. Under the Guard, which orders records as MPI
 /// orders the messages.

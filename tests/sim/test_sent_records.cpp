@@ -101,6 +101,26 @@ TEST(SentRecords, WhatOneMateHasReadIsRoomForAnother) {
     }
 }
 
+TEST(SentRecords, WithdrawnBeforeItIsRead) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 1, 0);
+    ASSERT_TRUE(zero);
+    SentRecord* record = zero->next(0);
+    const std::uint32_t number = zero->publish(0, unfinished_record);
+    zero->withdraw(0, *record, number);
+    EXPECT_FALSE(SentRecords::finished(*record));
+    SentRecords::finish(*record);
+    ASSERT_NE(zero->first(0), nullptr);
+    EXPECT_TRUE(SentRecords::withdrawn(*zero->first(0)));
+    zero->pop(0);
+    record = zero->next(0);
+    const std::uint32_t read = zero->publish(0);
+    EXPECT_FALSE(SentRecords::withdrawn(*zero->first(0)));
+    zero->pop(0);
+    zero->withdraw(0, *record, read);
+    EXPECT_FALSE(SentRecords::withdrawn(*record)) << "its place may be another record's by now";
+}
+
 TEST(SentRecords, ConcurrentlyEveryRecordOnceInOrder) {
     const std::string name = unique_name();
     auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
