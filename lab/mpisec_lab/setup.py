@@ -38,10 +38,10 @@ def _provision(mpi):
         stamp = mpi.venv / _STAMP
         if stamp.exists() and stamp.read_text() == wanted and mpi.python.exists():
             return None
-        if not mpi.python.exists():
-            problem = _run([sys.executable, "-m", "venv", str(mpi.venv)])
-            if problem:
-                return f"no virtual environment ({problem}): `apt-get install python3-venv`"
+        # Also over one that stands: an interrupted set-up may have left it without pip.
+        problem = _run([sys.executable, "-m", "venv", str(mpi.venv)])
+        if problem:
+            return f"no virtual environment ({problem}): `apt-get install python3-venv`"
         problem = _run(
             [
                 str(mpi.python),

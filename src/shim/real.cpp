@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include "shim/constants.hpp"
 
@@ -33,12 +35,27 @@ constexpr std::array sonames{"libmpi.so.12", "libmpich.so.12"};
 
 void* library = RTLD_NEXT;  ///< where library_symbol() looks
 
+/// The libraries of the name libmpi… that the loader has brought in, ours left out: " (…, …)", or nothing.
+std::string loaded_mpi_libraries() {
+    std::string names;
+    auto add = [](dl_phdr_info* object, std::size_t, void* to) {
+        const std::string_view path = object->dlpi_name;
+        const std::string_view name = path.substr(path.rfind('/') + 1);
+        if (!name.starts_with("libmpi") || name.starts_with("libmpisec")) return 0;
+        auto& list = *static_cast<std::string*>(to);
+        list += (list.empty() ? " (" : ", ") + std::string(path);
+        return 0;
+    };
+    dl_iterate_phdr(add, &names);
+    return names.empty() ? names : names + ")";
+}
+
 [[noreturn]] void give_up(const char* why) {
     std::fprintf(stderr,
-                 "MPIsec: %s, but the library preloaded here protects %s programs. Start the program with "
+                 "MPIsec: %s%s, but the library preloaded here protects %s programs. Start the program with "
                  "`mpisec exec`, which "
                  "chooses the matching one, and link it dynamically with its MPI.\n",
-                 why, family);
+                 why, loaded_mpi_libraries().c_str(), family);
     std::fflush(stderr);
     std::_Exit(EXIT_FAILURE);
 }

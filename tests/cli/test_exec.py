@@ -193,3 +193,12 @@ def test_help(mpisec):
     assert ran.returncode == 0 and "mpiexec -n 64 mpisec exec ./app" in ran.stdout
 
 
+
+
+def test_a_library_of_another_mpi_is_named(program, compile_mpi, tmp_path):  # noqa: F811
+    """Preloaded by hand for the wrong MPI: the sentence names the MPI library that the program has."""
+    source = tmp_path / "calls.c"
+    source.write_text("#include <mpi.h>\nint main(int c, char** v) { return MPI_Init(&c, &v); }\n")
+    wrong = Path(program).resolve().parent.parent / "lib" / LIBRARY["mpich"]
+    ran = subprocess.run([compile_mpi(source, "openmpi-5")], env=os.environ | {"LD_PRELOAD": str(wrong)}, capture_output=True, text=True, check=False)
+    assert ran.returncode != 0 and "of another kind (" in ran.stderr and "libmpi.so.40)" in ran.stderr, ran.stderr
