@@ -9,13 +9,31 @@ jobs=${JOBS:-$(nproc)}
 PYTHON=${PYTHON:-python3}
 export PYTHONPATH=$top/lab:$top/bench${PYTHONPATH:+:$PYTHONPATH}
 
+# On a terminal: the last line of the log beside the step's name, as long as this shell lives.
+show_progress() {
+    local name=$1 log=$2 columns
+    columns=$(tput cols 2>/dev/null || echo 80)
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
+        printf '\r%-28s \033[K%.*s' "$name" $((columns - 30)) "$(tail -c 400 "$log" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1)"
+    done
+}
+
 # step NAME COMMAND…: runs it with its output in build/logs/NAME.log, prints one line with the time; on failure prints the log's end.
 step() {
-    local name=$1 start=$SECONDS status
+    local name=$1 start=$SECONDS status shower=
     shift
     printf '%-28s ' "$name"
+    : >"$logs/$name.log"
+    if [ -t 1 ]; then
+        show_progress "$name" "$logs/$name.log" &
+        shower=$!
+    fi
     "$@" >"$logs/$name.log" 2>&1
     status=$?
+    if [ -n "$shower" ]; then
+        kill "$shower" && wait "$shower" 2>/dev/null
+        printf '\r\033[K%-28s ' "$name"
+    fi
     if [ $status -eq 0 ]; then
         printf 'ok      %4d s\n' $((SECONDS - start))
     else
