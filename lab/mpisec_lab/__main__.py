@@ -10,7 +10,7 @@ from pathlib import Path
 from mpisec_lab import cluster as clusters
 from mpisec_lab import link
 from mpisec_lab.errors import LabError
-from mpisec_lab.mpis import ALIASES, MPIS
+from mpisec_lab.mpis import ALIASES, MPIS, find_mpi
 from mpisec_lab.overlay import OVERLAYS
 
 
@@ -91,10 +91,26 @@ def _variables(items):
     return dict(item.split("=", 1) for item in items)
 
 
+def _with_fitting_python(command, mpi):
+    """`command` with the interpreter whose mpi4py fits `mpi` for a bare python3. Raises LabError for one that fits another MPI."""
+    program = command[0]
+    if program in ("python", "python3"):
+        print(f"lab: {program} is {mpi.python}, whose mpi4py fits {mpi.title}", file=sys.stderr)
+        return [str(mpi.python), *command[1:]]
+    for other in MPIS.values():
+        if Path(program).parent.absolute() == other.python.parent and other.venv != mpi.venv and Path(program).name.startswith("python"):
+            raise LabError(
+                f"{program} has an mpi4py for {other.title}, and the job is to run {mpi.title}: "
+                f"take {mpi.python}, or --mpi {other.name}"
+            )
+    return command
+
+
 def _run(options):
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise LabError("give the program to run: mpisec lab run --nodes 2 -n 4 ./app")
+    command = _with_fitting_python(command, find_mpi(options.mpi))
     env, node_env = _per_node(options.env, "K=V")
     keys, node_key = _per_node(options.key, "FILE")
     rate = link.parse_rate(options.rate) if options.rate else None

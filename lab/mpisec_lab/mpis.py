@@ -139,7 +139,8 @@ def _table():
             mpiexec=str(impi / "bin/mpiexec.hydra"), compiler=("cc", f"-I{mpich5}/include"),
             link=(f"-L{impi}/lib", "-l:libmpi.so.12", f"-Wl,-rpath,{impi}/lib"),
             environment={"I_MPI_FABRICS": "shm:ofi", "I_MPI_ROOT": str(impi), "I_MPI_PIN": "0",
-                         "FI_PROVIDER": "tcp", "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0"},
+                         "FI_PROVIDER": "tcp", "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0",
+                         "LD_LIBRARY_PATH": str(impi / "lib")},  # for Intel's own programs, which look nowhere else
             mpi4py={"MPI4PY_LIBMPI": str(impi / "lib/libmpi.so.12")}, requirement="impi-rt==2021.18.1",
             quirks="has no headers: programs are compiled with MPICH's, whose ABI it shares"),
     ]

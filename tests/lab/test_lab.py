@@ -360,6 +360,32 @@ with Cluster(2) as cluster:
 """
 
 
+_SAY_MPI = "from mpi4py import MPI; print(MPI.Get_library_version().split()[0], MPI.COMM_WORLD.size)"
+
+
+@pytest.mark.parametrize(("mpi", "said"), [("mpich-5", "MPICH 2"), ("openmpi-5", "Open 2")])
+def test_python_is_the_one_whose_mpi4py_fits(lab, mpi, said):
+    """A bare python3 is the interpreter that was set up for the job's MPI; another MPI's is refused with both names."""
+    other = MPIS["openmpi-5" if mpi == "mpich-5" else "mpich-5"]
+    for python, status in (("python3", 0), (other.python, 1)):
+        done = subprocess.run(lab_command("run", "--plain", "--mpi", mpi, python, "-c", _SAY_MPI.replace("[0]", "[0].rstrip(',')")),
+                              env=lab_environment(), capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == status, done.stderr
+        if status == 0:
+            assert said in done.stdout and f"whose mpi4py fits {MPIS[mpi].title}" in done.stderr
+        else:
+            assert other.title in done.stderr and MPIS[mpi].title in done.stderr and f"--mpi {other.name}" in done.stderr
+
+
+def test_intels_own_programs_run(lab):
+    """They look for their library where LD_LIBRARY_PATH says."""
+    if not MPIS["impi"].available():
+        pytest.skip("Intel MPI is not here")
+    done = subprocess.run(lab_command("run", "--plain", "--mpi", "impi", MPIS["impi"].venv / "bin/IMB-MPI1", "-msglog", "4:5", "PingPong"),
+                          env=lab_environment(), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0 and "#bytes" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_reader_who_has_read_enough(tmp_path):
     """`mpisec lab list | head -1`: the listing ends without a traceback."""
     done = subprocess.run(f"{shlex.join(map(str, lab_command('list')))} | true", shell=True, env=lab_environment(), capture_output=True,
