@@ -16,6 +16,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/gate.hpp"
+#include "shim/node_peers.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
 #include "shim/pool.hpp"
@@ -58,6 +59,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     compare_tallies();
     forget_refusals();
+    forget_node_peers();  // those that have left together end, each in its own time
     leave_together();
     print_stats();
     report_transports();
