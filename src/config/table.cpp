@@ -73,8 +73,7 @@ constexpr std::string_view stall_action_names[] = {"report", "abort", "auto"};  
 
 Result<void> set_stall_action(Settings& s, std::string_view text) {
     const auto* found = std::find(std::begin(stall_action_names), std::end(stall_action_names), text);
-    if (found == std::end(stall_action_names))
-        return fail("\"auto\", \"report\" or \"abort\" is accepted");
+    if (found == std::end(stall_action_names)) return fail("\"auto\", \"report\" or \"abort\" is accepted");
     s.stall_action = static_cast<Settings::StallAction>(found - std::begin(stall_action_names));
     return {};
 }

@@ -117,7 +117,8 @@ NodeArena* NodeArena::get() {
         std::lock_guard lock(open_mutex);
         if (arena) return arena;
     }
-    const int descriptor = memfd_create("mpisec", MFD_CLOEXEC);
+    // Not memfd_create(): the limit of /dev/shm is what a wrong size meets.
+    const int descriptor = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0) return nullptr;
     int error = format(descriptor, 0);
     if (error == 0) error = open(descriptor, 0);
@@ -148,7 +149,8 @@ NodeArena::Entry* NodeArena::add() {
         return nullptr;
     }
     Entry* entry = &table_->entries()[table_->count];
-    const auto at = static_cast<std::size_t>(reinterpret_cast<char*>(entry) - reinterpret_cast<char*>(table_));
+    const auto at =
+        static_cast<std::size_t>(reinterpret_cast<char*>(entry) - reinterpret_cast<char*>(table_));
     if (at % page == 0 && madvise(entry, page, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return nullptr;
     ++table_->count;
     return entry;

@@ -6,8 +6,8 @@
 // failed, perhaps because it could not have some room, all of them forget the rooms that they had asked for:
 // their books agree again.
 //
-// The memory is parts of the node's arena (node_arena.hpp), under names in its table. Whoever comes first makes
-// a part, whoever comes last takes its name away.
+// The memory is parts of the node's arena (node_arena.hpp), under names in its table. Whoever comes first
+// makes a part, whoever comes last takes its name away.
 #pragma once
 
 #include <atomic>

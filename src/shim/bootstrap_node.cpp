@@ -221,8 +221,7 @@ void NodeMemory::require_listed() {
 
 std::vector<NodePeer> NodeMemory::processes() const {
     std::vector<NodePeer> all;
-    for (std::size_t i = 0; shared_ && i < members_.size(); ++i)
-        all.push_back(shared_->entries()[i].process);
+    for (std::size_t i = 0; shared_ && i < members_.size(); ++i) all.push_back(shared_->entries()[i].process);
     return all;
 }
 

@@ -26,8 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StallAction = config::Settings::StallAction;
 
-// Seconds. A wait this long makes the watchdog see whether the other ranks of the node still run; the launcher
-// then has as long again to end the job, as it does nearly always, before the watchdog does.
+// Seconds. After the first, a wait makes the watchdog look whether the other ranks of the node still run.
+// Then the launcher, which nearly always ends the job, has the second to do so before the watchdog does.
 constexpr double death_limit = 10, launcher_limit = 5;
 // How long MPI_Abort may take before the process ends itself.
 constexpr unsigned abort_limit = 10;
@@ -99,9 +99,10 @@ void DeathWatch::look(const char* call, double waited, double limit) {
         return;
     }
     if (seconds_since(found) < std::min(launcher_limit, limit)) return;
-    const std::string sentence = "rank " + std::to_string(rank) +
-                                 " of this node has died, and the launcher has not ended the job; this rank waits in " +
-                                 call + " since " + std::to_string(static_cast<long>(waited)) + " s";
+    const std::string sentence =
+        "rank " + std::to_string(rank) +
+        " of this node has died, and the launcher has not ended the job; this rank waits in " + call +
+        " since " + std::to_string(static_cast<long>(waited)) + " s";
     if (state.settings.stall_action == StallAction::report) {
         say(sentence + " (MPISEC_STALL_ACTION=report: the job goes on)");
         forget_node_peers();

@@ -1,6 +1,7 @@
 /* One rank dies by SIGKILL: death RANK POINT. POINT: "large" (in a send of 64 MiB), "finalize", the name of a
- * collective, "stopped" (by SIGSTOP instead, in an allreduce), or "none" (the rank is killed by dying_handshake.c in MPI_Init, and nobody comes this far). All
- * ranks go on with what they do until the launcher or MPIsec ends them. */
+ * collective, "stopped" (by SIGSTOP instead, in an allreduce), or "none" (the rank is killed by
+ * dying_handshake.c in MPI_Init, and nobody comes this far). All ranks go on with what they do until the
+ * launcher or MPIsec ends them. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

@@ -72,7 +72,8 @@ def kill_one(cluster, mpi, point, rank, plain=False, ranks=None, env=None, hidde
     result = cluster.run(command, ranks=ranks, mpi=mpi, plain=plain, env=env, timeout=LIMIT)
     seconds = time.monotonic() - start
     after = [cluster.execute(node, NAMES).stdout.split() for node in range(nodes)]
-    left = sorted({name for was, now in zip(before, after, strict=True) for name in now if name not in was})
+    left = sorted({name for was, now in zip(before, after, strict=True) for name in now if name not in was},
+                  key=lambda name: (not name.startswith("mpisec-"), name))  # a cell shows the first
     return Death(seconds, not result.timed_out, result.returncode, result.stdout + result.stderr, left, result.left_over, str(app))
 
 

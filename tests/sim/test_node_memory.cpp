@@ -29,7 +29,7 @@ std::string name_of_test() {
 /// The file of this process's arena, which children inherit.
 int arena_file() {
     static const int descriptor = [] {
-        const int file = memfd_create("test", 0);
+        const int file = ::open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
         return NodeArena::format(file, 0) == 0 && NodeArena::open(file, 0) == 0 ? file : -1;
     }();
     return descriptor;
@@ -188,10 +188,12 @@ TEST(NodeMemory, NothingIsLeftOfAProcessThatIsKilled) {
         const pid_t child = fork();
         if (child == 0) {
             for (unsigned i = 0;; ++i) {  // killed somewhere in it, perhaps while it holds the table's lock
-                auto waits = SharedSegment::attach(name + "-dies-" + std::to_string(round * 1000 + i % 1000), 100, 2);
+                auto waits =
+                    SharedSegment::attach(name + "-dies-" + std::to_string(round * 1000 + i % 1000), 100, 2);
                 auto alone = SharedSegment::attach(name + "-alone", 100, 1);
             }
         }
+        ASSERT_GT(child, 0);
         usleep(3000);
         EXPECT_FALSE(left_over(name));
         kill(child, SIGKILL);
@@ -212,7 +214,8 @@ TEST(NodeMemory, NothingIsLeftOfAProcessThatIsKilled) {
 TEST(NodeMemory, MemoryIsGivenBackAndZeroedWhenAllHaveLeft) {
     ASSERT_GE(arena_file(), 0);
     const std::string name = name_of_test();
-    struct stat before {}, after {};
+    struct stat before {
+    }, after{};
     std::size_t in_use = 0;
     for (int round = 0; round < 50; ++round) {
         {
