@@ -28,7 +28,7 @@ std::size_t pages(std::size_t bytes) {
 }
 
 std::mutex& open_mutex = *new std::mutex;
-NodeArena* arena = nullptr;  // never destroyed: exit() may come first
+NodeArena* arena = nullptr;  // not destroyed at exit, which may come at any time
 
 }  // namespace
 
@@ -104,12 +104,21 @@ int NodeArena::open(int descriptor, off_t begin) {
     void* memory = mmap(nullptr, Table::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, begin);
     if (memory == MAP_FAILED) {
         const int error = errno;
-        close(own);
+        ::close(own);
         return error;
     }
     madvise(memory, Table::bytes, MADV_DONTDUMP);
     arena = new NodeArena(static_cast<Table*>(memory), own, status.st_dev, status.st_ino);
     return 0;
+}
+
+void NodeArena::close() {
+    std::lock_guard lock(open_mutex);
+    if (!arena) return;
+    munmap(arena->table_, Table::bytes);
+    if (arena->descriptor_is_ours()) ::close(arena->descriptor_);
+    delete arena;
+    arena = nullptr;
 }
 
 NodeArena* NodeArena::get() {
@@ -122,7 +131,7 @@ NodeArena* NodeArena::get() {
     if (descriptor < 0) return nullptr;
     int error = format(descriptor, 0);
     if (error == 0) error = open(descriptor, 0);
-    close(descriptor);
+    ::close(descriptor);
     errno = error;
     return error == 0 ? arena : nullptr;
 }
@@ -213,19 +222,25 @@ void* NodeArena::attach(const std::string& name, std::size_t bytes, unsigned pee
     return memory;
 }
 
-void NodeArena::detach(void* memory, std::size_t bytes) {
-    const std::size_t whole = pages(bytes);
+void NodeArena::leave(void* memory, std::size_t whole) {
     Lock lock(*table_);
     auto* front = static_cast<Front*>(memory);
     const std::uint64_t offset = front->offset;
-    const bool last = ++front->left == front->mapped && front->complete;
+    if (++front->left != front->mapped || !front->complete) return;
     // The memory is given back through the mapping: the descriptor may not be there any more.
-    if (last && madvise(memory, whole, MADV_REMOVE) == 0) {
-        if (Entry* entry = add()) {
-            std::memset(entry->name, 0, sizeof entry->name);
-            entry->offset = offset;
-            entry->bytes = whole;
-        }
+    if (madvise(memory, whole, MADV_REMOVE) != 0) return;
+    if (Entry* entry = add()) {
+        std::memset(entry->name, 0, sizeof entry->name);
+        entry->offset = offset;
+        entry->bytes = whole;
+    }
+}
+
+void NodeArena::detach(void* memory, std::size_t bytes) {
+    const std::size_t whole = pages(bytes);
+    {
+        std::lock_guard lock(open_mutex);
+        if (arena) arena->leave(memory, whole);
     }
     munmap(memory, whole);
 }

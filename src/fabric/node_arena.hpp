@@ -22,8 +22,10 @@ class NodeArena {
     static off_t begin_after(std::size_t used);
     /// Lays out an empty arena in `descriptor`; by one process, before any opens it. 0 or an errno.
     static int format(int descriptor, off_t begin);
-    /// Makes it this process's arena, which keeps a descriptor of its own until it ends. 0 or an errno.
+    /// Makes it this process's arena, which keeps a descriptor of its own until close(). 0 or an errno.
     static int open(int descriptor, off_t begin);
+    /// Nothing is attached any more; parts that are may stay until they are detached.
+    static void close();
     /// This process's; one without a name and without peers when none has been opened. Null and errno when
     /// there is no memory for that.
     static NodeArena* get();
@@ -35,7 +37,7 @@ class NodeArena {
     /// it cannot be had. The `peers`-th that asks for it takes the name out of the table.
     void* attach(const std::string& name, std::size_t bytes, unsigned peers, bool sparse);
     /// Unmaps it. The last one that does gives its memory back.
-    void detach(void* memory, std::size_t bytes);
+    static void detach(void* memory, std::size_t bytes);
     /// Takes the name of a part out of the table although not all peers have come.
     void forget(void* memory, const std::string& name);
 
@@ -50,6 +52,7 @@ class NodeArena {
     NodeArena(Table* table, int descriptor, dev_t device, ino_t inode)
         : table_(table), descriptor_(descriptor), device_(device), inode_(inode) {}
 
+    void leave(void* memory, std::size_t whole);
     bool descriptor_is_ours() const;
     Entry* find(const std::string& name, std::size_t bytes);
     /// A new entry at the end of the table, or null and errno.

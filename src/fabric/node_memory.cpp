@@ -89,7 +89,7 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 }
 
 SharedSegment::~SharedSegment() {
-    if (bytes_.data()) NodeArena::get()->detach(bytes_.data() - front, bytes_.size() + front);
+    if (bytes_.data()) NodeArena::detach(bytes_.data() - front, bytes_.size() + front);
 }
 
 /// Counters only grow, so that nobody has to reset them.

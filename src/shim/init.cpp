@@ -10,6 +10,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "fabric/node_arena.hpp"
 #include "shim/collective_choice.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
@@ -74,6 +75,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     close_records();
     state.world.master.reset();
     forget_all();
+    fabric::NodeArena::close();
     empty_pool();
     return MPI_SUCCESS;
 }
