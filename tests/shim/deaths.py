@@ -98,6 +98,8 @@ and how many of its ranks were there then.
   `MPI_Abort`. `MPISEC_STALL_ACTION=report` says it and goes on waiting. Where no other rank of the job is on the dead rank's node,
   nobody can know: a dead rank there looks like a slow one. Others wait, as they do without MPIsec, the
   stall report says for whom, and `MPISEC_STALL_ACTION=abort` ends the job.
+- **"nothing said"**: the launcher returned a status and no sentence. MPICH's is now and then ended by its own signal first (15, 143),
+  Open MPI 4.1's by an error in the code that prints its sentences (255), with and without MPIsec.
 - **Names**: MPICH leaves `mpich_shm_…` in `/dev/shm` when a rank is killed, with and without MPIsec. MPIsec's memory has a name
   for some milliseconds of `MPI_Init` only. A job killed within them leaves `mpisec-…`, which the same user's next job on the
   node removes once it is a minute old.

@@ -28,13 +28,18 @@ def test_the_job_ends(lab, cluster, mpi, point):
     check(cluster, mpi, point, "2x2")
 
 
-@pytest.mark.parametrize("mpi", ["mpich-5", "mpich-4", "openmpi-5", "openmpi-4"])
+@pytest.mark.parametrize(("mpi", "point"), [("mpich-5", "allreduce"), ("openmpi-4", "large")])
+def test_the_job_ends_on_four_nodes(lab, cluster, mpi, point):
+    check(cluster, mpi, point, "4x1", "report")
+
+
+@pytest.mark.parametrize("mpi", deaths.MPIS)
 def test_no_name_stays_in_dev_shm(lab, cluster, mpi):
     """S8: killed before it came for memory that another rank of its node has made: the name was there until the user's next job."""
     check(cluster, mpi, "first", "2x2")
 
 
-@pytest.mark.parametrize(("mpi", "point"), [("mpich-5", "first"), ("mpich-4", "allreduce")])
+@pytest.mark.parametrize(("mpi", "point"), [("mpich-5", "first"), ("mpich-4", "allreduce"), ("openmpi-4", "first")])
 def test_a_death_that_the_launcher_does_not_see_ends_the_job(lab, cluster, mpi, point):
     """S8: a rank of the same node that waits sees it, names the dead one and ends the job, by default."""
     death = deaths.kill_one(cluster(2), mpi, point, 3, env={"MPISEC_STALL_TIME": "2"}, hidden=True)
