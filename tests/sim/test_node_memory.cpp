@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +32,17 @@ int arena_file() {
         return NodeArena::format(file, 0) == 0 && NodeArena::open(file, 0) == 0 ? file : -1;
     }();
     return descriptor;
+}
+
+/// The descriptor that the arena has of it.
+int arena_descriptor() {
+    struct stat file {
+    }, other{};
+    fstat(arena_file(), &file);
+    for (int descriptor = arena_file() + 1; descriptor < 1024; ++descriptor)
+        if (fstat(descriptor, &other) == 0 && other.st_ino == file.st_ino && other.st_dev == file.st_dev)
+            return descriptor;
+    return -1;
 }
 
 std::size_t bytes_in_use() {
@@ -124,15 +134,15 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
 TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
     in_processes(2, [](NodeMemory& memory, unsigned mate) {
         NodeMemory::Slot& slot = memory.slot(0);
+        const int others = ::open("/dev/null", O_RDWR), arena = arena_descriptor();
         auto use = [&](bool starved, std::size_t bytes) {
             wait_until([&] { return slot.free(); });
             slot.enter();
-            rlimit before{}, none{};
-            getrlimit(RLIMIT_AS, &before);
-            none.rlim_max = before.rlim_max;
-            if (starved) setrlimit(RLIMIT_AS, &none);
+            const int saved = starved ? fcntl(arena, F_DUPFD_CLOEXEC, 0) : -1;
+            if (starved) dup2(others, arena);
             auto room = slot.room(bytes);
-            if (starved) setrlimit(RLIMIT_AS, &before);
+            if (starved) dup2(saved, arena);
+            if (starved) close(saved);
             if (room) (*room)[mate] = static_cast<std::uint8_t>(bytes + mate);
             if (!room) slot.fail();
             std::uint64_t barrier = slot.come();
