@@ -144,7 +144,7 @@ def _run(options):
             result = job()
     if result.timed_out:
         print(f"lab: the job was killed after {options.timeout:g} seconds", file=sys.stderr)
-    for left in result.left_over:
+    for left in [] if result.timed_out else result.left_over:
         print(f"lab: still ran after the job and was killed: {left}", file=sys.stderr)
     return result.returncode
 

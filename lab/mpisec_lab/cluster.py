@@ -41,7 +41,7 @@ class Result:
     stdout: str
     stderr: str
     timed_out: bool
-    left_over: list = field(default_factory=list)  # command lines that outlived the job and were killed
+    left_over: list = field(default_factory=list)  # command lines that outlived the job, or its time, and were killed
 
     def check(self):
         """Returns itself, or raises LabError with the output when the job failed."""
@@ -299,19 +299,20 @@ class Cluster:
         return Capture(self, path or self.directory / "capture.pcap")
 
     def _finish(self, job, timeout, sweep=True):
-        timed_out = False
+        timed_out, left_over = False, []
         try:
             stdout, stderr = job.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             timed_out = True
-            self.sweep()
+            left_over = self.sweep()
             stdout, stderr = job.communicate()
         except BaseException:
             self.sweep()
             job.communicate()
             raise
         # Launchers may end a moment before their daemons on other nodes.
-        left_over = self.sweep(grace=2) if sweep and not timed_out else []
+        if sweep and not timed_out:
+            left_over = self.sweep(grace=2)
         returncode = 124 if timed_out else job.returncode
         if returncode < 0:
             returncode = 128 - returncode

@@ -43,14 +43,15 @@ struct Settings {
     Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
                                      ///< outnumber cores
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };
-    SameNode same_node = SameNode::automatic;   ///< MPISEC_SAME_NODE
-    bool same_node_sealed = false;              ///< it is seal: every rank is taken for a node of its own
-    bool unprotected_allow = false;             ///< MPISEC_UNPROTECTED=allow|refuse
-    double stall_seconds = 60;                  ///< MPISEC_STALL_TIME; 0: never report
-    bool stall_abort = false;                   ///< MPISEC_STALL_ACTION=report|abort
-    std::string stats;                          ///< MPISEC_STATS: empty, "1" or "json:PATH"
-    std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
-    std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
+    SameNode same_node = SameNode::automatic;  ///< MPISEC_SAME_NODE
+    bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
+    bool unprotected_allow = false;            ///< MPISEC_UNPROTECTED=allow|refuse
+    double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
+    enum class StallAction : std::uint8_t { report, abort, automatic };
+    StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
+    std::string stats;                                  ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::uint64_t rekey_messages = 1ull << 28;          ///< MPISEC_REKEY_MESSAGES per pair and epoch
+    std::uint64_t rekey_bytes = 1ull << 38;             ///< MPISEC_REKEY_BYTES per pair and epoch
     std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: built in
     Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
     std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)

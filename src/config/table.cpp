@@ -69,6 +69,15 @@ Result<void> set_same_node(Settings& s, std::string_view text) {
     return {};
 }
 
+constexpr std::string_view stall_action_names[] = {"report", "abort", "auto"};  // by StallAction
+
+Result<void> set_stall_action(Settings& s, std::string_view text) {
+    const auto* found = std::find(std::begin(stall_action_names), std::end(stall_action_names), text);
+    if (found == std::end(stall_action_names)) return fail("\"auto\", \"report\" or \"abort\" is accepted");
+    s.stall_action = static_cast<Settings::StallAction>(found - std::begin(stall_action_names));
+    return {};
+}
+
 Result<void> set_mpi(Settings& s, std::string_view text) {
     if (text != "mpich" && text != "abi" && text != "openmpi")
         return fail("\"mpich\", \"abi\" or \"openmpi\" is accepted");
@@ -111,9 +120,10 @@ constexpr Setting settings_table[] = {
     {"MPISEC_STALL_TIME", "stall_time", "60", "0 (never) to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.stall_seconds, parse_seconds(t, 1e6)); },
      [](const Settings& s) { return fmt::format("{}", s.stall_seconds); }},
-    {"MPISEC_STALL_ACTION", "stall_action", "report", "report or abort",
-     [](Settings& s, Text t) { return store(s.stall_abort, parse_choice(t, "abort", "report")); },
-     [](const Settings& s) { return std::string(s.stall_abort ? "abort" : "report"); }},
+    {"MPISEC_STALL_ACTION", "stall_action", "auto", "auto, report or abort", set_stall_action,
+     [](const Settings& s) {
+         return std::string(stall_action_names[static_cast<std::size_t>(s.stall_action)]);
+     }},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
      [](const Settings& s) { return show_auto_size(s.threshold); }},

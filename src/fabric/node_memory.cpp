@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,17 +13,15 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 #include <utility>
+
+#include "fabric/node_arena.hpp"
 
 namespace mpisec::fabric {
 namespace {
 
 constexpr std::size_t line = 64;  ///< bytes of a cache line
-/// The front of a segment: how many processes have mapped it.
-constexpr std::size_t front = line;
-/// Making a segment takes milliseconds; a maker that takes longer has died.
-constexpr std::chrono::seconds patience{5};
+constexpr std::size_t front = NodeArena::front_bytes;
 constexpr std::size_t first_growth = 256 * 1024;
 
 std::size_t rounded(std::size_t bytes) {
@@ -32,69 +29,13 @@ std::size_t rounded(std::size_t bytes) {
 }
 
 auto no_memory(std::size_t bytes, int error) {
+    if (error == EBADF)
+        return fail(std::string("the descriptor of the memory that the ranks of this node share was not ") +
+                    "there: the program must not close descriptors that it did not open");
     return fail(std::to_string(bytes) +
                 " bytes of memory that the ranks of this node share could not be had " +
                 "in /dev/shm: " + std::strerror(error) +
                 "; make it larger, or choose algorithms that use less (docs/collectives.md)");
-}
-
-/// Segments that this process made and not all mates have mapped. The lock on the descriptor tells others
-/// that a living process will see to the name.
-struct Unfinished {
-    int descriptor;
-    std::atomic<std::uint32_t>* mapped;
-    unsigned mates;
-};
-std::mutex& unfinished_mutex = *new std::mutex;
-auto& unfinished = *new std::vector<Unfinished>;  // never destroyed: exit() may come first
-
-/// Unlocks those that all have mapped by now, and the one that `ends`.
-void close_finished(const void* ends = nullptr) {
-    std::lock_guard lock(unfinished_mutex);
-    std::erase_if(unfinished, [&](const Unfinished& one) {
-        if (one.mapped != ends && one.mapped->load(std::memory_order_relaxed) < one.mates) return false;
-        close(one.descriptor);
-        return true;
-    });
-}
-
-/// A descriptor of the whole segment, or -1 and errno.
-int make(const std::string& name, std::size_t bytes, bool sparse) {
-    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (descriptor < 0) return -1;
-    flock(descriptor, LOCK_SH);
-    // A full /dev/shm is an error here, not a bus error later.
-    const auto size = static_cast<off_t>(bytes);
-    const int error = !sparse                            ? posix_fallocate(descriptor, 0, size)
-                      : ftruncate(descriptor, size) == 0 ? 0
-                                                         : errno;
-    if (error == 0) return descriptor;
-    shm_unlink(name.c_str());
-    close(descriptor);
-    errno = error;
-    return -1;
-}
-
-/// Waits until its maker has given it its size.
-int open_made(const std::string& name, std::size_t bytes) {
-    const auto start = std::chrono::steady_clock::now();
-    for (;;) {
-        const int descriptor = shm_open(name.c_str(), O_RDWR, 0);
-        if (descriptor < 0) return -1;
-        struct stat status;
-        const bool known = fstat(descriptor, &status) == 0, ours = known && status.st_uid == geteuid();
-        if (ours && status.st_size == static_cast<off_t>(bytes)) return descriptor;
-        close(descriptor);
-        if (known && !ours) {
-            errno = EACCES;
-            return -1;
-        }
-        if (std::chrono::steady_clock::now() - start > patience) {
-            errno = ETIMEDOUT;
-            return -1;
-        }
-        sched_yield();
-    }
 }
 
 }  // namespace
@@ -120,27 +61,15 @@ void remove_abandoned_names(std::chrono::seconds youngest) {
 Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates,
                                             bool sparse) {
     const std::size_t whole = front + rounded(bytes);
-    int descriptor = make(name, whole, sparse);
-    bool made = descriptor >= 0;
-    if (descriptor < 0 && errno == EEXIST) descriptor = open_made(name, whole);
-    if (descriptor < 0 && errno == ENOENT) {  // its maker found no memory
-        descriptor = make(name, whole, sparse);
-        made = descriptor >= 0;
-    }
-    if (descriptor < 0) return no_memory(whole, errno);
-    void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    const int error = errno;
-    if (!made || memory == MAP_FAILED) close(descriptor);
-    if (memory == MAP_FAILED) return no_memory(whole, error);
+    NodeArena* arena = NodeArena::get();
+    void* memory = arena ? arena->attach(name, whole, mates, sparse) : nullptr;
+    if (!memory) return no_memory(whole, errno);
     madvise(memory, whole, MADV_DONTDUMP);
-    auto* mapped = static_cast<std::atomic<std::uint32_t>*>(memory);
-    if (made) {
-        std::lock_guard lock(unfinished_mutex);
-        unfinished.push_back({descriptor, mapped, mates});
-    }
-    if (mapped->fetch_add(1) + 1 == mates) shm_unlink(name.c_str());
-    close_finished();
     return SharedSegment({static_cast<std::uint8_t*>(memory) + front, whole - front});
+}
+
+void SharedSegment::forget(const std::string& name) {
+    NodeArena::get()->forget(bytes_.data() - front, name);
 }
 
 bool SharedSegment::populate(std::span<std::uint8_t> part) {
@@ -160,8 +89,7 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 }
 
 SharedSegment::~SharedSegment() {
-    if (bytes_.data()) close_finished(bytes_.data() - front);
-    if (bytes_.data()) munmap(bytes_.data() - front, bytes_.size() + front);
+    if (bytes_.data()) NodeArena::detach(bytes_.data() - front, bytes_.size() + front);
 }
 
 /// Counters only grow, so that nobody has to reset them.
@@ -195,7 +123,7 @@ bool NodeMemory::Slot::free() const {
 
 void NodeMemory::Slot::enter() {
     if (uses_ > 0 && failed()) {
-        for (const Grown& grown : grown_) shm_unlink(grown.name.c_str());  // some mate may never have come
+        for (Grown& grown : grown_) grown.memory.forget(grown.name);  // some mate may never have come
         grown_.clear();
         rooms_.resize(1);
     }

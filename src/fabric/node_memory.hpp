@@ -6,8 +6,8 @@
 // failed, perhaps because it could not have some room, all of them forget the rooms that they had asked for:
 // their books agree again.
 //
-// The memory is POSIX shared memory under names that only the job's ranks know. Whoever comes first makes it,
-// whoever comes last unlinks its name.
+// The memory is parts of the node's arena (node_arena.hpp), under names in its table. Whoever comes first
+// makes a part, whoever comes last takes its name away.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@
 
 namespace mpisec::fabric {
 
-/// A rank that is killed cannot remove names that the others of its node have yet to come to; nor can these,
-/// when the launcher kills them as well. So who starts a job removes what earlier jobs of its user left:
+/// While the ranks of a node find each other at start-up, their memory has a name in /dev/shm. A job that is
+/// killed in these milliseconds leaves it. So who starts a job removes what earlier jobs of its user left:
 /// names of MPIsec's form whose maker lives no more, as the lock on the file shows. Younger names than
 /// `youngest` are left alone: their maker may not have locked them yet.
 void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds(60));
@@ -42,6 +42,8 @@ class SharedSegment {
     ~SharedSegment();
 
     std::span<std::uint8_t> bytes() const { return bytes_; }
+    /// Nobody else is to come to it: its memory is freed with those that have.
+    void forget(const std::string& name);
 
   private:
     explicit SharedSegment(std::span<std::uint8_t> bytes) : bytes_(bytes) {}

@@ -53,6 +53,7 @@ World establish(const config::Settings& settings) {
     require_agreement(cards, rank);
     std::vector<std::int32_t> map = node_map(cards);
     NodeMemory node(cards, map, rank, settings);
+    know_node_peers(node.processes(), rank);
     World world = make_world(rank, std::move(map), node.members());
     world.crowded = crowded(cards, rank);
     world.cpus = cpus_of_job(cards, world.node);
@@ -66,6 +67,7 @@ World establish(const config::Settings& settings) {
     // What goes wrong on the channel is said through the user's communicators.
     check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
     world.channel = channel;
+    node.keep();
 
     std::optional<keys::Secret> key;
     if (node.leads()) key = long_term_key(settings);

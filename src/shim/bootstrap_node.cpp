@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "fabric/node_arena.hpp"
 #include "fabric/node_memory.hpp"
 #include "shim/bootstrap_wait.hpp"
 #include "shim/constants.hpp"
@@ -67,6 +68,7 @@ aead::Selection select_or_abort(const config::Settings& settings) {
 struct NodeMemory::Entry {
     std::atomic<std::uint32_t> written;  ///< 1: complete
     std::array<std::uint8_t, 16> nonce;  ///< of its card
+    NodePeer process;
 };
 
 struct NodeMemory::Shared {
@@ -104,6 +106,18 @@ NodeMemory::NodeMemory(const std::vector<Card>& cards, const std::vector<std::in
 
 NodeMemory::~NodeMemory() {
     if (shared_) munmap(shared_, bytes_);
+    if (descriptor_ >= 0) close(descriptor_);
+}
+
+void NodeMemory::keep() {
+    if (members_.size() == 1) return;
+    if (const int error = fabric::NodeArena::open(descriptor_, arena_begin()))
+        abort_job(std::string("The memory that the ranks of this node share could not be mapped: ") +
+                  std::strerror(error) + ".");
+}
+
+off_t NodeMemory::arena_begin() const {
+    return fabric::NodeArena::begin_after(bytes_);
 }
 
 bool NodeMemory::map(int descriptor) {
@@ -116,24 +130,28 @@ bool NodeMemory::map(int descriptor) {
     return true;
 }
 
+void NodeMemory::abort_without(int error) const {
+    abort_job("The " + std::to_string(bytes_) +
+              " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
+              "/dev/shm: " + std::strerror(error) + ".");
+}
+
 void NodeMemory::create() {
     fabric::remove_abandoned_names();
     int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (descriptor >= 0) flock(descriptor, LOCK_SH);  // until close_list() removes the name
+    if (descriptor >= 0) flock(descriptor, LOCK_SH);  // says that its name has not been abandoned
     // posix_fallocate: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
     int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_));
     if (error == 0 && !map(descriptor)) error = errno;
     if (error == 0) {
-        name_lock_ = descriptor;
+        descriptor_ = descriptor;
         return;
     }
     if (descriptor >= 0) {
         shm_unlink(name_.c_str());
         close(descriptor);
     }
-    abort_job("The " + std::to_string(bytes_) +
-              " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
-              "/dev/shm: " + std::strerror(error) + ".");
+    abort_without(error);
 }
 
 /// Waits until the leader has made it.
@@ -147,8 +165,10 @@ void NodeMemory::open() {
             bool ours = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
                         status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
                         status.st_size == static_cast<off_t>(bytes_);
-            if (ours) map(descriptor);
-            close(descriptor);
+            if (ours && map(descriptor))
+                descriptor_ = descriptor;
+            else
+                close(descriptor);
         }
         if (stall.seconds() > patience_seconds) {
             abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
@@ -165,6 +185,7 @@ void NodeMemory::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
     Entry& entry = shared_->entries()[place];
     entry.nonce = cards_[rank_].nonce;
+    entry.process = this_process(rank_);
     entry.written.store(1, std::memory_order_release);
     shared_->entered.fetch_add(1, std::memory_order_release);
     wake_all(shared_->entered);
@@ -179,7 +200,7 @@ void NodeMemory::close_list() {
         stall.look();
     }
     shm_unlink(name_.c_str());
-    close(name_lock_);
+    if (const int error = fabric::NodeArena::format(descriptor_, arena_begin())) abort_without(error);
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
         if (!entry.written.load(std::memory_order_acquire) || entry.nonce != cards_[members_[i]].nonce) {
@@ -196,6 +217,12 @@ void NodeMemory::require_listed() {
     if (shared_->cards == digest(cards_)) return;
     abort_job("The settings and node map that this rank received are not those that " +
               name_of(cards_[members_.front()]) + " received: something between the nodes changes messages.");
+}
+
+std::vector<NodePeer> NodeMemory::processes() const {
+    std::vector<NodePeer> all;
+    for (std::size_t i = 0; shared_ && i < members_.size(); ++i) all.push_back(shared_->entries()[i].process);
+    return all;
 }
 
 void NodeMemory::publish(Stage stage) {

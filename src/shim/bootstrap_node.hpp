@@ -20,6 +20,7 @@
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/bootstrap_card.hpp"
+#include "shim/node_peers.hpp"
 
 namespace mpisec::shim {
 
@@ -46,6 +47,11 @@ class NodeMemory {
     /// wiped before the leader returns.
     keys::Secret share_master(std::optional<keys::Secret> from_leader);
 
+    /// The processes of the members, for node_peers.hpp.
+    std::vector<NodePeer> processes() const;
+    /// What the members share from now on is in the rest of this memory (fabric/node_arena.hpp).
+    void keep();
+
   private:
     struct Shared;
     struct Entry;
@@ -59,6 +65,8 @@ class NodeMemory {
     void require_listed();
     void publish(Stage stage);
     void await(Stage stage, const char* what);
+    off_t arena_begin() const;
+    [[noreturn]] void abort_without(int error) const;
 
     const std::vector<Card>& cards_;
     int rank_;
@@ -67,7 +75,7 @@ class NodeMemory {
     std::string name_;
     std::size_t bytes_ = 0;
     Shared* shared_ = nullptr;
-    int name_lock_ = -1;  ///< the leader's descriptor while the memory has a name
+    int descriptor_ = -1;
 };
 
 }  // namespace mpisec::shim

@@ -39,7 +39,8 @@ void StallClock::look() {
     reported_ = true;
     std::string sentence =
         "MPI_Init has waited " + std::to_string(static_cast<int>(seconds())) + " s for " + waiting_for_;
-    if (settings_.stall_abort) abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
+    if (settings_.stall_action == config::Settings::StallAction::abort)
+        abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
     say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then).");
 }
 

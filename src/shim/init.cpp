@@ -10,12 +10,14 @@
 #include <cstring>
 #include <numeric>
 
+#include "fabric/node_arena.hpp"
 #include "shim/collective_choice.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/gate.hpp"
+#include "shim/node_peers.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
 #include "shim/pool.hpp"
@@ -58,6 +60,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     compare_tallies();
     forget_refusals();
+    forget_node_peers();  // those that have left together end, each in its own time
     leave_together();
     print_stats();
     report_transports();
@@ -72,6 +75,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     close_records();
     state.world.master.reset();
     forget_all();
+    fabric::NodeArena::close();
     empty_pool();
     return MPI_SUCCESS;
 }

@@ -134,7 +134,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_TRUE(s->same_node_sealed);
     EXPECT_EQ(s->same_node, Settings::SameNode::seal);
     EXPECT_EQ(s->stall_seconds, 2.5);
-    EXPECT_TRUE(s->stall_abort);
+    EXPECT_EQ(s->stall_action, Settings::StallAction::abort);
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->threshold, 2048u);
     EXPECT_EQ(s->segment, 3072u);

@@ -1,6 +1,7 @@
 /* One rank dies by SIGKILL: death RANK POINT. POINT: "large" (in a send of 64 MiB), "finalize", the name of a
- * collective, or "none" (the rank is killed by dying_handshake.c in MPI_Init, and nobody comes this far). All
- * ranks go on with what they do until the launcher or MPIsec ends them. */
+ * collective, "stopped" (by SIGSTOP instead, in an allreduce), or "none" (the rank is killed by
+ * dying_handshake.c in MPI_Init, and nobody comes this far). All ranks go on with what they do until the
+ * launcher or MPIsec ends them. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,6 +77,11 @@ int main(int argc, char** argv) {
         MPI_Comm_dup(MPI_COMM_WORLD, &ring);
         if (dies) usleep(500000), die(0);
         for (;;) MPI_Allgather(out, BLOCK, MPI_BYTE, in, BLOCK, MPI_BYTE, ring);
+    }
+    if (!strcmp(point, "stopped")) {
+        if (dies) raise(SIGSTOP);
+        MPI_Allreduce(out, in, BLOCK, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+        return MPI_Finalize();
     }
     if (dies) die_in(300);
     for (;;) strcmp(point, "large") ? collective(point, MPI_COMM_WORLD, ring) : large(MPI_COMM_WORLD);

@@ -7,19 +7,48 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <functional>
 
+#include "fabric/node_arena.hpp"
+
 namespace mpisec::fabric {
 namespace {
 
 std::string name_of_test() {
     return "/mpisec-test-" + std::to_string(getpid());
+}
+
+/// The file of this process's arena, which children inherit.
+int arena_file() {
+    static const int descriptor = [] {
+        const int file = ::open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+        return NodeArena::format(file, 0) == 0 && NodeArena::open(file, 0) == 0 ? file : -1;
+    }();
+    return descriptor;
+}
+
+/// The descriptor that the arena has of it.
+int arena_descriptor() {
+    struct stat file {
+    }, other{};
+    fstat(arena_file(), &file);
+    for (int descriptor = arena_file() + 1; descriptor < 1024; ++descriptor)
+        if (fstat(descriptor, &other) == 0 && other.st_ino == file.st_ino && other.st_dev == file.st_dev)
+            return descriptor;
+    return -1;
+}
+
+std::size_t bytes_in_use() {
+    struct stat status {};
+    fstat(arena_file(), &status);
+    return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
 bool left_over(const std::string& name) {
@@ -38,6 +67,7 @@ void wait_until(const std::function<bool()>& condition) {
 /// `body` in that many processes; false from one of them fails the test.
 void in_processes(unsigned mates, const std::function<bool(NodeMemory&, unsigned)>& body) {
     const std::string name = name_of_test();
+    ASSERT_GE(arena_file(), 0);
     std::vector<pid_t> children;
     for (unsigned mate = 0; mate < mates; ++mate) {
         const pid_t child = fork();
@@ -104,15 +134,15 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
 TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
     in_processes(2, [](NodeMemory& memory, unsigned mate) {
         NodeMemory::Slot& slot = memory.slot(0);
+        const int others = ::open("/dev/null", O_RDWR), arena = arena_descriptor();
         auto use = [&](bool starved, std::size_t bytes) {
             wait_until([&] { return slot.free(); });
             slot.enter();
-            rlimit before{}, none{};
-            getrlimit(RLIMIT_NOFILE, &before);
-            none.rlim_max = before.rlim_max;
-            if (starved) setrlimit(RLIMIT_NOFILE, &none);
+            const int saved = starved ? fcntl(arena, F_DUPFD_CLOEXEC, 0) : -1;
+            if (starved) dup2(others, arena);
             auto room = slot.room(bytes);
-            if (starved) setrlimit(RLIMIT_NOFILE, &before);
+            if (starved) dup2(saved, arena);
+            if (starved) close(saved);
             if (room) (*room)[mate] = static_cast<std::uint8_t>(bytes + mate);
             if (!room) slot.fail();
             std::uint64_t barrier = slot.come();
@@ -140,33 +170,112 @@ TEST(NodeMemory, WhatCanNotBeHadIsSaid) {
     EXPECT_FALSE(left_over(name_of_test()));
 }
 
-/// A rank that was killed leaves a name; the next job removes it, but neither that of a living maker nor that
-/// of others.
+/// A job that was killed while its ranks found each other leaves a name; the next job removes it, but neither
+/// that of a living maker nor that of others.
 TEST(NodeMemory, NamesOfKilledMakersAreRemoved) {
     const std::string name = name_of_test(), abandoned = name + "-abandoned", live = name + "-live";
-    const pid_t maker = fork();
-    if (maker == 0) {
-        auto never_complete = SharedSegment::attach(abandoned, 100, 2);
-        kill(getpid(), SIGKILL);
-    }
-    int status = 0;
-    waitpid(maker, &status, 0);
+    close(shm_open(abandoned.c_str(), O_RDWR | O_CREAT, 0600));
     const std::string other = "/other" + name.substr(1);
     close(shm_open(other.c_str(), O_RDWR | O_CREAT, 0600));
-    {
-        auto waits_for_mate = SharedSegment::attach(live, 100, 2);
-        ASSERT_TRUE(waits_for_mate);
-        remove_abandoned_names();
-        EXPECT_TRUE(left_over(abandoned)) << "it is young: its maker may be about to lock it";
-        remove_abandoned_names(std::chrono::seconds(0));
-        EXPECT_FALSE(left_over(abandoned));
-        EXPECT_TRUE(left_over(live));
-        auto mate = SharedSegment::attach(live, 100, 2);
-        ASSERT_TRUE(mate);
-        EXPECT_FALSE(left_over(live));
-    }
+    const int maker = shm_open(live.c_str(), O_RDWR | O_CREAT, 0600);
+    flock(maker, LOCK_SH);
+    remove_abandoned_names();
+    EXPECT_TRUE(left_over(abandoned)) << "it is young: its maker may be about to lock it";
+    remove_abandoned_names(std::chrono::seconds(0));
+    EXPECT_FALSE(left_over(abandoned));
+    EXPECT_TRUE(left_over(live));
     EXPECT_TRUE(left_over(other));
+    close(maker);
+    shm_unlink(live.c_str());
     shm_unlink(other.c_str());
+}
+
+/// One that is killed before its peer has come leaves no name, and the others go on sharing.
+TEST(NodeMemory, NothingIsLeftOfAProcessThatIsKilled) {
+    ASSERT_GE(arena_file(), 0);
+    const std::string name = name_of_test();
+    for (int round = 0; round < 20; ++round) {
+        const pid_t child = fork();
+        if (child == 0) {
+            for (unsigned i = 0;; ++i) {  // killed somewhere in it, perhaps while it holds the table's lock
+                auto waits =
+                    SharedSegment::attach(name + "-dies-" + std::to_string(round * 1000 + i % 1000), 100, 2);
+                auto alone = SharedSegment::attach(name + "-alone", 100, 1);
+            }
+        }
+        ASSERT_GT(child, 0);
+        usleep(3000);
+        EXPECT_FALSE(left_over(name));
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+    }
+    EXPECT_FALSE(left_over(name));
+    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+        memory.slot(0).enter();
+        auto room = memory.slot(0).room(64);
+        if (!room) return false;
+        (*room)[mate] = static_cast<std::uint8_t>(1 + mate);
+        const std::uint64_t barrier = memory.slot(0).come();
+        wait_until([&] { return memory.slot(0).met(barrier); });
+        return (*room)[1 - mate] == 2 - mate;
+    });
+}
+
+TEST(NodeMemory, MemoryIsGivenBackAndZeroedWhenAllHaveLeft) {
+    ASSERT_GE(arena_file(), 0);
+    const std::string name = name_of_test();
+    struct stat before {
+    }, after{};
+    std::size_t in_use = 0;
+    for (int round = 0; round < 50; ++round) {
+        {
+            auto one = SharedSegment::attach(name, 1 << 20, 2);
+            auto two = SharedSegment::attach(name, 1 << 20, 2);
+            ASSERT_TRUE(one && two);
+            EXPECT_EQ(one->bytes()[12345], 0);
+            one->bytes()[12345] = 1;
+            EXPECT_EQ(two->bytes()[12345], 1);
+        }
+        if (round == 0) {
+            in_use = bytes_in_use();
+            fstat(arena_file(), &before);
+        }
+    }
+    fstat(arena_file(), &after);
+    EXPECT_EQ(bytes_in_use(), in_use);
+    EXPECT_EQ(before.st_size, after.st_size) << "what all have left is used again";
+}
+
+/// A failed collective forgets what only some could have.
+TEST(NodeMemory, WhatIsForgottenIsFreed) {
+    ASSERT_GE(arena_file(), 0);
+    const std::string name = name_of_test();
+    const std::size_t in_use = bytes_in_use();
+    {
+        auto one = SharedSegment::attach(name, 1 << 20, 2);
+        ASSERT_TRUE(one);
+        one->forget(name);
+        auto other = SharedSegment::attach(name, 1 << 20, 1);
+        ASSERT_TRUE(other);
+        one->bytes()[0] = 1;
+        EXPECT_EQ(other->bytes()[0], 0) << "that is another one";
+    }
+    EXPECT_LE(bytes_in_use(), in_use + 4096);
+}
+
+TEST(NodeMemory, ADescriptorThatTheProgramHasClosedIsAnError) {
+    ASSERT_GE(arena_file(), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int descriptor = 3; descriptor < 1024; ++descriptor) close(descriptor);
+        const int others = ::open("/dev/null", O_RDWR);
+        for (int i = 0; i < 200; ++i) dup(others);
+        auto none = SharedSegment::attach(name_of_test(), 100, 1);
+        _exit(!none && none.error().message.find("descriptor") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 }  // namespace

@@ -1,0 +1,115 @@
+// Whether a process has ended is never guessed: stopped, slow, and without its first thread, it runs.
+#include "shim/node_peers.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::int32_t own_rank = 4, peer_rank = 7;
+
+/// A child that runs `body`, known as a peer.
+class Peer {
+  public:
+    explicit Peer(const std::function<void()>& body) {
+        int ends[2];
+        if (pipe(ends) != 0) abort();
+        process_ = fork();
+        if (process_ < 0) abort();
+        if (process_ == 0) {
+            const NodePeer self = this_process(peer_rank);
+            if (write(ends[1], &self, sizeof self) != sizeof self) _exit(1);
+            body();
+            _exit(0);
+        }
+        if (read(ends[0], &self_, sizeof self_) != sizeof self_) abort();
+        close(ends[0]);
+        close(ends[1]);
+        know_node_peers({this_process(own_rank), self_}, own_rank);
+    }
+    ~Peer() {
+        forget_node_peers();
+        if (process_ > 0) kill(process_, SIGKILL);
+        reap();
+    }
+    void signal(int number) const { kill(process_, number); }
+    void reap() {
+        if (process_ > 0) waitpid(process_, nullptr, 0);
+        process_ = 0;
+    }
+    const NodePeer& self() const { return self_; }
+
+  private:
+    pid_t process_ = 0;
+    NodePeer self_;
+};
+
+void for_ever() {
+    for (;;) pause();
+}
+
+TEST(NodePeers, OneThatRunsIsAlive) {
+    const Peer peer(for_ever);
+    EXPECT_EQ(dead_node_peer(), -1);
+}
+
+TEST(NodePeers, OneThatIsStoppedIsAlive) {
+    const Peer peer(for_ever);
+    peer.signal(SIGSTOP);
+    usleep(100'000);
+    EXPECT_EQ(dead_node_peer(), -1);
+}
+
+TEST(NodePeers, OneWhoseFirstThreadHasEndedIsAlive) {
+    const Peer peer([] {
+        std::thread(for_ever).detach();
+        syscall(SYS_exit, 0);  // of this thread alone; pthread_exit() would unwind into the test framework
+    });
+    usleep(100'000);
+    EXPECT_EQ(dead_node_peer(), -1);
+}
+
+TEST(NodePeers, OneThatIsKilledIsDeadBeforeAndAfterItsParentHasWaited) {
+    Peer peer(for_ever);
+    peer.signal(SIGKILL);
+    usleep(100'000);
+    EXPECT_EQ(dead_node_peer(), peer_rank);
+    peer.reap();
+    EXPECT_EQ(dead_node_peer(), peer_rank);
+    forget_node_peers();
+    EXPECT_EQ(dead_node_peer(), -1);
+}
+
+TEST(NodePeers, AnotherProcessUnderItsNumberIsNotThePeer) {
+    const Peer peer(for_ever);
+    NodePeer earlier = peer.self();
+    --earlier.started;
+    know_node_peers({earlier}, own_rank);
+    EXPECT_EQ(dead_node_peer(), peer_rank);
+}
+
+TEST(NodePeers, OfOthersNumbersAndClocksNothingIsConcluded) {
+    Peer peer(for_ever);
+    peer.signal(SIGKILL);
+    peer.reap();
+    for (auto field : {&NodePeer::numbering, &NodePeer::clock}) {
+        NodePeer elsewhere = peer.self();
+        elsewhere.*field += 1;
+        know_node_peers({elsewhere}, own_rank);
+        EXPECT_EQ(dead_node_peer(), -1);
+    }
+    NodePeer unknown = peer.self();
+    unknown.started = 0;
+    know_node_peers({unknown}, own_rank);
+    EXPECT_EQ(dead_node_peer(), -1);
+}
+
+}  // namespace
+}  // namespace mpisec::shim
