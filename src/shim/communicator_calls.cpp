@@ -98,8 +98,7 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
     return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
 }
 
-/// MPI_Comm_idup of a communicator and of its private twin, under one request. The program has the new one
-/// when both are made and have been compared.
+/// MPI_Comm_idup. The program has the new communicator when it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
@@ -113,17 +112,22 @@ class Duplication final : public Operation {
         return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG};
     }
 
-    MPI_Request made = constants.request_null, twin_made = constants.request_null;
-    MPI_Comm copy = constants.comm_null, twin = constants.comm_null;
+    MPI_Request made = constants.request_null;
+    MPI_Comm copy = constants.comm_null;
 
   private:
     void step() override {
-        int both[2] = {0, 0};
-        const int code = real.Test(&made, &both[0], MPI_STATUS_IGNORE);
+        int done = 0;
+        const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return finish(code, true);
-        if (const int twins = real.Test(&twin_made, &both[1], MPI_STATUS_IGNORE); twins != MPI_SUCCESS)
-            return finish(twins);
-        if (!both[0] || !both[1]) return;
+        if (!done) return;
+        MPI_Comm twin = constants.comm_null;
+        // Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local group of an
+        // inter-communicator has one member. All members have called by now, and come here with their next
+        // MPI call that waits or tests.
+        if (construction_.blocks.none() && crosses_nodes(construction_.expected))
+            if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
+                return finish(failed);
         const int wrong = check_made(construction_, copy, twin);
         *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
         finish(wrong);
@@ -140,15 +144,12 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
     Guard guard;
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
-    auto both =
-        std::make_unique<Duplication>(*parent, duplicate_of(procedure, *parent, "MPI_Comm_idup"), newcomm);
-    if (int code = start(&both->copy, &both->made); code != MPI_SUCCESS) return code;
-    if (parent->space)
-        if (int code = real.Comm_idup(parent->space->twin(), &both->twin, &both->twin_made);
-            code != MPI_SUCCESS)
-            return raise(parent, code);
-    enlist(*both);
-    *request = give_request(std::move(both));
+    Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
+    if (parent->space) construction.blocks = parent->space->take_blocks();
+    auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
+    if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
+    enlist(*duplication);
+    *request = give_request(std::move(duplication));
     return MPI_SUCCESS;
 }
 
@@ -220,9 +221,10 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     const std::vector<std::int32_t> members = world_ranks(group);
     if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
-    return construct_met(begin_construction(procedure, *parent, {members, {}}, Topology{},
-                                            std::string(procedure) + " " + std::to_string(tag)),
-                         newcomm, call);
+    Construction construction = begin_construction(procedure, *parent, {members, {}}, Topology{},
+                                                   std::string(procedure) + " " + std::to_string(tag));
+    construction.by_all = false;
+    return construct_met(std::move(construction), newcomm, call);
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
