@@ -14,15 +14,11 @@
 #include "shim/real.hpp"
 #include "shim/requests.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/split_type.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
 namespace {
-
-struct ColorAndKey {
-    std::int32_t color;
-    std::int32_t key;
-};
 
 /// Positions in `all` with this colour, by key.
 std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
@@ -52,8 +48,19 @@ void free_group(MPI_Group group) {
     if (group != constants.group_empty) real.Group_free(&group);
 }
 
-/// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
-/// make. Who has gathered has met the others.
+/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has gathered
+/// has met the others.
+int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
+             MPI_Comm* newcomm) {
+    const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);
+    MPI_Group part = group_of(parent.handle, chosen);
+    const int code =
+        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
+                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
+    free_group(part);
+    return code;
+}
+
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
@@ -61,13 +68,7 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
                                                   sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    const std::vector<int> chosen = with_color(all, color);
-    MPI_Group part = group_of(parent.handle, chosen);
-    const int code =
-        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
-                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
-    free_group(part);
-    return code;
+    return split_by(parent, constructor, all, newcomm);
 }
 
 /// A split of a communicator whose ranks are all on this node: colours and keys are the library's to
@@ -249,19 +250,19 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
         return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
             return real.Comm_split_type(comm, split_type, key, info, made);
         });
-    const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
-    const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
     if (parent->inter) {
+        const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+        const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
         if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
         return split_inter_sealed(*parent, procedure, color, key, newcomm);
     }
+    *newcomm = constants.comm_null;
+    TypeDivision division;
+    if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
     MPI_Comm on_node = constants.comm_null;
-    if (int code = split_sealed(*parent, procedure, color, key, &on_node); code != MPI_SUCCESS) {
-        *newcomm = constants.comm_null;
-        return code;
-    }
+    if (int code = split_by(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
     *newcomm = on_node;
-    if (split_type == MPI_COMM_TYPE_SHARED || on_node == constants.comm_null) return MPI_SUCCESS;
+    if (!division.finer || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
     const int code = split_in_node(
         "MPI_Comm_split_type finer", *find_communicator(on_node), newcomm,

@@ -11,6 +11,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
+#include "shim/split_type.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -89,11 +90,6 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     real.Errhandler_free(&handler);
     return MPI_SUCCESS;
 }
-
-struct ColorAndKey {
-    std::int32_t color;
-    std::int32_t key;
-};
 
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
 /// messages have one length. A negative number: this group can not take part.
