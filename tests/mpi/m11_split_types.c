@@ -45,11 +45,7 @@ void m11_split_types(void) {
     CHECK(part(near, directory, ".", NULL, 1) == 0, "a part though a rank gave no hint");
     CHECK(part(near, "tooth", "a", "a", 1) == 0, "a part for a hint that nobody knows");
 #endif
-#if defined(MPI_COMM_TYPE_HW_UNGUIDED) || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#if defined(MPI_COMM_TYPE_HW_UNGUIDED) && defined(MPICH_NUMVERSION)
     CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == mates, "the node is the largest part");
-#ifndef MPICH_NUMVERSION
-    CHECK(part(MPI_COMM_TYPE_HW_GUIDED, "mpi_hw_resource_type", "package", "core", 1) == 0,
-          "a part of ranks whose resources differ");
-#endif
 #endif
 }
