@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "keys/schedule.hpp"
 #include "shim/communicator.hpp"
@@ -14,8 +15,11 @@
 namespace mpisec::shim {
 namespace {
 
-// Collectives under way at one time on a twin are told apart by tag; persistent ones have the upper half.
+// Collectives under way at one time in a block are told apart by tag; persistent ones have the upper half.
 constexpr int half_of_tags = 16 * 1024;
+constexpr int tags_of_block = 2 * half_of_tags;
+// A communicator gives this part of the blocks that it has left to each one made from it.
+constexpr int share_of_child = 64;
 // Blocking collectives, of which there is one at a time, take turns in slots of their own: their memory stays
 // in the caches.
 constexpr unsigned blocking_slots = 2;
@@ -34,6 +38,23 @@ std::uint64_t collectives_per_epoch(std::size_t ranks) {
     const std::uint64_t boxes = std::min<std::uint64_t>(state.settings.rekey_messages,
                                                         state.settings.rekey_bytes / wire::box_key_threshold);
     return std::clamp<std::uint64_t>(boxes / (wire::common_key_boxes * ranks * ranks), 1, 1u << 31);
+}
+
+/// Empty where the twin's ranks are the same people in the same order.
+std::vector<int> ranks_on(const Twin& twin, const std::vector<std::int32_t>& people) {
+    if (people == twin.people()) return {};
+    std::unordered_map<std::int32_t, int> rank_of;
+    for (std::size_t rank = 0; rank < twin.people().size(); ++rank)
+        rank_of[twin.people()[rank]] = static_cast<int>(rank);
+    std::vector<int> ranks;
+    for (std::int32_t world : people) {
+        const auto found = rank_of.find(world);
+        if (found == rank_of.end())
+            abort_job(
+                "a communicator has a rank that is not in the one it was made from; this is a fault of MPIsec");
+        ranks.push_back(found->second);
+    }
+    return ranks;
 }
 
 wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t number) {
@@ -58,20 +79,32 @@ std::string memory_name(const wire::ContextId& context, int node) {
     return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
 }
 
+Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle), people_(std::move(people)) {
+    real.Comm_set_errhandler(handle_, constants.errors_return);
+}
+
 Twin::~Twin() {
-    // MPI_Comm_free is collective. Those that the program leaves to MPI_Finalize go in another order on each
-    // rank: MPI frees them.
+    // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves to
+    // MPI_Finalize go in another order on each rank: MPI frees them.
     if (!state.ending) real.Comm_free(&handle_);
 }
 
-CollectiveSpace::CollectiveSpace(MPI_Comm twin, std::vector<std::int32_t> people,
+TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people) {
+    const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
+    return {std::make_shared<Twin>(twin, std::move(people)), 0,
+            static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
+}
+
+CollectiveSpace::CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,
                                  const wire::ContextId& context)
-    : twin_(std::make_shared<Twin>(twin)),
+    : twin_(blocks.twin),
+      spare_{blocks.twin, blocks.first + 1, blocks.count - 1},
       context_(context),
       rank_(static_cast<int>(std::ranges::find(people, state.world.rank) - people.begin())),
       people_(std::move(people)),
+      twin_ranks_(ranks_on(*twin_, people_)),
       topology_(topology_of(people_)),
-      first_tag_(0),
+      first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
       numbers_in_epoch_(collectives_per_epoch(people_.size())) {}
 
@@ -80,13 +113,24 @@ CollectiveSpace::CollectiveSpace(const CollectiveSpace& beside, std::uint64_t nu
       context_(persistent_context(beside.context_, number)),
       rank_(beside.rank_),
       people_(beside.people_),
+      twin_ranks_(beside.twin_ranks_),
       topology_(beside.topology_),
-      first_tag_(half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
+      first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
       tags_(1),
       numbers_in_epoch_(beside.numbers_in_epoch_) {}
 
 std::unique_ptr<CollectiveSpace> CollectiveSpace::for_persistent(std::uint64_t number) const {
     return std::unique_ptr<CollectiveSpace>(new CollectiveSpace(*this, number));
+}
+
+TagBlocks CollectiveSpace::take_blocks() {
+    if (spare_.none()) return {};
+    const int count = std::max(spare_.count / share_of_child, 1);
+    TagBlocks taken{spare_.twin, spare_.first, count};
+    spare_.first += count;
+    spare_.count -= count;
+    if (spare_.none()) spare_ = {};  // of a twin that may be freed now
+    return taken;
 }
 
 CollectiveTicket CollectiveSpace::next(bool blocking) {

@@ -222,9 +222,8 @@ int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
     return code;
 }
 
-void equip(Communicator& comm, MPI_Comm twin) {
-    real.Comm_set_errhandler(twin, constants.errors_return);
-    comm.space = std::make_shared<CollectiveSpace>(twin, people_of(membership_of(comm)), comm.context);
+void equip(Communicator& comm, const TagBlocks& blocks) {
+    comm.space = std::make_shared<CollectiveSpace>(blocks, people_of(membership_of(comm)), comm.context);
 }
 
 void finish_collectives(Communicator& comm) {

@@ -21,6 +21,7 @@
 namespace mpisec::shim {
 
 class CollectiveSpace;
+struct TagBlocks;
 
 struct Peer {
     std::int32_t world;  ///< world rank
@@ -175,10 +176,9 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
 /// Asks the MPI library for the private communicator of one that it has just made, in the order of
 /// people_of(expected). Every member is in the call that made the communicator. Returns an MPI error code.
 int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin);
-/// Gives a communicator that crosses nodes its space for collectives on `twin`, which has been compared with
-/// people_of().
-void equip(Communicator& comm, MPI_Comm twin);
-/// Takes it away: the twin is freed. No collective may be under way.
+/// Gives a communicator that crosses nodes its space for collectives on a twin that has been compared.
+void equip(Communicator& comm, const TagBlocks& blocks);
+/// Takes it away; the twin is freed with its last space. No collective may be under way.
 void unequip(Communicator& comm);
 /// Waits until none is.
 void finish_collectives(Communicator& comm);

@@ -14,15 +14,11 @@
 #include "shim/real.hpp"
 #include "shim/requests.hpp"
 #include "shim/simple_operations.hpp"
+#include "shim/split_type.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
 namespace {
-
-struct ColorAndKey {
-    std::int32_t color;
-    std::int32_t key;
-};
 
 /// Positions in `all` with this colour, by key.
 std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
@@ -52,8 +48,19 @@ void free_group(MPI_Group group) {
     if (group != constants.group_empty) real.Group_free(&group);
 }
 
-/// MPI_Comm_split with colours and keys gathered under seal; the rest is MPI_Comm_create over the groups they
-/// make. Who has gathered has met the others.
+/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has gathered
+/// has met the others.
+int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
+             MPI_Comm* newcomm) {
+    const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);
+    MPI_Group part = group_of(parent.handle, chosen);
+    const int code =
+        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
+                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
+    free_group(part);
+    return code;
+}
+
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
@@ -61,13 +68,7 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
                                                   sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    const std::vector<int> chosen = with_color(all, color);
-    MPI_Group part = group_of(parent.handle, chosen);
-    const int code =
-        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
-                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
-    free_group(part);
-    return code;
+    return split_by(parent, constructor, all, newcomm);
 }
 
 /// A split of a communicator whose ranks are all on this node: colours and keys are the library's to
@@ -98,8 +99,7 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
     return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
 }
 
-/// MPI_Comm_idup of a communicator and of its private twin, under one request. The program has the new one
-/// when both are made and have been compared.
+/// MPI_Comm_idup. The program has the new communicator when it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
@@ -113,17 +113,22 @@ class Duplication final : public Operation {
         return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG};
     }
 
-    MPI_Request made = constants.request_null, twin_made = constants.request_null;
-    MPI_Comm copy = constants.comm_null, twin = constants.comm_null;
+    MPI_Request made = constants.request_null;
+    MPI_Comm copy = constants.comm_null;
 
   private:
     void step() override {
-        int both[2] = {0, 0};
-        const int code = real.Test(&made, &both[0], MPI_STATUS_IGNORE);
+        int done = 0;
+        const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return finish(code, true);
-        if (const int twins = real.Test(&twin_made, &both[1], MPI_STATUS_IGNORE); twins != MPI_SUCCESS)
-            return finish(twins);
-        if (!both[0] || !both[1]) return;
+        if (!done) return;
+        MPI_Comm twin = constants.comm_null;
+        // Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local group of an
+        // inter-communicator has one member. All members have called by now, and come here with their next
+        // MPI call that waits or tests.
+        if (construction_.blocks.none() && crosses_nodes(construction_.expected))
+            if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
+                return finish(failed);
         const int wrong = check_made(construction_, copy, twin);
         *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
         finish(wrong);
@@ -140,15 +145,12 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
     Guard guard;
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
-    auto both =
-        std::make_unique<Duplication>(*parent, duplicate_of(procedure, *parent, "MPI_Comm_idup"), newcomm);
-    if (int code = start(&both->copy, &both->made); code != MPI_SUCCESS) return code;
-    if (parent->space)
-        if (int code = real.Comm_idup(parent->space->twin(), &both->twin, &both->twin_made);
-            code != MPI_SUCCESS)
-            return raise(parent, code);
-    enlist(*both);
-    *request = give_request(std::move(both));
+    Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
+    if (parent->space) construction.blocks = parent->space->take_blocks();
+    auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
+    if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
+    enlist(*duplication);
+    *request = give_request(std::move(duplication));
     return MPI_SUCCESS;
 }
 
@@ -220,9 +222,10 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     const std::vector<std::int32_t> members = world_ranks(group);
     if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
-    return construct_met(begin_construction(procedure, *parent, {members, {}}, Topology{},
-                                            std::string(procedure) + " " + std::to_string(tag)),
-                         newcomm, call);
+    Construction construction = begin_construction(procedure, *parent, {members, {}}, Topology{},
+                                                   std::string(procedure) + " " + std::to_string(tag));
+    construction.by_all = false;
+    return construct_met(std::move(construction), newcomm, call);
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -247,19 +250,19 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
         return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
             return real.Comm_split_type(comm, split_type, key, info, made);
         });
-    const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
-    const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
     if (parent->inter) {
+        const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+        const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
         if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
         return split_inter_sealed(*parent, procedure, color, key, newcomm);
     }
+    *newcomm = constants.comm_null;
+    TypeDivision division;
+    if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
     MPI_Comm on_node = constants.comm_null;
-    if (int code = split_sealed(*parent, procedure, color, key, &on_node); code != MPI_SUCCESS) {
-        *newcomm = constants.comm_null;
-        return code;
-    }
+    if (int code = split_by(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
     *newcomm = on_node;
-    if (split_type == MPI_COMM_TYPE_SHARED || on_node == constants.comm_null) return MPI_SUCCESS;
+    if (!division.finer || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
     const int code = split_in_node(
         "MPI_Comm_split_type finer", *find_communicator(on_node), newcomm,

@@ -84,6 +84,11 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     return "";
 }
 
+std::string difference_of_twin(const Membership& expected, MPI_Comm twin) {
+    const std::string wrong = difference({people_of(expected), {}, false}, twin);
+    return wrong.empty() ? "" : "in the private one for its collectives, " + wrong;
+}
+
 }  // namespace
 
 Topology read_topology(MPI_Comm comm) {
@@ -109,6 +114,25 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
     return construction;
 }
 
+int reserve_blocks(Construction& construction) {
+    Communicator& parent = *construction.parent;
+    if (!construction.by_all || !parent.space) return MPI_SUCCESS;
+    if (!parent.space->has_blocks()) {
+        const Membership members = membership_of(parent);
+        MPI_Comm twin = constants.comm_null;
+        WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (const int code = make_twin(parent.handle, members, &twin); code != MPI_SUCCESS)
+            return raise(&parent, code);
+        if (const std::string wrong = difference_of_twin(members, twin); !wrong.empty())
+            return raise(&parent, report_wrong_communicator(construction.procedure, wrong.c_str()));
+        Guard guard;
+        parent.space->give_blocks(all_blocks(twin, people_of(members)));
+    }
+    Guard guard;
+    construction.blocks = parent.space->take_blocks();
+    return MPI_SUCCESS;
+}
+
 int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
     const Membership& expected = construction.expected;
     std::string wrong = difference(expected, made);
@@ -116,13 +140,11 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
     if (wrong.empty() && construction.topology && read_topology(made) != *construction.topology)
         wrong = "its topology is another";
     const bool crosses = crosses_nodes(expected);
-    if (wrong.empty() && crosses) {
-        wrong = difference({people_of(expected), {}, false}, twin);
-        if (!wrong.empty()) wrong = "in the private one for its collectives, " + wrong;
-    }
+    if (wrong.empty() && crosses && construction.blocks.none()) wrong = difference_of_twin(expected, twin);
     if (!wrong.empty()) return report_wrong_communicator(construction.procedure, wrong.c_str());
     Communicator* known = adopt(made, expected, construction.context);
-    if (crosses) equip(*known, twin);
+    if (crosses)
+        equip(*known, construction.blocks.none() ? all_blocks(twin, people_of(expected)) : construction.blocks);
     return MPI_SUCCESS;
 }
 
@@ -130,7 +152,8 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
     const Membership& expected = construction.expected;
     MPI_Comm twin = constants.comm_null;
     // Also of one that is not as it should be: the other members may find nothing wrong, and would wait.
-    if (made != constants.comm_null && !expected.none() && crosses_nodes(expected)) {
+    if (made != constants.comm_null && !expected.none() && construction.blocks.none() &&
+        crosses_nodes(expected)) {
         int inter = 0;
         real.Comm_test_inter(made, &inter);
         if ((inter != 0) == expected.inter) {

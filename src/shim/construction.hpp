@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shim/collective_space.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
@@ -36,6 +37,8 @@ struct Construction {
     Membership expected;
     std::optional<Topology> topology = Topology{};  ///< not compared when there is none
     wire::ContextId context{};
+    bool by_all = true;  ///< all members of the parent are in the call
+    TagBlocks blocks{};  ///< for its collectives, on the parent's twin; none: it gets a twin of its own
 };
 
 /// Takes the context at once: the order of constructor calls is what all members share. `constructor` is the
@@ -43,6 +46,10 @@ struct Construction {
 Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
                                 std::optional<Topology> topology = Topology{},
                                 const std::string& constructor = {});
+
+/// Blocks of tags on the parent's twin, where all its members are in the call and have met. A parent that has
+/// used up its own gets a new twin. Returns an error code that was raised.
+int reserve_blocks(Construction& construction);
 
 /// Compares a communicator, and the private one for its collectives where it needs one, with what must be.
 /// All right: MPIsec knows it from now on. Else the integrity error, not yet raised; the handles are given up
@@ -66,9 +73,10 @@ std::optional<int> bad_arguments(const char* procedure, const Communicator* pare
 /// Lets the MPI library make it, `call(MPI_Comm*)`, and hands it out. All members are in the call: they have
 /// met.
 template <class Call>
-int construct_met(const Construction& construction, MPI_Comm* newcomm, Call call) {
+int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
     *newcomm = constants.comm_null;
     MPI_Comm made = constants.comm_null;
+    if (const int code = reserve_blocks(construction); code != MPI_SUCCESS) return code;
     {
         WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
         if (const int code = call(&made); code != MPI_SUCCESS) return code;  // the library has raised it
@@ -78,16 +86,17 @@ int construct_met(const Construction& construction, MPI_Comm* newcomm, Call call
 
 /// The same for members that have yet to meet.
 template <class Call>
-int construct(const Construction& construction, MPI_Comm* newcomm, Call call) {
+int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     if (const int code = meet(*construction.parent); code != MPI_SUCCESS)
         return raise(construction.parent, code);
-    return construct_met(construction, newcomm, call);
+    return construct_met(std::move(construction), newcomm, call);
 }
 
 /// For arguments with which the MPI library must fail, or give no communicator.
 template <class Call>
 int construct_none(const char* procedure, Communicator& parent, MPI_Comm* newcomm, Call call) {
-    return construct_met({procedure, &parent, {}}, newcomm, call);
+    return construct_met({.procedure = procedure, .parent = &parent, .expected = {}, .by_all = false}, newcomm,
+                         call);
 }
 
 }  // namespace mpisec::shim

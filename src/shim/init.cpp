@@ -95,7 +95,7 @@ void know_first_communicators() {
                       " does not have the ranks that it must have: something between the " +
                       "nodes changes the MPI library's messages.");
         Communicator* known = adopt(comm, membership, derive_context(no_parent(), name, membership));
-        if (has_twin) equip(*known, twin);
+        if (has_twin) equip(*known, all_blocks(twin, membership.members));
     };
     know(constants.comm_world, everyone, "MPI_COMM_WORLD");
     know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");

@@ -11,6 +11,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
+#include "shim/split_type.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -51,13 +52,12 @@ MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& people,
     return part;
 }
 
-/// On the private twin of `parent` the two sides find each other.
-int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
-    const MPI_Comm twin = parent.space->twin();
-    const std::vector<std::int32_t>& people = parent.space->people();
-    MPI_Group local = group_among(twin, people, sides.members);
+/// Among all ranks of both groups of `parent`, merged into `all`, the two sides find each other.
+int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& people, const Membership& sides,
+                     MPI_Comm* made) {
+    MPI_Group local = group_among(all, people, sides.members);
     MPI_Comm part = constants.comm_null;
-    int code = real.Comm_create(twin, local, &part);
+    int code = real.Comm_create(all, local, &part);
     if (local != constants.group_empty) real.Group_free(&local);
     // Another one would make the leaders wait for each other. None is made; the comparison reports it.
     if (code == MPI_SUCCESS && part != constants.comm_null &&
@@ -65,9 +65,23 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
         return MPI_SUCCESS;
     if (code == MPI_SUCCESS && part != constants.comm_null && !sides.remote_members.empty()) {
         const auto leader = std::ranges::find(people, sides.remote_members.front()) - people.begin();
-        code = real.Intercomm_create(part, 0, twin, static_cast<int>(leader), 0, made);
+        code = real.Intercomm_create(part, 0, all, static_cast<int>(leader), 0, made);
     }
     if (part != constants.comm_null) real.Comm_free(&part);
+    return code;
+}
+
+/// Not on the parent's twin: other communicators may be on it, whose constructors other threads call.
+int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
+    const std::vector<std::int32_t>& people = parent.space->people();
+    MPI_Comm all = constants.comm_null;
+    int code = make_twin(parent.handle, membership_of(parent), &all);
+    if (code == MPI_SUCCESS) {
+        real.Comm_set_errhandler(all, constants.errors_return);
+        // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
+        if (read_membership(all) == Membership{people, {}}) code = connect_sides_in(all, people, sides, made);
+        real.Comm_free(&all);
+    }
     if (code != MPI_SUCCESS) return raise(&parent, code);
     if (*made == constants.comm_null) return MPI_SUCCESS;
     MPI_Errhandler handler;
@@ -76,11 +90,6 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     real.Errhandler_free(&handler);
     return MPI_SUCCESS;
 }
-
-struct ColorAndKey {
-    std::int32_t color;
-    std::int32_t key;
-};
 
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
 /// messages have one length. A negative number: this group can not take part.
@@ -201,7 +210,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         begin_construction(procedure, no_parent(), {local->members, remote, true}, std::nullopt,
                            std::string(procedure) + " " + std::to_string(tag));
     construction.parent = local;
-    return construct_met(construction, newcomm, call);
+    construction.by_all = false;
+    return construct_met(std::move(construction), newcomm, call);
 }
 
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {

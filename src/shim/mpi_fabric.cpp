@@ -146,12 +146,12 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     }
     step.sealed = sealed;
     step.bytes = bytes.size();
-    const std::int32_t peer = space_.people()[static_cast<std::size_t>(twin_rank(to))];
+    const std::int32_t peer = space_.people()[static_cast<std::size_t>(rank_in_space(to))];
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
         if (!sealed && verifies_same_node())
             announce_part(space_, peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
-        return real.Isend(from + at, part, constants.byte, twin_rank(to), ticket_.tag, space_.twin(),
-                          request);
+        return real.Isend(from + at, part, constants.byte, space_.twin_rank(rank_in_space(to)), ticket_.tag,
+                          space_.twin(), request);
     });
     return number;
 }
@@ -164,14 +164,14 @@ unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool s
     step.bytes = room.size();
     if (!sealed && verifies_same_node()) {
         step.data = room.data();
-        step.peer = space_.people()[static_cast<std::size_t>(twin_rank(from))];
+        step.peer = space_.people()[static_cast<std::size_t>(rank_in_space(from))];
         step.parts_open = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
         step.position = next_position_;
         next_position_ += step.parts_open;
     }
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
-        return real.Irecv(room.data() + at, part, constants.byte, twin_rank(from), ticket_.tag, space_.twin(),
-                          request);
+        return real.Irecv(room.data() + at, part, constants.byte, space_.twin_rank(rank_in_space(from)),
+                          ticket_.tag, space_.twin(), request);
     });
     return number;
 }
@@ -275,7 +275,7 @@ void MpiFabric::finish(unsigned number) {
 void MpiFabric::violation(int sealer) {
     if (!failed())
         error_ =
-            report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(twin_rank(sealer))]);
+            report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(rank_in_space(sealer))]);
 }
 
 namespace {

@@ -21,7 +21,7 @@ class MpiFabric final : public fabric::Fabric {
   public:
     /// All ranks of the space take part. `procedure` is named in what is said of violations.
     MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure);
-    /// Only `participants` (ranks on the twin, this one among them) do; their places in the list are the
+    /// Only `participants` (ranks of the space, this one among them) do; their places in the list are the
     /// fabric's ranks, each of them a node of its own.
     MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
               std::vector<int> participants);
@@ -73,7 +73,7 @@ class MpiFabric final : public fabric::Fabric {
     template <class Start>
     void start_parts(Step& step, Start start);
     unsigned take_step();
-    int twin_rank(int rank) const {
+    int rank_in_space(int rank) const {
         return participants_.empty() ? rank : participants_[static_cast<std::size_t>(rank)];
     }
     void spread_failure();

@@ -1,0 +1,20 @@
+"""M11: a program gets as many communicators as without MPIsec, but for those that MPIsec keeps for itself."""
+
+import re
+
+from mpi_programs import YIELD, build
+
+
+def duplicates(run, compile_mpi, plain):
+    """How many duplicates of MPI_COMM_WORLD there are to be had."""
+    app = build(compile_mpi, "mpich-5", "duplicates.c", ["harness.c"])
+    result = run([app], nodes=2, ranks=2, mpi="mpich-5", plain=plain, timeout=120, env=YIELD)
+    found = re.findall(r"^(\d+) duplicates", result.stdout, re.MULTILINE)
+    assert result.returncode == 0 and found, result.stdout[-2000:] + result.stderr[-3000:]
+    return int(found[0])
+
+
+def test_as_many_duplicates(run, compile_mpi):
+    """M11: MPICH has some 2,000 contexts: a communicator takes one, not two."""
+    plain, sealed = duplicates(run, compile_mpi, True), duplicates(run, compile_mpi, False)
+    assert plain > 1000 and sealed >= 0.99 * plain, (plain, sealed)
