@@ -98,10 +98,6 @@ int main(int argc, char **argv) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         for (int i = 0; i < 3; ++i) say_code("window", window_on(MPI_COMM_WORLD));
         for (int i = 0; i < 3; ++i) say_code("spawn", spawn_on(MPI_COMM_WORLD));
-#ifdef HAS_SESSIONS
-        MPI_Session session;
-        say_code("session", MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
-#endif
     } else if (!strcmp(what, "handler")) {
         MPI_Errhandler handler;
         MPI_Comm_create_errhandler(count, &handler);
