@@ -54,18 +54,15 @@ std::string sentence_for(std::string_view procedure) {
            "(MPI_Intercomm_merge)";
 }
 
-/// For MPI_Error_string: what to do comes first, and all of it is shorter than the 256 characters of the
-/// shortest MPI_MAX_ERROR_STRING.
+/// For MPI_Error_string: what to do, and no more than the 256 characters of the shortest MPI_MAX_ERROR_STRING.
 std::string short_text_for(std::string_view procedure) {
-    const std::string refused =
-        std::string(procedure) + " is refused, because MPIsec does not protect it between nodes yet";
-    const std::string allow = "set MPISEC_UNPROTECTED=allow to let the call through in clear; ";
+    const std::string refused = "MPIsec: " + std::string(procedure) + " is refused: ";
     if (const Refusal* refusal = find_refusal(procedure))
-        return "MPIsec: " + (refusal->everywhere ? "" : std::string("keep the call inside a node, or ")) + allow +
-               refused;
+        return refused + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
+               "set MPISEC_UNPROTECTED=allow to let it through in clear";
     if (!library_symbol(std::string(procedure).c_str()))
-        return "MPIsec: use an MPI library that has " + std::string(procedure) + "; this one does not";
-    return "MPIsec: merge the inter-communicator first (MPI_Intercomm_merge); " + refused;
+        return refused + "use an MPI library that has it; this one does not";
+    return refused + "merge the inter-communicator first (MPI_Intercomm_merge)";
 }
 
 /// Whether another rank says why the call is refused: the first of the communicator, when all of them make
