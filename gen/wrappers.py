@@ -38,12 +38,23 @@ def render(bindings: list[Procedure], class_of: dict[str, Group]) -> str:
 
 
 def refusals(bindings: list[Procedure], class_of: dict[str, Group]) -> str:
-    """refusals.inc: why a call is refused and what is going to protect it, for the error message."""
+    """refusals.inc: why a call is refused and what is going to protect it, for the error message; whether it is refused
+    inside a node too, and whether all ranks of its communicator make the call."""
     return "".join(
-        f'{{"{binding.name}", "{group.reason}", "{group.later}"}},\n'
+        f'{{"{binding.name}", "{group.reason}", "{group.later}", '
+        f'{_cpp(group.class_ == "refused")}, {_cpp(_all_call(binding, group))}}},\n'
         for binding in bindings
         if (group := class_of[binding.base]).class_ in ("same-node", "refused")
     )
+
+
+def _all_call(binding: Procedure, group: Group) -> bool:
+    """Whether the refused procedure is one that all ranks of its communicator call."""
+    return bool(binding.communicator) and (group.blocks == "meet" or group.class_ == "refused")
+
+
+def _cpp(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _wrapper(binding: Procedure, group: Group) -> str:

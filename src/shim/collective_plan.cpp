@@ -84,13 +84,41 @@ bool CollectivePlan::check_root(int root, int size) {
     return good();
 }
 
-void CollectivePlan::reduce(MPI_Datatype type, MPI_Op op) {
+void CollectivePlan::reduce(MPI_Datatype type, MPI_Op op, bool any) {
     TypeFacts facts;
     if (!type_facts(type, facts)) return note(MPI_ERR_TYPE);
+    if (int code = check_operation(type, op, any); code != MPI_SUCCESS) return note(code);
     auto reduction = make_reduction(type, facts, op);
     if (!reduction) return note(MPI_ERR_OP);
     reduction_ = std::move(reduction);
     call.reduction = reduction_.get();
+}
+
+void CollectivePlan::reduce_equality(const Elements& own, int* result) {
+    static constexpr std::uint64_t equal = 1;
+    static_assert(sizeof equal == equality_flag_bytes);
+    TypeFacts facts;
+    if (!facts_of(own, facts)) return;
+    reduction_ = make_equality(bytes_of(own, facts));
+    call.reduction = reduction_.get();
+    call.data = scratch(reduction_->element);
+    pack({const_cast<std::uint64_t*>(&equal), 1, constants.uint64}, {sizeof equal, true}, call.data.data());
+    pack(own, facts, call.data.data() + equality_flag_bytes);
+    if (result)
+        finally([from = call.data.data(), result] {
+            *result = load_le<std::uint64_t>(from) != 0;
+            return MPI_SUCCESS;
+        });
+}
+
+void CollectivePlan::forbid_same(const void* send, const void* receive, MPI_Count count) {
+    if (send != receive || !send || send == MPI_IN_PLACE || count <= 0) return;
+#if defined(OPEN_MPI)
+    if (collective == coll::Collective::allreduce) at_start_ = MPI_ERR_BUFFER;
+    if (collective == coll::Collective::reduce) at_start_ = MPI_ERR_ARG;
+#else
+    at_start_ = MPI_ERR_BUFFER;
+#endif
 }
 
 bool CollectivePlan::facts_of(const Elements& elements, TypeFacts& facts) {
@@ -227,6 +255,7 @@ void CollectivePlan::copy(const Elements& from, const Elements& to) {
     if (!facts_of(from, source) || !facts_of(to, destination)) return;
     const std::size_t bytes = bytes_of(from, source);
     if (bytes > bytes_of(to, destination)) return note(MPI_ERR_TRUNCATE);
+    if (!comm->inter) forbid_same(from.start, to.start, static_cast<MPI_Count>(bytes));
     if (bytes > 0) copies_.emplace_back(keep(from), keep(to));
 }
 
@@ -237,6 +266,10 @@ int copy_elements(const Elements& from, const Elements& to) {
     type_facts(from.type, source);
     type_facts(to.type, destination);
     const std::size_t bytes = bytes_of(from, source);
+    if (source.contiguous && destination.contiguous) {  // they may overlap, which MPI forbids and programs do
+        if (bytes > 0) std::memmove(address(to), address(from), bytes);
+        return MPI_SUCCESS;
+    }
     if (source.contiguous) return unpack(address(from), bytes, to.start, to.count, to.type, destination);
     if (destination.contiguous) return pack(from.start, from.count, from.type, source, address(to));
     Buffer between(bytes);
@@ -248,11 +281,16 @@ int copy_elements(const Elements& from, const Elements& to) {
 }  // namespace
 
 void CollectivePlan::load() {
-    error = MPI_SUCCESS;
+    error = at_start_;
+    if (!good()) return;
     // The copies first: this rank's own block is packed from the user's receive buffer.
     for (const auto& [from, to] : copies_) note(copy_elements(from, to));
-    for (const Packing& one : packings_)
-        note(shim::pack(one.from.start, one.from.count, one.from.type, one.facts, one.to));
+    for (const auto& [from, facts, to] : packings_) {
+        if (!facts.contiguous)
+            note(shim::pack(from.start, from.count, from.type, facts, to));
+        else if (from.count > 0 && facts.size > 0)
+            std::memmove(to, address(from), bytes_of(from, facts));
+    }
 }
 
 int CollectivePlan::finish() {

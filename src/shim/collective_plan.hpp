@@ -50,8 +50,14 @@ class CollectivePlan {
     int raise() const { return raised_ ? error : shim::raise(comm, error); }
     /// MPI_ERR_ROOT unless `root` is a rank of the group of `size` ranks.
     bool check_root(int root, int size);
-    /// A reduction of `type` by `op`; the plan keeps it for the call.
-    void reduce(MPI_Datatype type, MPI_Op op);
+    /// A reduction of `type` by `op`, of any elements at all; the plan keeps it for the call.
+    void reduce(MPI_Datatype type, MPI_Op op, bool any);
+    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`; null where
+    /// there is none.
+    void reduce_equality(const Elements& own, int* result);
+    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which it looks. The call
+    /// starts before it fails, so that the others do not wait for this rank.
+    void forbid_same(const void* send, const void* receive, MPI_Count count);
 
     /// Bytes that the algorithm reads: the user's own, or a packed copy.
     fabric::Plain give(const Elements& elements);
@@ -108,6 +114,7 @@ class CollectivePlan {
     coll::Blocks packed(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts);
 
     bool raised_ = false;
+    int at_start_ = MPI_SUCCESS;  ///< error to be noted then
     std::vector<Buffer> buffers_;
     std::vector<Packing> packings_;
     std::vector<std::pair<Elements, Elements>> copies_;

@@ -4,6 +4,7 @@
 #include "shim/collectives.hpp"
 #include "shim/collectives_inter.hpp"
 #include "shim/constants.hpp"
+#include "shim/reduction.hpp"
 
 namespace mpisec::shim::plan {
 
@@ -17,7 +18,7 @@ Plan make(const char* procedure, Collective collective, MPI_Comm comm, MPI_Count
     Plan plan = std::make_unique<CollectivePlan>(procedure, collective, comm);
     if (!plan->good()) return plan;
     if (count < 0) plan->note(MPI_ERR_COUNT);
-    plan->reduce(type, op);
+    plan->reduce(type, op, count != 0);
     return plan;
 }
 
@@ -78,6 +79,15 @@ Plan reduce_to_remote_root(Plan plan, const Elements& own, void* recvbuf, int ro
     return plan;
 }
 
+/// By MPIX_EQUAL, which has one int as its result, on the root, or on all ranks.
+Plan equality(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, int root) {
+    if (!plan->good() || !plan->check_root(root, plan->comm->size)) return plan;
+    plan->call.root = root;
+    const bool has_result = plan->collective == Collective::allreduce || plan->comm->rank == root;
+    plan->reduce_equality(input(sendbuf, recvbuf, count, type), has_result ? static_cast<int*>(recvbuf) : nullptr);
+    return plan;
+}
+
 Plan scan(const char* procedure, Collective collective, const void* sendbuf, void* recvbuf, MPI_Count count,
           MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
     Plan plan = make(procedure, collective, comm, count, type, op);
@@ -86,6 +96,7 @@ Plan scan(const char* procedure, Collective collective, const void* sendbuf, voi
         plan->note(MPI_ERR_COMM);
         return plan;
     }
+    plan->forbid_same(sendbuf, recvbuf, count);
     const Elements own = input(sendbuf, recvbuf, count, type);
     // On rank 0 an exclusive scan has no result, and its receive buffer is not to be touched.
     const bool no_result = collective == Collective::exscan && plan->comm->rank == 0;
@@ -99,6 +110,7 @@ Plan reduce_scatter(Plan plan, const void* sendbuf, void* recvbuf, const Parts& 
         plan->note(MPI_ERR_COUNT);
         return plan;
     }
+    if (!plan->comm->inter) plan->forbid_same(sendbuf, recvbuf, parts.all());
     const Elements own = input(sendbuf, recvbuf, parts.all(), type);
     const int rank = plan->comm->rank;
     if (plan->comm->inter) return reduce_remote(std::move(plan), own, parts, rank, recvbuf);
@@ -127,14 +139,16 @@ Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count
         inter::take_part(*plan, root);
         return plan;
     }
-    if (plan->good()) plan->reduce(type, op);
-    if (count < 0) plan->note(MPI_ERR_COUNT);
+    if (plan->good() && count < 0) plan->note(MPI_ERR_COUNT);
+    if (plan->good() && is_equality(op) && !plan->comm->inter) return equality(std::move(plan), sendbuf, recvbuf, count, type, root);
+    if (plan->good()) plan->reduce(type, op, count != 0);
     if (!plan->good()) return plan;
     if (plan->comm->inter)
         return reduce_to_remote_root(std::move(plan), {const_cast<void*>(sendbuf), count, type}, recvbuf,
                                      root);
     if (!plan->check_root(root, plan->comm->size)) return plan;
     plan->call.root = root;
+    if (plan->comm->rank == root) plan->forbid_same(sendbuf, recvbuf, count);
     const Elements own = input(sendbuf, recvbuf, count, type);
     plan->call.data =
         plan->comm->rank == root ? plan->change(own, {recvbuf, count, type}) : plan->scratch(own);
@@ -143,8 +157,14 @@ Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count
 
 Plan Allreduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
                MPI_Op op, MPI_Comm comm) {
+    if (is_equality(op)) {
+        Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::allreduce, comm);
+        if (plan->good() && count < 0) plan->note(MPI_ERR_COUNT);
+        if (!plan->good() || !plan->comm->inter) return equality(std::move(plan), sendbuf, recvbuf, count, type, 0);
+    }
     Plan plan = make(procedure, Collective::allreduce, comm, count, type, op);
     if (!plan->good()) return plan;
+    if (!plan->comm->inter) plan->forbid_same(sendbuf, recvbuf, count);
     const Elements own = input(sendbuf, recvbuf, count, type);
     if (plan->comm->inter) return reduce_remote(std::move(plan), own, {{count}}, 0, recvbuf);
     plan->call.data = plan->change(own, {recvbuf, count, type});
@@ -153,7 +173,7 @@ Plan Allreduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Co
 
 Plan Reduce_scatter(const char* procedure, const void* sendbuf, void* recvbuf, Counts recvcounts,
                     MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    Plan plan = make(procedure, Collective::reduce_scatter, comm, 0, type, op);
+    Plan plan = make(procedure, Collective::reduce_scatter, comm, 1, type, op);
     Parts parts;
     for (int rank = 0; plan->good() && rank < plan->comm->size; ++rank)
         parts.count.push_back(recvcounts[rank]);

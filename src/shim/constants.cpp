@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "shim/real.hpp"
+#include "shim/reduction.hpp"
 
 // Open MPI's handle constants are addresses of data symbols in its library, written with one macro. Naming
 // the symbols would make the shim unloadable into anything but an Open MPI program, so the macro looks them
@@ -71,6 +72,26 @@ void resolve_constants() {
         .unweighted = MPI_UNWEIGHTED,
         .weights_empty = MPI_WEIGHTS_EMPTY,
     };
+}
+
+/// All that the standard and this family define.
+bool is_predefined(MPI_Op op) {
+    static const MPI_Op all[] = {
+        MPI_MAX, MPI_MIN,  MPI_SUM, MPI_PROD,   MPI_LAND,   MPI_BAND,    MPI_LOR,
+        MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC, MPI_REPLACE, MPI_NO_OP,
+    };
+    for (MPI_Op one : all)
+        if (op == one) return true;
+    return false;
+}
+
+bool is_equality(MPI_Op op) {
+#if defined(MPIX_EQUAL)
+    return op == MPIX_EQUAL;
+#else
+    (void)op;
+    return false;
+#endif
 }
 
 }  // namespace mpisec::shim

@@ -11,6 +11,7 @@
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/real.hpp"
+#include "shim/state.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -42,6 +43,32 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
     return answer;
 }
 
+#if defined(OPEN_MPI)
+/// Whether an element may have a long double in it: Open MPI counts its padding as data, and does not always pack it.
+/// The types of the standard that are as large are those with one in them, and double complex.
+bool may_be_padded(MPI_Datatype type) {
+    constexpr int smallest = 16;
+    int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
+    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return true;
+    if (combiner == MPI_COMBINER_NAMED) return real.Type_size(type, &size) != MPI_SUCCESS || size >= smallest;
+    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
+    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
+    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
+    if (types == 0 || real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
+                                             inner.data()) != MPI_SUCCESS)
+        return true;
+    inner.resize(static_cast<std::size_t>(types));
+    bool answer = false;
+    for (MPI_Datatype& one : inner) {
+        answer = answer || may_be_padded(one);
+        int ignored = 0, inner_combiner = 0;
+        real.Type_get_envelope(one, &ignored, &ignored, &ignored, &inner_combiner);
+        if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&one);  // Type_get_contents gave us a reference
+    }
+    return answer;
+}
+#endif
+
 bool look_up(MPI_Datatype type, TypeFacts& facts) {
     {
         std::shared_lock lock(cache_mutex);
@@ -56,6 +83,9 @@ bool look_up(MPI_Datatype type, TypeFacts& facts) {
     if (real.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return false;
     facts.size = static_cast<std::size_t>(size);
     facts.contiguous = is_contiguous(type, facts.size);
+#if defined(OPEN_MPI)
+    facts.padded = !facts.contiguous && may_be_padded(type);
+#endif
     std::unique_lock lock(cache_mutex);
     cache[type] = facts;
     return true;
@@ -107,6 +137,45 @@ class FromBottom {
     bool made_ = false;
 };
 
+/// `bytes` bytes as one element, of any number.
+class Bytes {
+  public:
+    explicit Bytes(std::size_t bytes) {
+        constexpr std::size_t piece = std::size_t{1} << 30;
+        const auto pieces = static_cast<int>(bytes / piece), rest = static_cast<int>(bytes % piece);
+        int lengths[2] = {1, rest};
+        MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - static_cast<std::size_t>(rest))};
+        MPI_Datatype one, types[2] = {constants.byte, constants.byte};
+        real.Type_contiguous(static_cast<int>(piece), constants.byte, &one);
+        real.Type_contiguous(pieces, one, &types[0]);
+        real.Type_create_struct(2, lengths, places, types, &type_);
+        real.Type_commit(&type_);
+        real.Type_free(&types[0]);
+        real.Type_free(&one);
+    }
+    ~Bytes() { real.Type_free(&type_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    MPI_Datatype type() const { return type_; }
+
+  private:
+    MPI_Datatype type_;
+};
+
+/// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no such
+/// limit. One element at a time; `from_step` and `to_step` lead to the next.
+int copy_large(const std::uint8_t* from, MPI_Datatype from_type, MPI_Aint from_step, std::uint8_t* to,
+               MPI_Datatype to_type, MPI_Aint to_step, MPI_Count count) {
+    constexpr int tag = 1;  // not that of probe.cpp
+    Guard guard;  // one thread's message must not meet another's receive
+    for (MPI_Count i = 0; i < count; ++i) {
+        const int code = real.Sendrecv(from + i * from_step, 1, from_type, 0, tag, to + i * to_step, 1, to_type, 0, tag,
+                                       state.private_self, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
 }  // namespace
 
 constinit thread_local RecentType recent_type[recent_types]{};
@@ -121,10 +190,14 @@ bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
 
 int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to) {
     if (facts.size == 0) return MPI_SUCCESS;
-    if (facts.size > INT_MAX) return MPI_ERR_COUNT;  // one element over 2 GiB: MPI_Pack cannot hold it
+    // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another message.
+    if (facts.padded && count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * facts.size);
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
     const FromBottom from(buf, type);
+    if (facts.size > INT_MAX)
+        return copy_large(from.buf(), from.type(), extent, to, Bytes(facts.size).type(),
+                          static_cast<MPI_Aint>(facts.size), count);
     return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
@@ -137,11 +210,22 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
 int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
            const TypeFacts& facts) {
     if (facts.size == 0 || bytes == 0) return MPI_SUCCESS;
-    if (facts.size > INT_MAX) return MPI_ERR_COUNT;
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
     const FromBottom to(buf, type);
     const MPI_Count whole = std::min<MPI_Count>(count, static_cast<MPI_Count>(bytes / facts.size));
+    if (facts.size > INT_MAX) {
+        const Bytes element(facts.size);
+        const auto step = static_cast<MPI_Aint>(facts.size);
+        const std::size_t rest = whole < count ? bytes % facts.size : 0;
+        int code = copy_large(from, element.type(), step, to.buf(), to.type(), extent, whole);
+        if (code != MPI_SUCCESS || rest == 0) return code;
+        std::vector<std::uint8_t> last(facts.size);  // as below
+        std::uint8_t* place = to.buf() + whole * extent;
+        code = copy_large(place, to.type(), extent, last.data(), element.type(), step, 1);
+        std::memcpy(last.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
+        return code == MPI_SUCCESS ? copy_large(last.data(), element.type(), step, place, to.type(), extent, 1) : code;
+    }
     int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);

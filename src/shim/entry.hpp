@@ -130,7 +130,8 @@ bool crosses_nodes(MPI_Comm comm);
 int meet_members(MPI_Comm comm);
 int refuse(const char* procedure,
            MPI_Comm comm);  ///< MPI_COMM_NULL: no communicator at hand (uses COMM_SELF's handler)
-/// Says it and returns the error code, without an error handler.
+/// The error code, without an error handler; with a detail, says it too (once).
+int refusal_code(const char* procedure);
 int refusal_code(const char* procedure, const std::string& detail);
 bool world_model_is_on();  ///< after MPI_Init, before the end of MPI_Finalize
 bool refusal_waived(

@@ -28,10 +28,19 @@ int report_length_violation(const char* procedure, std::size_t bytes);
 /// The same for a communicator that is not what `procedure` was called for.
 int report_wrong_communicator(const char* procedure, const char* difference);
 
+/// Calls the error handler (MPI standard section 9.3) and returns `code`. Success passes through. A fatal
+/// handler ends the job, not only the processes of the communicator: the others may wait in MPI_Finalize for
+/// them.
 int raise_on(MPI_Comm comm, int code);
+int raise_on_window(MPI_Win win, int code);
+int raise_on_file(MPI_File file, int code);
+/// Whether the communicator's error handler is MPI_ERRORS_ARE_FATAL, and what it does. The MPI library's own
+/// would name MPI_Comm_call_errhandler as the call that failed, and may end this process only.
+bool is_fatal(MPI_Comm comm);
+[[noreturn]] void end_fatally(int code);
+
 int raise_error(const Communicator* comm, int code);
-/// Calls the communicator's error handler (MPI standard section 9.3) and returns `code`. Success passes
-/// through.
+/// The same for a communicator that MPIsec knows, or null.
 inline int raise(const Communicator* comm, int code) {
     return code == MPI_SUCCESS ? code : raise_error(comm, code);
 }

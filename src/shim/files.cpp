@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "shim/communicator.hpp"
+#include "shim/errors.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
 #include "shim/waits.hpp"
@@ -39,9 +40,7 @@ int learn_file(int made, MPI_Comm comm, MPI_File* file) {
 
 int meet_file(MPI_File file) {
     const Participants all = find_participants(file);
-    const int code = meet(all.members, all.context);
-    if (code != MPI_SUCCESS) real.File_call_errhandler(file, code);
-    return code;
+    return raise_on_file(file, meet(all.members, all.context));
 }
 
 int File_close(MPI_File* file) {

@@ -111,6 +111,7 @@ void protect() {
     real.Comm_get_attr(constants.comm_world, MPI_TAG_UB, &upper_bound, &found);
     if (found) state.tag_upper_bound = *upper_bound;
     real.Comm_dup(constants.comm_self, &state.private_self);
+    real.Comm_set_errhandler(state.private_self, constants.errors_return);
     real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
     know_first_communicators();

@@ -1,6 +1,10 @@
 // Communicators from a session's group. No keys were agreed on with its processes, so all of them must share
 // this node, which is proven before the MPI library sends anything: by the node map of MPI_Init for processes
 // of its world, else by shared memory (session_proof.hpp).
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "config/settings.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
@@ -18,10 +22,11 @@ namespace {
 
 constexpr const char* procedure = "MPI_Comm_create_from_group";
 
-/// Calls the handler that the program gave for the communicator that it does not get, on one of this process
-/// alone; without such a one, errors are returned.
+/// Calls the handler that the program gave for the communicator that it does not get: one of the program's own
+/// on a communicator of this process alone; without such a one, errors are returned.
 int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
     if (handler == constants.errors_return) return code;
+    if (handler == constants.errors_are_fatal && world_model_is_on()) end_fatally(code);
     int rank = MPI_UNDEFINED;
     real.Group_rank(group, &rank);
     if (rank == MPI_UNDEFINED) return code;
@@ -66,6 +71,18 @@ std::string why_not_here(MPI_Group group, const char* tag, std::vector<std::int3
     return "";
 }
 
+/// The error code. The group's first rank says why, in the others' stead; should it not end the job where an
+/// error is fatal, they say it too.
+int refuse_group(const std::vector<std::int32_t>& members, MPI_Errhandler handler, const std::string& why) {
+    const std::string detail = "The group: " + why + ".";
+    const bool another_says_it =
+        !members.empty() && *std::min_element(members.begin(), members.end()) != state.world.rank;
+    if (!another_says_it) return refusal_code(procedure, detail);
+    if (handler != constants.errors_are_fatal) return refusal_code(procedure);
+    sleep(1);
+    return refusal_code(procedure, detail);
+}
+
 /// What the MPI library made has the group that was asked for, and MPIsec knows it from now on.
 int check(MPI_Group group, const char* tag, const std::vector<std::int32_t>& members, MPI_Comm made) {
     MPI_Group actual;
@@ -97,7 +114,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     if (!why.empty()) {
         if (refusal_waived(procedure)) return call(newcomm);
         *newcomm = constants.comm_null;
-        return raise_through(errhandler, group, refusal_code(procedure, "The group: " + why + "."));
+        return raise_through(errhandler, group, refuse_group(members, errhandler, why));
     }
     MPI_Comm made = constants.comm_null;
     *newcomm = constants.comm_null;

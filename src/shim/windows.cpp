@@ -49,11 +49,6 @@ Window* find_window(MPI_Win win) {
     return found == windows.end() ? nullptr : found->second.get();
 }
 
-int raise_on_window(MPI_Win win, int code) {
-    if (code != MPI_SUCCESS) real.Win_call_errhandler(win, code);
-    return code;
-}
-
 /// Every rank of the window is in the call that makes it.
 void share_locks(Window& window) {
     const std::size_t ranks = window.all.members.size();

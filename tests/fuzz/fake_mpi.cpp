@@ -321,6 +321,7 @@ void install_communicators_and_errors() {
     real.Group_translate_ranks = [](MPI_Group, int n, const int* from, MPI_Group, int* to) {
         return std::copy_n(from, n, to), MPI_SUCCESS;
     };
+    real.Comm_get_errhandler = [](MPI_Comm, MPI_Errhandler*) { return MPI_ERR_OTHER; };  // none that is fatal
     real.Comm_call_errhandler = [](MPI_Comm, int) { return MPI_SUCCESS; };
     real.Add_error_class = [](int* error_class) { return *error_class = own_class, MPI_SUCCESS; };
     real.Add_error_code = [](int, int* code) { return *code = world.next_error++, MPI_SUCCESS; };

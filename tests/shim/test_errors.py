@@ -1,0 +1,68 @@
+"""Error handlers: whom they end, what they are told, and how often it is said."""
+
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+MPIS = ["mpich-5", "openmpi-5"]
+OLDER = [pytest.param(mpi, marks=pytest.mark.slow) for mpi in ("mpich-4", "openmpi-4", "impi")]
+
+
+@pytest.fixture
+def job(run, compile_mpi):
+    """job(mpi, …): errors.c with these arguments on two nodes."""
+
+    def job_(mpi, *arguments, **options):
+        app = compile_mpi(HERE / "errors.c", mpi)
+        return run([app, *arguments], nodes=2, ranks=4, mpi=mpi, timeout=30, **options)
+
+    return job_
+
+
+@pytest.mark.parametrize("what", ["spawn-self", "window-part", "window-world", "truncated-part", "from-group"])
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
+def test_a_fatal_handler_ends_the_job(job, mpi, what):
+    """M5: ranks that are not in the communicator wait in MPI_Finalize for those that are; they end too."""
+    if what == "from-group" and mpi == "openmpi-4":
+        pytest.skip("has no sessions")
+    result = job(mpi, what, "fatal")
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
+    assert "the end of rank" not in result.stdout
+    assert "MPI_ERRORS_ARE_FATAL" in result.stderr
+    assert "MPI_Comm_call_errhandler" not in result.stderr
+    if what != "truncated-part":
+        assert result.stderr.count(" Protection is to come with ") == 1, result.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
+def test_the_text_says_what_to_do_in_256_characters(job, mpi):
+    """S1: MPI_Error_string names the procedure and the remedy; standard error has the reason, once per job and procedure."""
+    result = job(mpi, "text")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = [line for line in result.stdout.splitlines() if line.startswith(("window:", "spawn:"))]
+    assert len(lines) == 24, result.stdout
+    for line in lines:
+        text = line[line.index("MPIsec: ") :]
+        assert len(text) < 256 and text.endswith("set MPISEC_UNPROTECTED=allow to let it through in clear"), line
+        procedure = "MPI_Win_create" if line.startswith("window:") else "MPI_Comm_spawn"
+        assert text.startswith(f"MPIsec: {procedure} is refused: "), line
+    for procedure in "MPI_Win_create", "MPI_Comm_spawn":
+        assert result.stderr.count(f"{procedure} is refused: ") == 1, result.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_handler_of_the_program_is_called(job, mpi):
+    result = job(mpi, "handler")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("handler called 1 times") == 4, result.stdout
+
+
+@pytest.mark.parametrize("how,times", [("user", 1), ("return", 0), ("null", 0)])
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_handler_given_for_a_session_communicator(job, mpi, how, times):
+    """MPI_Comm_create_from_group calls the handler of its argument; no place for the result is an error, not a crash."""
+    result = job(mpi, "from-group", how)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count(": error [") == 4, result.stdout
+    assert result.stdout.count(f"handler called {times} times") == 4, result.stdout
