@@ -52,11 +52,11 @@ class CollectivePlan {
     bool check_root(int root, int size);
     /// A reduction of `type` by `op`, of any elements at all; the plan keeps it for the call.
     void reduce(MPI_Datatype type, MPI_Op op, bool any);
-    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`; null where
-    /// there is none.
+    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`;
+    /// null where there is none.
     void reduce_equality(const Elements& own, int* result);
-    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which it looks. The call
-    /// starts before it fails, so that the others do not wait for this rank.
+    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which it
+    /// looks. The call starts before it fails, so that the others do not wait for this rank.
     void forbid_same(const void* send, const void* receive, MPI_Count count);
 
     /// Bytes that the algorithm reads: the user's own, or a packed copy.

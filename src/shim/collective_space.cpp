@@ -51,7 +51,8 @@ std::vector<int> ranks_on(const Twin& twin, const std::vector<std::int32_t>& peo
         const auto found = rank_of.find(world);
         if (found == rank_of.end())
             abort_job(
-                "a communicator has a rank that is not in the one it was made from; this is a fault of MPIsec");
+                "a communicator has a rank that is not in the one it was made from; this is a fault of "
+                "MPIsec");
         ranks.push_back(found->second);
     }
     return ranks;
@@ -84,8 +85,8 @@ Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle),
 }
 
 Twin::~Twin() {
-    // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves to
-    // MPI_Finalize go in another order on each rank: MPI frees them.
+    // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves
+    // to MPI_Finalize go in another order on each rank: MPI frees them.
     if (!state.ending) real.Comm_free(&handle_);
 }
 

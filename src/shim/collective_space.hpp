@@ -1,8 +1,9 @@
-// Where collectives of one communicator meet: tags on a private twin, the keys of its boxes, the memory of its
-// ranks on this node, and the count of collectives, which names every box (S4).
+// Where collectives of one communicator meet: tags on a private twin, the keys of its boxes, the memory of
+// its ranks on this node, and the count of collectives, which names every box (S4).
 //
-// Communicators share twins: one that is made from another gets tags of its own on the twin of that one, which
-// all its members are in. All members of the parent know which: they call its constructors in the same order.
+// Communicators share twins: one that is made from another gets tags of its own on the twin of that one,
+// which all its members are in. All members of the parent know which: they call its constructors in the same
+// order.
 //
 // A persistent collective has a space of its own: the order in which several of them are started need not be
 // the same on all ranks (MPI standard section 6.13), so they can not share a count.
@@ -79,15 +80,15 @@ TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people);
 
 class CollectiveSpace {
   public:
-    /// Of `people`, who are all on the twin. The first block is this space's, the others are for communicators
-    /// that will be made from this one.
+    /// Of `people`, who are all on the twin. The first block is this space's, the others are for
+    /// communicators that will be made from this one.
     CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,
                     const wire::ContextId& context);
     /// A space beside this one in the same block of tags, for the `number`-th persistent collective.
     std::unique_ptr<CollectiveSpace> for_persistent(std::uint64_t number) const;
 
-    /// Blocks for a communicator that is being made from this one, or for the several that one call divides it
-    /// into; none when all are used up. To be called in the order of constructor calls. Under the Guard.
+    /// Blocks for a communicator that is being made from this one, or for the several that one call divides
+    /// it into; none when all are used up. To be called in the order of constructor calls. Under the Guard.
     TagBlocks take_blocks();
     /// Of a twin with the same people.
     void give_blocks(TagBlocks blocks) { spare_ = std::move(blocks); }

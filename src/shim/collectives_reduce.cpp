@@ -84,7 +84,8 @@ Plan equality(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MP
     if (!plan->good() || !plan->check_root(root, plan->comm->size)) return plan;
     plan->call.root = root;
     const bool has_result = plan->collective == Collective::allreduce || plan->comm->rank == root;
-    plan->reduce_equality(input(sendbuf, recvbuf, count, type), has_result ? static_cast<int*>(recvbuf) : nullptr);
+    plan->reduce_equality(input(sendbuf, recvbuf, count, type),
+                          has_result ? static_cast<int*>(recvbuf) : nullptr);
     return plan;
 }
 
@@ -140,7 +141,8 @@ Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count
         return plan;
     }
     if (plan->good() && count < 0) plan->note(MPI_ERR_COUNT);
-    if (plan->good() && is_equality(op) && !plan->comm->inter) return equality(std::move(plan), sendbuf, recvbuf, count, type, root);
+    if (plan->good() && is_equality(op) && !plan->comm->inter)
+        return equality(std::move(plan), sendbuf, recvbuf, count, type, root);
     if (plan->good()) plan->reduce(type, op, count != 0);
     if (!plan->good()) return plan;
     if (plan->comm->inter)
@@ -160,7 +162,8 @@ Plan Allreduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Co
     if (is_equality(op)) {
         Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::allreduce, comm);
         if (plan->good() && count < 0) plan->note(MPI_ERR_COUNT);
-        if (!plan->good() || !plan->comm->inter) return equality(std::move(plan), sendbuf, recvbuf, count, type, 0);
+        if (!plan->good() || !plan->comm->inter)
+            return equality(std::move(plan), sendbuf, recvbuf, count, type, 0);
     }
     Plan plan = make(procedure, Collective::allreduce, comm, count, type, op);
     if (!plan->good()) return plan;

@@ -48,8 +48,8 @@ void free_group(MPI_Group group) {
     if (group != constants.group_empty) real.Group_free(&group);
 }
 
-/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has gathered
-/// has met the others.
+/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has
+/// gathered has met the others.
 int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
              MPI_Comm* newcomm) {
     const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);

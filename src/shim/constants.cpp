@@ -77,7 +77,7 @@ void resolve_constants() {
 /// All that the standard and this family define.
 bool is_predefined(MPI_Op op) {
     static const MPI_Op all[] = {
-        MPI_MAX, MPI_MIN,  MPI_SUM, MPI_PROD,   MPI_LAND,   MPI_BAND,    MPI_LOR,
+        MPI_MAX, MPI_MIN,  MPI_SUM,  MPI_PROD,   MPI_LAND,   MPI_BAND,    MPI_LOR,
         MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC, MPI_REPLACE, MPI_NO_OP,
     };
     for (MPI_Op one : all)

@@ -144,7 +144,8 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
     if (!wrong.empty()) return report_wrong_communicator(construction.procedure, wrong.c_str());
     Communicator* known = adopt(made, expected, construction.context);
     if (crosses)
-        equip(*known, construction.blocks.none() ? all_blocks(twin, people_of(expected)) : construction.blocks);
+        equip(*known,
+              construction.blocks.none() ? all_blocks(twin, people_of(expected)) : construction.blocks);
     return MPI_SUCCESS;
 }
 

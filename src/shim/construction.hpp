@@ -95,8 +95,8 @@ int construct(Construction construction, MPI_Comm* newcomm, Call call) {
 /// For arguments with which the MPI library must fail, or give no communicator.
 template <class Call>
 int construct_none(const char* procedure, Communicator& parent, MPI_Comm* newcomm, Call call) {
-    return construct_met({.procedure = procedure, .parent = &parent, .expected = {}, .by_all = false}, newcomm,
-                         call);
+    return construct_met({.procedure = procedure, .parent = &parent, .expected = {}, .by_all = false},
+                         newcomm, call);
 }
 
 }  // namespace mpisec::shim

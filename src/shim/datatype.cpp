@@ -44,8 +44,8 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
 }
 
 #if defined(OPEN_MPI)
-/// Whether an element may have a long double in it: Open MPI counts its padding as data, and does not always pack it.
-/// The types of the standard that are as large are those with one in them, and double complex.
+/// Whether an element may have a long double in it: Open MPI counts its padding as data, and does not always
+/// pack it. The types of the standard that are as large are those with one in them, and double complex.
 bool may_be_padded(MPI_Datatype type) {
     constexpr int smallest = 16;
     int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
@@ -162,15 +162,15 @@ class Bytes {
     MPI_Datatype type_;
 };
 
-/// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no such
-/// limit. One element at a time; `from_step` and `to_step` lead to the next.
+/// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no
+/// such limit. One element at a time; `from_step` and `to_step` lead to the next.
 int copy_large(const std::uint8_t* from, MPI_Datatype from_type, MPI_Aint from_step, std::uint8_t* to,
                MPI_Datatype to_type, MPI_Aint to_step, MPI_Count count) {
     constexpr int tag = 1;  // not that of probe.cpp
-    Guard guard;  // one thread's message must not meet another's receive
+    Guard guard;            // one thread's message must not meet another's receive
     for (MPI_Count i = 0; i < count; ++i) {
-        const int code = real.Sendrecv(from + i * from_step, 1, from_type, 0, tag, to + i * to_step, 1, to_type, 0, tag,
-                                       state.private_self, MPI_STATUS_IGNORE);
+        const int code = real.Sendrecv(from + i * from_step, 1, from_type, 0, tag, to + i * to_step, 1,
+                                       to_type, 0, tag, state.private_self, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
@@ -190,7 +190,8 @@ bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
 
 int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to) {
     if (facts.size == 0) return MPI_SUCCESS;
-    // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another message.
+    // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another
+    // message.
     if (facts.padded && count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * facts.size);
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
@@ -224,7 +225,9 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
         std::uint8_t* place = to.buf() + whole * extent;
         code = copy_large(place, to.type(), extent, last.data(), element.type(), step, 1);
         std::memcpy(last.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
-        return code == MPI_SUCCESS ? copy_large(last.data(), element.type(), step, place, to.type(), extent, 1) : code;
+        return code == MPI_SUCCESS
+                   ? copy_large(last.data(), element.type(), step, place, to.type(), extent, 1)
+                   : code;
     }
     int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;

@@ -12,7 +12,7 @@ namespace mpisec::shim {
 struct TypeFacts {
     std::size_t size = 0;     ///< bytes of one element's data
     bool contiguous = false;  ///< count elements at buf are count * size bytes at buf, in order
-    bool padded = false;  ///< MPI_Pack may leave bytes of an element unwritten (Open MPI's long double)
+    bool padded = false;      ///< MPI_Pack may leave bytes of an element unwritten (Open MPI's long double)
 };
 
 /// Types that this thread used last, and the look-up they save. Stale once a type was freed (generation).

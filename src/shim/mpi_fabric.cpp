@@ -274,8 +274,8 @@ void MpiFabric::finish(unsigned number) {
 
 void MpiFabric::violation(int sealer) {
     if (!failed())
-        error_ =
-            report_box_violation(procedure_, space_.people()[static_cast<std::size_t>(rank_in_space(sealer))]);
+        error_ = report_box_violation(procedure_,
+                                      space_.people()[static_cast<std::size_t>(rank_in_space(sealer))]);
 }
 
 namespace {

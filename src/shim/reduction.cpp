@@ -120,11 +120,13 @@ std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes) {
 int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
     if (!is_predefined(op)) return MPI_SUCCESS;
     using Key = std::tuple<MPI_Datatype, MPI_Op, bool>;
-    static auto& known = *new std::map<Key, int>;  // of MPI's own types, which stay; never destroyed (state.hpp)
+    static auto& known =
+        *new std::map<Key, int>;  // of MPI's own types, which stay; never destroyed (state.hpp)
     Guard guard;
     if (auto found = known.find({type, op, any}); found != known.end()) return found->second;
     int ignored = 0, combiner = 0;
-    if (real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) != MPI_SUCCESS) return MPI_ERR_TYPE;
+    if (real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) != MPI_SUCCESS)
+        return MPI_ERR_TYPE;
     const bool own = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
                      combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
     // Open MPI says nothing of no elements, and no program's type is good.

@@ -16,8 +16,8 @@ namespace mpisec::shim {
 bool is_predefined(MPI_Op op);
 bool is_equality(MPI_Op op);
 
-/// MPI_ERR_OP when the operation is one of MPI's and is not for elements of this type: what the MPI library says of
-/// `any` (or no) elements.
+/// MPI_ERR_OP when the operation is one of MPI's and is not for elements of this type: what the MPI library
+/// says of `any` (or no) elements.
 int check_operation(MPI_Datatype type, MPI_Op op, bool any);
 
 /// Vectors of `bytes` bytes behind a flag that says whether all that went in are equal.

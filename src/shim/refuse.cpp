@@ -43,8 +43,8 @@ const Refusal* find_refusal(std::string_view procedure) {
 std::string sentence_for(std::string_view procedure) {
     const std::string sentence = std::string(procedure) + " is refused: ";
     if (const Refusal* refusal = find_refusal(procedure))
-        return sentence + refusal->reason + ". Protection is to come with " + refusal->later + "; until then " +
-               (refusal->everywhere ? "" : "keep the call inside a node, or ") +
+        return sentence + refusal->reason + ". Protection is to come with " + refusal->later +
+               "; until then " + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
                "set MPISEC_UNPROTECTED=allow to let it through in clear";
     if (!library_symbol(std::string(procedure).c_str()))
         return sentence + "the MPI library that runs does not have it";
@@ -54,7 +54,8 @@ std::string sentence_for(std::string_view procedure) {
            "(MPI_Intercomm_merge)";
 }
 
-/// For MPI_Error_string: what to do, and no more than the 256 characters of the shortest MPI_MAX_ERROR_STRING.
+/// For MPI_Error_string: what to do, and no more than the 256 characters of the shortest
+/// MPI_MAX_ERROR_STRING.
 std::string short_text_for(std::string_view procedure) {
     const std::string refused = "MPIsec: " + std::string(procedure) + " is refused: ";
     if (const Refusal* refusal = find_refusal(procedure))

@@ -22,8 +22,8 @@ namespace {
 
 constexpr const char* procedure = "MPI_Comm_create_from_group";
 
-/// Calls the handler that the program gave for the communicator that it does not get: one of the program's own
-/// on a communicator of this process alone; without such a one, errors are returned.
+/// Calls the handler that the program gave for the communicator that it does not get: one of the program's
+/// own on a communicator of this process alone; without such a one, errors are returned.
 int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
     if (handler == constants.errors_return) return code;
     if (handler == constants.errors_are_fatal && world_model_is_on()) end_fatally(code);

@@ -1,6 +1,6 @@
-// MPI_Comm_split_type between nodes. Types that divide a node are the MPI library's, inside the node; that two
-// ranks asked for the same, and which nodes share a directory (MPICH's neighbourhoods), is found out under
-// seal.
+// MPI_Comm_split_type between nodes. Types that divide a node are the MPI library's, inside the node; that
+// two ranks asked for the same, and which nodes share a directory (MPICH's neighbourhoods), is found out
+// under seal.
 #include "shim/split_type.hpp"
 
 #include <fcntl.h>
@@ -98,12 +98,12 @@ Wish wish_of(int type, int key, MPI_Info info) {
 template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
     all.resize(static_cast<std::size_t>(parent.size));
-    return run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, all.data(), sizeof mine,
-                                          constants.byte, parent.handle));
+    return run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, all.data(),
+                                          sizeof mine, constants.byte, parent.handle));
 }
 
-/// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error code
-/// that was raised.
+/// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error
+/// code that was raised.
 int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const std::string& directory,
                   bool& shared) {
     struct Name {
@@ -133,7 +133,8 @@ int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const s
     if (code != MPI_SUCCESS) return code;
     if (names[first].error != 0) return raise(&parent, MPI_ERR_NO_SUCH_FILE);
     shared = true;
-    for (std::size_t rank = 0; rank < seen.size(); ++rank) shared = shared && (seen[rank] || !asks(wishes[rank]));
+    for (std::size_t rank = 0; rank < seen.size(); ++rank)
+        shared = shared && (seen[rank] || !asks(wishes[rank]));
     return MPI_SUCCESS;
 }
 
@@ -170,7 +171,8 @@ int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeD
         return MPI_SUCCESS;
     }
     bool shared = false;
-    if (int code = ask_directory(parent, wishes, hint(info, "nbhd_common_dirname"), shared); code != MPI_SUCCESS)
+    if (int code = ask_directory(parent, wishes, hint(info, "nbhd_common_dirname"), shared);
+        code != MPI_SUCCESS)
         return code;
     for (ColorAndKey& part : division.parts)
         if (shared && part.color != MPI_UNDEFINED) part.color = 0;

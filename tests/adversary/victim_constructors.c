@@ -40,8 +40,8 @@ static int idup(MPI_Comm* made) {
     EXPECT(0, 1, 2, 3);
     return idup_of(world, made);
 }
-/* A duplicate's duplicate gets few of the world's blocks of tags: it uses them up, and is given another private
- * communicator. */
+/* A duplicate's duplicate gets few of the world's blocks of tags: it uses them up, and is given another
+ * private communicator. */
 enum { OFTEN = 20 };
 static int often(int (*make)(MPI_Comm, MPI_Comm*), MPI_Comm* made) {
     EXPECT(0, 1, 2, 3);

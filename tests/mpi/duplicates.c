@@ -1,4 +1,5 @@
-/* Duplicates MPI_COMM_WORLD until the MPI library has no more contexts, uses some, and prints how many it got. */
+/* Duplicates MPI_COMM_WORLD until the MPI library has no more contexts, uses some, and prints how many it
+ * got. */
 #include "harness.h"
 
 enum { ENOUGH = 5000 };

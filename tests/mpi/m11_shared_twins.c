@@ -1,6 +1,6 @@
-/* M11: communicators made from one another keep their collectives apart, whatever their order on each rank, and
- * outlive each other; so do inter-communicators duplicated without waiting, one rank on one side; and a topology
- * on fewer ranks than its parent is a communicator like others. */
+/* M11: communicators made from one another keep their collectives apart, whatever their order on each rank,
+ * and outlive each other; so do inter-communicators duplicated without waiting, one rank on one side; and a
+ * topology on fewer ranks than its parent is a communicator like others. */
 #include <pthread.h>
 
 #include "harness.h"
@@ -15,7 +15,8 @@ static void check_sum(MPI_Comm comm, int salt) {
     CHECK(sum == salt * ranks, "a sum of %d over %d ranks gave %d", salt, ranks, sum);
 }
 
-/* Collectives under way on all of them, started in another order on every rank; the first is freed meanwhile. */
+/* Collectives under way on all of them, started in another order on every rank; the first is freed meanwhile.
+ */
 static void at_once(MPI_Comm comms[KINDS]) {
     static int mine[KINDS][LONG], sums[KINDS][LONG];
     MPI_Request requests[KINDS];
@@ -29,8 +30,8 @@ static void at_once(MPI_Comm comms[KINDS]) {
     OK(MPI_Waitall(KINDS, requests, MPI_STATUSES_IGNORE));
     for (int kind = 0; kind < KINDS; ++kind)
         for (int at = 0; at < LONG; ++at)
-            CHECK(sums[kind][at] == ranks[kind] * (kind * 100 + at), "communicator %d: a sum of %d ranks gave %d",
-                  kind, ranks[kind], sums[kind][at]);
+            CHECK(sums[kind][at] == ranks[kind] * (kind * 100 + at),
+                  "communicator %d: a sum of %d ranks gave %d", kind, ranks[kind], sums[kind][at]);
 }
 
 static void family(void) {
@@ -111,7 +112,8 @@ static void small_topology(int is_graph) {
     if (small == MPI_COMM_NULL) return;
     OK(MPI_Comm_size(small, &ranks));
     OK(MPI_Comm_rank(small, &me));
-    CHECK(ranks == size - 1 && me == rank, "rank %d of %d in a topology on all ranks but the last", me, ranks);
+    CHECK(ranks == size - 1 && me == rank, "rank %d of %d in a topology on all ranks but the last", me,
+          ranks);
     int in = -1;
     OK(MPI_Sendrecv(&me, 1, MPI_INT, (me + 1) % ranks, 1, &in, 1, MPI_INT, (me + ranks - 1) % ranks, 1, small,
                     MPI_STATUS_IGNORE));
@@ -121,7 +123,8 @@ static void small_topology(int is_graph) {
     OK(MPI_Comm_create_errhandler(count_errors, &handler));
     OK(MPI_Comm_set_errhandler(small, handler));
     raised = raised_on_it = 0;
-    const int code = sealed ? MPI_Send(&me, 1, MPI_INT, ranks, 1, small) : MPI_ERR_RANK; /* MPICH 5 takes it */
+    const int code =
+        sealed ? MPI_Send(&me, 1, MPI_INT, ranks, 1, small) : MPI_ERR_RANK; /* MPICH 5 takes it */
     CHECK(code != MPI_SUCCESS, "a message to a rank that is not there");
     CHECK(!sealed || (raised == 1 && raised_on_it == 1), "its error handler was called %d times", raised);
     OK(MPI_Errhandler_free(&handler));

@@ -7,12 +7,12 @@
 
 static int rank, size, calls_of_handler;
 
-static void count(MPI_Comm *comm, int *code, ...) {
+static void count(MPI_Comm* comm, int* code, ...) {
     (void)comm, (void)code;
     ++calls_of_handler;
 }
 
-static void say_code(const char *what, int code) {
+static void say_code(const char* what, int code) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0, class = 0;
     MPI_Error_class(code, &class);
@@ -59,7 +59,7 @@ static MPI_Group world_group(void) {
     return group;
 }
 
-static void from_group(const char *how) {
+static void from_group(const char* how) {
     MPI_Comm made = MPI_COMM_NULL;
     MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -71,14 +71,14 @@ static void from_group(const char *how) {
     } else {
         handler = MPI_ERRORS_RETURN;
     }
-    MPI_Comm *place = strcmp(how, "null") ? &made : NULL;
+    MPI_Comm* place = strcmp(how, "null") ? &made : NULL;
     say_code(how, MPI_Comm_create_from_group(world_group(), "errors", MPI_INFO_NULL, handler, place));
     printf("rank %d: handler called %d times\n", rank, calls_of_handler);
 }
 #endif
 
-int main(int argc, char **argv) {
-    const char *what = argc > 1 ? argv[1] : "";
+int main(int argc, char** argv) {
+    const char* what = argc > 1 ? argv[1] : "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

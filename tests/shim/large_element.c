@@ -1,5 +1,5 @@
-// One element of a datatype with gaps that has more than 2 GiB of data: from little memory, which the type names again and
-// again, to all of it. Rank 1 checks what came and that the gaps are as before.
+// One element of a datatype with gaps that has more than 2 GiB of data: from little memory, which the type
+// names again and again, to all of it. Rank 1 checks what came and that the gaps are as before.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { block = 1 << 20, blocks = 2050, gap = 64 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     int rank, wrong = 0;
     MPI_Datatype overlaid, spread;
     MPI_Init(&argc, &argv);
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
         MPI_Send(data, 1, overlaid, 1, 1, MPI_COMM_WORLD);
     } else {
         const size_t all = (size_t)blocks * (block + gap);
-        unsigned char *to = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        unsigned char* to = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         for (int b = 0; b < blocks; ++b) memset(to + (size_t)b * (block + gap) + block, 0x5A, gap);
         MPI_Status status;
         MPI_Count bytes = 0;
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
         MPI_Get_elements_x(&status, spread, &bytes);
         wrong += bytes != (MPI_Count)blocks * block;
         for (int b = 0; b < blocks; ++b) {
-            const unsigned char *here = to + (size_t)b * (block + gap);
+            const unsigned char* here = to + (size_t)b * (block + gap);
             for (int i = 0; i < block; i += 977) wrong += here[i] != (unsigned char)(i * 7 + i / 251);
             for (int i = 0; i < gap; ++i) wrong += here[block + i] != 0x5A;
         }

@@ -1,14 +1,13 @@
-// Collectives with arguments that MPI forbids. Each rank prints what it was told; the same program plain says what it should be
-// told. Every call has a
-// communicator of its own: after an error in a collective nothing is defined on it. Arguments: which calls, and the
-// numbers of those to be made.
+// Collectives with arguments that MPI forbids. Each rank prints what it was told; the same program plain says
+// what it should be told. Every call has a communicator of its own: after an error in a collective nothing is
+// defined on it. Arguments: which calls, and the numbers of those to be made.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { most = 64 };
 static int rank, size, left[most], right[most], seen;
-static const char *wanted = "";
+static const char* wanted = "";
 static MPI_Comm comm;
 
 /// Whether the list ",0,4,11," has the number of this call.
@@ -18,10 +17,10 @@ static int is_wanted(void) {
     return strstr(wanted, number) != NULL;
 }
 
-static void told(const char *what, int code) {
+static void told(const char* what, int code) {
     int class = MPI_SUCCESS;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
-    const char *name = class == MPI_SUCCESS        ? "success"
+    const char* name = class == MPI_SUCCESS        ? "success"
                        : class == MPI_ERR_BUFFER   ? "MPI_ERR_BUFFER"
                        : class == MPI_ERR_ARG      ? "MPI_ERR_ARG"
                        : class == MPI_ERR_OP       ? "MPI_ERR_OP"
@@ -36,21 +35,22 @@ static void told(const char *what, int code) {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 }
 
-// Communicators are freed by MPI_Finalize: on MPICH a message that nobody receives would be an error of MPI_Comm_free.
+// Communicators are freed by MPI_Finalize: on MPICH a message that nobody receives would be an error of
+// MPI_Comm_free.
 #define TOLD(call) \
     if (is_wanted()) told(#call, call)
-#define TOLD_AT_END(call)                                                                                     \
-    if (is_wanted()) {                                                                                        \
-        MPI_Request request = MPI_REQUEST_NULL;                                                               \
-        int code = call;                                                                                      \
-        if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);                                \
-        told(#call, code);                                                                                    \
+#define TOLD_AT_END(call)                                                      \
+    if (is_wanted()) {                                                         \
+        MPI_Request request = MPI_REQUEST_NULL;                                \
+        int code = call;                                                       \
+        if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE); \
+        told(#call, code);                                                     \
     }
 
 static void overlapping(void) {
     int ones[most], places[most];
     for (int i = 0; i < size; ++i) ones[i] = 1, places[i] = i;
-    int *own = left + rank;
+    int* own = left + rank;
     TOLD(MPI_Allreduce(left, left, 4, MPI_INT, MPI_SUM, comm));
     TOLD(MPI_Reduce(left, left, 4, MPI_INT, MPI_SUM, 0, comm));
     TOLD(MPI_Scan(left, left, 4, MPI_INT, MPI_SUM, comm));
@@ -108,7 +108,7 @@ static void truncated(void) {
     TOLD(MPI_Scatter(left, more / 4, MPI_INT, right, 1, MPI_INT, 0, comm));
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     if (argc > 2) wanted = argv[2];
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
