@@ -390,11 +390,11 @@ def remove_stale():
 
 
 def _mpisec_settings():
-    """The MPISEC_ settings of our own environment, for the ranks, without those of the lab itself."""
+    """The MPISEC_ settings of our own environment, for the ranks, without those of the lab itself and of its tests."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")
+        if name.startswith("MPISEC_") and not name.startswith(("MPISEC_LAB_", "MPISEC_TEST_"))
     }
 
 
