@@ -9,10 +9,11 @@ import argparse
 import os
 import re
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 
-from mpisec_lab import Cluster, LabError, find_mpi
+from mpisec_lab import Cluster, LabError, find_mpi, places
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.capture import count
 from mpisec_lab.link import parse_rate
@@ -29,6 +30,14 @@ class Heat:
         self._cluster = cluster
         self._options = options
         self._program = compile_mpi(SOURCE, options.mpi, flags=["-O3"])
+
+    def cryptography(self):
+        """A sentence: which crypto libraries were built, and which of them this machine's calibration chooses."""
+        doctor = [places.find_mpisec(), "doctor", "--", self._program]
+        said = subprocess.run(doctor, capture_output=True, text=True, check=False).stdout.splitlines()
+        built = [line.split()[1] for line in said if line.startswith("crypto ")]
+        selected = [line.split(maxsplit=1)[1] for line in said if line.startswith("selected ")]
+        return f"Crypto libraries that were built: {', '.join(built)}. Chosen here: {'; '.join(selected)}."
 
     def run(self, plain, steps):
         result = self._cluster.run(
@@ -102,6 +111,7 @@ def main():
           "It runs as it is (mpiexec … ./heat) and with MPIsec (mpiexec … mpisec exec ./heat). Nothing is recompiled.\n")
     with Cluster(options.nodes) as cluster:
         heat = Heat(cluster, options)
+        print(heat.cryptography() + "\n")
         print("1. What an eavesdropper between the nodes records (100 steps):")
         good = look_at_wire(cluster, heat)
         print("\n2. What it costs (400 steps):")

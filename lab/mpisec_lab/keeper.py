@@ -98,7 +98,8 @@ class _Init:
         linux.mount("proc", "/proc", "proc")
         hosts = ["127.0.0.1 localhost"] + [f"{address(i)} {name}" for i, name in enumerate(self.names)]
         (self.directory / "hosts").write_text("\n".join(hosts) + "\n")
-        Path("/etc/hosts").touch()  # a bare machine may have none to lay ours over
+        if not Path("/etc/hosts").exists():  # on a bare machine; ours is laid over it
+            Path("/etc/hosts").touch()
         linux.mount(str(self.directory / "hosts"), "/etc/hosts", flags=linux.MS_BIND)
         _ip(["link set lo up"])
         if not self.userspace_bridge:
