@@ -238,7 +238,7 @@ class Cluster:
             prefix = [str(binary), "exec"]
             key = key or os.environ.get("MPISEC_KEY_FILE") or self._make_key(binary)
         for node in range(len(self.names)):
-            variables = implementation.environment | implementation.mpi4py
+            variables = implementation.environment | implementation.mpi4py | implementation.for_program(command[0])
             if not plain:
                 variables |= _mpisec_settings() | {"MPISEC_KEY_FILE": (node_key or {}).get(node, key)}
             variables |= (env or {}) | (node_env or {}).get(node, {})

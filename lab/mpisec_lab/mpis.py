@@ -34,6 +34,12 @@ class Mpi(_Details):
     name: str
     title: str
 
+    def for_program(self, program):
+        """Variables for the programs that come with the MPI: Intel's look for its library nowhere else. Not for others: Intel's libfabric
+        is there too."""
+        with_it = Path(program).absolute().parent == self.venv / "bin" and not Path(program).name.startswith("python")
+        return {"LD_LIBRARY_PATH": str(self.venv / "lib")} if with_it else {}
+
     @property
     def python(self):
         """The interpreter for mpi4py programs."""
@@ -139,8 +145,7 @@ def _table():
             mpiexec=str(impi / "bin/mpiexec.hydra"), compiler=("cc", f"-I{mpich5}/include"),
             link=(f"-L{impi}/lib", "-l:libmpi.so.12", f"-Wl,-rpath,{impi}/lib"),
             environment={"I_MPI_FABRICS": "shm:ofi", "I_MPI_ROOT": str(impi), "I_MPI_PIN": "0",
-                         "FI_PROVIDER": "tcp", "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0",
-                         "LD_LIBRARY_PATH": str(impi / "lib")},  # for Intel's own programs, which look nowhere else
+                         "FI_PROVIDER": "tcp", "FI_PROVIDER_PATH": str(impi / "lib"), "FI_TCP_IFACE": "eth0"},
             mpi4py={"MPI4PY_LIBMPI": str(impi / "lib/libmpi.so.12")}, requirement="impi-rt==2021.18.1",
             quirks="has no headers: programs are compiled with MPICH's, whose ABI it shares"),
     ]
