@@ -38,6 +38,8 @@ int raise_on_file(MPI_File file, int code);
 /// would name MPI_Comm_call_errhandler as the call that failed, and may end this process only.
 bool is_fatal(MPI_Comm comm);
 [[noreturn]] void end_fatally(int code);
+/// What a launcher may take for it. A rank for which another one says why waits so long to be ended.
+constexpr unsigned seconds_to_end_a_job = 3;
 
 int raise_error(const Communicator* comm, int code);
 /// The same for a communicator that MPIsec knows, or null.

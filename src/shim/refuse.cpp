@@ -139,7 +139,7 @@ int refuse(const char* procedure, MPI_Comm comm) {
     const int code = refusal_code(procedure);
     if (another_says_it(procedure, comm)) {
         if (!is_fatal(owner)) return raise_on(owner, code);
-        sleep(1);  // the rank that says it ends the job meanwhile, if it is there
+        sleep(seconds_to_end_a_job);
     }
     say_once(sentence);
     return raise_on(owner, code);

@@ -79,7 +79,7 @@ int refuse_group(const std::vector<std::int32_t>& members, MPI_Errhandler handle
         !members.empty() && *std::min_element(members.begin(), members.end()) != state.world.rank;
     if (!another_says_it) return refusal_code(procedure, detail);
     if (handler != constants.errors_are_fatal) return refusal_code(procedure);
-    sleep(1);
+    sleep(seconds_to_end_a_job);
     return refusal_code(procedure, detail);
 }
 

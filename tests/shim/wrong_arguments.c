@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { most = 64 };
 static int rank, size, left[most], right[most], seen;
@@ -122,6 +123,8 @@ int main(int argc, char** argv) {
     if (!strcmp(argv[1], "truncated")) truncated();
     printf("rank %d: the end\n", rank);
     fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(20000);  // without which MPICH 4.0 may hang in MPI_Finalize
     MPI_Finalize();
     return 0;
 }
