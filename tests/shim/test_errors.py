@@ -15,7 +15,13 @@ def job(run, compile_mpi):
 
     def job_(mpi, *arguments, **options):
         app = compile_mpi(HERE / "errors.c", mpi)
-        return run([app, *arguments], nodes=2, ranks=4, mpi=mpi, timeout=30, **options)
+        for _ in range(4):
+            result = run([app, *arguments], nodes=2, ranks=4, mpi=mpi, timeout=30, **options)
+            ranks_left = [command for command in result.left_over if command.split()[0] == str(app)]
+            # Open MPI 5's launcher now and then waits for ever when all ranks have ended, plain too (docs/failures.md).
+            if mpi != "openmpi-5" or not result.timed_out or ranks_left:
+                break
+        return result
 
     return job_
 
