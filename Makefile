@@ -31,7 +31,7 @@ test: setup
 	@tools/test.sh
 
 test-all: setup
-	@MPISEC_TEST_ALL=1 tools/test.sh
+	@MPISEC_LAB_TEST_ALL=1 tools/test.sh
 
 bench: setup
 	@tools/bench.sh

@@ -28,11 +28,11 @@ from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: minutes; runs with `make test-all` (MPISEC_TEST_ALL=1) or when -m asks for it")
+    config.addinivalue_line("markers", "slow: minutes; runs with `make test-all` (MPISEC_LAB_TEST_ALL=1) or when -m asks for it")
 
 
 def pytest_collection_modifyitems(config, items):
-    if os.environ.get("MPISEC_TEST_ALL") == "1" or config.option.markexpr:
+    if os.environ.get("MPISEC_LAB_TEST_ALL") == "1" or config.option.markexpr:
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)

@@ -9,7 +9,7 @@ namespace mpisec::test {
 
 /// tools/test.sh sets it.
 inline bool everything_is_required() {
-    return std::getenv("MPISEC_TEST_REQUIRED") != nullptr;
+    return std::getenv("MPISEC_LAB_TEST_REQUIRED") != nullptr;
 }
 
 }  // namespace mpisec::test

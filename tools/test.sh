@@ -3,7 +3,7 @@
 # its summary line is the last one. SKIP="asan tsan fuzz unit pytest" leaves steps out; PYTEST_ARGS goes to pytest.
 set -u
 . "$(dirname "$0")/lib.sh"
-export MPISEC_TEST_REQUIRED=1  # what set-up should have brought and has not is a failure, not a skipped test
+export MPISEC_LAB_TEST_REQUIRED=1  # what set-up should have brought and has not is a failure, not a skipped test
 failed=()
 run() { [[ " ${SKIP:-} " == *" ${1%%-*} "* ]] || step "$@" || failed+=("$1"); }
 

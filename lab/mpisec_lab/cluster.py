@@ -394,7 +394,7 @@ def _mpisec_settings():
     return {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("MPISEC_") and not name.startswith(("MPISEC_LAB_", "MPISEC_TEST_"))
+        if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")
     }
 
 
