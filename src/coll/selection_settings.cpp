@@ -8,11 +8,6 @@
 namespace mpisec::coll {
 namespace {
 
-Result<Selection> built_in_table(Cpus cpus) {
-    const auto name = std::string(built_in_selections()[static_cast<std::size_t>(cpus)].name);
-    return Selection::parse(built_in_selection(cpus), "the built-in table " + name);
-}
-
 /// Empty when the settings name none.
 Result<Selection> table_of_site(const config::Settings& settings) {
     if (settings.tuning.empty()) return Selection();
@@ -22,23 +17,24 @@ Result<Selection> table_of_site(const config::Settings& settings) {
     return Selection::parse(*text, settings.tuning);
 }
 
-/// `tables` with a built-in one behind what it holds.
-Result<Selection> completed(Result<Selection> tables, Cpus cpus) {
-    if (!tables) return tables;
-    const Result<Selection> built_in = built_in_table(cpus);
-    if (!built_in) return built_in;
-    tables->complete_with(*built_in);
-    return tables;
-}
-
 /// Only the last table needs rules for every call.
 Result<Selection> tables_of(const config::Settings& settings, Cpus cpus) {
     Result<Selection> tables = table_of_site(settings);
-    if (cpus == Cpus::shared) tables = completed(std::move(tables), Cpus::shared);
-    return completed(std::move(tables), Cpus::own);
+    if (!tables) return tables;
+    if (cpus == Cpus::shared) tables->complete_with(built_in_selection(Cpus::shared));
+    tables->complete_with(built_in_selection(Cpus::own));
+    return tables;
 }
 
 }  // namespace
+
+Selection built_in_selection(Cpus cpus) {
+    std::vector<Rule> rules;
+    for (const CompiledRule& rule : compiled_table(cpus).rules)
+        rules.push_back({rule.collective, &algorithms(rule.collective)[rule.algorithm], rule.nodes,
+                         rule.ranks_per_node, rule.bytes, rule.placement});
+    return Selection(rules);
+}
 
 Result<Selection> selection_of(const config::Settings& settings, Cpus cpus) {
     Result<Selection> selection = tables_of(settings, cpus);

@@ -7,8 +7,8 @@
 namespace mpisec::keys::noise {
 namespace {
 
-constexpr std::string_view protocol_name = "Noise_NNpsk0_25519_AESGCM_SHA256";
-static_assert(protocol_name.size() == digest_bytes, "section 5.2: a name of HASHLEN bytes is taken as it is");
+constexpr std::string_view protocol_name = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
+static_assert(protocol_name.size() > digest_bytes, "section 5.2: a longer name is hashed");
 
 /// Section 4.3: HKDF(chaining_key, input, n) is RFC 5869 with the chaining key as salt and empty info.
 template <std::size_t n>
@@ -27,7 +27,7 @@ std::array<Secret, n> noise_hkdf(const Secret& chaining_key, Bytes input) {
 }  // namespace
 
 SymmetricState::SymmetricState() {
-    std::memcpy(hash_.data(), protocol_name.data(), hash_.size());
+    hash_ = sha256(as_bytes(protocol_name));
     std::memcpy(chaining_key_.data(), hash_.data(), hash_.size());
 }
 
@@ -89,11 +89,7 @@ Result<std::vector<std::uint8_t>> HandshakeState::write_message(Bytes payload) {
         return fail("A Noise message would be longer than 65535 bytes.");
     if (messages_ == 0) symmetric_.mix_key_and_hash(psk_.span());  // psk
 
-    if (!ephemeral_) {
-        auto fresh = x25519_key_pair(Secret::random());
-        if (!fresh) return tl::unexpected(fresh.error());
-        ephemeral_ = std::move(*fresh);
-    }
+    if (!ephemeral_) ephemeral_ = x25519_key_pair(Secret::random());
     std::vector<std::uint8_t> message(message_bytes(payload.size()));
     std::memcpy(message.data(), ephemeral_->public_key.data(), ephemeral_->public_key.size());
     symmetric_.mix_hash(ephemeral_->public_key);  // e

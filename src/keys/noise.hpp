@@ -1,4 +1,4 @@
-// The handshake between the leaders of two nodes: Noise_NNpsk0_25519_AESGCM_SHA256 (The Noise Protocol
+// The handshake between the leaders of two nodes: Noise_NNpsk0_25519_ChaChaPoly_SHA256 (The Noise Protocol
 // Framework, revision 34, noiseprotocol.org/noise.html). Section numbers in this room's comments are of that
 // document.
 //
@@ -25,7 +25,7 @@ namespace mpisec::keys::noise {
 /// SymmetricState, section 5.2.
 class SymmetricState {
   public:
-    SymmetricState();  ///< InitializeSymmetric("Noise_NNpsk0_25519_AESGCM_SHA256")
+    SymmetricState();  ///< InitializeSymmetric("Noise_NNpsk0_25519_ChaChaPoly_SHA256")
 
     void mix_key(Bytes input);
     void mix_hash(Bytes data);

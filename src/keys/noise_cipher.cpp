@@ -1,44 +1,21 @@
 #include "keys/noise_cipher.hpp"
 
-#include <openssl/evp.h>
+#include <sodium.h>
 
 #include <cstring>
 #include <limits>
-#include <memory>
 
+#include "base/bytes.hpp"
 #include "keys/x25519.hpp"
 
 namespace mpisec::keys::noise {
 namespace {
 
-struct Free {
-    void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-};
-using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;
-
-/// Section 12.3: 32 bits of zeros, then the big-endian nonce.
-std::array<std::uint8_t, 12> gcm_nonce(std::uint64_t n) {
-    std::array<std::uint8_t, 12> nonce{};
-    for (int i = 0; i < 8; ++i) nonce[11 - i] = static_cast<std::uint8_t>(n >> (8 * i));
+/// Section 12.2: 32 bits of zeros, then the little-endian nonce.
+std::array<std::uint8_t, crypto_aead_chacha20poly1305_ietf_NPUBBYTES> cipher_nonce(std::uint64_t n) {
+    std::array<std::uint8_t, crypto_aead_chacha20poly1305_ietf_NPUBBYTES> nonce{};
+    store_le(nonce.data() + 4, n);
     return nonce;
-}
-
-/// `out` is null for associated data.
-bool update(EVP_CIPHER_CTX* context, std::uint8_t* out, Bytes data) {
-    int written = 0;
-    return data.empty() ||
-           EVP_CipherUpdate(context, out, &written, data.data(), static_cast<int>(data.size())) == 1;
-}
-
-/// A context set up for one message, with the associated data taken in; null when OpenSSL refuses.
-Context begin(const Secret& key, std::uint64_t n, Bytes ad, int encrypting) {
-    initialize_openssl();
-    Context context(EVP_CIPHER_CTX_new());
-    if (!context || EVP_CipherInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, key.data(),
-                                      gcm_nonce(n).data(), encrypting) != 1) {
-        return nullptr;
-    }
-    return update(context.get(), nullptr, ad) ? std::move(context) : nullptr;
 }
 
 }  // namespace
@@ -54,13 +31,10 @@ Result<void> CipherState::encrypt(Bytes ad, Bytes plaintext, std::uint8_t* out) 
     if (nonce_ == std::numeric_limits<std::uint64_t>::max())
         return fail("A Noise cipher has used all its nonces.");
 
-    Context context = begin(*key_, nonce_, ad, 1);
-    int written = 0;
-    if (!context || !update(context.get(), out, plaintext) ||
-        EVP_CipherFinal_ex(context.get(), out + plaintext.size(), &written) != 1 ||
-        EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG, tag_bytes, out + plaintext.size()) != 1) {
-        return fail("OpenSSL could not encrypt a Noise message.");
-    }
+    initialize_sodium();
+    unsigned long long written = 0;
+    crypto_aead_chacha20poly1305_ietf_encrypt(out, &written, plaintext.data(), plaintext.size(), ad.data(),
+                                              ad.size(), nullptr, cipher_nonce(nonce_).data(), key_->data());
     ++nonce_;
     return {};
 }
@@ -76,15 +50,13 @@ Result<void> CipherState::decrypt(Bytes ad, Bytes ciphertext, std::uint8_t* out)
     if (nonce_ == std::numeric_limits<std::uint64_t>::max())
         return fail("A Noise cipher has used all its nonces.");
 
-    const std::size_t n = ciphertext.size() - tag_bytes;
-    std::uint8_t tag[tag_bytes];
-    std::memcpy(tag, ciphertext.data() + n, tag_bytes);
-    Context context = begin(*key_, nonce_, ad, 0);
-    int written = 0;
-    if (!context || !update(context.get(), out, ciphertext.first(n)) ||
-        EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG, tag_bytes, tag) != 1 ||
-        EVP_CipherFinal_ex(context.get(), out + n, &written) != 1) {
-        if (n > 0) wipe(out, n);  // nothing unauthenticated is released (S2)
+    initialize_sodium();
+    unsigned long long written = 0;
+    if (crypto_aead_chacha20poly1305_ietf_decrypt(out, &written, nullptr, ciphertext.data(),
+                                                  ciphertext.size(), ad.data(), ad.size(),
+                                                  cipher_nonce(nonce_).data(), key_->data()) != 0) {
+        if (ciphertext.size() > tag_bytes)
+            wipe(out, ciphertext.size() - tag_bytes);  // nothing unauthenticated is released (S2)
         return fail(
             "A Noise message does not decrypt: the keys or the transcripts differ, or it was changed on the "
             "way.");

@@ -1,4 +1,5 @@
-// Noise's CipherState (revision 34, section 5.1) with AES-256-GCM (section 12.3), from OpenSSL.
+// Noise's CipherState (revision 34, section 5.1) with ChaCha20-Poly1305 (section 12.2, RFC 8439), from
+// libsodium: constant-time on every processor.
 #pragma once
 
 #include <cstddef>

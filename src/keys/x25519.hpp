@@ -1,4 +1,4 @@
-// X25519 (RFC 7748) from OpenSSL: the DH functions of Noise section 12.1.
+// X25519 (RFC 7748) from libsodium: the DH functions of Noise section 12.1.
 #pragma once
 
 #include <array>
@@ -16,13 +16,12 @@ struct KeyPair {
     PublicKey public_key{};
 };
 
-Result<KeyPair> x25519_key_pair(Secret secret);
+KeyPair x25519_key_pair(Secret secret);
 
 /// Fails when the result is all zero: the peer sent a point of low order (RFC 7748 section 6.1).
 Result<Secret> x25519(const KeyPair& ours, const PublicKey& theirs);
 
-/// Sets OpenSSL up once: no configuration file (quick, and nobody's openssl.cnf changes what we do), nothing
-/// run at exit.
-void initialize_openssl();
+/// Lets libsodium look at the processor, once; to be called before it is used.
+void initialize_sodium();
 
 }  // namespace mpisec::keys

@@ -18,7 +18,7 @@
 
 namespace mpisec::shim {
 
-inline constexpr std::uint32_t protocol_version = 1;  ///< of the start-up exchange; docs/protocol.md
+inline constexpr std::uint32_t protocol_version = 2;  ///< of the start-up exchange; docs/protocol.md
 
 /// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each
 /// other.

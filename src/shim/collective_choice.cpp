@@ -25,7 +25,11 @@ void read_selection() {
 }
 
 std::array<std::uint8_t, 16> selection_mark() {
-    std::string text = selections[0].text() + selections[1].text();
+    std::string text;
+    for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
+        // The text of the whole is dear, and without a table of the site's the build says it.
+        text += state.settings.tuning.empty() ? std::to_string(coll::compiled_table(cpus).checksum) + "\n"
+                                              : selections[static_cast<std::size_t>(cpus)].text();
     for (const std::string& wanted : state.settings.algorithm) text += wanted + "\n";
     const keys::Digest digest = keys::sha256(keys::as_bytes(text));
     std::array<std::uint8_t, 16> mark;

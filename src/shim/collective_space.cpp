@@ -1,11 +1,11 @@
 #include "shim/collective_space.hpp"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <unordered_map>
 
+#include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
+#include "shim/channel_tags.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
@@ -62,10 +62,9 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
     std::string bytes = "mpisec persistent collective";
     bytes.append(reinterpret_cast<const char*>(context.data()), context.size());
     bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
     wire::ContextId derived;
-    std::copy_n(digest, derived.size(), derived.begin());
+    std::copy_n(digest.begin(), derived.size(), derived.begin());
     return derived;
 }
 
@@ -87,13 +86,20 @@ Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle),
 Twin::~Twin() {
     // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves
     // to MPI_Finalize go in another order on each rank: MPI frees them.
-    if (!state.ending) real.Comm_free(&handle_);
+    if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
 TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people) {
     const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
     return {std::make_shared<Twin>(twin, std::move(people)), 0,
             static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
+}
+
+TagBlocks blocks_of_channel(std::vector<std::int32_t> people) {
+    const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
+    const int count = collective_tags_end() / tags_of_block - first;
+    if (count < 1) return {};
+    return {std::make_shared<Twin>(state.world.channel, std::move(people)), first, count};
 }
 
 CollectiveSpace::CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,

@@ -55,7 +55,7 @@ std::string memory_name(const wire::ContextId& context, int node);
 /// may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
 class Twin {
   public:
-    /// Owns `handle`, whose ranks are `people`.
+    /// Owns `handle`, whose ranks are `people`, unless it is the channel.
     Twin(MPI_Comm handle, std::vector<std::int32_t> people);
     Twin(const Twin&) = delete;
     Twin& operator=(const Twin&) = delete;
@@ -77,6 +77,8 @@ struct TagBlocks {
 };
 /// All blocks of a new twin.
 TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people);
+/// Those that the channel has for collectives: none where the MPI library has few tags.
+TagBlocks blocks_of_channel(std::vector<std::int32_t> people);
 
 class CollectiveSpace {
   public:

@@ -1,7 +1,5 @@
 #include "shim/communicator.hpp"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <ranges>
 #include <shared_mutex>
 
+#include "keys/hkdf.hpp"
 #include "shim/collective_space.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -148,10 +147,9 @@ wire::ContextId derive_context(Communicator& parent, const std::string& construc
     Guard guard;
     const std::uint64_t count = parent.creations[bytes]++;
     bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
     wire::ContextId context;
-    std::copy_n(digest, context.size(), context.begin());
+    std::copy_n(digest.begin(), context.size(), context.begin());
     return context;
 }
 

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/startup_pages.hpp"
 #include "fabric/node_arena.hpp"
+#include "shim/channel_tags.hpp"
 #include "shim/collective_choice.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
@@ -80,26 +82,36 @@ int shut_down(MPI_Comm, int, void*, void*) {
     return MPI_SUCCESS;
 }
 
-/// MPI_COMM_WORLD with its private communicator, MPI_COMM_SELF and the channel. What they consist of needs no
-/// exchange.
+/// A communicator that start-up knows all about.
+Communicator* know(MPI_Comm comm, const Membership& membership, const char* name) {
+    if (read_membership(comm) != membership)
+        abort_job(std::string(name) + " does not have the ranks that it must have: something between the " +
+                  "nodes changes the MPI library's messages.");
+    return adopt(comm, membership, derive_context(no_parent(), name, membership));
+}
+
+/// Where collectives on MPI_COMM_WORLD travel: on the channel, which costs MPI_Init no further communicator,
+/// or on a twin where the channel has too few tags.
+TagBlocks blocks_of_world(const Membership& everyone) {
+    TagBlocks blocks = blocks_of_channel(everyone.members);
+    if (!blocks.none()) return blocks;
+    MPI_Comm twin = constants.comm_null;
+    if (make_twin(constants.comm_world, everyone, &twin) != MPI_SUCCESS)
+        abort_job("The MPI library could not make a communicator for collectives.");
+    if (read_membership(twin) != everyone)
+        abort_job("A communicator for collectives does not have the ranks that it must have: something " +
+                  std::string("between the nodes changes the MPI library's messages."));
+    return all_blocks(twin, everyone.members);
+}
+
+/// What they consist of needs no exchange.
 void know_first_communicators() {
     Membership everyone{std::vector<std::int32_t>(static_cast<std::size_t>(state.world.size))};
     std::iota(everyone.members.begin(), everyone.members.end(), 0);
-    auto know = [](MPI_Comm comm, const Membership& membership, const char* name) {
-        MPI_Comm twin = constants.comm_null;
-        const bool has_twin = comm == constants.comm_world;
-        if (has_twin && make_twin(comm, membership, &twin) != MPI_SUCCESS)
-            abort_job("The MPI library could not make a communicator for collectives.");
-        if (read_membership(comm) != membership || (has_twin && read_membership(twin) != membership))
-            abort_job(std::string(name) +
-                      " does not have the ranks that it must have: something between the " +
-                      "nodes changes the MPI library's messages.");
-        Communicator* known = adopt(comm, membership, derive_context(no_parent(), name, membership));
-        if (has_twin) equip(*known, all_blocks(twin, membership.members));
-    };
-    know(constants.comm_world, everyone, "MPI_COMM_WORLD");
+    Communicator* world = know(constants.comm_world, everyone, "MPI_COMM_WORLD");
     know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");
     know(state.world.channel, everyone, "channel");
+    equip(*world, blocks_of_world(everyone));
 }
 
 void protect() {
@@ -142,9 +154,11 @@ Phase start(int thread_level) {
     gate.single_node = !state.world.crosses_nodes;
     if (gate.single_node) {
         stop_watchdog();
+        release_startup_pages();
         return Phase::open;
     }
     protect();
+    release_startup_pages();
     return Phase::closed;
 }
 

@@ -2,6 +2,7 @@
 // log2(members) rounds.
 #include <algorithm>
 
+#include "shim/channel_tags.hpp"
 #include "shim/communicator.hpp"
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
@@ -49,11 +50,9 @@ int meet_members(MPI_Comm comm) {
 }
 
 int meeting_tag(const wire::ContextId& context) {
-    // The upper half of the channel's tags but the top ones (tally.cpp, refusals.cpp, skips.cpp): segments
-    // use the lower. Members of several communicators are told apart by its context.
-    const int half = state.tag_upper_bound / 2;
-    return half +
-           static_cast<int>(load_le<std::uint32_t>(context.data()) % static_cast<std::uint32_t>(half - 4));
+    // Members of several communicators are told apart by its context.
+    return first_meeting_tag() + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                                  static_cast<std::uint32_t>(meeting_tags()));
 }
 
 int meet_group(MPI_Group group, const char* name) {

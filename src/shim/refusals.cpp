@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shim/channel_tags.hpp"
 #include "shim/constants.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
@@ -31,14 +32,6 @@ constexpr std::size_t most_remembered = 64;
 using Refusal = std::array<std::uint8_t, 28>;
 /// counter(8) large header(16)
 using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
-
-// Below the tally's tag; barriers end below these (meet.cpp).
-int refusal_tag() {
-    return state.tag_upper_bound - 1;
-}
-int rest_tag() {
-    return state.tag_upper_bound - 2;
-}
 
 // Under the Guard; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI does),
 // before the receiver could say that it has refused the message.

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "shim/buffered.hpp"
+#include "shim/channel_tags.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
@@ -133,8 +134,7 @@ class SealedSend final : public Operation {
                                           : wire::automatic_segment_bytes(n_, state.world.crowded);
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
-            static_cast<std::int32_t>(pair.next_channel++ %
-                                      (static_cast<std::uint32_t>(state.tag_upper_bound) / 2))};
+            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
         const wire::SegmentPlan plan{n_, state.world.threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(ticket.keys->message_secret, ticket.counter, key);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "shim/channel_tags.hpp"
 #include "shim/constants.hpp"
 #include "shim/operation.hpp"
 #include "shim/pair.hpp"
@@ -19,10 +20,6 @@ namespace mpisec::shim {
 namespace {
 
 constexpr std::chrono::seconds longest_farewell{5};
-
-int skip_tag() {
-    return state.tag_upper_bound - 3;
-}
 
 struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling

@@ -4,7 +4,6 @@
 #include "shim/split_type.hpp"
 
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
 #include "shim/collectives.hpp"
 #include "shim/constants.hpp"
@@ -89,9 +89,8 @@ Wish wish_of(int type, int key, MPI_Info info) {
         if (const std::string value = hint(info, name); !value.empty())
             bytes.append(name).append("=").append(value).push_back('\0');
     if (bytes.empty()) return wish;
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
-    std::copy_n(digest, sizeof wish.hints, wish.hints);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    std::copy_n(digest.begin(), sizeof wish.hints, wish.hints);
     return wish;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "shim/channel_tags.hpp"
 #include "shim/constants.hpp"
 #include "shim/errors.hpp"
 #include "shim/operation.hpp"
@@ -13,11 +14,6 @@
 
 namespace mpisec::shim {
 namespace {
-
-/// The top tag of the channel: neither segments nor barriers use it.
-int tally_tag() {
-    return state.tag_upper_bound;
-}
 
 bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     const auto bytes = static_cast<MPI_Count>(values.size() * sizeof values[0]);

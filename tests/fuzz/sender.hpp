@@ -52,7 +52,7 @@ class Sender {
         if (n <= job_.threshold) {
             wire.push_back({comm, rank_, tag, seal_small(comm, tag, message.counter, message.plaintext)});
         } else {
-            message.header = {n, job_.segment, next_channel_++ % (job_.tag_upper_bound / 2)};
+            message.header = {n, job_.segment, next_channel_++ % (job_.tag_upper_bound / 4)};
             wire = seal_large(message);
         }
         sent_.push_back(std::move(message));

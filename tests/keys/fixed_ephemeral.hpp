@@ -7,7 +7,7 @@ namespace mpisec::keys::noise {
 
 struct FixedEphemeral {
     static void set(HandshakeState& handshake, const Secret& secret) {
-        handshake.ephemeral_ = x25519_key_pair(Secret(secret.span())).value();
+        handshake.ephemeral_ = x25519_key_pair(Secret(secret.span()));
     }
 };
 

@@ -43,7 +43,7 @@ TEST(Noise, PublishedVectors) {
     auto vectors = nlohmann::json::parse(file).at("vectors");
     int found = 0;
     for (const auto& vector : vectors) {
-        if (vector.at("protocol_name") != "Noise_NNpsk0_25519_AESGCM_SHA256") continue;
+        if (vector.at("protocol_name") != "Noise_NNpsk0_25519_ChaChaPoly_SHA256") continue;
         ++found;
         HandshakeState initiator(Role::initiator, unhex(vector.at("init_prologue").get<std::string>()),
                                  secret_of(vector.at("init_psks").at(0).get<std::string>()));
@@ -133,7 +133,7 @@ TEST(Noise, LowOrderPointIsRefused) {
     auto message = initiator.write_message({}).value();
     std::memset(message.data(), 0, 32);
     EXPECT_FALSE(responder.read_message(message));
-    KeyPair pair = x25519_key_pair(Secret::random()).value();
+    KeyPair pair = x25519_key_pair(Secret::random());
     EXPECT_FALSE(x25519(pair, PublicKey{}));
     EXPECT_FALSE(x25519(pair, PublicKey{1}));
 }

@@ -41,7 +41,7 @@ class Peer:
 
 
 def theirs(role, psk, prologue=PROLOGUE):
-    noise = NoiseConnection.from_name(b"Noise_NNpsk0_25519_AESGCM_SHA256")
+    noise = NoiseConnection.from_name(b"Noise_NNpsk0_25519_ChaChaPoly_SHA256")
     noise.set_psks(psk)
     noise.set_prologue(prologue)
     noise.set_as_initiator() if role == "initiator" else noise.set_as_responder()

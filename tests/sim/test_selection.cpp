@@ -182,7 +182,7 @@ TEST(Settings, TheBuiltInTableIsInForceUnlessTheySayElse) {
     config::Settings settings;
     auto selection = selection_of(settings);
     ASSERT_TRUE(selection) << selection.error().message;
-    EXPECT_EQ(selection->text(), parsed(std::string(built_in_selection())).text());
+    EXPECT_EQ(selection->text(), built_in_selection().text());
 
     for (const Cpus cpus : {Cpus::own, Cpus::shared}) {
         settings.algorithm[static_cast<std::size_t>(Collective::allgather)] = "o-ring";
@@ -206,7 +206,7 @@ struct Sum final : fabric::Reduction {
 
 TEST(Settings, TheBuiltInTableServesEverything) {
     const Sum sum;
-    const Selection selection = parsed(std::string(built_in_selection()));
+    const Selection selection = built_in_selection();
     EXPECT_GT(selection.size(), 0u);
     for (int i = 0; i < collectives; ++i) {
         const auto collective = static_cast<Collective>(i);
@@ -229,7 +229,7 @@ TEST(Settings, WhereRanksShareCpusTheirRulesComeFirst) {
     const config::Settings settings;
     const auto own = selection_of(settings), shared = selection_of(settings, Cpus::shared);
     ASSERT_TRUE(own && shared);
-    const Selection first = parsed(std::string(built_in_selection(Cpus::shared)));
+    const Selection first = built_in_selection(Cpus::shared);
     for (int i = 0; i < collectives; ++i) {
         const auto one = static_cast<Collective>(i);
         std::vector<Rule> wanted = first.rules(one);
@@ -248,7 +248,7 @@ TEST(Settings, ATableOfTheSite) {
     settings.tuning = path;
     auto selection = selection_of(settings);
     ASSERT_TRUE(selection) << selection.error().message;
-    const Selection own = parsed(table), built_in = parsed(std::string(built_in_selection()));
+    const Selection own = parsed(table), built_in = built_in_selection();
     for (int i = 0; i < collectives; ++i) {  // the site's rules, then the built-in ones
         const auto one = static_cast<Collective>(i);
         std::vector<Rule> wanted = own.rules(one);

@@ -5,6 +5,7 @@
 #include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"
+#include "base/startup_pages.hpp"
 
 namespace {
 
@@ -16,6 +17,7 @@ IMB_MGR* manager() {
         IMB_MGR* mgr = alloc_mb_mgr(0);
         IMB_ARCH arch = IMB_ARCH_NONE;
         if (mgr) init_mb_mgr_auto(mgr, &arch);
+        mpisec::release_startup_pages();  // it has tested every algorithm of its 12 MB
         bool usable = mgr && imb_get_errno(mgr) == 0 && arch >= IMB_ARCH_SSE;
         if (mgr && !usable) free_mb_mgr(mgr);
         return usable ? mgr : nullptr;

@@ -1,0 +1,56 @@
+// What MPIsec's libraries keep in memory once a job has started.
+#pragma once
+
+#include <link.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace mpisec {
+
+namespace startup_pages {
+
+/// Only the pages that are as in the file: those of segments that may be written hold relocated pointers and
+/// data.
+inline void release(const dl_phdr_info& object, const ElfW(Phdr) & segment) {
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) return;
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const std::uintptr_t begin = (object.dlpi_addr + segment.p_vaddr) / page * page;
+    const std::uintptr_t end = object.dlpi_addr + segment.p_vaddr + segment.p_filesz;
+    madvise(reinterpret_cast<void*>(begin), (end - begin + page - 1) / page * page, MADV_DONTNEED);
+}
+
+/// A debugger's breakpoints are in such pages, and nowhere else.
+inline bool traced() {
+    int tracer = 0;
+    char line[256];
+    std::FILE* status = std::fopen("/proc/self/status", "re");
+    while (status && std::fgets(line, sizeof line, status))
+        if (std::sscanf(line, "TracerPid: %d", &tracer) == 1) break;
+    if (status) std::fclose(status);
+    return tracer != 0;
+}
+
+}  // namespace startup_pages
+
+/// Gives back what only start-up needed: free memory of the heap, and the pages of MPIsec's own libraries
+/// with relocation tables, handshake and self-tests. What is used again is mapped again from the page cache.
+inline void release_startup_pages() {
+    malloc_trim(0);
+    if (startup_pages::traced()) return;
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void*) {
+            const char* name = std::strrchr(object->dlpi_name, '/');
+            if (name && std::strncmp(name, "/libmpisec-", 11) == 0)
+                for (int i = 0; i < object->dlpi_phnum; ++i)
+                    startup_pages::release(*object, object->dlpi_phdr[i]);
+            return 0;
+        },
+        nullptr);
+}
+
+}  // namespace mpisec
