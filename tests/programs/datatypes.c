@@ -3,8 +3,6 @@
 
 struct type types[MOST_TYPES];
 
-enum { PREDEFINED = 10 };
-
 void predefine_types(void) {
     const struct {
         MPI_Datatype type;

@@ -27,7 +27,8 @@ def build(mpi):
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in everything)).hexdigest()[:16]
     others = [str(path) for path in everything if path.suffix == ".c" and path.name != "program.c"]
     flags = ["-std=gnu11", "-Wextra", "-Wno-missing-field-initializers", "-pthread", f'-DSOURCES="{digest}"', *others]
-    return compile_mpi(HERE / "program.c", mpi, flags=flags)
+    intel = ["-DON_INTEL=1"] if mpi == "impi" else []  # it has MPICH's headers
+    return compile_mpi(HERE / "program.c", mpi, flags=[*intel, *flags])
 
 
 @dataclass(frozen=True)

@@ -244,19 +244,20 @@ static void exchange(struct round* round, int to, int from) {
     make_buffer(&it->out, round->send_type, out.units / round->send_type->units);
     fill_buffer(&it->out, mix3((uint64_t)value(step, "seed", 0), 5, (uint64_t)round->comm->rank));
     if (replace) fill_buffer(&it->in, mix3((uint64_t)value(step, "seed", 0), 6, (uint64_t)round->comm->rank));
-    it->hide = ON_MPICH != 0 && is(step, "mode", "i"); /* MPICH leaves the status of MPI_Isendrecv empty */
-    it->hide |= ON_MPICH != 0 && is(step, "mode", "ireplace");
+    it->hide = ON_MPICH && (is(step, "mode", "i") || is(step, "mode", "ireplace")); /* MPICH leaves their status empty */
     void* at = it->in.start;
     long n = it->in.count;
     MPI_Datatype type = it->in.layout.type;
 #ifdef HAVE_MPI_4
-    if (is(step, "mode", "i")) {
+    /* MPICH 4.0 frees derived types too often there, 5.0 sends other bytes of them from MPI_Isendrecv_replace. */
+    int bytes_lost = ON_MPICH && (round->send_type >= types + PREDEFINED || round->receive_type >= types + PREDEFINED);
+    if (is(step, "mode", "i") && !bytes_lost) {
         EITHER(MPI_Isendrecv,
                (it->out.start, (int)it->out.count, it->out.layout.type, to, tag, IN(int, from, tag), &it->request),
                (it->out.start, it->out.count, it->out.layout.type, to, tag, IN(MPI_Count, from, tag), &it->request));
         return;
     }
-    if (is(step, "mode", "ireplace")) {
+    if (is(step, "mode", "ireplace") && !bytes_lost) {
         EITHER(MPI_Isendrecv_replace, (at, (int)n, type, to, tag, from, tag, comm, &it->request),
                (at, n, type, to, tag, from, tag, comm, &it->request));
         return;

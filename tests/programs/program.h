@@ -27,6 +27,10 @@ enum { ON_OPEN_MPI = 0, ON_MPICH = MPICH_NUMVERSION / 10000000 };
 enum { ON_OPEN_MPI = 0, ON_MPICH = 5 };
 #endif
 
+#ifndef ON_INTEL
+#define ON_INTEL 0
+#endif
+
 /* ---- calls: CALL(MPI_Send, (…)) counts it and gives its code */
 struct call_site {
     const char* procedure;
@@ -93,7 +97,7 @@ enum { MOST_RANKS = 64 };
 struct comm {
     MPI_Comm comm;
     MPI_Request request; /* a duplicate that is under way */
-    int pending, inter, side, rank, size, remote;
+    int pending, inter, side, rank, size, remote, group_is_wrong;
 };
 extern struct comm comms[MOST_COMMS]; /* 0: MPI_COMM_WORLD, 1: MPI_COMM_SELF */
 extern int world_rank, world_size;
@@ -106,7 +110,7 @@ void free_communicators(void);
 
 /* ---- datatypes (datatypes.c). An element of a type is `units` units of a class (a predefined type, or a structure),
  * at known offsets: types of one class match each other. */
-enum { MOST_UNITS = 64, STRUCTURES = 100 };
+enum { PREDEFINED = 10, MOST_UNITS = 64, STRUCTURES = 100 };
 struct type {
     MPI_Datatype type;
     int class; /* the number of a predefined type, or STRUCTURES + that of the first structure */
