@@ -44,7 +44,20 @@ static void parts_of_intercommunicator(void) {
     OK(MPI_Comm_free(&half));
 }
 
+/* A graph on the ranks of a grid: another topology, not a second one. */
+static void graph_on_grid(void) {
+    MPI_Comm grid, comm;
+    int dims = size, periodic = 1, source = rank, degree = 1, end = (rank + 1) % size, kind = MPI_UNDEFINED;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periodic, 0, &grid));
+    OK(MPI_Dist_graph_create(grid, 1, &source, &degree, &end, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+    OK(MPI_Topo_test(comm, &kind));
+    CHECK(kind == MPI_DIST_GRAPH, "a graph on a grid has topology %d", kind);
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Comm_free(&grid));
+}
+
 void m11_graphs(void) {
+    graph_on_grid();
     graph(1);
     graph(0);
     if (size > 1) parts_of_intercommunicator();
