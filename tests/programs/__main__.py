@@ -12,7 +12,6 @@ from pathlib import Path
 
 from .check import Lab, Place, _split, check, verdict
 from .generate import program
-from .shrink import Budget
 
 
 def _seeds(text):
@@ -30,7 +29,7 @@ def _place_of(lines):
 def _run(arguments):
     place = Place(arguments.mpi, arguments.nodes, arguments.ranks, arguments.segments, arguments.fault)
     with Lab() as lab:
-        summary = check(lab, place, _seeds(arguments.seeds), batch=arguments.batch, budget=Budget(arguments.shrink_seconds),
+        summary = check(lab, place, _seeds(arguments.seeds), batch=arguments.batch, shrink_seconds=arguments.shrink_seconds,
                         report=lambda text: print(text, flush=True))
     if arguments.findings:
         directory = Path(arguments.findings)

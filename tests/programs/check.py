@@ -75,7 +75,7 @@ def _where(run, programs):
     return "MPI_Finalize"
 
 
-def verdict(lab, place, programs, patience=10):
+def verdict(lab, place, programs, patience=6):
     """(kind, detail) of the last of the programs, or of the end of their job; None when plain and sealed are the same."""
     plain = lab.run(place, programs, plain=True, patience=patience)
     last = len(programs) - 1
@@ -139,20 +139,20 @@ def _smaller_place(place, lines, fails):
     return place, lines
 
 
-def check(lab, place, seeds, *, batch=50, budget=None, patience=30, report=print):
+def check(lab, place, seeds, *, batch=50, shrink_seconds=300, patience=30, report=print):
     """Runs the programs of these seeds plain and sealed; returns a Summary. What differs is made small."""
     summary = Summary()
     start = time.monotonic()
     programs = [program(seed) for seed in seeds]
     while programs:
         now = programs[:batch]
-        done = _check_batch(lab, place, now, summary, budget, patience, report)
+        done = _check_batch(lab, place, now, summary, shrink_seconds, patience, report)
         programs = programs[done:]
     summary.seconds = time.monotonic() - start
     return summary
 
 
-def _check_batch(lab, place, programs, summary, budget, patience, report):
+def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report):
     """Compares the programs of one job up to the first that did not end; returns how many are settled."""
     plain = lab.run(place, programs, plain=True, patience=patience)
     sealed = lab.run(place, programs, plain=False, patience=patience)
@@ -163,7 +163,7 @@ def _check_batch(lab, place, programs, summary, budget, patience, report):
         if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
             summary.same += 1
         else:
-            _look_into(lab, place, programs[:i], lines, summary, budget, report)
+            _look_into(lab, place, programs[:i], lines, summary, shrink_seconds, report)
         summary.programs += 1
         summary.steps += len(lines) - 1
         if not ended:
@@ -171,13 +171,13 @@ def _check_batch(lab, place, programs, summary, budget, patience, report):
     if plain.returncode != 0 or sealed.returncode != 0:
         report(f"{place.name}: the job's end: plain {plain.returncode}, sealed {sealed.returncode}: {sealed.said[-300:]}")
         if plain.returncode == 0:
-            _look_into(lab, place, programs[:-1], programs[-1], summary, budget, report)
+            _look_into(lab, place, programs[:-1], programs[-1], summary, shrink_seconds, report)
     return len(programs)
 
 
-def _look_into(lab, place, before, lines, summary, budget, report):
+def _look_into(lab, place, before, lines, summary, shrink_seconds, report):
     report(f"{place.name}: {lines[0]} is not the same; looking into it")
-    finding = investigate(lab, place, before, lines, budget)
+    finding = investigate(lab, place, before, lines, Budget(shrink_seconds))
     if finding is None:
         finding = Finding(place, "not seen again", int(lines[0].partition("seed=")[2] or 0), "", lines)
     if finding.kind == PLAIN_FAILS:

@@ -14,6 +14,10 @@ COMPLETIONS = ("waitall", "wait", "wait_back", "waitany", "waitsome", "test", "t
 BLOCKING_SENDS = ("send", "ssend", "bsend", "rsend")
 SENDS = (*BLOCKING_SENDS, "isend", "issend", "ibsend", "irsend")
 RECEIVES = ("recv", "probe", "iprobe", "mprobe", "improbe", "imrecv", "irecv", "irecv", "irecv")
+COLLECTIVES = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
+               "alltoallw", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter")
+REDUCTIONS = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter")
+NEIGHBOUR_COLLECTIVES = ("neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw")
 # Around everything that changes how a message travels, with thresholds of 4K and 64K (lab.py).
 SIZES = (0, 1, 1, 2, 7, 16, 100, 1000, 4095, 4096, 4097, 9000, 20000, 65535, 65536, 65537, 100000, 200000)
 
@@ -30,6 +34,7 @@ class Program:
         self.types = {number: (number, 1) for number in PREDEFINED}  # number: (class, units)
         self.slots = []  # requests under way
         self.persistent = {}  # slot: active
+        self.ops, self.next_op = {}, 10
         self.next_comm, self.next_type, self.next_slot, self.next_tag = 2, FIRST_TYPE, 1, 1
         self.thread = 0
 
@@ -201,7 +206,7 @@ class Program:
         cls, of_base = self.types[base if isinstance(base, int) else base[0]]
         if units is None:
             self.types[number] = (100 + number, 1)
-        elif units * of_base <= 64:
+        elif 0 < units * of_base <= 64:
             self.types[number] = (cls, units * of_base)
 
     def make_type(self):
@@ -273,7 +278,8 @@ class Program:
 
     def p2p(self):
         values = self.message_values(self.any_comm() if self.chance(0.95) else 1, SENDS, RECEIVES)
-        if values["send"] in ("isend", "issend", "irsend") and values["receive"] == "irecv" and self.chance(0.5) and self.next_slot < 120:
+        if values["send"] in ("isend", "issend", "irsend") and values["receive"] == "irecv" and self.chance(0.5) and self.next_slot < 120 and not (
+                values["any_tag"] and values["any_source"]):
             values["id"] = self.slot()
             self.slots.append(values["id"])
         else:
@@ -285,6 +291,7 @@ class Program:
             return
         values = self.message_values(self.any_comm(), ("send", "ssend", "rsend"), ("irecv",))
         values["id"] = self.slot()
+        values["any_tag"] = values["any_tag"] and not values["any_source"]
         self.persistent[values["id"]] = False
         self.say("p2p_init", **values)
 
@@ -322,7 +329,57 @@ class Program:
         kind = self.pick(PREDEFINED)
         self.say("nobody", comm=self.any_comm(), stype=kind, rtype=kind, units=self.pick([0, 3]))
 
+    # ---- collectives
+    def make_op(self):
+        number = self.next_op
+        if number >= 30:
+            return
+        self.next_op += 1
+        self.ops[number] = self.pick(["sum", "left", "right", "affine"])
+        self.say("op", op=number, kind=self.ops[number], large=self.chance(0.3))
+
+    def free_op(self):
+        if self.ops and self.chance(0.5):
+            number = self.pick(self.ops)
+            del self.ops[number]
+            self.say("free_op", op=number)
+
+    def reduction(self):
+        """(operation, classes of the types that it is for, whether they must be predefined)."""
+        if self.ops and self.chance(0.5):
+            number = self.pick(self.ops)
+            return number, {"sum": (1, 4, 7, 8), "affine": (2, 4, 8)}.get(self.ops[number]), False
+        number = self.pick([0, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+        classes = {3: (1, 3, 4, 7), 4: (1, 3, 4, 7), 5: (1, 3, 4, 7), 6: (7,), 7: PAIRS, 8: PAIRS}.get(number, NUMBERS)
+        return number, classes, True
+
+    def collective(self):
+        neighbours = self.any_comm(("cart", "graph", "dist")) if self.chance(0.35) else None
+        comm = self.any_comm() if neighbours is None else neighbours
+        kind = self.pick(COLLECTIVES if neighbours is None else NEIGHBOUR_COLLECTIVES)
+        mode = self.pick(["blocking", "blocking", "starting", "starting", "persistent"])
+        op = None
+        if kind in REDUCTIONS:
+            op, classes, predefined = self.reduction()
+            stype = rtype = self.pick([number for number, (cls, _) in self.types.items()
+                                       if (classes is None or cls in classes) and (number < FIRST_TYPE or not predefined)])
+        else:
+            stype, rtype = self.type_pair()
+        values = {"comm": comm, "kind": kind, "mode": mode, "op": op, "stype": stype, "rtype": rtype, "root": self.random.randint(0, 7),
+                  "side": self.random.randint(0, 1), "units": self.units(stype, 4), "in_place": self.chance(0.2),
+                  "large": self.chance(0.25), "seed": self.step_seed()}
+        if mode == "persistent" or (mode == "starting" and self.chance(0.6)):
+            if self.next_slot >= 120:
+                return
+            values["id"] = self.slot()
+            if mode == "persistent":
+                self.persistent[values["id"]] = False
+            else:
+                self.slots.append(values["id"])
+        self.say("coll", **values)
+
     WEIGHTS = {
+        "collective": 26, "make_op": 3, "free_op": 1,
         "make_comm": 14, "finish_duplicate": 3, "end_comm": 3, "ask": 2, "name": 1, "make_type": 8, "free_type": 1, "p2p": 16,
         "p2p_init": 3, "start": 6, "complete": 7, "exchange": 4, "cancel": 1, "nobody": 1,
     }

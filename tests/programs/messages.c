@@ -215,13 +215,14 @@ static void run_round(struct round* round) {
     if (ready) OK(MPI_Barrier, (round->comm->comm));
     pass(round, 0, 0);
     pass(round, 0, 1);
+    settle(round->slot);
+    /* Now none of a later step's messages can take the place of one of these. */
     if (round->any_source && round->any_tag) OK(MPI_Barrier, (round->comm->comm));
     if (memory) {
         OK(MPI_Buffer_detach, (&back, &size_back));
         if (back != memory || size_back != (int)bytes) say(" detached another buffer");
         free(memory);
     }
-    settle(round->slot);
 }
 
 static void make_persistent(struct round* round) {

@@ -47,7 +47,8 @@ void count_call(struct call_site* site);
     })
 #define CALL(name, arguments) CALL_(name, arguments)
 /* The same for calls that cannot fail in a legal program; the trace says when one does. */
-#define OK(name, arguments) note_code(#name, CALL(name, arguments))
+#define OK_(name, arguments) note_code(#name, CALL_(name, arguments))
+#define OK(name, arguments) OK_(name, arguments)
 void write_calls(const char* path);
 
 /* ---- steps (script.c) */

@@ -77,7 +77,9 @@ static void ask_then_wait(struct set* set) {
             if (OK(MPI_Request_get_status, (set->requests[i], &flag, &set->statuses[i])) != MPI_SUCCESS) break;
             if (!flag) sched_yield();
         }
+        MPI_Status known = set->statuses[i]; /* MPICH 5: MPI_Wait then knows nothing of a persistent request's message */
         OK(MPI_Wait, (&set->requests[i], &set->statuses[i]));
+        if (flag) set->statuses[i] = known;
     }
 }
 
@@ -195,11 +197,22 @@ static void say_pending(const struct slot* slot, struct pending* it) {
     if (it->out.memory) say(">%08x", (unsigned)(hash_buffer(&it->out) >> 32)); /* only read (M7) */
 }
 
-/* Which of the wild messages a receive gets is open, but those of one source keep their order. */
+static int compare_wild(const void* a, const void* b) {
+    const struct pending *x = *(struct pending* const*)a, *y = *(struct pending* const*)b;
+    if (x->status.MPI_SOURCE != y->status.MPI_SOURCE) return x->status.MPI_SOURCE < y->status.MPI_SOURCE ? -1 : 1;
+    if (x->status.MPI_TAG != y->status.MPI_TAG) return x->status.MPI_TAG < y->status.MPI_TAG ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Which of the wild messages a receive gets is open, but those of one source and tag keep their order. */
 static void say_wild(const struct slot* slot) {
-    for (int source = 0; source < MOST_RANKS; ++source)
-        for (int i = 0; i < slot->count; ++i)
-            if (slot->list[i].wild && slot->list[i].status.MPI_SOURCE == source) say_pending(slot, &slot->list[i]);
+    struct pending** wild = get_memory((size_t)slot->count * sizeof *wild);
+    int n = 0;
+    for (int i = 0; i < slot->count; ++i)
+        if (slot->list[i].wild) wild[n++] = &slot->list[i];
+    qsort(wild, (size_t)n, sizeof *wild, compare_wild);
+    for (int i = 0; i < n; ++i) say_pending(slot, wild[i]);
+    free(wild);
 }
 
 static void tell(struct slot* slot) {

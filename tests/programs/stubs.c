@@ -1,9 +1,6 @@
 #include "program.h"
-int collective_step(const struct step* step) { (void)step; return 0; }
-int operation_step(const struct step* step) { (void)step; return 0; }
 int attribute_step(const struct step* step) { (void)step; return 0; }
 int error_step(const struct step* step) { (void)step; return 0; }
 int group_step(const struct step* step) { (void)step; return 0; }
-void free_operations(void){}
 void free_attributes(void){}
 void free_handlers(void){}
