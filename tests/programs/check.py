@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -79,6 +80,8 @@ def verdict(lab, place, programs, patience=6):
     """(kind, detail) of the last of the programs, or of the end of their job; None when plain and sealed are the same."""
     plain = lab.run(place, programs, plain=True, patience=patience)
     last = len(programs) - 1
+    if re.search(r"^program: rank \d+: ", plain.said, re.MULTILINE):
+        return "no program", plain.said[-600:]
     if plain.returncode != 0 or not all(plain.finished(i) for i in range(len(programs))):
         return PLAIN_FAILS, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
     sealed = lab.run(place, programs, plain=False, patience=patience)

@@ -5,7 +5,10 @@ each only whether it joins two groups, and whether it has a topology. What MPI l
 """
 
 import random
+import re
+from pathlib import Path
 
+MISTAKES = re.findall(r"NAMED\((\w+)\),", (Path(__file__).parent / "errors.c").read_text())
 PREDEFINED = range(10)  # datatypes.c
 NUMBERS = (1, 2, 3, 4, 5, 7)  # those that sums are made of
 PAIRS = (8, 9)
@@ -18,6 +21,8 @@ COLLECTIVES = ("barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "
                "alltoallw", "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter")
 REDUCTIONS = ("reduce", "allreduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter")
 NEIGHBOUR_COLLECTIVES = ("neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw")
+IN_THREADS = ("p2p", "p2p", "p2p", "collective", "collective", "collective", "exchange", "make_comm", "make_type", "start", "complete",
+              "p2p_init", "end_comm", "ask")
 # Around everything that changes how a message travels, with thresholds of 4K and 64K (lab.py).
 SIZES = (0, 1, 1, 2, 7, 16, 100, 1000, 4095, 4096, 4097, 9000, 20000, 65535, 65536, 65537, 100000, 200000)
 
@@ -35,6 +40,7 @@ class Program:
         self.slots = []  # requests under way
         self.persistent = {}  # slot: active
         self.ops, self.next_op = {}, 10
+        self.keys, self.next_key, self.handlers, self.next_handler = {}, 1, [], 1
         self.next_comm, self.next_type, self.next_slot, self.next_tag = 2, FIRST_TYPE, 1, 1
         self.thread = 0
 
@@ -116,6 +122,8 @@ class Program:
             verbs += ["split_type", "create_group", "cart", "cart", "graph", "dist_graph", "dist_graph_adjacent", "intercomm", "intercomm"]
         if kind == "cart":
             verbs += ["cart_sub"] * 3
+        if self.thread:
+            verbs = [verb for verb in verbs if not verb.startswith("idup")]
         getattr(self, "make_" + self.pick(verbs))(source, kind)
 
     def make_dup(self, source, kind):
@@ -184,7 +192,7 @@ class Program:
 
     def end_comm(self):
         number = self.any_comm()
-        if number > 1:
+        if number > 1 and not (self.thread and len(self.comms) == 2):
             # MPI_Comm_disconnect waits for all that is under way on the communicator.
             safe = not self.slots and not any(self.persistent.values()) and not self.thread
             self.say("disconnect" if safe and self.chance(0.3) else "free_comm", comm=number)
@@ -277,7 +285,7 @@ class Program:
         return values
 
     def p2p(self):
-        values = self.message_values(self.any_comm() if self.chance(0.95) else 1, SENDS, RECEIVES)
+        values = self.message_values(self.any_comm() if self.thread or self.chance(0.95) else 1, SENDS, RECEIVES)
         if values["send"] in ("isend", "issend", "irsend") and values["receive"] == "irecv" and self.chance(0.5) and self.next_slot < 120 and not (
                 values["any_tag"] and values["any_source"]):
             values["id"] = self.slot()
@@ -378,7 +386,81 @@ class Program:
                 self.slots.append(values["id"])
         self.say("coll", **values)
 
+    # ---- attributes, error handlers, groups
+    def make_key(self):
+        number = self.next_key
+        if number < 30:
+            self.next_key += 1
+            on = self.pick(["comm", "comm", "type"])
+            self.keys[number] = on
+            self.say("key", key=number, copy=self.random.randint(0, 3), deletes=self.chance(0.7), on=on)
+
+    def attribute(self):
+        if not self.keys:
+            self.make_key()
+            return
+        number = self.pick(self.keys)
+        known = [type_ for type_ in self.types if type_ >= FIRST_TYPE]
+        verb = self.pick(["set_attribute", "set_attribute", "set_attribute", "get_attribute", "delete_attribute"])
+        values = {"value": self.random.randint(1, 1000)} if verb == "set_attribute" else {}
+        if self.keys[number] == "comm":
+            self.say(verb, key=number, comm=self.any_comm(), **values)
+        elif known:
+            self.say(verb, key=number, type=self.pick(known), **values)
+
+    def free_key(self):
+        if self.keys and self.chance(0.5):
+            number = self.pick(self.keys)
+            del self.keys[number]
+            self.say("free_key", key=number)
+
+    def handler(self):
+        verb = self.pick(["handler", "set_handler", "set_handler", "get_handler", "free_handler", "call_handler"])
+        if verb == "handler" and self.next_handler < 30:
+            self.handlers.append(self.next_handler)
+            self.say("handler", handler=self.next_handler)
+            self.next_handler += 1
+        elif verb == "free_handler" and self.handlers:
+            self.say(verb, handler=self.handlers.pop())
+        elif verb == "set_handler":
+            self.say(verb, comm=self.any_comm(), handler=self.pick([0, *self.handlers]))
+        elif verb in ("get_handler", "call_handler"):
+            self.say(verb, comm=self.any_comm())
+
+    def mistake(self):
+        self.say("mistake", comm=self.any_comm(), kind=self.pick(MISTAKES))
+
+    def group(self):
+        self.say("group", comm=self.any_comm(), stride=self.random.randint(0, 2), **{"with": self.any_comm()})
+
+    def limits(self):
+        self.say("limits")
+
+    # ---- threads
+    def threads(self):
+        """Two threads, each with communicators of its own; what they make is the program's afterwards."""
+        if self.thread or self.next_comm > 90:
+            return
+        while self.pending:
+            self.finish_duplicate()
+        own = [self.new_comm(verb, self.any_comm(("intra", "cart", "dist", "graph")) or 0, "intra") for verb in ("dup", "dup")]
+        before, slots, persistent, types = self.comms, self.slots, self.persistent, dict(self.types)
+        self.say("threads")
+        after = dict(before)
+        for number, comm in enumerate(own, 1):
+            self.thread, self.comms = number, {1: "self", comm: "intra"}
+            self.slots, self.persistent, self.types = [], {}, dict(types)
+            for name in self.random.choices(IN_THREADS, k=self.random.randint(2, 7)):
+                getattr(self, name)()
+            after |= {known: kind for known, kind in self.comms.items() if known != comm or comm in self.comms}
+            if comm not in self.comms:
+                del after[comm]
+            slots, persistent = slots + self.slots, persistent | self.persistent
+        self.thread, self.comms, self.slots, self.persistent, self.types = 0, after, slots, persistent, types
+        self.say("join")
+
     WEIGHTS = {
+        "make_key": 2, "attribute": 7, "free_key": 1, "handler": 5, "mistake": 4, "group": 2, "limits": 0.2, "threads": 0.8,
         "collective": 26, "make_op": 3, "free_op": 1,
         "make_comm": 14, "finish_duplicate": 3, "end_comm": 3, "ask": 2, "name": 1, "make_type": 8, "free_type": 1, "p2p": 16,
         "p2p_init": 3, "start": 6, "complete": 7, "exchange": 4, "cancel": 1, "nobody": 1,

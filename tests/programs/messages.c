@@ -71,6 +71,8 @@ static int prepare(struct round* round, const struct step* step) {
         return 0;
     entry_text(step, "send", 0, "isend", round->send);
     entry_text(step, "receive", 0, "irecv", round->receive);
+    /* MPICH loses bytes of buffered messages that are of pairs or structures. */
+    if (ON_MPICH && strchr(round->send, 'b') && round->send_type->class >= PAIRS) strcpy(round->send, "isend");
     round->any_source = (int)value(step, "any_source", 0);
     round->any_tag = (int)value(step, "any_tag", 0);
     const struct comm* comm = round->comm;
@@ -251,7 +253,7 @@ static void exchange(struct round* round, int to, int from) {
     MPI_Datatype type = it->in.layout.type;
 #ifdef HAVE_MPI_4
     /* MPICH 4.0 frees derived types too often there, 5.0 sends other bytes of them from MPI_Isendrecv_replace. */
-    int bytes_lost = ON_MPICH && (round->send_type >= types + PREDEFINED || round->receive_type >= types + PREDEFINED);
+    int bytes_lost = ON_MPICH && (round->send_type >= types + PAIRS || round->receive_type >= types + PAIRS);
     if (is(step, "mode", "i") && !bytes_lost) {
         EITHER(MPI_Isendrecv,
                (it->out.start, (int)it->out.count, it->out.layout.type, to, tag, IN(int, from, tag), &it->request),

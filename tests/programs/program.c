@@ -106,6 +106,9 @@ static void run_steps(unsigned seconds) {
             say(" seed=%ld", value(step, "seed", 0));
             end_line();
         } else if (verb_is(step, "threads")) {
+            for (int id = 2; id < MOST_COMMS; ++id) finish_duplicate(id);
+            begin_line(step);
+            end_line();
             i = run_threads(i + 1) - 1;
         } else if (!verb_is(step, "join")) {
             execute(step);

@@ -111,7 +111,7 @@ void free_communicators(void);
 
 /* ---- datatypes (datatypes.c). An element of a type is `units` units of a class (a predefined type, or a structure),
  * at known offsets: types of one class match each other. */
-enum { PREDEFINED = 10, MOST_UNITS = 64, STRUCTURES = 100 };
+enum { PAIRS = 8, PREDEFINED = 10, MOST_UNITS = 64, STRUCTURES = 100 };
 struct type {
     MPI_Datatype type;
     int class; /* the number of a predefined type, or STRUCTURES + that of the first structure */

@@ -62,7 +62,7 @@ def _simpler_words(line):
     words = line.split()
     for i in range(len(words) - 1, 0, -1):
         key, _, text = words[i].partition("=")
-        if key not in ("comm", "type", "id", "thread"):
+        if key not in ("comm", "type", "id", "thread", "kind") and not (key in ("from", "with") and "thread=" in line):
             yield " ".join(words[:i] + words[i + 1 :])
         values = []
         numbers = text.split(",")
