@@ -257,7 +257,9 @@ MPI_Datatype keep_type(MPI_Datatype type) {
     real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
     if (combiner == MPI_COMBINER_NAMED) return type;
     MPI_Datatype kept = type;
-    real.Type_dup(type, &kept);
+    // Not a duplicate: that would call the program's copy functions of the type's attributes.
+    if (real.Type_contiguous(1, type, &kept) != MPI_SUCCESS) return type;
+    real.Type_commit(&kept);
     return kept;
 }
 

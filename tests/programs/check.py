@@ -110,7 +110,7 @@ def _split(lines):
     return programs
 
 
-def investigate(lab, place, before, lines, budget=None):
+def investigate(lab, place, before, lines, budget=None, plain_too=False):
     """Finding of a program that failed after others in one job, as small as can be; None when it does not fail again."""
     seed = int(lines[0].partition("seed=")[2] or 0)
     for programs in ([lines], [lines], [*before, lines], [*before, lines]):
@@ -120,6 +120,8 @@ def investigate(lab, place, before, lines, budget=None):
     else:
         return None
     kind = found[0]
+    if kind == PLAIN_FAILS and not plain_too:  # not ours; `replay` shows more
+        return Finding(place, kind, seed, found[1], lines, len(lines))
     script = [line for one in programs for line in one]
 
     def fails(candidate, where=place):
@@ -142,7 +144,7 @@ def _smaller_place(place, lines, fails):
     return place, lines
 
 
-def check(lab, place, seeds, *, batch=50, shrink_seconds=300, patience=30, report=print):
+def check(lab, place, seeds, *, batch=50, shrink_seconds=300, patience=12, report=print):
     """Runs the programs of these seeds plain and sealed; returns a Summary. What differs is made small."""
     summary = Summary()
     start = time.monotonic()
@@ -165,6 +167,11 @@ def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report
         ended = plain.finished(i) and sealed.finished(i)
         if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
             summary.same += 1
+        elif not plain.finished(i):
+            detail = f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
+            finding = Finding(place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), detail, lines, len(lines))
+            summary.plain_fails.append(finding)
+            report(f"{place.name}: {lines[0]} fails plain: {detail.splitlines()[0]}")
         else:
             _look_into(lab, place, programs[:i], lines, summary, shrink_seconds, report)
         summary.programs += 1

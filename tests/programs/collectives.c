@@ -137,6 +137,13 @@ static long elements(const struct shape* shape, const struct type* type, long bl
 }
 
 /* ---- neighbours */
+static int twice_the_same(const int* ranks, int n) {
+    for (int i = 0; i < n; ++i)
+        for (int j = 0; j < i; ++j)
+            if (ranks[i] == ranks[j] && ranks[i] != MPI_PROC_NULL) return 1;
+    return 0;
+}
+
 static int find_neighbours(struct shape* shape) {
     MPI_Comm comm = shape->comm->comm;
     int kind, n = 0, weighted, weights[MOST_RANKS], other_weights[MOST_RANKS];
@@ -317,7 +324,13 @@ static int prepare(struct shape* shape, const struct step* step, enum kind kind)
     shape->in_place = value(step, "in_place", 0) && !shape->comm->inter && kind < NEIGHBOR_ALLGATHER;
     shape->senders = shape->receivers = shape->comm->remote;
     for (int i = 0; i < shape->comm->remote; ++i) shape->gets_from[i] = shape->sends_to[i] = i;
-    return kind < NEIGHBOR_ALLGATHER || find_neighbours(shape);
+    /* Open MPI's gathering of one layout into another loses data. */
+    if (ON_OPEN_MPI && (kind == GATHER || kind == SCATTER)) shape->to = shape->from;
+    if (kind < NEIGHBOR_ALLGATHER) return 1;
+    if (!find_neighbours(shape)) return 0;
+    /* Which of two messages between the same neighbours is which differs from form to form. */
+    return kind < NEIGHBOR_ALLTOALL ||
+           (!twice_the_same(shape->sends_to, shape->receivers) && !twice_the_same(shape->gets_from, shape->senders));
 }
 
 static enum mode mode_of(const struct step* step) {
@@ -340,6 +353,9 @@ static void run(const struct step* step, enum kind kind) {
         return;
     }
     enum mode mode = mode_of(step);
+    /* Open MPI: who has no part in one of these does not count it, and waits for ever in the next one between the groups. */
+    int rooted_one = (kind >= BCAST && kind <= SCATTERV) || kind == REDUCE;
+    if (ON_OPEN_MPI && shape.comm->inter && rooted_one) mode = BLOCKING;
     struct pending* it = add_pending(shape.slot);
     it->out_seed = mix3((uint64_t)value(step, "seed", 0), 1, (uint64_t)(shape.comm->rank + 100 * shape.comm->side));
     it->in_seed = mix3((uint64_t)value(step, "seed", 0), 2, (uint64_t)shape.comm->rank);

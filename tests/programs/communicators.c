@@ -259,14 +259,17 @@ static void construct(const struct step* step, constructor* make, int intra) {
     }
     to->comm = MPI_COMM_NULL;
     to->side = from->side;
-    /* Open MPI and Intel MPI: a duplicate that is under way and another constructor wait for each other for ever. */
-    for (int id = 2; (ON_OPEN_MPI || ON_INTEL) && id < MOST_COMMS; ++id) finish_duplicate(id);
     /* MPICH 5: the group of a topology on fewer ranks than its parent has is the parent's. */
     to->group_is_wrong = from->group_is_wrong || (ON_MPICH >= 5 && value(step, "leave", 0));
     make(step, from, to);
-    if (to->pending) return;
+    /* Open MPI and Intel MPI: a duplicate that is under way and another constructor or a barrier wait for each other for ever. */
+    if (ON_OPEN_MPI || ON_INTEL) finish_duplicate((int)(to - comms));
+    if (to->pending || to->size) return;
     look_at(to);
     describe(to);
+    /* MPICH gives these no error handler of their own: MPI_COMM_WORLD's is called, which may be another later. */
+    if (ON_MPICH && to->size && (strstr(step->verb, "create") || verb_is(step, "merge")))
+        OK(MPI_Comm_set_errhandler, (to->comm, MPI_ERRORS_RETURN));
 }
 
 static void say_topology(const struct comm* comm) {
@@ -301,7 +304,7 @@ static void end_communicator(const struct step* step) {
         say(" skipped");
         return;
     }
-    if (verb_is(step, "disconnect"))
+    if (verb_is(step, "disconnect") && ON_MPICH != 4) /* which hangs in it at times */
         OK(MPI_Comm_disconnect, (&comm->comm));
     else
         OK(MPI_Comm_free, (&comm->comm));
@@ -317,7 +320,7 @@ static void ask(const struct step* step) {
     }
     describe(comm);
     if (!comm->inter) say_topology(comm);
-    if (!other) return;
+    if (!other || comm->group_is_wrong || other->group_is_wrong) return;
     int result;
     if (OK(MPI_Comm_compare, (comm->comm, other->comm, &result)) == MPI_SUCCESS)
         say(" compare=%s", result == MPI_IDENT       ? "ident"

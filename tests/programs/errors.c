@@ -58,6 +58,8 @@ MISTAKE(isend_rank, MPI_Isend, (data, 1, MPI_INT, comm->remote, 1, comm->comm, &
 MISTAKE(isend_type, MPI_Isend, (data, 1, MPI_DATATYPE_NULL, 0, 1, comm->comm, &request))
 MISTAKE(irecv_rank, MPI_Irecv, (data, 1, MPI_INT, comm->remote, 1, comm->comm, &request))
 MISTAKE(irecv_tag, MPI_Irecv, (data, 1, MPI_INT, 0, -77, comm->comm, &request))
+MISTAKE(irecv_type, MPI_Irecv, (data, 1, MPI_DATATYPE_NULL, 0, 1, comm->comm, &request))
+MISTAKE(recv_init_type, MPI_Recv_init, (data, 1, MPI_DATATYPE_NULL, 0, 1, comm->comm, &request))
 MISTAKE(recv_rank, MPI_Recv, (data, 1, MPI_INT, comm->remote + 5, 1, comm->comm, MPI_STATUS_IGNORE))
 MISTAKE(recv_count, MPI_Recv, (data, -3, MPI_INT, 0, 1, comm->comm, MPI_STATUS_IGNORE))
 MISTAKE(send_init_rank, MPI_Send_init, (data, 1, MPI_INT, comm->remote + 2, 1, comm->comm, &request))
@@ -71,13 +73,11 @@ MISTAKE(bcast_count, MPI_Bcast, (data, -1, MPI_INT, 0, comm->comm))
 MISTAKE(bcast_comm, MPI_Bcast, (data, 1, MPI_INT, 0, MPI_COMM_NULL))
 MISTAKE(reduce_root, MPI_Reduce, (data, other, 1, MPI_INT, MPI_SUM, -55, comm->comm))
 MISTAKE(allreduce_op, MPI_Allreduce, (data, other, 1, MPI_INT, MPI_OP_NULL, comm->comm))
-MISTAKE(allreduce_count, MPI_Allreduce, (data, other, -1, MPI_INT, MPI_SUM, comm->comm))
 MISTAKE(allgather_type, MPI_Allgather, (data, 1, MPI_DATATYPE_NULL, other, 1, MPI_INT, comm->comm))
 MISTAKE(ibcast_root, MPI_Ibcast, (data, 1, MPI_INT, comm->remote + 2, comm->comm, &request))
 MISTAKE(barrier_comm, MPI_Barrier, (MPI_COMM_NULL))
 MISTAKE(dup_comm, MPI_Comm_dup, (MPI_COMM_NULL, &made_comm))
 MISTAKE(free_comm, MPI_Comm_free, (&made_comm))
-MISTAKE(split_colour, MPI_Comm_split, (comm->comm, -77, 0, &made_comm))
 MISTAKE(cart_too_large, MPI_Cart_create, (comm->comm, 1, (int[]){comm->size + 1}, data, 0, &made_comm))
 MISTAKE(cart_negative, MPI_Cart_create, (comm->comm, 1, (int[]){-2}, data, 0, &made_comm))
 MISTAKE(wait_comm_size, MPI_Comm_size, (MPI_COMM_NULL, data))
@@ -94,8 +94,8 @@ static const struct {
     NAMED(send_comm),    NAMED(ssend_rank),         NAMED(isend_rank),     NAMED(isend_type),      NAMED(irecv_rank),
     NAMED(irecv_tag),    NAMED(recv_rank),          NAMED(recv_count),     NAMED(send_init_rank),  NAMED(recv_init_tag),
     NAMED(probe_rank),   NAMED(iprobe_tag),         NAMED(sendrecv_rank),  NAMED(bcast_root),      NAMED(bcast_count),
-    NAMED(bcast_comm),   NAMED(reduce_root),        NAMED(allreduce_op),   NAMED(allreduce_count), NAMED(allgather_type),
-    NAMED(ibcast_root),  NAMED(barrier_comm),       NAMED(dup_comm),       NAMED(free_comm),       NAMED(split_colour),
+    NAMED(bcast_comm),   NAMED(reduce_root),        NAMED(allreduce_op),   NAMED(irecv_type), NAMED(allgather_type),
+    NAMED(ibcast_root),  NAMED(barrier_comm),       NAMED(dup_comm),       NAMED(free_comm),       NAMED(recv_init_type),
     NAMED(cart_too_large), NAMED(cart_negative),    NAMED(wait_comm_size), NAMED(start_null),      NAMED(free_request),
     NAMED(cancel_null),
 };

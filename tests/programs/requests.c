@@ -150,6 +150,9 @@ static void complete(struct slot** list, int n, const char* how) {
         for (int i = 0; i < list[s]->count; ++i)
             if (list[s]->list[i].request != MPI_REQUEST_NULL) set.requests[k++] = list[s]->list[i].request;
     set.count = k;
+    /* MPICH 5: MPI_Testall and MPI_Testsome take a persistent collective's status for an error. */
+    for (int s = 0; s < n; ++s)
+        if (ON_MPICH && list[s]->persistent && verb_is(list[s]->step, "coll")) how = "waitall";
     if (k) complete_set(&set, how);
     k = 0;
     for (int s = 0; s < n; ++s)
