@@ -3,6 +3,8 @@
     PYTHONPATH=tests python3 -m programs run --mpi mpich-5 --seeds 0:1000 --nodes 2 --ranks 4
     PYTHONPATH=tests python3 -m programs replay FILE       a program that was found, with the trace of every rank
     PYTHONPATH=tests python3 -m programs show SEED         a program's text
+    PYTHONPATH=tests python3 -m programs all --programs 1250 -o FILE    so many on each of four MPIs, with a result file
+    PYTHONPATH=tests python3 -m programs join FILE… -o FILE             one result file of several
 """
 
 import argparse
@@ -11,6 +13,8 @@ import sys
 from pathlib import Path
 
 from .check import Lab, Place, _split, check, verdict
+from .everything import MPIS, join
+from .everything import run as run_all
 from .generate import program
 
 
@@ -59,6 +63,16 @@ def _replay(arguments):
     return 0 if found is None else 1
 
 
+def _all(arguments):
+    everything = run_all(arguments.mpis.split(","), arguments.programs, arguments.first_seed, arguments.out, arguments.shrink_seconds,
+                         report=lambda text: print(text, flush=True))
+    return 1 if everything.findings else 0
+
+
+def _join(arguments):
+    return 1 if join(arguments.files, arguments.out)["findings"] else 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -77,6 +91,17 @@ def main():
         command.add_argument("--mpi", default=mpi)
         command.add_argument("--nodes", type=int, default=2)
         command.add_argument("--ranks", type=int, default=4)
+    everything = commands.add_parser("all", help="programs on four MPIs and several placements")
+    everything.add_argument("--mpis", default=",".join(MPIS))
+    everything.add_argument("--programs", type=int, default=1250, help="on each MPI")
+    everything.add_argument("--first-seed", type=int, default=0)
+    everything.add_argument("--shrink-seconds", type=float, default=120)
+    everything.add_argument("-o", "--out", required=True)
+    everything.set_defaults(action=_all)
+    joining = commands.add_parser("join", help="one result file of several")
+    joining.add_argument("files", nargs="+")
+    joining.add_argument("-o", "--out", required=True)
+    joining.set_defaults(action=_join)
     show = commands.add_parser("show", help="the text of a program")
     show.add_argument("seed", type=int)
     show.set_defaults(action=lambda arguments: print("\n".join(program(arguments.seed))))

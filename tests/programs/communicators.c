@@ -22,7 +22,10 @@ void look_at(struct comm* comm) {
     OK(MPI_Comm_rank, (comm->comm, &comm->rank));
     OK(MPI_Comm_size, (comm->comm, &comm->size));
     comm->remote = comm->size;
-    if (comm->inter) OK(MPI_Comm_remote_size, (comm->comm, &comm->remote));
+    if (comm->inter)
+        OK(MPI_Comm_remote_size, (comm->comm, &comm->remote));
+    else
+        comm->side = 0;
 }
 
 static void say_members(const char* what, MPI_Group group) {
@@ -79,7 +82,7 @@ static void make_duplicate(const struct step* step, struct comm* from, struct co
     else if (verb_is(step, "dup"))
         OK(MPI_Comm_dup, (from->comm, &to->comm));
 #ifdef HAVE_MPI_4
-    else if (verb_is(step, "idup_with_info"))
+    else if (verb_is(step, "idup_with_info") && !ON_OPEN_MPI) /* whose processes may then take part in other duplicates */
         to->pending = OK(MPI_Comm_idup_with_info, (from->comm, info, &to->comm, &to->request)) == MPI_SUCCESS;
 #endif
     else

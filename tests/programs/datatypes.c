@@ -2,6 +2,17 @@
 #include "program.h"
 
 struct type types[MOST_TYPES];
+/* Those that the program has freed, while requests may still use them. */
+static struct type freed[MOST_TYPES];
+static int freed_count;
+
+const struct type* type_with(MPI_Datatype handle) {
+    for (int i = 0; i < MOST_TYPES; ++i)
+        if (types[i].made && types[i].type == handle) return &types[i];
+    for (int i = freed_count - 1; i >= 0 && i >= freed_count - MOST_TYPES; --i)
+        if (freed[i % MOST_TYPES].type == handle) return &freed[i % MOST_TYPES];
+    return NULL;
+}
 
 void predefine_types(void) {
     const struct {
@@ -253,6 +264,7 @@ int datatype_step(const struct step* step) {
             say(" skipped");
             return 1;
         }
+        freed[freed_count++ % MOST_TYPES] = *type;
         OK(MPI_Type_free, (&type->type));
         type->made = 0;
     } else {
@@ -262,6 +274,7 @@ int datatype_step(const struct step* step) {
 }
 
 void free_types(void) {
+    freed_count = 0;
     for (int i = PREDEFINED; i < MOST_TYPES; ++i) {
         if (types[i].made) OK(MPI_Type_free, (&types[i].type));
         types[i].made = 0;

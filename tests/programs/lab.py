@@ -89,7 +89,7 @@ class Lab:
                 env["MPISEC_LAB_PROGRAM_FAULT"] = place.fault
             command = [str(build(place.mpi)), str(script), str(directory / "trace"), str(patience)]
             result = self.cluster(place.nodes).run(command, ranks=place.ranks, mpi=place.mpi, plain=plain, env=env,
-                                                   timeout=patience + 20 + len(programs) * 3)
+                                                   timeout=patience + 40 + len(programs) * 3)
             said = (result.stderr + result.stdout)[-20000:]
             traces = [_programs(directory / f"trace.{rank}") for rank in range(place.ranks)]
             longest = max(map(len, traces))

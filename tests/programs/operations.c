@@ -9,9 +9,9 @@ static int made[MOST_OPS];
 enum { FIRST_USER = 10 };
 
 static const struct type* find(MPI_Datatype handle) {
-    for (int i = 0; i < MOST_TYPES; ++i)
-        if (types[i].made && types[i].type == handle) return &types[i];
-    give_up("an operation is called with a datatype that the program does not have");
+    const struct type* type = type_with(handle);
+    if (!type) give_up("an operation is called with a datatype that the program does not have");
+    return type;
 }
 
 /* Units of four bytes, wherever they lie: whatever numbers they are, sums of unsigned ones wrap the same everywhere. */

@@ -122,6 +122,7 @@ struct type {
 extern struct type types[MOST_TYPES];
 void predefine_types(void);
 struct type* type_of(const struct step* step, const char* key);
+const struct type* type_with(MPI_Datatype handle);
 int datatype_step(const struct step* step);
 void free_types(void);
 
