@@ -222,7 +222,12 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     const std::vector<std::int32_t> members = world_ranks(group);
     if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
-    Construction construction = begin_construction(procedure, *parent, {members, {}}, Topology{},
+    // Open MPI 5 says that a part of a grid is a grid too. So do plain programs there: that is not compared.
+    std::optional<Topology> none = Topology{};
+    int kind = MPI_UNDEFINED;
+    if (!parent->inter) real.Topo_test(comm, &kind);
+    if (kind != MPI_UNDEFINED) none.reset();
+    Construction construction = begin_construction(procedure, *parent, {members, {}}, std::move(none),
                                                    std::string(procedure) + " " + std::to_string(tag));
     construction.by_all = false;
     return construct_met(std::move(construction), newcomm, call);

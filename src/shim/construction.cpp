@@ -149,6 +149,20 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
     return MPI_SUCCESS;
 }
 
+namespace {
+
+/// A new communicator has the error handler of the one that it is made from (MPI 4.1, section 9.3). MPICH's
+/// MPI_Comm_create, which stands for other constructors here, gives it none.
+void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
+    if (!is_fatal(made) || is_fatal(parent)) return;
+    MPI_Errhandler handler;
+    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
+    real.Comm_set_errhandler(made, handler);
+    if (handler != constants.errors_return) real.Errhandler_free(&handler);
+}
+
+}  // namespace
+
 int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm) {
     const Membership& expected = construction.expected;
     MPI_Comm twin = constants.comm_null;
@@ -165,6 +179,8 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
     }
     if (const int code = check_made(construction, made, twin); code != MPI_SUCCESS)
         return raise(construction.parent, code);
+    if (made != constants.comm_null && !expected.none())
+        inherit_error_handler(construction.parent->handle, made);
     *newcomm = made;
     return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/real.hpp"
+#include "shim/reduction.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -252,12 +253,18 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     return code;
 }
 
-MPI_Datatype keep_type(MPI_Datatype type) {
+bool is_named(MPI_Datatype type) {
     int ignored = 0, combiner = 0;
     real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) return type;
+    return combiner == MPI_COMBINER_NAMED;
+}
+
+MPI_Datatype keep_type(MPI_Datatype type) {
+    if (is_named(type)) return type;
     MPI_Datatype kept = type;
-    real.Type_dup(type, &kept);
+    // Not a duplicate: that would call the program's copy functions of the type's attributes.
+    if (real.Type_contiguous(1, type, &kept) != MPI_SUCCESS) return type;
+    real.Type_commit(&kept);
     return kept;
 }
 
@@ -266,6 +273,7 @@ void release_type(MPI_Datatype kept, MPI_Datatype original) {
 }
 
 int Type_free(MPI_Datatype* type) {
+    if (free_after_reductions(type)) return MPI_SUCCESS;
     if (type) {
         std::unique_lock lock(cache_mutex);
         cache.erase(*type);

@@ -34,9 +34,11 @@ bool is_for_library(const SendSpec& spec) {
 int isend(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain && is_for_library(spec)) return isend_plain(spec, request);
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (spec.type == constants.datatype_null) [[unlikely]]
+        return raise(route.comm, MPI_ERR_TYPE);
     if (route.kind == Route::verified && is_for_library(spec))
         return isend_verified(spec, *route.comm, request);
-    if (route.kind == Route::invalid) return raise_route(route, spec.call);
     Guard guard;
     *request =
         give_request(spec.mode == Mode::buffered ? started_buffered(spec, route) : start_send(spec, route));
@@ -62,6 +64,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
         }
     }
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
     Guard guard;
     hold(*route.comm);
     SendSpec kept = spec;
@@ -121,6 +124,8 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
     const Route route = route_receive(source, tag, comm, count);
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (type == constants.datatype_null) [[unlikely]]
+        return raise(route.comm, MPI_ERR_TYPE);
     Guard guard;
     *request = give_request(route.kind == Route::verified ? start_verified_receive(spec, *route.comm)
                                                           : start_receive(spec, route));
@@ -133,6 +138,7 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     if (route.kind == Route::plain)
         return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
+    if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
     Guard guard;
     hold(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};

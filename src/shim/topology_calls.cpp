@@ -34,6 +34,24 @@ std::vector<int> coordinates_of(int rank, const std::vector<int>& dims) {
     return coordinates;
 }
 
+/// The library's `call(MPI_Comm of_them, MPI_Comm* made)` on a new communicator of the first `n` ranks of
+/// `parent`.
+template <class Call>
+int call_on_first(const Communicator& parent, int n, MPI_Comm* made, Call call) {
+    MPI_Group whole, first;
+    const int range[1][3] = {{0, n - 1, 1}};
+    real.Comm_group(parent.handle, &whole);
+    real.Group_range_incl(whole, 1, const_cast<int(*)[3]>(range), &first);
+    MPI_Comm of_them = constants.comm_null;
+    int code = real.Comm_create(parent.handle, first, &of_them);
+    real.Group_free(&first);
+    real.Group_free(&whole);
+    if (code != MPI_SUCCESS || of_them == constants.comm_null) return code;
+    code = call(of_them, made);
+    real.Comm_free(&of_them);
+    return code;
+}
+
 /// A topology on the first `n` ranks of `parent`, made by `call(MPI_Comm of_them, MPI_Comm*)`.
 template <class Call>
 int construct_on_first(const char* procedure, Communicator& parent, int n, Topology topology,
@@ -44,20 +62,7 @@ int construct_on_first(const char* procedure, Communicator& parent, int n, Topol
                          newcomm, [&](MPI_Comm* made) { return call(parent.handle, made); });
     // Not by the library: MPICH 5 reports the parent's group for a smaller one that it makes.
     return construct(begin_construction(procedure, parent, std::move(members), std::move(topology)), newcomm,
-                     [&](MPI_Comm* made) {
-                         MPI_Group whole, first;
-                         const int range[1][3] = {{0, n - 1, 1}};
-                         real.Comm_group(parent.handle, &whole);
-                         real.Group_range_incl(whole, 1, const_cast<int(*)[3]>(range), &first);
-                         MPI_Comm of_them = constants.comm_null;
-                         int code = real.Comm_create(parent.handle, first, &of_them);
-                         real.Group_free(&first);
-                         real.Group_free(&whole);
-                         if (code != MPI_SUCCESS || of_them == constants.comm_null) return code;
-                         code = call(of_them, made);
-                         real.Comm_free(&of_them);
-                         return code;
-                     });
+                     [&](MPI_Comm* made) { return call_on_first(parent, n, made, call); });
 }
 
 /// The members of the part of a Cartesian grid that this rank is in, when the dimensions `remain`.
@@ -146,12 +151,20 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, 
                                int outdegree, const int* destinations, const int* destweights, MPI_Info info,
                                int /*reorder*/, MPI_Comm* newcomm) {
     constexpr const char* procedure = "MPI_Dist_graph_create_adjacent";
-    auto call = [&](MPI_Comm* made) {
-        return real.Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree,
+    auto call_on = [&](MPI_Comm ranks, MPI_Comm* made) {
+        return real.Dist_graph_create_adjacent(ranks, indegree, sources, sourceweights, outdegree,
                                                destinations, destweights, info, 0, made);
     };
     Communicator* parent = find_communicator(comm);
-    if (comm == constants.comm_null) return call(newcomm);
+    if (comm == constants.comm_null) return call_on(comm, newcomm);
+    auto call = [&](MPI_Comm* made) {
+        // Open MPI 5 takes a graph that it makes on a grid for a grid too, and crashes when it is asked for
+        // one.
+        int kind = MPI_UNDEFINED;
+        if (!parent->inter) real.Topo_test(comm, &kind);
+        return kind == MPI_UNDEFINED ? call_on(comm, made)
+                                     : call_on_first(*parent, parent->size, made, call_on);
+    };
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     if (parent->inter || indegree < 0 || outdegree < 0 || (indegree > 0 && !sources) ||
         (outdegree > 0 && !destinations))

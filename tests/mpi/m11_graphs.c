@@ -44,7 +44,41 @@ static void parts_of_intercommunicator(void) {
     OK(MPI_Comm_free(&half));
 }
 
+/* A graph on the ranks of a grid: another topology, not a second one. */
+static void graph_on_grid(void) {
+    MPI_Comm grid, comm;
+    int dims = size, periodic = 1, source = rank, degree = 1, end = (rank + 1) % size, kind = MPI_UNDEFINED;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periodic, 0, &grid));
+    OK(MPI_Dist_graph_create(grid, 1, &source, &degree, &end, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+    OK(MPI_Topo_test(comm, &kind));
+    CHECK(kind == MPI_DIST_GRAPH, "a graph on a grid has topology %d", kind);
+    OK(MPI_Comm_free(&comm));
+    OK(MPI_Comm_free(&grid));
+}
+
+/* Part of a grid is a communicator like any other, whatever the library says of its topology. */
+static void part_of_grid(void) {
+    MPI_Comm grid, part;
+    MPI_Group all, some;
+    int dims = size, periodic = 0, last = size - 1, sum = 0;
+    OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periodic, 0, &grid));
+    OK(MPI_Comm_group(grid, &all));
+    OK(MPI_Group_excl(all, size > 2, &last, &some));
+    if (size < 3 || rank != last) {
+        OK(MPI_Comm_create_group(grid, some, 3, &part));
+        OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, part));
+        int members = size > 2 ? size - 1 : size;
+        CHECK(sum == members * (members - 1) / 2, "the ranks of a part of a grid add up to %d", sum);
+        OK(MPI_Comm_free(&part));
+    }
+    OK(MPI_Group_free(&some));
+    OK(MPI_Group_free(&all));
+    OK(MPI_Comm_free(&grid));
+}
+
 void m11_graphs(void) {
+    graph_on_grid();
+    part_of_grid();
     graph(1);
     graph(0);
     if (size > 1) parts_of_intercommunicator();

@@ -1,0 +1,205 @@
+"""Plain against sealed: which programs differ, and the smallest ones that do."""
+
+import dataclasses
+import json
+import re
+import time
+from dataclasses import dataclass, field
+
+from .generate import program
+from .lab import Lab, Place
+from .shrink import Budget, shrink
+
+PLAIN_FAILS = "plain fails"  # the MPI library's own fault, or the generator's
+OPEN = "plain differs from plain"  # MPI leaves it open
+
+
+@dataclass
+class Finding:
+    """A program that does not do the same plain and sealed."""
+
+    place: Place
+    kind: str
+    seed: int
+    detail: str
+    lines: list  # the smallest that was found
+    steps_before: int = 0
+
+    def text(self):
+        """A file that `replay` takes."""
+        where = dataclasses.asdict(self.place)
+        head = [f"# {self.kind}: {detail}" if i == 0 else f"# {detail}" for i, detail in enumerate(self.detail.splitlines() or [""])]
+        return "\n".join([*head[:12], f"# place {json.dumps(where)}", *self.lines]) + "\n"
+
+
+@dataclass
+class Summary:
+    """What became of many programs."""
+
+    programs: int = 0
+    steps: int = 0
+    same: int = 0
+    calls: dict = field(default_factory=dict)  # of sealed runs
+    findings: list = field(default_factory=list)
+    plain_fails: list = field(default_factory=list)  # seeds
+    seconds: float = 0
+
+    def add(self, other):
+        self.programs += other.programs
+        self.steps += other.steps
+        self.same += other.same
+        self.findings += other.findings
+        self.plain_fails += other.plain_fails
+        self.seconds += other.seconds
+        for name, count in other.calls.items():
+            self.calls[name] = self.calls.get(name, 0) + count
+
+
+def first_difference(plain, sealed, lines):
+    """A sentence on where two traces of a program part, or None."""
+    for rank, (one, other) in enumerate(zip(plain, sealed)):
+        for i, (a, b) in enumerate(zip(one, other)):
+            if a != b:
+                step = lines[i] if i < len(lines) else "the end of the program"
+                return f"rank {rank}: {step}\nplain  {a.strip()[:300]}\nsealed {b.strip()[:300]}"
+        if len(one) != len(other):
+            return f"rank {rank}: {len(one)} lines plain, {len(other)} sealed"
+    return None
+
+
+def _ended_badly(run, place):
+    """MPICH 4.0 hangs in MPI_Finalize at times (program.c)."""
+    return run.returncode != 0 and not (place.mpi == "mpich-4" and all(run.finished(i) for i in range(len(run.traces))))
+
+
+def _where(run, programs):
+    """Where the ranks of a job were that did not end."""
+    for i in range(len(programs)):
+        if not run.finished(i):
+            traces = run.traces[i] if i < len(run.traces) else []
+            return "; ".join(f"rank {rank} in {lines[-1].split()[1] if lines and len(lines[-1].split()) > 1 else 'nothing'}" for rank, lines in enumerate(traces))
+    return "MPI_Finalize"
+
+
+def verdict(lab, place, programs, patience=6):
+    """(kind, detail) of the last of the programs, or of the end of their job; None when plain and sealed are the same."""
+    plain = lab.run(place, programs, plain=True, patience=patience)
+    last = len(programs) - 1
+    if re.search(r"^program: rank \d+: ", plain.said, re.MULTILINE):
+        return "no program", plain.said[-600:]
+    if _ended_badly(plain, place) or not all(plain.finished(i) for i in range(len(programs))):
+        return PLAIN_FAILS, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
+    sealed = lab.run(place, programs, plain=False, patience=patience)
+    if not all(sealed.finished(i) for i in range(len(programs))):
+        return ("sealed hangs" if "takes too long" in sealed.said or sealed.returncode == 124 else "sealed dies",
+                f"exit {sealed.returncode}, {_where(sealed, programs)}\n{sealed.said[-600:]}")
+    for i in range(last, -1, -1):
+        difference = first_difference(plain.traces[i], sealed.traces[i], programs[i])
+        if difference:
+            again = lab.run(place, programs, plain=True, patience=patience)
+            if again.traces[: last + 1] != plain.traces[: last + 1]:
+                return OPEN, difference
+            return "differs", difference
+    if _ended_badly(sealed, place):
+        return "sealed ends badly", f"exit {sealed.returncode}\n{sealed.said[-600:]}"
+    return None
+
+
+def _split(lines):
+    """The programs of a script."""
+    programs = []
+    for line in lines:
+        if line.startswith("program") or not programs:
+            programs.append([])
+        programs[-1].append(line)
+    return programs
+
+
+def investigate(lab, place, before, lines, budget=None, plain_too=False):
+    """Finding of a program that failed after others in one job, as small as can be; None when it does not fail again."""
+    seed = int(lines[0].partition("seed=")[2] or 0)
+    for programs in ([lines], [lines], [*before, lines], [*before, lines]):
+        found = verdict(lab, place, programs)
+        if found:
+            break
+    else:
+        return None
+    kind = found[0]
+    if kind == PLAIN_FAILS and not plain_too:  # not ours; `replay` shows more
+        return Finding(place, kind, seed, found[1], lines, len(lines))
+    script = [line for one in programs for line in one]
+
+    def fails(candidate, where=place):
+        again = verdict(lab, where, _split(candidate))
+        return again is not None and again[0] == kind
+
+    small = shrink(script, fails, budget or Budget())
+    place, small = _smaller_place(place, small, fails)
+    final = verdict(lab, place, _split(small))
+    detail = (final if final and final[0] == kind else found)[1]
+    return Finding(place, kind, seed, detail, small, len(script))
+
+
+def _smaller_place(place, lines, fails):
+    for nodes, ranks in ((1, 1), (1, 2), (2, 2), (1, 3), (2, 3)):
+        if ranks < place.ranks and nodes <= place.nodes:
+            smaller = dataclasses.replace(place, nodes=nodes, ranks=ranks)
+            if fails(lines, smaller):
+                return smaller, lines
+    return place, lines
+
+
+def check(lab, place, seeds, *, batch=50, shrink_seconds=300, patience=20, report=print):
+    """Runs the programs of these seeds plain and sealed; returns a Summary. What differs is made small."""
+    summary = Summary()
+    start = time.monotonic()
+    programs = [program(seed) for seed in seeds]
+    while programs:
+        now = programs[:batch]
+        done = _check_batch(lab, place, now, summary, shrink_seconds, patience, report)
+        programs = programs[done:]
+    summary.seconds = time.monotonic() - start
+    return summary
+
+
+def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report):
+    """Compares the programs of one job up to the first that did not end; returns how many are settled."""
+    plain = lab.run(place, programs, plain=True, patience=patience)
+    sealed = lab.run(place, programs, plain=False, patience=patience)
+    for name, count in sealed.calls.items():
+        summary.calls[name] = summary.calls.get(name, 0) + count
+    for i, lines in enumerate(programs):
+        ended = plain.finished(i) and sealed.finished(i)
+        if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
+            summary.same += 1
+        elif not plain.finished(i):
+            detail = f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
+            finding = Finding(place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), detail, lines, len(lines))
+            summary.plain_fails.append(finding)
+            report(f"{place.name}: {lines[0]} fails plain: {detail.splitlines()[0]}")
+        else:
+            _look_into(lab, place, programs[:i], lines, summary, shrink_seconds, report)
+        summary.programs += 1
+        summary.steps += len(lines) - 1
+        if not ended:
+            return i + 1
+    if _ended_badly(plain, place) or _ended_badly(sealed, place):
+        report(f"{place.name}: the job's end: plain {plain.returncode}, sealed {sealed.returncode}: {sealed.said[-300:]}")
+        if not _ended_badly(plain, place):
+            _look_into(lab, place, programs[:-1], programs[-1], summary, shrink_seconds, report)
+    return len(programs)
+
+
+def _look_into(lab, place, before, lines, summary, shrink_seconds, report):
+    report(f"{place.name}: {lines[0]} is not the same; looking into it")
+    finding = investigate(lab, place, before, lines, Budget(shrink_seconds))
+    if finding is None:
+        finding = Finding(place, "not seen again", int(lines[0].partition("seed=")[2] or 0), "", lines)
+    if finding.kind == PLAIN_FAILS:
+        summary.plain_fails.append(finding)
+    else:
+        summary.findings.append(finding)
+    report(f"--- {finding.kind}, seed {finding.seed}, {place.name}, {finding.steps_before} lines made {len(finding.lines)}:\n{finding.text()}---")
+
+
+__all__ = ["Lab", "Place", "check", "investigate", "verdict"]

@@ -1,0 +1,85 @@
+"""The long run: programs over four MPIs and several placements, with a result file that grows as it goes."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from .check import Summary, check
+from .lab import HERE, Lab, Place
+
+MPIS = ("mpich-5", "openmpi-5", "mpich-4", "openmpi-4")
+# (nodes, ranks, segments, share of the programs)
+PLACES = ((2, 4, 0, 0.34), (2, 2, 1, 0.2), (2, 3, 1, 0.16), (4, 4, 0, 0.2), (3, 6, 1, 0.1))
+CHUNK = 50
+
+
+def _conditions():
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()
+    cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?")
+    return {"commit": commit, "date": datetime.date.today().isoformat(), "cpu": cpu, "cores": len(os.sched_getaffinity(0)),
+            "kernel": platform.release()}
+
+
+def _as_json(summary):
+    return {"programs": summary.programs, "steps": summary.steps, "calls": sum(summary.calls.values()), "same": summary.same,
+            "differ": len(summary.findings), "fail_plain": len(summary.plain_fails), "refused": 0, "seconds": round(summary.seconds)}
+
+
+def _finding_as_json(finding):
+    return {"place": finding.place.name, "kind": finding.kind, "seed": finding.seed, "detail": finding.detail.splitlines()[:6],
+            "program": finding.lines if len(finding.lines) < 12 else f"show {finding.seed}"}
+
+
+def chunks(mpi, programs, first_seed):
+    """[(place, seeds)] of about so many programs on one MPI; every MPI has seeds of its own."""
+    seed = first_seed + 1_000_000 * list(MPIS).index(mpi) if mpi in MPIS else first_seed
+    for nodes, ranks, segments, share in PLACES:
+        for _ in range(max(round(programs * share / CHUNK), 1)):
+            yield Place(mpi, nodes, ranks, segments), range(seed, seed + CHUNK)
+            seed += CHUNK
+
+
+def run(mpis, programs, first_seed, out, shrink_seconds, report=print):
+    """Runs `programs` on each MPI. The result file is written anew after each chunk."""
+    by_place, everything = {}, Summary()
+    with Lab() as lab:
+        for mpi in mpis:
+            for place, seeds in chunks(mpi, programs, first_seed):
+                summary = check(lab, place, seeds, batch=CHUNK, shrink_seconds=shrink_seconds, report=report)
+                by_place.setdefault(f"{place.name}, segments from {('64K', '4K')[place.segments]}", Summary()).add(summary)
+                everything.add(summary)
+                result = {
+                    "command": f"PYTHONPATH=tests python3 -m programs all --mpis {','.join(mpis)} --programs {programs} --first-seed {first_seed}",
+                    "conditions": _conditions(),
+                    "total": _as_json(everything),
+                    "places": {name: _as_json(one) for name, one in by_place.items()},
+                    "findings": [_finding_as_json(finding) for finding in everything.findings],
+                    "plain_fails": [{"place": finding.place.name, "seed": finding.seed, "detail": finding.detail.splitlines()[0]}
+                                    for finding in everything.plain_fails],
+                    "procedures": dict(sorted(everything.calls.items())),
+                }
+                Path(out).write_text(json.dumps(result, indent=1) + "\n")
+                report(f"{place.name}: {everything.programs} programs, {everything.same} the same, {len(everything.findings)} differ, "
+                       f"{len(everything.plain_fails)} fail plain, {everything.seconds:.0f} s")
+    return everything
+
+
+def join(files, out):
+    """One result file of several that ran side by side."""
+    parts = [json.loads(Path(file).read_text()) for file in files]
+    whole = parts[0] | {"command": [part["command"] for part in parts]}
+    for part in parts[1:]:
+        whole["total"] = {key: whole["total"][key] + part["total"][key] for key in whole["total"]}
+        for name, place in part["places"].items():
+            known = whole["places"].setdefault(name, dict.fromkeys(place, 0))
+            whole["places"][name] = {key: known[key] + place[key] for key in place}
+        whole["findings"] += part["findings"]
+        whole["plain_fails"] += part["plain_fails"]
+        for name, count in part["procedures"].items():
+            whole["procedures"][name] = whole["procedures"].get(name, 0) + count
+    whole["procedures"] = dict(sorted(whole["procedures"].items()))
+    Path(out).write_text(json.dumps(whole, indent=1) + "\n")
+    return whole
