@@ -2,7 +2,7 @@
 
     run.py [SUITE…]      the named suites, all by default
     run.py --list
-    run.py SUITE --only PATTERN --mpi MPI   these programs alone, on this MPI alone; writes no results
+    run.py SUITE --only PATTERN --mpi MPI   these alone; --only writes no results
 
 Exit status: 0 when nothing differs, 1 when something does, when a suite could not be run or when one sealed nothing. A run of some suites
 replaces their results and keeps the others'."""
@@ -13,6 +13,7 @@ import fnmatch
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -42,8 +43,9 @@ def run_suite(suite, mpi, run, only="*"):
     place.mkdir(parents=True, exist_ok=True)
     programs = [program for program in suite.programs(mpi, place) if fnmatch.fnmatch(program.name, only)]
     cases, messages = {}, 0
-    for program in programs:
-        judged, sealed = Job(run, suite, program, mpi, place / "jobs" / program.name.replace("/", "_").replace(" ", "_")).outcomes()
+    for number, program in enumerate(programs):
+        directory = place / "jobs" / f"{number}-{re.sub('[^A-Za-z0-9.]+', '_', program.name)[:60]}"
+        judged, sealed = Job(run, suite, program, mpi, directory).outcomes()
         cases |= judged
         messages += sealed or 0
         for name, (outcome, detail) in judged.items():
@@ -60,7 +62,7 @@ def run_suite(suite, mpi, run, only="*"):
 
 
 def run_all(suites, arguments):
-    """(entries, {suite: why it could not be run})."""
+    """(entries, {suite: why it could not be run}). Results are written after each suite, so that an interrupted run keeps what it has."""
     entries, missing, clusters = [], {}, {}
 
     def run(command, *, nodes, **options):
@@ -71,18 +73,24 @@ def run_all(suites, arguments):
     try:
         for suite, mpi in ((suite, mpi) for suite in suites for mpi in suite.mpis if arguments.mpi in (None, mpi)):
             try:
-                entry = run_suite(suite, mpi, run, arguments.only)
+                entries.append(run_suite(suite, mpi, run, arguments.only))
             except Missing as problem:
                 missing[f"{suite.name}, {mpi}"] = str(problem)
                 print(f"{suite.name:24} {mpi:10} not run: {problem}", flush=True)
                 continue
-            entries.append(entry)
-            said = ", ".join(f"{count} {outcome}" for outcome, count in entry["counts"].items())
-            print(f"{suite.name:24} {mpi:10} {said}; {entry['messages']} messages sealed, {entry['seconds']:.0f} s", flush=True)
+            print(f"{suite.name:24} {mpi:10} {summary(entries[-1])}", flush=True)
+            if arguments.only == "*":
+                write(entries, missing)
     finally:
         for cluster in clusters.values():
             cluster.close()
     return entries, missing
+
+
+def summary(entry):
+    """One line."""
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in entry["counts"].items())
+    return f"{counts}; {entry['messages']} messages sealed, {entry['seconds']:.0f} s"
 
 
 def conditions():
@@ -99,15 +107,15 @@ def left_out():
     return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
 
 
-def write(entries, missing, chosen):
-    """The result file and the page. Results of suites that were not chosen stay."""
-    kept = []
-    if chosen and RESULTS.exists():
-        kept = [entry for entry in json.loads(RESULTS.read_text())["suites"] if entry["name"] not in chosen]
-    order = [suite.name for suite in SUITES]
+def write(entries, missing):
+    """The result file and the page. What was not run this time keeps its results."""
+    new = {(entry["name"], entry["mpi"]): entry for entry in entries}
+    known = json.loads(RESULTS.read_text())["suites"] if RESULTS.exists() else []
+    merged = {(entry["name"], entry["mpi"]): entry for entry in known} | new
+    wanted = [(suite.name, mpi) for suite in SUITES for mpi in suite.mpis]
     results = {
         "command": "make conformance", "conditions": conditions(), "missing": missing, "left_out": left_out(),
-        "suites": sorted(kept + entries, key=lambda entry: order.index(entry["name"])),
+        "suites": [merged[key] for key in wanted if key in merged],
     }
     RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(render(results))
@@ -129,11 +137,10 @@ def main():
         parser.error(f"there is no suite {', '.join(sorted(unknown))}; there are {', '.join(suite.name for suite in SUITES)}")
     chosen = [suite for suite in SUITES if not arguments.suites or suite.name in arguments.suites]
     entries, missing = run_all(chosen, arguments)
-    if arguments.only == "*" and not arguments.mpi:
-        write(entries, missing, arguments.suites)
+    if arguments.only == "*" and entries:
         print(f"conformance: {PAGE.relative_to(ROOT)} and {RESULTS.relative_to(ROOT)} are written")
     differing = sum(entry["counts"].get("differs", 0) for entry in entries)
-    unsealed = [f"{entry['name']}, {entry['mpi']}" for entry in entries if entry["messages"] == 0]
+    unsealed = [f"{entry['name']}, {entry['mpi']}" for entry in entries if entry["messages"] == 0 and entry["counts"].get("nothing sealed")]
     for what, problem in ((f"{differing} programs differ", differing), (f"not run: {', '.join(missing)}", missing),
                           (f"sealed nothing: {', '.join(unsealed)}", unsealed)):
         if problem:

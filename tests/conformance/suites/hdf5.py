@@ -9,7 +9,7 @@ def programs(mpi, place):
     program = place / "ph5example"
     if not program.exists():
         called(["h5pcc.openmpi", "-O1", "-w", "-o", program, debian_source("hdf5", "examples/*") / "examples/ph5example.c"], place)
-    return [Program(name="ph5example", command=[program, "-f", "data"]), Program(name="ph5example -c", command=[program, "-c", "-f", "data"])]
+    return [Program(name="ph5example", command=[program, "-f", "."]), Program(name="ph5example -c", command=[program, "-c", "-f", "."])]
 
 
 SUITE = Suite(

@@ -13,7 +13,7 @@ from mpisec_lab.mpis import find_mpi
 DIRECTORIES = ("pt2pt", "coll", "comm", "topo", "attr", "group", "info", "datatype", "errhan", "threads/pt2pt", "threads/comm")
 LEFT_OUT = ("--disable-fortran", "--disable-cxx", "--disable-spawn", "--disable-rma", "--disable-romio", "--disable-perftest")
 RANKS = 4  # at most: the machine has few cores
-VARIANTS = 2  # of a program with different arguments or settings
+VARIANTS = 1  # of a program with different arguments or settings
 
 
 def built(mpi, place):
@@ -55,7 +55,7 @@ def _entries(file):
 def programs(mpi, place):
     """The lines of the testlists whose program was built, up to VARIANTS of each."""
     build, found, seen, times = built(mpi, place), [], set(), Counter()
-    for directory in DIRECTORIES:
+    for directory in DIRECTORIES if find_mpi(mpi).family == "mpich" else DIRECTORIES[: DIRECTORIES.index("threads/pt2pt")]:
         for name, ranks, arguments, env in _entries(_testlist(build, directory)):
             ranks = min(ranks, RANKS)
             label = " ".join([f"{directory}/{name}", *arguments, *env, f"({ranks})"])

@@ -58,7 +58,7 @@ def programs(mpi, place):
                 continue
             taken += 1
             command = [program, *shlex.split(test.get("args", "")), "-malloc_debug", "0"]
-            found.append(Program(name=f"{part}/{source.stem} {test.get('args', '')}".strip(), command=command, ranks=int(test["nsize"])))
+            found.append(Program(name=f"{part}/{source.stem}", command=command, ranks=int(test["nsize"])))
     return found
 
 

@@ -15,7 +15,7 @@ MODULES = ("test_vec", "test_mat_aij", "test_mat_dense", "test_mat_py", "test_is
 
 def programs(mpi, place):
     """One job of all modules."""
-    here("/usr/lib/python3/dist-packages/petsc4py")
+    here("/usr/lib/petsc/lib/python3/dist-packages/petsc4py")
     version = installed_version("python3-petsc4py").split("-")[0]
     tests = pypi_source("petsc4py", version, "test", PETSC_DIR="/usr/lib/petsc")
     modules = [module for module in MODULES if (tests / f"{module}.py").exists()]
