@@ -19,6 +19,15 @@ namespace {
 auto& cache = *new std::unordered_map<MPI_Datatype, TypeFacts>;  // never destroyed (state.hpp)
 std::shared_mutex cache_mutex;
 
+/// Types that operations under way use, and how often the program has freed them meanwhile. Not a duplicate:
+/// a function of the program's that reduces is given the handle that the program gave (MPI standard
+/// section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes. Under cache_mutex.
+struct Kept {
+    int holders = 0;
+    int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
+};
+auto& kept_types = *new std::unordered_map<MPI_Datatype, Kept>;  // never destroyed (state.hpp)
+
 /// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
 /// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
 bool is_contiguous(MPI_Datatype type, std::size_t size) {
@@ -256,18 +265,32 @@ MPI_Datatype keep_type(MPI_Datatype type) {
     int ignored = 0, combiner = 0;
     real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
     if (combiner == MPI_COMBINER_NAMED) return type;
-    MPI_Datatype kept = type;
-    real.Type_dup(type, &kept);
-    return kept;
+    std::unique_lock lock(cache_mutex);
+    ++kept_types[type].holders;
+    return type;
 }
 
-void release_type(MPI_Datatype kept, MPI_Datatype original) {
-    if (kept != original) Type_free(&kept);
+void release_type(MPI_Datatype kept) {
+    std::unique_lock lock(cache_mutex);
+    const auto found = kept_types.find(kept);
+    if (found == kept_types.end() || --found->second.holders > 0) return;
+    const int frees = found->second.frees;
+    kept_types.erase(found);
+    lock.unlock();
+    for (int i = 0; i < frees; ++i) {
+        MPI_Datatype type = kept;
+        Type_free(&type);
+    }
 }
 
 int Type_free(MPI_Datatype* type) {
     if (type) {
         std::unique_lock lock(cache_mutex);
+        if (const auto found = kept_types.find(*type); found != kept_types.end()) {
+            ++found->second.frees;
+            *type = constants.datatype_null;
+            return MPI_SUCCESS;
+        }
         cache.erase(*type);
         type_generation.fetch_add(1, std::memory_order_relaxed);
     }

@@ -52,14 +52,14 @@ class WithGaps {
 class OfProgram final : public fabric::Reduction {
   public:
     OfProgram(MPI_Datatype type, const TypeFacts& facts, MPI_Op op, bool commutative)
-        : original_(type), type_(keep_type(type)), facts_(facts), op_(op) {
+        : type_(keep_type(type)), facts_(facts), op_(op) {
         element = std::max<std::size_t>(facts.size, 1);
         commutes = commutative;
         Guard guard;
         ++uses[op].holders;
     }
     ~OfProgram() override {
-        release_type(type_, original_);
+        release_type(type_);
         Guard guard;
         const auto use = uses.find(op_);
         if (--use->second.holders > 0) return;
@@ -90,7 +90,7 @@ class OfProgram final : public fabric::Reduction {
                pack(right.address(), elements, type_, facts_, inout) == MPI_SUCCESS;
     }
 
-    MPI_Datatype original_, type_;
+    MPI_Datatype type_;
     TypeFacts facts_;
     mutable MPI_Op op_;
 };

@@ -54,7 +54,7 @@ def run_suite(suite, mpi, run, only="*"):
         if sys.stdout.isatty():
             print(f"\r{suite.name} {mpi} {len(cases)} \033[K", end="", flush=True)
     return {
-        "name": suite.name, "version": version, "origin": suite.origin, "mpi": mpi, "nodes": suite.nodes, "ranks": suite.ranks,
+        "name": suite.name, "version": version, "origin": suite.origin, "mpi": mpi, "nodes": suite.nodes, "ranks": suite.ranks_on(mpi),
         "compared": suite.compared, "started": date, "counts": dict(Counter(outcome for outcome, _ in cases.values())), "messages": messages,
         "seconds": round(time.monotonic() - started, 1),
         "cases": {name: judged for name, judged in sorted(cases.items()) if judged[0] != "same"},

@@ -41,13 +41,17 @@ class Suite:
     programs: Callable  # (mpi, directory to build in) -> [Program]; raises Missing
     compared: str  # for the page: which part of the output counts
     nodes: int = 2
-    ranks: int = 4
+    ranks: int | Mapping = 4  # or {mpi: ranks}
     keep: Sequence = ()  # patterns of the lines that are compared, all by default
     drop: Sequence = ()  # patterns of lines that are left out: times, dates, host names
     replace: Sequence = ()  # (pattern, replacement) within lines
     unordered: bool = False  # lines of several ranks come in any order
     tolerance: float | None = None  # relative, for numbers in which plain runs differ; None: these are not compared
     exceptions: Sequence = ()  # (pattern of case names, reason): differences that are known, each documented
+
+    def ranks_on(self, mpi):
+        """Ranks of a job, unless its program says otherwise."""
+        return self.ranks if isinstance(self.ranks, int) else self.ranks[mpi]
 
 
 class Missing(Exception):

@@ -74,7 +74,7 @@ class Job:
         os.chdir(directory)
         try:
             result = self._run([str(word) for word in program.command], nodes=program.nodes or self._suite.nodes,
-                               ranks=program.ranks or self._suite.ranks, mpi=self._mpi, plain=plain, env=env,
+                               ranks=program.ranks or self._suite.ranks_on(self._mpi), mpi=self._mpi, plain=plain, env=env,
                                timeout=program.timeout * (1 if plain else 2))
         finally:
             os.chdir(before)
@@ -98,7 +98,7 @@ class Job:
             counts = json.loads(file.read_text())
             total += sum(counts[kind]["messages"] for kind in counts if kind.startswith("seal_"))
             file.unlink()
-        nodes = min(self._program.nodes or self._suite.nodes, self._program.ranks or self._suite.ranks)
+        nodes = min(self._program.nodes or self._suite.nodes, self._program.ranks or self._suite.ranks_on(self._mpi))
         return max(0, total - 2 * nodes * math.ceil(math.log2(nodes)) if files else 0)
 
 
