@@ -3,12 +3,14 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo build demo test test-all bench lint docs formal install clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance bench lint docs formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
 	@echo "make test             install what is needed, build, run every test"
 	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
+	@echo "make conformance      run programs that others wrote plain and sealed, write docs/conformance.md (half an hour;"
+	@echo "                      CONFORMANCE=\"hpcc lammps\" runs these suites alone)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
@@ -21,6 +23,9 @@ setup:
 setup-demo:
 	@tools/setup.sh demo
 
+setup-conformance:
+	@tools/setup.sh conformance
+
 build:
 	@tools/build.sh release
 
@@ -32,6 +37,9 @@ test: setup
 
 test-all: setup
 	@MPISEC_LAB_TEST_ALL=1 tools/test.sh
+
+conformance: setup-conformance
+	@tools/conformance.sh $(CONFORMANCE)
 
 bench: setup
 	@tools/bench.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh demo|test: installs what MPIsec needs to be built and run (Debian packages, then the MPIs and tools from
+# setup.sh demo|test|conformance: installs what MPIsec needs to be built and run (Debian packages, then the MPIs and tools from
 # PyPI and crates under .mpis/ and .deps/). Does nothing that has been done before.
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -7,7 +7,8 @@ kind=${1:-test}
 
 wanted() {
     local lists=("$top/tools/apt-packages-demo.txt")
-    [ "$kind" = test ] && lists+=("$top/tools/apt-packages-test.txt")
+    [ "$kind" != demo ] && lists+=("$top/tools/apt-packages-test.txt")
+    [ "$kind" = conformance ] && lists+=("$top/tools/apt-packages-conformance.txt")
     grep -hv '^#' "${lists[@]}"
 }
 
@@ -54,10 +55,14 @@ install_packages() {
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${names[@]}"
 }
 
-mpis() { "$PYTHON" -m mpisec_lab setup "$kind"; }
+mpis() {
+    local group=test
+    [ "$kind" = demo ] && group=demo
+    "$PYTHON" -m mpisec_lab setup "$group"
+}
 
 step setup-packages install_packages || exit 1
 step setup-mpis mpis || exit 1
-if [ "$kind" = test ]; then
+if [ "$kind" != demo ]; then
     step setup-pytest tools/venv.sh .deps/test-venv tests/requirements.txt || exit 1
 fi

@@ -69,14 +69,14 @@ CollectivePlan::CollectivePlan(const char* procedure_name, coll::Collective whic
 }
 
 CollectivePlan::~CollectivePlan() {
-    for (const auto& [kept, original] : kept_types_) release_type(kept, original);
+    for (MPI_Datatype kept : kept_types_) release_type(kept);
     Guard guard;
     if (comm) release(*comm);
 }
 
 Elements CollectivePlan::keep(const Elements& elements) {
-    kept_types_.emplace_back(keep_type(elements.type), elements.type);
-    return {elements.start, elements.count, kept_types_.back().first};
+    kept_types_.push_back(keep_type(elements.type));
+    return elements;
 }
 
 bool CollectivePlan::check_root(int root, int size) {

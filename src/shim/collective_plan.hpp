@@ -119,7 +119,7 @@ class CollectivePlan {
     std::vector<Packing> packings_;
     std::vector<std::pair<Elements, Elements>> copies_;
     std::vector<Unpacking> unpackings_;
-    std::vector<std::pair<MPI_Datatype, MPI_Datatype>> kept_types_;  ///< and what they were kept for
+    std::vector<MPI_Datatype> kept_types_;
     std::unique_ptr<fabric::Reduction> reduction_;
     std::function<int()> last_;
 };

@@ -11,7 +11,6 @@
 #include "shim/constants.hpp"
 #include "shim/entry.hpp"
 #include "shim/real.hpp"
-#include "shim/reduction.hpp"
 #include "shim/state.hpp"
 
 namespace mpisec::shim {
@@ -19,6 +18,15 @@ namespace {
 
 auto& cache = *new std::unordered_map<MPI_Datatype, TypeFacts>;  // never destroyed (state.hpp)
 std::shared_mutex cache_mutex;
+
+/// Types that operations under way use, and how often the program has freed them meanwhile. Not a duplicate:
+/// a function of the program's that reduces is given the handle that the program gave (MPI standard
+/// section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes. Under cache_mutex.
+struct Kept {
+    int holders = 0;
+    int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
+};
+auto& kept_types = *new std::unordered_map<MPI_Datatype, Kept>;  // never destroyed (state.hpp)
 
 /// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
 /// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
@@ -253,29 +261,36 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     return code;
 }
 
-bool is_named(MPI_Datatype type) {
+MPI_Datatype keep_type(MPI_Datatype type) {
     int ignored = 0, combiner = 0;
     real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
-    return combiner == MPI_COMBINER_NAMED;
+    if (combiner == MPI_COMBINER_NAMED) return type;
+    std::unique_lock lock(cache_mutex);
+    ++kept_types[type].holders;
+    return type;
 }
 
-MPI_Datatype keep_type(MPI_Datatype type) {
-    if (is_named(type)) return type;
-    MPI_Datatype kept = type;
-    // Not a duplicate: that would call the program's copy functions of the type's attributes.
-    if (real.Type_contiguous(1, type, &kept) != MPI_SUCCESS) return type;
-    real.Type_commit(&kept);
-    return kept;
-}
-
-void release_type(MPI_Datatype kept, MPI_Datatype original) {
-    if (kept != original) Type_free(&kept);
+void release_type(MPI_Datatype kept) {
+    std::unique_lock lock(cache_mutex);
+    const auto found = kept_types.find(kept);
+    if (found == kept_types.end() || --found->second.holders > 0) return;
+    const int frees = found->second.frees;
+    kept_types.erase(found);
+    lock.unlock();
+    for (int i = 0; i < frees; ++i) {
+        MPI_Datatype type = kept;
+        Type_free(&type);
+    }
 }
 
 int Type_free(MPI_Datatype* type) {
-    if (free_after_reductions(type)) return MPI_SUCCESS;
     if (type) {
         std::unique_lock lock(cache_mutex);
+        if (const auto found = kept_types.find(*type); found != kept_types.end()) {
+            ++found->second.frees;
+            *type = constants.datatype_null;
+            return MPI_SUCCESS;
+        }
         cache.erase(*type);
         type_generation.fetch_add(1, std::memory_order_relaxed);
     }

@@ -45,11 +45,8 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
 int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
            const TypeFacts& facts);
 
-bool is_named(MPI_Datatype type);
-
-/// A handle that stays good after the user's MPI_Type_free, for a pending receive. Predefined types are
-/// returned as they are.
+/// Keeps a type good after the program's MPI_Type_free, until release_type, for an operation under way. Returns it.
 MPI_Datatype keep_type(MPI_Datatype type);
-void release_type(MPI_Datatype kept, MPI_Datatype original);
+void release_type(MPI_Datatype kept);
 
 }  // namespace mpisec::shim

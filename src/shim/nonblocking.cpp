@@ -74,8 +74,8 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
             return start_verified_send(kept, *route.comm);
         return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);
     };
-    auto at_end = [kept, original = spec.type, comm = route.comm] {
-        release_type(kept.type, original);
+    auto at_end = [kept, comm = route.comm] {
+        release_type(kept.type);
         release(*comm);
     };
     *request = give_persistent(std::move(restart), std::move(at_end));
@@ -147,8 +147,8 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
             return route.kind == Route::verified ? start_verified_receive(kept, *route.comm)
                                                  : start_receive(kept, route);
         },
-        [kept, type, comm_held = route.comm] {
-            release_type(kept.type, type);
+        [kept, comm_held = route.comm] {
+            release_type(kept.type);
             release(*comm_held);
         });
     return MPI_SUCCESS;

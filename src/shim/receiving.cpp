@@ -64,11 +64,10 @@ class SealedReceive final : public Operation {
         : Operation(comm), spec_(spec), facts_(facts) {
         capacity_ = static_cast<std::size_t>(spec.count) * facts.size;
         if (!facts.contiguous) spec_.type = keep_type(spec.type);
-        original_type_ = spec.type;
     }
     ~SealedReceive() override {
         if (posted_) comm_->unpost(*posted_);
-        if (!facts_.contiguous) release_type(spec_.type, original_type_);
+        if (!facts_.contiguous) release_type(spec_.type);
         leave_work_list(*this);
         drop_comm();
     }
@@ -234,7 +233,6 @@ class SealedReceive final : public Operation {
 
     ReceiveSpec spec_;
     TypeFacts facts_;
-    MPI_Datatype original_type_{};
     std::size_t capacity_ = 0;
     MPI_Request request_{};
     std::unique_ptr<PostedReceive> posted_;

@@ -24,8 +24,6 @@ struct Use {
     bool freed = false;
 };
 auto& uses = *new std::map<MPI_Op, Use>;  // never destroyed (state.hpp)
-/// The same for the program's datatypes: its operations are called with the handles that it gave.
-auto& type_uses = *new std::map<MPI_Datatype, Use>;
 
 /// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
 /// `true_lb` from the address.
@@ -54,16 +52,15 @@ class WithGaps {
 class OfProgram final : public fabric::Reduction {
   public:
     OfProgram(MPI_Datatype type, const TypeFacts& facts, MPI_Op op, bool commutative)
-        : type_(type), own_type_(!is_named(type)), facts_(facts), op_(op) {
+        : type_(keep_type(type)), facts_(facts), op_(op) {
         element = std::max<std::size_t>(facts.size, 1);
         commutes = commutative;
         Guard guard;
         ++uses[op].holders;
-        if (own_type_) ++type_uses[type].holders;
     }
     ~OfProgram() override {
+        release_type(type_);
         Guard guard;
-        if (own_type_) let_go_of_type();
         const auto use = uses.find(op_);
         if (--use->second.holders > 0) return;
         if (use->second.freed) real.Op_free(&op_);
@@ -80,13 +77,6 @@ class OfProgram final : public fabric::Reduction {
     }
 
   private:
-    void let_go_of_type() {
-        const auto use = type_uses.find(type_);
-        if (--use->second.holders > 0) return;
-        const bool freed = use->second.freed;
-        type_uses.erase(use);
-        if (freed) Type_free(&type_);
-    }
     bool combine_some(std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) const {
         const std::size_t count = bytes / element;
         if (facts_.contiguous)
@@ -101,7 +91,6 @@ class OfProgram final : public fabric::Reduction {
     }
 
     MPI_Datatype type_;
-    bool own_type_;
     TypeFacts facts_;
     mutable MPI_Op op_;
 };
@@ -167,15 +156,6 @@ int Op_free(MPI_Op* op) {
     use->second.freed = true;
     *op = constants.op_null;
     return MPI_SUCCESS;
-}
-
-bool free_after_reductions(MPI_Datatype* type) {
-    Guard guard;
-    const auto use = type ? type_uses.find(*type) : type_uses.end();
-    if (use == type_uses.end()) return false;
-    use->second.freed = true;
-    *type = constants.datatype_null;
-    return true;
 }
 
 }  // namespace mpisec::shim

@@ -26,7 +26,4 @@ std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes);
 
 std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op);
 
-/// Whether reductions under way use the datatype. Then it is freed after the last of them.
-bool free_after_reductions(MPI_Datatype* type);
-
 }  // namespace mpisec::shim

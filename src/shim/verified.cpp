@@ -79,12 +79,12 @@ class VerifiedSend final : public PlainOperation {
 class VerifiedReceive final : public Operation {
   public:
     VerifiedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts)
-        : Operation(comm), spec_(spec), facts_(facts), original_type_(spec.type) {
+        : Operation(comm), spec_(spec), facts_(facts) {
         if (!facts.contiguous) spec_.type = keep_type(spec.type);
     }
     ~VerifiedReceive() override {
         if (posted_) comm_->unpost(*posted_);
-        if (!facts_.contiguous) release_type(spec_.type, original_type_);
+        if (!facts_.contiguous) release_type(spec_.type);
         leave_work_list(*this);
         drop_comm();
     }
@@ -141,7 +141,6 @@ class VerifiedReceive final : public Operation {
 
     ReceiveSpec spec_;
     TypeFacts facts_;
-    MPI_Datatype original_type_;
     std::unique_ptr<PostedReceive> posted_;
     MPI_Request request_{};
 };

@@ -1,4 +1,4 @@
-"""Runs modules of mpi4py's test suite on every rank and writes what became of each test to PREFIX.RANK (JSON):
+"""Runs modules of a Python test suite on every rank and writes what became of each test to PREFIX.RANK (JSON):
 
     suite.py TEST-DIRECTORY PREFIX MODULE…
 
@@ -7,6 +7,8 @@ SUITE_SKIP: patterns of the names of tests that are left out.
 Ranks run the same tests in the same order, as mpi4py's own runner does. After a test that failed, the line says why."""
 
 import fnmatch
+import importlib
+import inspect
 import json
 import os
 import sys
@@ -48,7 +50,7 @@ def main():
 
     MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
     outcomes = Outcomes()
-    tests = unittest.defaultTestLoader.loadTestsFromNames(modules)
+    tests = unittest.TestSuite([unittest.defaultTestLoader.loadTestsFromNames(modules), *map(functions, modules)])
     left_out = os.environ.get("SUITE_SKIP", "").split()
     rank = MPI.COMM_WORLD.Get_rank()
     with open(f"{prefix}.{rank}.log", "w", encoding="utf-8") as log:
@@ -60,6 +62,23 @@ def main():
             test(outcomes)
     with open(f"{prefix}.{rank}", "w", encoding="utf-8") as file:
         json.dump(outcomes.outcomes, file)
+
+
+def functions(module):
+    """A module's tests that are plain functions, in pytest's manner, without arguments."""
+    found = [(name, value) for name, value in vars(importlib.import_module(module)).items() if name.startswith("test_") and inspect.isfunction(value)]
+    return unittest.TestSuite(Function(f"{module}.{name}", value) for name, value in found if not inspect.signature(value).parameters)
+
+
+class Function(unittest.FunctionTestCase):
+    """A test that is a function, under its full name."""
+
+    def __init__(self, name, function):
+        super().__init__(function)
+        self._name = name
+
+    def id(self):
+        return self._name
 
 
 def flatten(suite):

@@ -1,0 +1,1 @@
+"""Runs programs that others wrote, plain and sealed, and compares what they say."""

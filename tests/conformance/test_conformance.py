@@ -1,0 +1,87 @@
+"""The runner of `make conformance`: it tells apart what it is there to tell apart, and a few programs of a real suite."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from harness.description import Case, Program, Suite  # noqa: E402
+from harness.jobs import Job  # noqa: E402
+from harness.judge import judge  # noqa: E402
+from harness.page import render  # noqa: E402
+from suites import SUITES  # noqa: E402
+
+HERE = Path(__file__).parent
+WANTED = {"same": "same", "noisy": "same", "different": "differs", "noisy-and-different": "differs", "fails": "failed plain too",
+          "fails-sealed": "differs", "hangs": "differs", "window": "refused", "silent": "nothing sealed"}
+
+
+def suite(**options):
+    return Suite(name="ours", origin="", version=lambda mpi: "", mpis=("mpich-5",), programs=lambda mpi, place: [], compared="", ranks=2, **options)
+
+
+@pytest.mark.parametrize(("how", "outcome"), WANTED.items())
+def test_outcomes_of_programs(compile_mpi, run, tmp_path, how, outcome):
+    """Each manner in which a sealed run can differ from a plain one, with a program that does so on purpose."""
+    app = compile_mpi(HERE / "programs_that_differ.c")
+    judged, messages = Job(run, suite(), Program(name=how, command=[app, how], timeout=5), "mpich-5", tmp_path).outcomes()
+    assert judged[how][0] == outcome, judged
+    if outcome == "same":
+        assert messages > 0
+
+
+@pytest.mark.parametrize(("program", "outcome"), [("IMB-MPI1 PingPong", "same"), ("IMB-MPI1 Allreduce", "same"), ("IMB-RMA Unidir_put", "refused")])
+def test_a_sample_of_a_real_suite(mpi_python, run, tmp_path, program, outcome):
+    """Intel's benchmarks, which come with the lab's Intel MPI."""
+    mpi_python("impi")  # skips where it is missing
+    imb = next(suite for suite in SUITES if suite.name == "imb")
+    chosen = next(one for one in imb.programs("impi", tmp_path) if one.name == program)
+    judged, _ = Job(run, imb, chosen, "impi", tmp_path).outcomes()
+    assert judged[program][0] == outcome, judged
+
+
+def passing(*texts):
+    return [Case(True, text, text) for text in texts]
+
+
+@pytest.mark.parametrize(("plains", "sealed", "tolerance", "outcome"), [
+    (["x = 1.0"], "x = 1.0", None, "same"),
+    (["x = 1.0"], "x = 1.1", None, "differs"),
+    (["x = 1.0"], "x = 1.0000001", 1e-3, "differs"),  # plain always says 1.0
+    (["x = 1.0", "x = 1.0000002"], "x = 1.0000001", 1e-3, "same"),
+    (["x = 1.0", "x = 1.0000002"], "x = 1.1", 1e-3, "differs"),
+    (["x = 1.0", "x = 2.0"], "x = 3.0", None, "same"),  # not compared: plain differs from plain
+    (["x = 1.0", "y = 2.0"], "z = 3.0", None, "differs"),
+    (["a 1 b 5", "a 2 b 5"], "a 3 b 6", None, "differs"),  # the second number never changes plain
+    (["one"], "one\ntwo", None, "differs"),
+    (["one\ntwo"], "one", None, "differs"),
+])
+def test_what_counts_as_a_difference(plains, sealed, tolerance, outcome):
+    assert judge("it", passing(*plains), passing(sealed)[0], suite(tolerance=tolerance))[0] == outcome
+
+
+def test_lines_are_left_out_and_rewritten_as_the_suite_says():
+    described = suite(drop=(r"^took",), replace=((r"on node\d", "on a node"),), unordered=True)
+    assert judge("it", passing("b on node0\na\ntook 3 s"), passing("a\nb on node1\ntook 4 s")[0], described)[0] == "same"
+
+
+def test_a_refusal_is_named_and_an_exception_has_its_reason():
+    refused = Case(False, "", "MPIsec: MPI_Win_create is refused: keep the call inside a node")
+    assert judge("it", passing("x"), refused, suite()) == ("refused", "MPI_Win_create")
+    described = suite(exceptions=(("it*", "known to differ"),))
+    assert judge("item", passing("x"), Case(False, "", "wrong"), described) == ("excepted", "known to differ")
+    assert judge("other", passing("x"), Case(False, "", "wrong"), described)[0] == "differs"
+    assert judge("it", passing("x"), None, suite())[0] == "differs"
+
+
+def test_the_page_names_what_differs():
+    entry = {"name": "hpcc", "version": "1.5", "origin": "Debian package hpcc", "mpi": "openmpi-4", "nodes": 2, "ranks": 4, "compared": "the report",
+             "started": "2026-11-23 09:00 UTC", "counts": {"same": 2, "differs": 1}, "messages": 12345, "seconds": 61.0,
+             "cases": {"fft": ["differs", "line 3 is 'a | b'"]}}
+    page = render({"command": "make conformance", "conditions": {"machine": "2 cores", "commit": "abc"}, "missing": {}, "left_out": {"osu": "no registry has it"},
+                   "suites": [entry]})
+    assert "| hpcc | 1.5 | Debian package hpcc | openmpi-4 | 2 × 4 | 3 | 2 | 0 | 0 | 0 | 0 | 1 | 12,345 | 61 |" in page
+    assert "## What differs" in page and "| `fft` | line 3 is 'a ¦ b' |" in page
+    assert "- **osu**: no registry has it" in page
