@@ -3,12 +3,13 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo build demo test test-all bench lint docs formal install clean
+.PHONY: help setup setup-demo build demo test test-all conformance-programs bench lint docs formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
 	@echo "make test             install what is needed, build, run every test"
 	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
+	@echo "make conformance-programs  5,200 random programs over four MPIs, plain against sealed (about an hour on two cores)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
@@ -32,6 +33,9 @@ test: setup
 
 test-all: setup
 	@MPISEC_LAB_TEST_ALL=1 tools/test.sh
+
+conformance-programs: setup build
+	@PYTHONPATH=tests .deps/test-venv/bin/python -m programs all --programs 1300 -o build/programs.json
 
 bench: setup
 	@tools/bench.sh
