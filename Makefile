@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance bench lint docs formal install clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint docs formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
 	@echo "make conformance      run programs that others wrote plain and sealed, write docs/conformance.md (half an hour;"
 	@echo "                      CONFORMANCE=\"hpcc lammps\" runs these suites alone)"
+	@echo "make conformance-programs  5,200 random programs over four MPIs, plain against sealed (about an hour on two cores)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
@@ -40,6 +41,8 @@ test-all: setup
 
 conformance: setup-conformance
 	@tools/conformance.sh $(CONFORMANCE)
+conformance-programs: setup build
+	@PYTHONPATH=tests .deps/test-venv/bin/python -m programs all --programs 1300 -o build/programs.json
 
 bench: setup
 	@tools/bench.sh

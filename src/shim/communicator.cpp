@@ -205,8 +205,19 @@ void hold(Communicator& comm) {
 
 void release(Communicator& comm) {
     if (--comm.holders > 0 || !comm.freed) return;
+    if (comm.free_later) real.Comm_free(&comm.handle);
     std::unique_lock lock(registry_mutex);
     std::erase_if(freed_but_held, [&](const auto& held) { return held.get() == &comm; });
+}
+
+void hold_for_persistent(Communicator& comm) {
+    hold(comm);
+    ++comm.persistent_requests;
+}
+
+void release_from_persistent(Communicator& comm) {
+    --comm.persistent_requests;
+    release(comm);
 }
 
 int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {

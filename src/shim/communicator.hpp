@@ -43,14 +43,16 @@ struct Communicator {
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;     ///< some rank of it (of either group) is on another node
-    bool seals = false;       ///< some peer's messages are sealed
-    bool mixed = false;       ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool verifies = false;    ///< messages of this node have records (same_node.hpp)
-    bool freed = false;       ///< the user freed it; operations still hold it
-    int holders = 0;          ///< operations that use it
-    std::vector<Peer> peers;  ///< by rank as used in source and destination arguments (remote group of an
-                              ///< inter-communicator)
+    bool crosses = false;         ///< some rank of it (of either group) is on another node
+    bool seals = false;           ///< some peer's messages are sealed
+    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
+    bool freed = false;           ///< the user freed it; operations still hold it
+    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
+    int persistent_requests = 0;  ///< they may be started after the user has freed it
+    int holders = 0;              ///< operations that use it
+    std::vector<Peer> peers;      ///< by rank as used in source and destination arguments (remote group of an
+                                  ///< inter-communicator)
     std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
@@ -159,6 +161,8 @@ void forget_all();
 
 void hold(Communicator& comm);
 void release(Communicator& comm);
+void hold_for_persistent(Communicator& comm);
+void release_from_persistent(Communicator& comm);
 
 /// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside
 /// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when

@@ -171,7 +171,11 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         hold(*known);
     }
     finish_collectives(*known);
-    const int code = free(comm);
+    // As long as persistent requests are on it, the library's stays: they may be started again (MPI 4.1,
+    // section 7.4.3).
+    known->free_later = free == real.Comm_free && known->persistent_requests > 0;
+    if (known->free_later) *comm = constants.comm_null;
+    const int code = known->free_later ? MPI_SUCCESS : free(comm);
     if (code == MPI_SUCCESS) {
         unequip(*known);
         forget(*known);

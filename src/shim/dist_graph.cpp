@@ -8,6 +8,7 @@
 #include "shim/entry.hpp"
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
+#include "shim/topology_calls.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -61,7 +62,7 @@ struct Ends {
 }  // namespace
 
 int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
-                      const int* weights, MPI_Info info, int reorder, MPI_Comm* newcomm) {
+                      const int* weights, MPI_Info info, int /*reorder*/, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
     auto call = [&](MPI_Comm* made) {
         return real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, 0, made);
@@ -85,10 +86,11 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
         if (edge.to == parent->rank) in.add(edge.from, edge.weight);
         if (edge.from == parent->rank) out.add(edge.to, edge.weight);
     }
-    return Dist_graph_create_adjacent(comm, static_cast<int>(in.ranks.size()), in.ranks.data(),
-                                      in.weights_argument(weighted), static_cast<int>(out.ranks.size()),
-                                      out.ranks.data(), out.weights_argument(weighted), info, reorder,
-                                      newcomm);
+    return make_dist_graph(
+        procedure, comm,
+        {static_cast<int>(in.ranks.size()), in.ranks.data(), in.weights_argument(weighted),
+         static_cast<int>(out.ranks.size()), out.ranks.data(), out.weights_argument(weighted), true},
+        info, newcomm);
 }
 
 }  // namespace mpisec::shim

@@ -66,7 +66,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
     Guard guard;
-    hold(*route.comm);
+    hold_for_persistent(*route.comm);
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
     auto restart = [kept, route] {
@@ -76,7 +76,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     };
     auto at_end = [kept, comm = route.comm] {
         release_type(kept.type);
-        release(*comm);
+        release_from_persistent(*comm);
     };
     *request = give_persistent(std::move(restart), std::move(at_end));
     return MPI_SUCCESS;
@@ -140,7 +140,7 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
     if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
     Guard guard;
-    hold(*route.comm);
+    hold_for_persistent(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};
     *request = give_persistent(
         [kept, route] {
@@ -149,7 +149,7 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
         },
         [kept, comm_held = route.comm] {
             release_type(kept.type);
-            release(*comm_held);
+            release_from_persistent(*comm_held);
         });
     return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include "shim/errors.hpp"
 #include "shim/real.hpp"
 #include "shim/state.hpp"
+#include "shim/topology_calls.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -91,6 +92,18 @@ Topology topology_of_part(const Topology& cart, const int* remain) {
     return part;
 }
 
+/// Open MPI makes a graph from its neighbours like a duplicate: with the attributes of the parent, which
+/// MPI_Dist_graph_create does not copy, and, Open MPI 5, with its topology, so that the graph is taken for a
+/// grid and crashes.
+bool needs_bare_parent(MPI_Comm parent, [[maybe_unused]] bool exchanged) {
+#if defined(OPEN_MPI)
+    if (exchanged) return true;
+#endif
+    int kind = MPI_UNDEFINED;
+    real.Topo_test(parent, &kind);
+    return kind != MPI_UNDEFINED;
+}
+
 std::vector<int> listed(const int* values, int n) {
     return n > 0 ? std::vector<int>(values, values + n) : std::vector<int>{};
 }
@@ -147,41 +160,44 @@ int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, 
     return construct_on_first(procedure, *parent, nnodes, std::move(topology), newcomm, call);
 }
 
-int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
-                               int outdegree, const int* destinations, const int* destweights, MPI_Info info,
-                               int /*reorder*/, MPI_Comm* newcomm) {
-    constexpr const char* procedure = "MPI_Dist_graph_create_adjacent";
+int make_dist_graph(const char* procedure, MPI_Comm comm, const Neighbours& ends, MPI_Info info,
+                    MPI_Comm* newcomm) {
     auto call_on = [&](MPI_Comm ranks, MPI_Comm* made) {
-        return real.Dist_graph_create_adjacent(ranks, indegree, sources, sourceweights, outdegree,
-                                               destinations, destweights, info, 0, made);
+        return real.Dist_graph_create_adjacent(ranks, ends.in, ends.sources, ends.source_weights, ends.out,
+                                               ends.destinations, ends.dest_weights, info, 0, made);
     };
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return call_on(comm, newcomm);
     auto call = [&](MPI_Comm* made) {
-        // Open MPI 5 takes a graph that it makes on a grid for a grid too, and crashes when it is asked for
-        // one.
-        int kind = MPI_UNDEFINED;
-        if (!parent->inter) real.Topo_test(comm, &kind);
-        return kind == MPI_UNDEFINED ? call_on(comm, made)
-                                     : call_on_first(*parent, parent->size, made, call_on);
+        return parent->inter || !needs_bare_parent(comm, ends.exchanged)
+                   ? call_on(comm, made)
+                   : call_on_first(*parent, parent->size, made, call_on);
     };
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
-    if (parent->inter || indegree < 0 || outdegree < 0 || (indegree > 0 && !sources) ||
-        (outdegree > 0 && !destinations))
+    if (parent->inter || ends.in < 0 || ends.out < 0 || (ends.in > 0 && !ends.sources) ||
+        (ends.out > 0 && !ends.destinations))
         return construct_none(procedure, *parent, newcomm, call);
-    const bool weighted = sourceweights != constants.unweighted;
+    const bool weighted = ends.source_weights != constants.unweighted;
     auto weights = [&](const int* values, int n) {
         return weighted && values && values != constants.unweighted && values != constants.weights_empty
                    ? listed(values, n)
                    : std::vector<int>(static_cast<std::size_t>(weighted ? n : 0));
     };
     Topology topology{.kind = MPI_DIST_GRAPH,
-                      .sources = listed(sources, indegree),
-                      .source_weights = weights(sourceweights, indegree),
-                      .destinations = listed(destinations, outdegree),
-                      .dest_weights = weights(destweights, outdegree)};
+                      .sources = listed(ends.sources, ends.in),
+                      .source_weights = weights(ends.source_weights, ends.in),
+                      .destinations = listed(ends.destinations, ends.out),
+                      .dest_weights = weights(ends.dest_weights, ends.out)};
     return construct(begin_construction(procedure, *parent, membership_of(*parent), std::move(topology)),
                      newcomm, call);
+}
+
+int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
+                               int outdegree, const int* destinations, const int* destweights, MPI_Info info,
+                               int /*reorder*/, MPI_Comm* newcomm) {
+    return make_dist_graph("MPI_Dist_graph_create_adjacent", comm,
+                           {indegree, sources, sourceweights, outdegree, destinations, destweights, false},
+                           info, newcomm);
 }
 
 }  // namespace mpisec::shim

@@ -133,7 +133,29 @@ static void outlives_communicator(void) {
 }
 #endif
 
+/* Started again and again after their communicator was freed, with a new one made meanwhile. */
+static void after_communicator(void) {
+    MPI_Comm comm, other;
+    MPI_Request requests[2];
+    long out, in;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Recv_init(&in, 1, MPI_LONG, (rank + 1) % size, 4, comm, &requests[0]));
+    OK(MPI_Ssend_init(&out, 1, MPI_LONG, (rank + size - 1) % size, 4, comm, &requests[1]));
+    OK(MPI_Comm_free(&comm));
+    CHECK(comm == MPI_COMM_NULL, "the handle of a freed communicator is not MPI_COMM_NULL");
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &other));
+    for (int i = 0; i < 3; ++i) {
+        out = 10 * rank + i, in = -1;
+        OK(MPI_Startall(2, requests));
+        OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        CHECK(in == 10 * ((rank + 1) % size) + i, "%ld was received", in);
+    }
+    OK(MPI_Comm_free(&other));
+    for (int i = 0; i < 2; ++i) OK(MPI_Request_free(&requests[i]));
+}
+
 void m09_persistent(void) {
+    after_communicator();
 #if MPI_VERSION >= 4
     if (sealed) outlives_communicator();
 #endif

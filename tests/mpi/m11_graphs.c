@@ -45,11 +45,25 @@ static void parts_of_intercommunicator(void) {
 }
 
 /* A graph on the ranks of a grid: another topology, not a second one. */
+static int copies;
+static int count_copy(MPI_Comm comm, int key, void* state, void* in, void* out, int* flag) {
+    (void)comm, (void)key, (void)state, (void)in, (void)out;
+    *flag = 0;
+    ++copies;
+    return MPI_SUCCESS;
+}
+
 static void graph_on_grid(void) {
     MPI_Comm grid, comm;
+    int key;
     int dims = size, periodic = 1, source = rank, degree = 1, end = (rank + 1) % size, kind = MPI_UNDEFINED;
     OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periodic, 0, &grid));
+    OK(MPI_Comm_create_keyval(count_copy, MPI_COMM_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Comm_set_attr(grid, key, &key));
+    copies = 0;
     OK(MPI_Dist_graph_create(grid, 1, &source, &degree, &end, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm));
+    CHECK(copies == 0, "MPI_Dist_graph_create copies attributes");
+    OK(MPI_Comm_free_keyval(&key));
     OK(MPI_Topo_test(comm, &kind));
     CHECK(kind == MPI_DIST_GRAPH, "a graph on a grid has topology %d", kind);
     OK(MPI_Comm_free(&comm));

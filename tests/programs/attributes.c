@@ -30,20 +30,14 @@ static int delete_of_comm(MPI_Comm comm, int key, void* in, void* state) {
     return MPI_SUCCESS;
 }
 
-static int delete_of_type(MPI_Datatype type, int key, void* in, void* state) {
-    (void)type, (void)key;
-    say_called("delete %d: %d", (int)((intptr_t)state / 4), (int)(intptr_t)in);
-    return MPI_SUCCESS;
-}
-
 static int make_key(const struct step* step, int id) {
-    int kind = (int)value(step, "copy", 0) % 4, deletes = (int)value(step, "deletes", 0);
+    int kind = (int)value(step, "copy", 0) % 4, deletes = (int)value(step, "deletes", 0); /* of a type: when is open */
     void* state = (void*)(intptr_t)(id * 4 + kind);
     if (made[id]) return 0;
     of_types[id] = is(step, "on", "type");
     if (of_types[id])
         OK(MPI_Type_create_keyval, (kind == COPY_NONE ? MPI_TYPE_NULL_COPY_FN : copy_of_type,
-                                    deletes ? delete_of_type : MPI_TYPE_NULL_DELETE_FN, &keys[id], state));
+                                    MPI_TYPE_NULL_DELETE_FN, &keys[id], state));
     else
         OK(MPI_Comm_create_keyval, (kind == COPY_NONE ? MPI_COMM_NULL_COPY_FN : copy_of_comm,
                                     deletes ? delete_of_comm : MPI_COMM_NULL_DELETE_FN, &keys[id], state));
@@ -58,6 +52,7 @@ static int use_key(const struct step* step, int id) {
     int flag = 0;
     if (!made[id] || (!comm && !type) || (type && type < types + PREDEFINED)) return 0;
     if (verb_is(step, "set_attribute")) {
+        if (comm) comm->attributes = 1;
         if (comm) OK(MPI_Comm_set_attr, (comm->comm, keys[id], in));
         if (type) OK(MPI_Type_set_attr, (type->type, keys[id], in));
         return 1;

@@ -122,6 +122,11 @@ static MPI_Group chosen_group(const struct step* step, const struct comm* from, 
         ranks[n++] = (int)rank;
     }
     *mine = seen[from->rank];
+    if (ON_OPEN_MPI && from->inter) { /* it has the other group in another order than that group itself */
+        n = 0;
+        for (int rank = 0; rank < from->size; ++rank)
+            if (seen[rank]) ranks[n++] = rank;
+    }
     OK(MPI_Comm_group, (from->comm, &group));
     if (is(step, "by", "exclusion")) {
         OK(MPI_Group_excl, (group, n, ranks, &chosen));
@@ -263,10 +268,11 @@ static void construct(const struct step* step, constructor* make, int intra) {
     to->comm = MPI_COMM_NULL;
     to->side = from->side;
     /* MPICH 5: the group of a topology on fewer ranks than its parent has is the parent's. */
+    to->attributes = from->attributes;
     to->group_is_wrong = from->group_is_wrong || (ON_MPICH >= 5 && value(step, "leave", 0));
     make(step, from, to);
-    /* Open MPI and Intel MPI: a duplicate that is under way and another constructor or a barrier wait for each other for ever. */
-    if (ON_OPEN_MPI || ON_INTEL) finish_duplicate((int)(to - comms));
+    /* A duplicate that is under way and another constructor or a barrier wait for each other for ever. */
+    if (ON_OPEN_MPI || ON_INTEL || ON_MPICH == 4) finish_duplicate((int)(to - comms));
     if (to->pending || to->size) return;
     look_at(to);
     describe(to);
@@ -303,11 +309,13 @@ static void say_topology(const struct comm* comm) {
 
 static void end_communicator(const struct step* step) {
     struct comm* comm = comm_of(step, "comm");
-    if (!comm || comm < comms + 2) {
+    int disconnects = verb_is(step, "disconnect"), used = requests_on(value(step, "comm", 0));
+    /* While requests use a communicator it is open when its attributes are deleted; and they could not be started any more. */
+    if (!comm || comm < comms + 2 || (used && (disconnects || comm->attributes))) {
         say(" skipped");
         return;
     }
-    if (verb_is(step, "disconnect") && ON_MPICH != 4) /* which hangs in it at times */
+    if (disconnects && ON_MPICH != 4) /* which hangs in it at times */
         OK(MPI_Comm_disconnect, (&comm->comm));
     else
         OK(MPI_Comm_free, (&comm->comm));

@@ -194,7 +194,7 @@ class Program:
         number = self.any_comm()
         if number > 1 and not (self.thread and len(self.comms) == 2):
             # MPI_Comm_disconnect waits for all that is under way on the communicator.
-            safe = not self.slots and not any(self.persistent.values()) and not self.thread
+            safe = not self.slots and not self.persistent and not self.thread
             self.say("disconnect" if safe and self.chance(0.3) else "free_comm", comm=number)
             del self.comms[number]
 

@@ -243,6 +243,7 @@ static void exchange(struct round* round, int to, int from) {
     struct message* message = &out;
     MPI_Comm comm = round->comm->comm;
     int tag = out.tag, replace = is(step, "mode", "replace") || is(step, "mode", "ireplace");
+    if (ON_MPICH && round->send_type->class >= PAIRS) replace = 0; /* it fails for pairs and structures, and leaves a message */
     struct pending* it = incoming(round, &out);
     make_buffer(&it->out, round->send_type, out.units / round->send_type->units);
     fill_buffer(&it->out, mix3((uint64_t)value(step, "seed", 0), 5, (uint64_t)round->comm->rank));
@@ -260,7 +261,7 @@ static void exchange(struct round* round, int to, int from) {
                (it->out.start, it->out.count, it->out.layout.type, to, tag, IN(MPI_Count, from, tag), &it->request));
         return;
     }
-    if (is(step, "mode", "ireplace") && !bytes_lost) {
+    if (is(step, "mode", "ireplace") && replace && !bytes_lost) {
         EITHER(MPI_Isendrecv_replace, (at, (int)n, type, to, tag, from, tag, comm, &it->request),
                (at, n, type, to, tag, from, tag, comm, &it->request));
         return;

@@ -77,6 +77,7 @@ void begin_line(const struct step* step);
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...);
 /* Something that a callback tells: the line has all of them at its end, sorted, for their order is open. */
 __attribute__((format(printf, 1, 2))) void say_called(const char* format, ...);
+int callbacks(void); /* how many were told of in this line */
 void end_line(void);
 /* A thread of its own keeps its lines; who joins it writes them. */
 void keep_lines(void);
@@ -98,7 +99,7 @@ enum { MOST_RANKS = 64 };
 struct comm {
     MPI_Comm comm;
     MPI_Request request; /* a duplicate that is under way */
-    int pending, inter, side, rank, size, remote, group_is_wrong;
+    int pending, inter, side, rank, size, remote, group_is_wrong, attributes;
 };
 extern struct comm comms[MOST_COMMS]; /* 0: MPI_COMM_WORLD, 1: MPI_COMM_SELF */
 extern int world_rank, world_size;
@@ -163,6 +164,7 @@ void* slot_memory(struct slot* slot, size_t bytes);
 /* What is not to be kept for later steps (those without an id) is completed, told and forgotten. */
 void settle(struct slot* slot);
 void say_status(const MPI_Status* status, const struct buffer* buffer, int hide);
+int requests_on(long comm); /* whether there are some of the communicator of this number, persistent ones too */
 int request_step(const struct step* step);
 void finish_requests(void);
 

@@ -94,6 +94,10 @@ static int compare(const void* a, const void* b) {
     return strcmp(a, b);
 }
 
+int callbacks(void) {
+    return line ? line->calls : 0;
+}
+
 void end_line(void) {
     qsort(line->called, (size_t)line->calls, sizeof *line->called, compare);
     for (int i = 0; i < line->calls; ++i) say(" [%s]", line->called[i]);
