@@ -8,7 +8,7 @@ from harness.description import Program, Suite, here, package_version
 HOME = Path("/usr/share/lammps/examples")
 # Those that end within seconds here and need no optional library that Debian's build lacks.
 EXAMPLES = ("melt/in.melt", "min/in.min", "crack/in.crack", "flow/in.flow.couette", "friction/in.friction", "indent/in.indent", "shear/in.shear",
-            "micelle/in.micelle", "dipole/in.dipole", "nemd/in.nemd", "peptide/in.peptide", "peri/in.peri.pmb", "meam/in.meam", "eim/in.eim",
+            "dipole/in.dipole", "nemd/in.nemd", "peptide/in.peptide", "peri/in.peri.pmb", "eim/in.eim",
             "rigid/in.rigid", "deposit/in.deposit.atom", "balance/in.balance", "srd/in.srd.mixture", "body/in.body")
 STEPS = 200  # of every run in an example: theirs are made for bigger machines
 
