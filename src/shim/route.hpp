@@ -21,11 +21,13 @@ struct Route {
 /// Of a handle that find_communicator() does not know: MPI_COMM_NULL is MPI's to refuse, any other ours (S1).
 Route route_unknown(MPI_Comm comm);
 
-/// A message between ranks of this node. What is wrong with the arguments is left to MPI, which refuses it.
+/// A message between ranks of this node. What is wrong with the arguments is left to MPI, which refuses it; but
+/// MPICH 5 takes the ranks of a topology's parent for its own, and crashes on those that the topology lacks.
 inline Route route_local(Communicator* known, int peer, int tag, MPI_Count count, bool any_source,
                          bool any_tag) {
-    const bool valid = known->verifies && (any_source || known->has_peer(peer)) && (tag >= 0 || any_tag) &&
-                       tag <= state.tag_upper_bound && count >= 0;
+    if (!any_source && !known->has_peer(peer)) [[unlikely]]
+        return {Route::invalid, known, MPI_ERR_RANK};
+    const bool valid = known->verifies && (tag >= 0 || any_tag) && tag <= state.tag_upper_bound && count >= 0;
     return {valid ? Route::verified : Route::plain, known};
 }
 
