@@ -59,7 +59,7 @@ def test_kernels_with_a_total(lab, tmp_path):
 
 def test_startup(lab, tmp_path):
     _, document = _measured("startup", "--nodes", 2, "--ranks", 2, file=tmp_path / "r.json")
-    assert [row["what"] for row in document["rows"]] == ["MPI_Init", "whole job"]
+    assert [row["what"] for row in document["rows"]] == ["MPI_Init", "and MPI_Barrier", "whole job"]
 
 
 def test_an_overlay_beside_mpisec(lab, tmp_path):
