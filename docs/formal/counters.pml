@@ -13,7 +13,7 @@
 //! run pruned-too-early | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DPRUNED_TOO_EARLY | assertion violated !(overtaken)
 //! run older-receives-forgotten | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DOLDER_RECEIVES_FORGOTTEN | assertion violated !(overtaken)
 // Counters, epochs, replay set and order of the messages from one rank to another on one communicator
-// (src/shim/pair.hpp, pair.cpp, sending.cpp; src/shim/arrival.cpp, src/wire/replay.cpp, order.cpp).
+// (src/shim/p2p/pair.hpp, pair.cpp, sending.cpp; src/shim/p2p/arrival.cpp, src/wire/replay.cpp, order.cpp).
 //
 // THREADS threads of the sender send N messages with tags 0 and 1; MPI may refuse one of them. An epoch lasts REKEY messages. The
 // attacker drops, replays, reorders, changes and forges, ATTACKS times in all. The receiver posts RECEIVES receives; MPI matches

@@ -15,7 +15,7 @@
 #include "cli/findings.hpp"
 #include "cli/procedures.hpp"
 #include "cli/say.hpp"
-#include "coll/selection_settings.hpp"
+#include "coll/selection/selection_settings.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
 
@@ -31,7 +31,7 @@ constexpr const char* doctor_examples =
 void examine_crypto(const config::Settings& settings, Findings& findings) {
     if (!print_crypto_libraries())
         return findings.problem("crypto", "without a crypto library no job can start");
-    // The same file as the shim's (src/shim/bootstrap_node.cpp): what is measured here need not be measured
+    // The same file as the shim's (src/shim/startup/bootstrap_node.cpp): what is measured here need not be measured
     // by the job.
     std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
     auto selection = aead::select(settings.aead, remembered);

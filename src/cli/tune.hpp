@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "coll/selection.hpp"
+#include "coll/selection/selection.hpp"
 #include "fabric/sim/cluster_model.hpp"
 
 namespace mpisec::cli {

@@ -13,8 +13,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from mpisec_bench import paper, predict  # noqa: E402
 
-BUILT_IN = ROOT / "src/coll/default_selection.toml"
-SHARED_CPUS = ROOT / "src/coll/shared_cpus_selection.toml"
+BUILT_IN = ROOT / "src/coll/selection/default_selection.toml"
+SHARED_CPUS = ROOT / "src/coll/selection/shared_cpus_selection.toml"
 
 
 def test_the_papers_numbers_are_read_as_it_explains_them():
@@ -92,7 +92,7 @@ def test_the_built_in_table_says_how_it_was_made(mpisec, tmp_path):
     assert again.returncode == 0, again.stderr
     lines = [line for line in BUILT_IN.read_text().splitlines() if '"barrier"' in line or '"scan"' in line]
     assert [line for line in again.stdout.splitlines() if line.startswith("    {")] == lines, (
-        "the algorithms or the model changed: make src/coll/default_selection.toml again, its head says how"
+        "the algorithms or the model changed: make src/coll/selection/default_selection.toml again, its head says how"
     )
 
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "check.hpp"
-#include "shim/constants.hpp"
-#include "shim/real.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
 
 namespace {
 std::vector<char> said;

@@ -10,15 +10,15 @@
 #include <memory>
 
 #include "sender.hpp"
-#include "shim/communicator.hpp"
-#include "shim/entry.hpp"
-#include "shim/errors.hpp"
-#include "shim/operation.hpp"
-#include "shim/pair.hpp"
-#include "shim/pool.hpp"
-#include "shim/refusals.hpp"
-#include "shim/requests.hpp"
-#include "shim/state.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/runtime/pool.hpp"
+#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/runtime/state.hpp"
 #ifdef MPISEC_NONCE_LEDGER
 #include "aead/nonce_ledger.hpp"
 #endif

@@ -1,9 +1,9 @@
 /* Plays the network at start-up: preloaded under MPIsec, it changes what travels between nodes.
  *
  *   FORGER_SEND=TAG:BYTE    flips a bit of that byte of the start-up message with that tag
- * (src/shim/bootstrap_tree.cpp) FORGER_SEND=TAG:+N      sends N bytes more (or less, -N) FORGER_SEND=TAG:drop
+ * (src/shim/startup/bootstrap_tree.cpp) FORGER_SEND=TAG:+N      sends N bytes more (or less, -N) FORGER_SEND=TAG:drop
  * never sends it FORGER_CARD=RANK:BYTE   flips a bit of that byte of RANK's card
- * (src/shim/bootstrap_card.hpp) as it arrives here FORGER_CARD=RANK:here   makes RANK's card say that it is
+ * (src/shim/startup/bootstrap_card.hpp) as it arrives here FORGER_CARD=RANK:here   makes RANK's card say that it is
  * on the receiver's node
  *
  * Works on the rank that FORGER_RANK names. */

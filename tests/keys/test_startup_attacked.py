@@ -10,7 +10,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 MPI = "mpich-5"
-HELLO, ANSWER, MASTER, COUNT = 1, 2, 3, 4  # tags of src/shim/bootstrap_tree.cpp
+HELLO, ANSWER, MASTER, COUNT = 1, 2, 3, 4  # tags of src/shim/startup/bootstrap_tree.cpp
 CHANGED = "something between the nodes changes messages"
 
 

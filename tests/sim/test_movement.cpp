@@ -2,8 +2,8 @@
 // clusters of any shape; and nobody leaves a barrier before all have come.
 #include <deque>
 
-#include "coll/bcast_large.hpp"
-#include "coll/numbers.hpp"
+#include "coll/bcast/bcast_large.hpp"
+#include "coll/patterns/numbers.hpp"
 #include "movement.hpp"
 
 namespace mpisec::test {

@@ -1,6 +1,6 @@
 // Whatever message between nodes is changed: nobody waits for ever, somebody notices, and who does not notice
 // has the right bytes (S2, S8).
-#include "coll/bcast_large.hpp"
+#include "coll/bcast/bcast_large.hpp"
 #include "movement.hpp"
 
 namespace mpisec::test {

@@ -1,5 +1,5 @@
 // Whether a process has ended is never guessed: stopped, slow, and without its first thread, it runs.
-#include "shim/node_peers.hpp"
+#include "shim/runtime/node_peers.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

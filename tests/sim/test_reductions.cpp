@@ -1,5 +1,5 @@
 // Every reduction gives every rank what the operands make in rank order, on clusters of any shape.
-#include "coll/turns.hpp"
+#include "coll/patterns/turns.hpp"
 #include "reductions.hpp"
 
 namespace mpisec::test {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "coll/selection_settings.hpp"
+#include "coll/selection/selection_settings.hpp"
 #include "config/table.hpp"
 
 namespace mpisec::coll {

@@ -7,7 +7,7 @@
 //   4 the ranks of the node open them, each a part
 //   5 every rank copies all blocks to its own buffer
 #include "coll/allgather/allgather.hpp"
-#include "coll/spread.hpp"
+#include "coll/patterns/spread.hpp"
 
 namespace mpisec::coll {
 namespace {

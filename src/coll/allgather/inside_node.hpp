@@ -2,7 +2,7 @@
 #pragma once
 
 #include "coll/blocks.hpp"
-#include "coll/spread.hpp"
+#include "coll/patterns/spread.hpp"
 
 namespace mpisec::coll {
 

@@ -1,7 +1,7 @@
 // Naive (seeds/002 section IV.A): ciphertext everywhere, also within nodes. r_d = p - 1 is what the others
 // improve.
 #include "coll/allgather/allgather.hpp"
-#include "coll/spread.hpp"
+#include "coll/patterns/spread.hpp"
 
 namespace mpisec::coll {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "coll/allgather/allgather.hpp"
-#include "coll/segments.hpp"
+#include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
 namespace {

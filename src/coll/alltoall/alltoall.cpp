@@ -1,0 +1,68 @@
+// All-to-all: a block of m bytes from each of p ranks to each, on N nodes of k.
+//
+//   naive     pairwise exchange, a box for each block that leaves its node. Rounds p - 1, bytes m (p - 1),
+//             seals and opens p - k
+//   pipeline  the same, long blocks in segments, sealed and opened while others travel
+//   pairwise  the same, with a round's boxes opened while the next travel
+//   node      a rank sends what it has for a node in one box, to the rank there with its own place, who opens
+//             it into shared memory. Rounds, seals and opens N - 1, bytes m (p - k)
+//   pairs     one box from node to node, sealed and opened by one rank of each; both sides through shared
+//             memory. Rounds, seals and opens ceil((N - 1) / k), bytes m k k for each
+//   bruck     lanes, one per rank of a node; in round i all that has 2^i in its way, counted in nodes, goes
+//             in one box, opened and sealed anew (Bruck, Ho, Kipnis, Upfal, Weathersby 1997). Rounds, seals
+//             and opens ceil(lg N), bytes m p lg N / 2; blocks must be equal
+#include "coll/alltoall/alltoall_nodes.hpp"
+#include "coll/patterns/edges.hpp"
+#include "coll/entries.hpp"
+#include "coll/patterns/rounds.hpp"
+#include "coll/patterns/segments.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+/// One exchange after the other: `exchange` (edges, to, what, from, where) is a task.
+template <class Exchange>
+fabric::Task one_by_one(fabric::Fabric& fabric, const Call& call, Exchange exchange) {
+    const int p = fabric.topology().ranks(), me = fabric.rank();
+    Edges edges(fabric);
+    for (int step = 1; step < p; ++step) {
+        const int to = (me + step) % p, from = (me - step + p) % p;
+        co_await exchange(edges, to, call.to.of(to), from, call.from.of(from));
+    }
+}
+
+fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+    return one_by_one(fabric, call,
+                      [](Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in) {
+                          return edges.exchange(to, out, from, in);
+                      });
+}
+
+fabric::Task pipeline(fabric::Fabric& fabric, const Call& call) {
+    return one_by_one(fabric, call, exchange_segments);
+}
+
+fabric::Task pairwise(fabric::Fabric& fabric, const Call& call) {
+    const int p = fabric.topology().ranks(), me = fabric.rank();
+    co_await in_rounds(fabric, p - 1, [&](int i) {
+        const int to = (me + i + 1) % p, from = (me - i - 1 + p) % p;
+        return Round{{{to, call.to.of(to), static_cast<std::uint64_t>(to)}},
+                     {{from, call.from.of(from), static_cast<std::uint64_t>(me)}}};
+    });
+}
+
+bool equal_blocks_only(const fabric::Topology&, const Call& call) {
+    return call.equal_blocks;
+}
+
+}  // namespace
+
+const std::vector<Entry>& alltoall_algorithms() {
+    static const std::vector<Entry> all = {
+        {"naive", naive},          {"pipeline", pipeline, equal_blocks_only},
+        {"pairwise", pairwise},    {"node", alltoall_node},
+        {"pairs", alltoall_pairs}, {"bruck", alltoall_bruck, equal_blocks_only}};
+    return all;
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,73 @@
+// Barrier: nobody leaves before everybody has come. All messages are empty; between nodes they are boxes all
+// the same, so that nobody but a rank can say that the others have come. p ranks, N nodes, k ranks in the
+// smallest; seals and opens of the rank that has most, which are its messages between nodes.
+//
+//   naive  dissemination among all ranks. Rounds, seals, opens: ceil(lg p)
+//   node   the ranks of each node meet, one per node disseminates, they meet again. Rounds, seals, opens:
+//          ceil(lg N)
+//   ways   k ranks per node send to different nodes in each round (n-way dissemination: Hoefler, Mehlan,
+//          Mietke, Rehm 2006), and their node meets after it. Rounds, seals, opens: ceil(log_k+1 N)
+#include "coll/patterns/edges.hpp"
+#include "coll/entries.hpp"
+#include "coll/patterns/nodes.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+/// Tells `to`, and is told by `from`, on other nodes, that all has come that they wait for in this round.
+fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint64_t round) {
+    const fabric::Cipher out = fabric.cipher(fabric::sealed_bytes(0));
+    const fabric::Cipher in = fabric.cipher(fabric::sealed_bytes(0));
+    auto receiving = fabric.receive(from, in);
+    fabric.seal(out, {}, {fabric.rank(), round});
+    auto sending = fabric.send(to, out);
+    co_await receiving;
+    fabric.open({}, in, {from, round});
+    co_await sending;
+}
+
+/// The rank with this one's place in its node, `distance` nodes further.
+int peer(const fabric::Fabric& fabric, int distance) {
+    const fabric::Topology& topology = fabric.topology();
+    return peer_on(topology, fabric.rank(), node_after(topology, fabric.node(), distance));
+}
+
+fabric::Task naive(fabric::Fabric& fabric, const Call&) {
+    const int p = fabric.topology().ranks(), me = fabric.rank();
+    Edges edges(fabric);
+    for (int distance = 1; distance < p; distance *= 2)
+        co_await edges.exchange((me + distance) % p, {}, (me - distance + p) % p, {});
+}
+
+fabric::Task node(fabric::Fabric& fabric, const Call&) {
+    const int nodes = fabric.topology().nodes();
+    co_await fabric.node_barrier();
+    if (nodes == 1) co_return;
+    std::uint64_t round = 0;
+    if (fabric.local() == 0)
+        for (int distance = 1; distance < nodes; distance *= 2)
+            co_await tell(fabric, peer(fabric, distance), peer(fabric, -distance), round++);
+    co_await fabric.node_barrier();
+}
+
+fabric::Task ways(fabric::Fabric& fabric, const Call&) {
+    const int nodes = fabric.topology().nodes(), ways = fabric.topology().smallest_node();
+    co_await fabric.node_barrier();
+    std::uint64_t round = 0;
+    // The node knows of all that are nearer than `known`.
+    for (int known = 1; known < nodes; known *= ways + 1, ++round) {
+        const int distance = known * (fabric.local() + 1);
+        if (fabric.local() < ways && distance < nodes)
+            co_await tell(fabric, peer(fabric, distance), peer(fabric, -distance), round);
+        co_await fabric.node_barrier();
+    }
+}
+
+}  // namespace
+
+const std::vector<Entry>& barrier_algorithms() {
+    static const std::vector<Entry> all = {{"naive", naive}, {"node", node}, {"ways", ways}};
+    return all;
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,75 @@
+// Broadcast of m bytes to p ranks on N nodes of k. Bytes are what one rank sends at most.
+//
+//   naive              the root seals once, the box goes down a binomial tree of all ranks, everybody opens.
+//                      Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
+//   node               the box goes down a binomial tree of nodes; each opens it once, into shared memory.
+//                      Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
+//   pipeline           a chain of nodes hands on S sealed segments; the ranks of a node take turns with them.
+//                      Rounds N - 2 + S, bytes m / k, seals and opens S / k
+//   pipeline-tree      the same along a binary tree of nodes. Rounds 2 (lg N + S), bytes 2 m / k, S / k
+//   scatter-allgather  each other node gets a slice from the root's, then they all-gather ciphertext, by k
+//                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices, bytes m
+//                      / k, seals and opens N - 1
+#include "coll/bcast/bcast_large.hpp"
+#include "coll/patterns/binomial.hpp"
+#include "coll/entries.hpp"
+#include "coll/patterns/leaders.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+    const int p = fabric.topology().ranks(), place = (fabric.rank() - call.root + p) % p;
+    const Binomial tree(p, place);
+    auto rank = [&](int at) { return (at + call.root) % p; };
+    const fabric::Box name{call.root, 0};
+    const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+    if (place != 0)
+        co_await fabric.receive(rank(tree.parent()), box);
+    else if (p > 1)
+        fabric.seal(box, call.data, name);
+    std::vector<fabric::Pending> sending;
+    for (int child : tree.children()) sending.push_back(fabric.send(rank(child), box));
+    if (place != 0) fabric.open(call.data, box, name);
+    for (auto& one : sending) co_await one;
+}
+
+fabric::Task node(fabric::Fabric& fabric, const Call& call) {
+    const Leaders leaders(fabric.topology(), call.root);
+    const int nodes = fabric.topology().nodes(), place = leaders.place(fabric.node());
+    const bool alone = fabric.mates().size() == 1, root = fabric.rank() == call.root;
+    const fabric::PlainRoom common = alone ? call.data : fabric.shared_plain(call.data.size());
+    std::vector<fabric::Pending> sending;
+    if (leaders.lead(fabric.rank())) {
+        const Binomial tree(nodes, place);
+        const fabric::Box name{call.root, 0};
+        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+        if (!root)
+            co_await fabric.receive(leaders.rank(tree.parent()), box);
+        else if (nodes > 1)
+            fabric.seal(box, call.data, name);
+        for (int child : tree.children()) sending.push_back(fabric.send(leaders.rank(child), box));
+        if (!root)
+            fabric.open(common, box, name);
+        else if (!alone)
+            fabric.copy(common, call.data);
+    }
+    if (!alone) {
+        co_await fabric.node_barrier();
+        if (!root) fabric.copy(call.data, common);
+    }
+    for (auto& one : sending) co_await one;
+}
+
+}  // namespace
+
+const std::vector<Entry>& bcast_algorithms() {
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", node},
+                                           {"pipeline", bcast_pipeline},
+                                           {"pipeline-tree", bcast_pipeline_tree},
+                                           {"scatter-allgather", bcast_scatter_allgather}};
+    return all;
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,91 @@
+#include "coll/patterns/rounds.hpp"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Cipher;
+using fabric::Fabric;
+
+/// A round under way, with its boxes: those that come, in order, then those that go.
+struct Started {
+    Round round;
+    std::vector<Cipher> boxes;
+    std::vector<fabric::Pending> receiving, sending;
+};
+
+/// Places for the boxes of a round in `room`, which grows if need be; empty ones for messages inside the
+/// node.
+std::vector<Cipher> boxes_in(Cipher& room, Fabric& fabric, const Round& round) {
+    std::vector<std::size_t> sizes;
+    auto add = [&](int peer, std::size_t bytes) {
+        sizes.push_back(fabric.topology().same_node(peer, fabric.rank()) ? 0 : fabric::sealed_bytes(bytes));
+    };
+    for (const auto& in : round.in) add(in.from, in.room.size());
+    for (const auto& out : round.out) add(out.to, out.bytes.size());
+    std::size_t total = 0;
+    for (std::size_t size : sizes) total += size;
+    if (room.size() < total) room = fabric.cipher(total);
+    std::vector<Cipher> boxes;
+    std::size_t at = 0;
+    for (std::size_t size : sizes) {
+        boxes.push_back(room.part(at, size));
+        at += size;
+    }
+    return boxes;
+}
+
+Started start(Fabric& fabric, Round round, Cipher& room) {
+    Started started{std::move(round), {}, {}, {}};
+    started.boxes = boxes_in(room, fabric, started.round);
+    auto box = started.boxes.begin();
+    for (const auto& in : started.round.in) {
+        started.receiving.push_back(box->size() > 0 ? fabric.receive(in.from, *box)
+                                                    : fabric.receive_here(in.from, in.room));
+        ++box;
+    }
+    for (const auto& out : started.round.out) {
+        if (box->size() > 0) fabric.seal(*box, out.bytes, {fabric.rank(), out.index});
+        started.sending.push_back(box->size() > 0 ? fabric.send(out.to, *box)
+                                                  : fabric.send_here(out.to, out.bytes));
+        ++box;
+    }
+    return started;
+}
+
+fabric::Task finish(Fabric& fabric, Started started) {
+    for (std::size_t i = 0; i < started.receiving.size(); ++i) {
+        const Round::In& in = started.round.in[i];
+        co_await started.receiving[i];
+        if (started.boxes[i].size() > 0) fabric.open(in.room, started.boxes[i], {in.from, in.index});
+    }
+    for (auto& one : started.sending) co_await one;
+}
+
+}  // namespace
+
+fabric::Task in_rounds(Fabric& fabric, Rounds rounds) {
+    std::array<Cipher, 2> rooms;
+    std::optional<Started> under_way;
+    for (int i = 0; i <= rounds.count; ++i) {
+        std::optional<Started> next;
+        if (i < rounds.count) {
+            if (rounds.before) co_await rounds.before(i);
+            next = start(fabric, rounds.round(i), rooms[static_cast<std::size_t>(i % 2)]);
+        }
+        if (under_way) {
+            co_await finish(fabric, std::move(*under_way));
+            if (rounds.after) co_await rounds.after(i - 1);
+        }
+        under_way = std::move(next);
+    }
+}
+
+fabric::Task in_rounds(Fabric& fabric, int count, std::function<Round(int)> round) {
+    return in_rounds(fabric, Rounds{count, std::move(round)});
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,63 @@
+#include "coll/patterns/segments.hpp"
+
+#include <algorithm>
+
+namespace mpisec::coll {
+
+using fabric::Plain;
+using fabric::PlainRoom;
+
+std::vector<Range> segments(std::size_t bytes, std::size_t element) {
+    const std::size_t most = std::max<std::size_t>(segment_bytes / element, 1) * element;
+    std::vector<Range> all;
+    for (std::size_t at = 0; at < bytes; at += most) all.push_back({at, std::min(most, bytes - at)});
+    return all;
+}
+
+std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plain out, std::size_t element) {
+    std::vector<fabric::Pending> sending;
+    for (const Range& part : segments(out.size(), element)) sending.push_back(edges.send(to, part.of(out)));
+    return sending;
+}
+
+std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlainRoom in, std::size_t element) {
+    std::vector<Edges::Receiving> receiving;
+    for (const Range& part : segments(in.size(), element))
+        receiving.push_back(edges.receive(from, part.of(in)));
+    return receiving;
+}
+
+Passing::Passing(Edges& edges, int to, Plain out, int from, PlainRoom in, std::size_t element,
+                 std::size_t ahead)
+    : edges_(edges),
+      to_(to),
+      out_(out),
+      parts_out_(segments(out.size(), element)),
+      parts_(segments(in.size(), element)),
+      receiving_(receive_segments(edges, from, in, element)) {
+    while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
+}
+
+void Passing::send_next() {
+    if (sending_.size() < parts_out_.size())
+        sending_.push_back(edges_.send(to_, parts_out_[sending_.size()].of(out_)));
+}
+
+fabric::Task Passing::finish(std::function<void(Range)> arrived) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+        co_await edges_.finish(receiving_[i]);
+        send_next();
+        if (i < sending_.size()) co_await sending_[i];
+        arrived(parts_[i]);
+    }
+    for (std::size_t i = parts_.size(); i < parts_out_.size(); ++i) {
+        send_next();
+        co_await sending_[i];
+    }
+}
+
+fabric::Task exchange_segments(Edges& edges, int to, Plain out, int from, PlainRoom in) {
+    co_await Passing(edges, to, out, from, in, 1).finish([](Range) {});
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,23 @@
+// Long vectors go through a node's shared memory in turns, of so many bytes of each rank's vector that the
+// memory is bounded and stays in caches. All nodes take the same turns; slice() tells what of the vector each
+// is about.
+#pragma once
+
+#include "coll/patterns/range.hpp"
+
+namespace mpisec::coll {
+
+#ifdef MPISEC_TINY_TURNS  // tests get through many of them with little data
+inline constexpr std::size_t turn_bytes = 64;
+#else
+inline constexpr std::size_t turn_bytes = 1024 * 1024;
+#endif
+
+/// None without data.
+inline int turns(const fabric::Topology& topology, std::size_t bytes) {
+    if (bytes == 0) return 0;
+    if (topology.nodes() == topology.ranks()) return 1;  // no memory is shared
+    return static_cast<int>((bytes + turn_bytes - 1) / turn_bytes);
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,125 @@
+// All-reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank; "slices" follow Gavahi et al., Encrypted
+// all-reduce on multi-core clusters, IPCCC 2021. Bytes are those opened.
+//
+//                                                             rounds   bytes          seals     opens
+//   naive        recursive doubling over all ranks            lg p     m lg N         lg N      lg N
+//   node         shared memory; leaders double between nodes  lg N     m lg N         lg N      lg N
+//   concurrent   every rank reduces all its node has          lg N     m lg N         lg N      lg N
+//   slices-rd    every rank reduces a slice, doubles with it  lg N     m/l lg N       lg N      lg N
+//   slices-rsa   ... halves, shares are handed on sealed      2 lg N   2 m/l (N-1)/N  lg N + 1  lg N + N-1
+//   slices-ring  ... the same in rings; any N alike           2 (N-1)  2 m/l (N-1)/N  N         2 (N-1)
+#include <memory>
+
+#include "coll/entries.hpp"
+#include "coll/reduce/node_reduction.hpp"
+#include "coll/patterns/schedule.hpp"
+#include "coll/patterns/shares.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Fabric;
+using fabric::PlainRoom;
+using fabric::Task;
+
+Task naive(Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
+    mine.settle(call.data);
+}
+
+enum class Pattern { doubling, halving, ring };
+
+/// One turn of one slice between nodes.
+class BetweenNodes {
+  public:
+    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int turn)
+        : members_(std::move(members)),
+          mine_(mine),
+          pattern_(pattern),
+          turn_(static_cast<std::uint64_t>(turn)),
+          reducing_(edges, mine, schedule()) {
+        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+    }
+    Task finish() {
+        co_await reducing_.finish();
+        const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
+        if (pattern_ == Pattern::halving)
+            co_await spread_shares(members_, mine_, shares_of_halving(members_, bytes, element),
+                                   Spread::doubling, turn_);
+        if (pattern_ == Pattern::ring)
+            co_await spread_shares(members_, mine_, shares_of_ring(members_, bytes, element), Spread::ring,
+                                   turn_);
+    }
+
+  private:
+    Schedule schedule() const {
+        const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
+        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, element);
+        if (pattern_ == Pattern::ring) return reducing_ring(members_, bytes, element);
+        return recursive_doubling(members_, bytes);
+    }
+
+    const Members members_;
+    Partial& mine_;
+    const Pattern pattern_;
+    const std::uint64_t turn_;
+    Reducing reducing_;
+};
+
+Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
+    Edges edges(fabric);
+    NodeReduction node(fabric, *call.reduction, call.data, shape);
+    auto between_nodes = [&](int turn) {
+        const Members members = across_nodes(fabric, node.slice_number());
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, turn);
+    };
+    co_await in_turns(node, between_nodes, [&](int turn) { return node.share(turn); });
+}
+
+Task node(Fabric& fabric, const Call& call) {
+    return in_nodes(fabric, call, {1, 1}, Pattern::doubling);
+}
+template <Pattern pattern>
+Task slices(Fabric& fabric, const Call& call) {
+    const int mates = static_cast<int>(fabric.mates().size());
+    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
+}
+
+/// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with its
+/// likes: the ranks of a node need not meet again.
+Task concurrent(Fabric& fabric, const Call& call) {
+    if (call.data.empty()) co_return;
+    const std::size_t bytes = call.data.size();
+    const int mates = static_cast<int>(fabric.mates().size()), local = fabric.local();
+    Edges edges(fabric);
+    const PlainRoom vectors = fabric.shared_plain(bytes * fabric.mates().size());
+    auto vector_of = [&](int mate) { return vectors.subspan(static_cast<std::size_t>(mate) * bytes, bytes); };
+    fabric.copy(vector_of(local), call.data);
+    co_await fabric.node_barrier();
+    if (local < mates - 1) fabric.copy(call.data, vector_of(mates - 1));
+    for (int mate = mates - 2; mate >= 0; --mate) fabric.combine(*call.reduction, call.data, vector_of(mate));
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    co_await Reducing(edges, mine, recursive_doubling(across_nodes(fabric, local), bytes)).finish();
+    mine.settle(call.data);
+}
+
+bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
+    return reduces_by_node(topology, call) && call.data.size() <= turn_bytes &&
+           topology.smallest_node() * topology.nodes() == topology.ranks();
+}
+
+}  // namespace
+
+const std::vector<Entry>& allreduce_algorithms() {
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", node, reduces_by_node},
+                                           {"concurrent", concurrent, suits_concurrent},
+                                           {"slices-rd", slices<Pattern::doubling>, reduces_by_node},
+                                           {"slices-rsa", slices<Pattern::halving>, reduces_by_node},
+                                           {"slices-ring", slices<Pattern::ring>, reduces_in_any_order}};
+    return all;
+}
+
+}  // namespace mpisec::coll

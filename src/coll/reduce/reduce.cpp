@@ -1,0 +1,125 @@
+// Reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank (the root); bytes are those opened.
+//
+//                                                     rounds      bytes          seals     opens
+//   naive        binomial tree over all ranks         lg p        m lg N         1         lg N
+//   node         shared memory; leaders' tree         lg N        m lg N         1         lg N
+//   slices-tree  every rank reduces a slice; a tree   lg N        m/l lg N       1         lg N
+//   slices-rsg   ... halves, the root's node gathers  lg N + N-1  2 m/l (N-1)/N  lg N + 1  lg N + N-1
+#include <memory>
+
+#include "coll/entries.hpp"
+#include "coll/reduce/node_reduction.hpp"
+#include "coll/patterns/schedule.hpp"
+#include "coll/patterns/shares.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Fabric;
+using fabric::Task;
+
+/// The tree's first member is `root` (an index), unless that would break the order of operands; the result
+/// goes to `root` in any case.
+Schedule tree_to(int root, const Members& members, std::size_t bytes, bool commutes) {
+    const int first = commutes ? root : 0, n = members.size();
+    Members turned{{}, (members.me - first + n) % n};
+    for (int k = 0; k < n; ++k) turned.ranks.push_back(members.rank((first + k) % n));
+    Schedule steps = tree(turned, bytes);
+    if (first == root) return steps;
+    const Range all{0, bytes};
+    if (members.me == first) steps.push_back(Step::send(members.rank(root), all));
+    if (members.me == root) steps.push_back(Step::receive(members.rank(first), all, Step::What::result));
+    return steps;
+}
+
+Task naive(Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    const Members all = everybody(fabric);
+    co_await Reducing(edges, mine, tree_to(call.root, all, call.data.size(), call.reduction->commutes))
+        .finish();
+    if (fabric.rank() == call.root) mine.settle(call.data);
+}
+
+enum class Pattern { tree, halving };
+
+/// One turn of one slice between nodes.
+class BetweenNodes {
+  public:
+    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int root)
+        : edges_(edges),
+          members_(std::move(members)),
+          mine_(mine),
+          pattern_(pattern),
+          root_(root),
+          reducing_(edges, mine, schedule()) {
+        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+    }
+    Task finish() {
+        co_await reducing_.finish();
+        if (pattern_ == Pattern::halving)
+            co_await gather_shares(edges_, members_, mine_,
+                                   shares_of_halving(members_, mine_.value.size(), mine_.reduction->element),
+                                   root_);
+    }
+
+  private:
+    Schedule schedule() const {
+        const std::size_t bytes = mine_.value.size();
+        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, mine_.reduction->element);
+        return tree_to(root_, members_, bytes, mine_.reduction->commutes);
+    }
+
+    Edges& edges_;
+    const Members members_;
+    Partial& mine_;
+    const Pattern pattern_;
+    const int root_;  ///< index of the root's node
+    Reducing reducing_;
+};
+
+/// The ranks that carry a slice, by node. At the root's node slices begin with the root.
+Members carriers(const Fabric& fabric, int root, int number) {
+    const fabric::Topology& topology = fabric.topology();
+    const int node = topology.node(root);
+    Members members = across_nodes(fabric, number);
+    members.ranks[static_cast<std::size_t>(node)] = topology.members(
+        node)[static_cast<std::size_t>((topology.local(root) + number) % topology.node_size(node))];
+    return members;
+}
+
+Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
+    const fabric::Topology& topology = fabric.topology();
+    const int root_node = topology.node(call.root);
+    if (fabric.node() == root_node) shape.first = topology.local(call.root);
+    Edges edges(fabric);
+    NodeReduction node(fabric, *call.reduction, call.data, shape);
+    auto between_nodes = [&](int turn) {
+        const Members members = carriers(fabric, call.root, node.slice_number());
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, root_node);
+    };
+    co_await in_turns(node, between_nodes, [&](int turn) {
+        return fabric.node() == root_node ? node.share_with_first(turn) : Task();
+    });
+}
+
+Task node(Fabric& fabric, const Call& call) {
+    return in_nodes(fabric, call, {1, 1}, Pattern::tree);
+}
+template <Pattern pattern>
+Task slices(Fabric& fabric, const Call& call) {
+    const int mates = static_cast<int>(fabric.mates().size());
+    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
+}
+
+}  // namespace
+
+const std::vector<Entry>& reduce_algorithms() {
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", node, reduces_by_node},
+                                           {"slices-tree", slices<Pattern::tree>, reduces_by_node},
+                                           {"slices-rsg", slices<Pattern::halving>, reduces_by_node}};
+    return all;
+}
+
+}  // namespace mpisec::coll

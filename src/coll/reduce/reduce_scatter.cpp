@@ -1,0 +1,192 @@
+// Reduce-scatter. N = 2^k nodes of l ranks, m bytes in all, the busiest rank; bytes are those opened.
+//
+//                                                                       rounds  bytes          seals  opens
+//   naive      all-reduce by recursive doubling over all ranks          lg p    m lg N         lg N   lg N
+//   allreduce  all-reduce "node": fewest rounds, for short vectors      lg N    m lg N         lg N   lg N
+//   node       shared memory; a rank reduces what its likes need        N-1     m/l (N-1)/N    N-1    N-1
+#include <array>
+#include <memory>
+
+#include "coll/entries.hpp"
+#include "coll/reduce/node_reduction.hpp"
+#include "coll/patterns/schedule.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Fabric;
+using fabric::PlainRoom;
+using fabric::Task;
+
+/// Everybody reduces everything: the rank's own part is then in its place.
+Task naive(Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
+    mine.settle(call.data);
+}
+
+/// The same by nodes.
+Task allreduce(Fabric& fabric, const Call& call) {
+    return find_algorithm(Collective::allreduce, "node")->run(fabric, call);
+}
+
+/// Of one turn: each rank's part of the vector, where it lies in the data and where in what a rank shares,
+/// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
+class Parts {
+  public:
+    Parts(const fabric::Topology& topology, const Call& call, int turns, int turn) : topology_(topology) {
+        std::size_t at = 0;
+        for (std::size_t size : call.from.size) {
+            const Range now = slice(size, call.reduction->element, turns, turn);
+            in_data_.push_back({at + now.offset, now.size});
+            in_shared_.push_back({bytes_, now.size});
+            at += size;
+            bytes_ += now.size;
+        }
+    }
+    Range in_data(int rank) const { return in_data_[static_cast<std::size_t>(rank)]; }
+    Range in_shared(int rank) const { return in_shared_[static_cast<std::size_t>(rank)]; }
+    std::size_t bytes() const { return bytes_; }
+    int carer(int node, int rank) const {
+        return topology_.members(
+            node)[static_cast<std::size_t>(topology_.local(rank) % topology_.node_size(node))];
+    }
+
+  private:
+    const fabric::Topology& topology_;
+    std::vector<Range> in_data_, in_shared_;
+    std::size_t bytes_ = 0;
+};
+
+/// The vectors of the ranks of a node: the rank's own, and those of others in shared memory.
+struct NodeVectors {
+    Fabric& fabric;
+    const Call& call;
+    const Parts& parts;
+    PlainRoom shared;
+
+    int mates() const { return static_cast<int>(fabric.mates().size()); }
+    PlainRoom part_of(int local, int rank) const {
+        if (local == fabric.local()) return parts.in_data(rank).of(call.data);
+        return vector_of(local, parts.in_shared(rank));
+    }
+    PlainRoom vector_of(int local, Range range) const {
+        return shared.subspan(static_cast<std::size_t>(local) * parts.bytes() + range.offset, range.size);
+    }
+    /// What others reduce.
+    void publish() const {
+        for (int rank = 0; rank < fabric.topology().ranks(); ++rank) {
+            const Range here = parts.in_shared(rank);
+            if (here.size > 0 && parts.carer(fabric.node(), rank) != fabric.rank())
+                fabric.copy(vector_of(fabric.local(), here), parts.in_data(rank).of(call.data));
+        }
+    }
+    /// What the node has for this rank, in the place of one of the operands.
+    PlainRoom reduce(int rank) const {
+        const std::vector<int> order = order_of_operands(call.reduction->commutes, mates(), fabric.local());
+        const PlainRoom into = part_of(order[0], rank);
+        for (std::size_t k = 1; k < order.size(); ++k)
+            fabric.combine(*call.reduction, into, part_of(order[k], rank));
+        return into;
+    }
+};
+
+/// One turn: nodes send each other what they have for each other's ranks.
+class Exchange {
+  public:
+    Exchange(Fabric& fabric, const Call& call, Edges& edges, int turns, int turn)
+        : edges_(edges),
+          fabric_(fabric),
+          parts_(fabric.topology(), call, turns, turn),
+          vectors_{fabric, call, parts_, {}} {}
+
+    std::size_t shared_bytes() const { return parts_.bytes() * fabric_.mates().size(); }
+    /// Until all is under way.
+    Task begin(PlainRoom shared) {
+        vectors_.shared = shared;
+        receive(result().size());
+        if (vectors_.mates() > 1) {
+            vectors_.publish();
+            co_await fabric_.node_barrier();
+        }
+        send();
+    }
+    Task end() {
+        if (!result().empty()) co_await combine(result());
+        for (const auto& one : sending_) co_await one;
+    }
+
+  private:
+    void receive(std::size_t bytes) {
+        for (int node = 0; node < fabric_.topology().nodes(); ++node) {
+            const bool own = node == fabric_.node() || bytes == 0;
+            rooms_.push_back(own ? PlainRoom() : fabric_.plain(bytes));
+            receiving_.push_back(receive_segments(edges_, parts_.carer(node, fabric_.rank()), rooms_.back(),
+                                                  vectors_.call.reduction->element));
+        }
+    }
+    /// To the next node first, so that all are received from alike.
+    void send() {
+        const fabric::Topology& topology = fabric_.topology();
+        for (int k = 1; k < topology.nodes(); ++k)
+            for (int to : topology.members((fabric_.node() + k) % topology.nodes()))
+                if (parts_.carer(fabric_.node(), to) == fabric_.rank() && parts_.in_data(to).size > 0)
+                    for (auto& one :
+                         send_segments(edges_, to, vectors_.reduce(to), vectors_.call.reduction->element))
+                        sending_.push_back(one);
+    }
+    Task combine(PlainRoom result) {
+        const fabric::Reduction& reduction = *vectors_.call.reduction;
+        const std::vector<int> order =
+            order_of_operands(reduction.commutes, fabric_.topology().nodes(), fabric_.node());
+        rooms_[static_cast<std::size_t>(fabric_.node())] = vectors_.reduce(fabric_.rank());
+        const PlainRoom into = rooms_[static_cast<std::size_t>(order[0])];
+        for (int node : order) {
+            const auto n = static_cast<std::size_t>(node);
+            for (const auto& one : receiving_[n]) co_await edges_.finish(one);
+            if (node != order[0]) fabric_.combine(reduction, into, rooms_[n]);
+        }
+        if (into.data() != result.data()) fabric_.copy(result, into);
+    }
+
+    PlainRoom result() const { return parts_.in_data(fabric_.rank()).of(vectors_.call.data); }
+
+    Edges& edges_;
+    Fabric& fabric_;
+    const Parts parts_;
+    NodeVectors vectors_;
+    std::vector<PlainRoom> rooms_;                          ///< by node
+    std::vector<std::vector<Edges::Receiving>> receiving_;  ///< by node
+    std::vector<fabric::Pending> sending_;
+};
+
+/// A turn is between nodes while the next one begins inside.
+Task node(Fabric& fabric, const Call& call) {
+    const int all = turns(fabric.topology(), call.data.size());
+    const bool shares = fabric.mates().size() > 1;
+    Edges edges(fabric);
+    std::array<PlainRoom, 2> shared;
+    std::array<std::unique_ptr<Exchange>, 2> under_way;
+    for (int turn = 0; turn <= all; ++turn) {
+        const auto now = static_cast<std::size_t>(turn % 2);
+        if (turn < all) {
+            under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, turn);
+            const std::size_t bytes = under_way[now]->shared_bytes();
+            if (shares && turn >= 2) co_await fabric.node_barrier();  // nobody is at turn - 2 any more
+            if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plain(bytes);
+            co_await under_way[now]->begin(shared[now]);
+        }
+        if (turn > 0) co_await under_way[1 - now]->end();
+    }
+}
+
+}  // namespace
+
+const std::vector<Entry>& reduce_scatter_algorithms() {
+    static const std::vector<Entry> all = {
+        {"naive", naive}, {"allreduce", allreduce, reduces_by_node}, {"node", node, reduces_by_node}};
+    return all;
+}
+
+}  // namespace mpisec::coll

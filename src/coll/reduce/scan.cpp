@@ -1,0 +1,153 @@
+// Scan and exscan. N = 2^k nodes of l ranks, m bytes, the busiest rank; bytes are those opened.
+//
+//                                                                    rounds  bytes     seals  opens
+//   naive   over all ranks: to twice the distance in each round      lg p    m lg p    lg p   lg p
+//   node    prefixes in shared memory; leaders' between nodes        lg N    m lg N    lg N   lg N
+//   slices  the same, every rank with a slice of all vectors         lg N    m/l lg N  lg N   lg N
+#include "coll/entries.hpp"
+#include "coll/patterns/schedule.hpp"
+#include "coll/patterns/turns.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+using fabric::Fabric;
+using fabric::PlainRoom;
+using fabric::Task;
+
+Task scan_naive(Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    co_await Reducing(edges, mine, prefixes(everybody(fabric), call.data.size())).finish();
+}
+
+/// Exclusive prefixes, into `before`; the first member's is not written. The schedule of inclusive ones, but
+/// what comes goes to two places. `mine` has anything afterwards.
+Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlainRoom before) {
+    const Schedule steps = prefixes(members, mine.value.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Step& step = steps[i];
+        const bool first = i == 0, sends_again = i + 1 < steps.size() && steps[i + 1].out.size > 0;
+        const PlainRoom in = first ? before : mine.spare;
+        Passing passing(edges, step.to, step.out.of(mine.value), step.from, step.in.of(in),
+                        mine.reduction->element);
+        co_await passing.finish([&](Range part) {
+            if (!first) mine.fabric->combine(*mine.reduction, part.of(before), part.of(in));
+            if (sends_again) mine.fabric->combine(*mine.reduction, part.of(mine.value), part.of(in));
+        });
+    }
+}
+
+Task exscan_naive(Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    Partial mine = partial(fabric, *call.reduction, call.data);
+    const PlainRoom before = fabric.plain(call.data.size());
+    co_await exclusive_prefixes(edges, everybody(fabric), mine, before);
+    if (fabric.rank() > 0) fabric.copy(call.data, before);
+}
+
+/// In one turn, what the ranks of a node share: their vectors, which become their prefixes within the node,
+/// and in front of them what all lower nodes have.
+struct NodePrefixes {
+    PlainRoom vectors;
+    std::size_t bytes;
+
+    PlainRoom before() const { return vectors.first(bytes); }
+    PlainRoom of(int local) const {
+        return vectors.subspan(static_cast<std::size_t>(local + 1) * bytes, bytes);
+    }
+};
+
+struct Scan {
+    Fabric& fabric;
+    const fabric::Reduction& reduction;
+    int parts;   ///< of the node's vectors, each reduced by one of its ranks
+    int slices;  ///< of what the node has, each carried between nodes by one of its ranks
+    bool inclusive;
+    Edges edges;
+
+    int mates() const { return static_cast<int>(fabric.mates().size()); }
+    Range cut(std::size_t bytes, int pieces) const {
+        return slice(bytes, reduction.element, pieces, fabric.local());
+    }
+
+    void inside_node(const NodePrefixes& node) const {
+        const Range own = cut(node.bytes, parts);
+        for (int mate = 1; mate < mates() && own.size > 0; ++mate)
+            fabric.combine(reduction, own.of(node.of(mate)), own.of(node.of(mate - 1)));
+    }
+
+    Task between_nodes(const NodePrefixes& node) {
+        const Range own = cut(node.bytes, slices);
+        Partial nodes = partial(fabric, reduction, fabric.plain(own.size));
+        const bool sends = fabric.node() + 1 < fabric.topology().nodes();
+        if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(mates() - 1)));
+        co_await exclusive_prefixes(edges, across_nodes(fabric, fabric.local()), nodes,
+                                    own.of(node.before()));
+    }
+
+    void finish(const NodePrefixes& node, PlainRoom data) const {
+        const bool first_node = fabric.node() == 0;
+        const int last = inclusive ? fabric.local() : fabric.local() - 1;  // of the node, for this rank
+        if (last >= 0) fabric.copy(data, node.of(last));
+        if (first_node) return;
+        if (last >= 0)
+            fabric.combine(reduction, data, node.before());
+        else
+            fabric.copy(data, node.before());
+    }
+
+    Task turn(PlainRoom data, PlainRoom shared) {
+        const NodePrefixes node{shared, data.size()};
+        fabric.copy(node.of(fabric.local()), data);
+        co_await fabric.node_barrier();
+        if (fabric.local() < parts) inside_node(node);
+        if (parts != slices) co_await fabric.node_barrier();
+        if (fabric.local() < slices) co_await between_nodes(node);
+        co_await fabric.node_barrier();
+        finish(node, data);
+    }
+};
+
+Task in_nodes(Scan scan, PlainRoom data) {
+    Fabric& fabric = scan.fabric;
+    const std::size_t element = scan.reduction.element;
+    const int all = turns(fabric.topology(), data.size());
+    if (all == 0) co_return;
+    const std::size_t most = largest_slice(data.size(), element, all);
+    const PlainRoom shared = fabric.shared_plain(most * (fabric.mates().size() + 1));
+    for (int turn = 0; turn < all; ++turn) {
+        if (turn > 0) co_await fabric.node_barrier();  // nobody reads the last turn's prefixes any more
+        co_await scan.turn(slice(data.size(), element, all, turn).of(data), shared);
+    }
+}
+
+template <bool inclusive>
+Task node(Fabric& fabric, const Call& call) {
+    return in_nodes({fabric, *call.reduction, 1, 1, inclusive, Edges(fabric)}, call.data);
+}
+template <bool inclusive>
+Task slices(Fabric& fabric, const Call& call) {
+    const int mates = static_cast<int>(fabric.mates().size()), smallest = fabric.topology().smallest_node();
+    return in_nodes({fabric, *call.reduction, mates, smallest, inclusive, Edges(fabric)}, call.data);
+}
+
+bool suits(const fabric::Topology& topology, const Call&) {
+    return nodes_in_rank_order(topology);
+}
+
+}  // namespace
+
+const std::vector<Entry>& scan_algorithms() {
+    static const std::vector<Entry> all = {
+        {"naive", scan_naive}, {"node", node<true>, suits}, {"slices", slices<true>, suits}};
+    return all;
+}
+
+const std::vector<Entry>& exscan_algorithms() {
+    static const std::vector<Entry> all = {
+        {"naive", exscan_naive}, {"node", node<false>, suits}, {"slices", slices<false>, suits}};
+    return all;
+}
+
+}  // namespace mpisec::coll

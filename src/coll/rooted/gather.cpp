@@ -1,0 +1,131 @@
+// Gather of m bytes from each of p ranks, on N nodes of k. Rounds, bytes and opens are the root's, or those
+// of one of its helpers; others seal once, if at all.
+//
+//   naive        everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
+//   node         a node's blocks meet in shared memory, its leader sends them to the root in one box. Rounds
+//                and opens N - 1, bytes m (p - k)
+//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), all else the
+//                same; blocks must be equal, or nobody on the way would know the sizes
+//   shared-open  everybody to the root's node, whose other ranks take turns in opening into shared memory;
+//                the root copies. Rounds and opens (p - k) / (k - 1), bytes m for each
+#include "coll/patterns/binomial.hpp"
+#include "coll/patterns/edges.hpp"
+#include "coll/entries.hpp"
+#include "coll/patterns/node_boxes.hpp"
+#include "coll/rooted/root_shares.hpp"
+#include "coll/patterns/rounds.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+    Edges edges(fabric);
+    if (fabric.rank() != call.root) {
+        co_await edges.send(call.root, call.data);
+        co_return;
+    }
+    std::vector<Edges::Receiving> receiving;
+    for (int rank = 0; rank < fabric.topology().ranks(); ++rank)
+        if (rank != call.root) receiving.push_back(edges.receive(rank, call.from.of(rank)));
+    for (auto& one : receiving) co_await edges.finish(one);
+}
+
+/// Each leader seals its node's blocks as box 0 and sends it with those that came from its children.
+template <class Tree>
+fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
+    const Leaders leaders(fabric.topology(), call.root);
+    const NodeBoxes<Tree> boxes(fabric, leaders, call.from, blocks);
+    auto open = [&](int place) {
+        const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
+        const fabric::PlainRoom room = call.from.room(fabric, ranks);
+        fabric.open(room, boxes.box(place), {leaders.rank(place), 0});
+        call.from.unpack(fabric, ranks, room);
+    };
+    std::vector<int> children = boxes.tree().children();
+    std::reverse(children.begin(), children.end());  // the narrowest comes first
+    std::vector<fabric::Pending> receiving;
+    for (int child : children) receiving.push_back(fabric.receive(leaders.rank(child), boxes.subtree(child)));
+    const bool root = boxes.place() == 0;
+    if (!root) fabric.seal(boxes.box(boxes.place()), blocks.all, {fabric.rank(), 0});
+    for (std::size_t i = 0; i < children.size(); ++i) {
+        co_await receiving[i];
+        for (int k = 0; root && k < boxes.width(children[i]); ++k) open(children[i] + k);
+    }
+    if (!root) co_await fabric.send(leaders.rank(boxes.tree().parent()), boxes.all());
+}
+
+template <class Tree>
+fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
+    const bool root = fabric.rank() == call.root;
+    NodeBlocks blocks;
+    co_await make_room(fabric, own_bytes(fabric, call, call.from), call.equal_blocks, blocks);
+    if (!root) fabric.copy(blocks.of[static_cast<std::size_t>(fabric.local())], call.data);
+    co_await fabric.node_barrier();
+    for (std::size_t i = 0; root && i < blocks.of.size(); ++i)
+        if (fabric.mates()[i] != call.root) fabric.copy(call.from.of(fabric.mates()[i]), blocks.of[i]);
+    if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
+        co_await among_leaders<Tree>(fabric, call, blocks);
+}
+
+/// What a rank of the root's node does: a batch of blocks comes into shared memory, the node meets, and the
+/// root copies it while the next one comes.
+class Opening {
+  public:
+    Opening(fabric::Fabric& fabric, const Call& call) : fabric_(fabric), call_(call) {}
+
+    fabric::Task run() {
+        co_await shares_.make(fabric_, call_, call_.from);
+        Rounds rounds{shares_.batches(), [this](int i) { return round(i); }};
+        rounds.after = [this](int i) { return after(i); };
+        co_await in_rounds(fabric_, std::move(rounds));
+    }
+
+  private:
+    bool root() const { return fabric_.rank() == call_.root; }
+
+    Round round(int batch) const {
+        Round round;
+        for (const auto& share : shares_.batch(batch))
+            if (share.helper == fabric_.rank() && share.rank != fabric_.rank())
+                round.in.push_back({share.rank, root() ? call_.from.of(share.rank) : share.shared, 0});
+        return round;
+    }
+    fabric::Task after(int batch) const {
+        for (const auto& share : shares_.batch(batch))
+            if (share.rank == fabric_.rank()) fabric_.copy(share.shared, call_.data);
+        co_await fabric_.node_barrier();
+        for (const auto& share : shares_.batch(batch))
+            if (root() && share.helper != call_.root) fabric_.copy(call_.from.of(share.rank), share.shared);
+    }
+
+    fabric::Fabric& fabric_;
+    const Call& call_;
+    RootShares shares_;
+};
+
+fabric::Task shared_open(fabric::Fabric& fabric, const Call& call) {
+    if (fabric.topology().same_node(fabric.rank(), call.root)) {
+        Opening opening(fabric, call);
+        co_await opening.run();
+    } else {
+        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+        fabric.seal(box, call.data, {fabric.rank(), 0});
+        co_await fabric.send(helper_of(fabric.topology(), call.root, fabric.rank()), box);
+    }
+}
+
+bool equal_blocks(const fabric::Topology&, const Call& call) {
+    return call.equal_blocks;
+}
+
+}  // namespace
+
+const std::vector<Entry>& gather_algorithms() {
+    static const std::vector<Entry> all = {{"naive", naive},
+                                           {"node", by_node<Flat>},
+                                           {"binomial", by_node<Binomial>, equal_blocks},
+                                           {"shared-open", shared_open}};
+    return all;
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,127 @@
+// Selection tables in TOML. toml++ as in config/toml_source.cpp: header-only, without exceptions, hidden.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "coll/selection/selection.hpp"
+#include "coll/selection/selection_words.hpp"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+namespace mpisec::coll {
+namespace {
+
+constexpr const char* rule_keys = "collective, algorithm, nodes, ranks_per_node, bytes and placement";
+
+/// For messages: where in which file.
+struct Place {
+    const std::string& path;
+    toml::source_index line;
+
+    Place at(const toml::node& node) const { return {path, node.source().begin.line}; }
+    tl::unexpected<Error> refuse(const std::string& sentence) const {
+        return fail(fmt::format("{}, line {}: {}.", path, line, sentence));
+    }
+};
+
+std::string_view string_of(const toml::node& node) {
+    const auto* string = node.as_string();
+    return string ? std::string_view(string->get()) : std::string_view();
+}
+
+Result<Interval> parse_range(std::string_view key, const toml::node& node, const Place& place) {
+    const auto refused =
+        place.refuse(fmt::format("{} is [least, most], whole numbers; most may be inf", key));
+    const toml::array* ends = node.as_array();
+    if (!ends || ends->size() != 2) return refused;
+    const auto* least = (*ends)[0].as_integer();
+    const auto* most = (*ends)[1].as_integer();
+    const auto* infinity = (*ends)[1].as_floating_point();
+    if (!least || least->get() < 0) return refused;
+    Interval range;
+    range.least = static_cast<std::uint64_t>(least->get());
+    if (most && most->get() >= least->get())
+        range.most = static_cast<std::uint64_t>(most->get());
+    else if (!infinity || !std::isinf(infinity->get()) || infinity->get() < 0)
+        return refused;
+    return range;
+}
+
+Result<Placement> parse_placement(const toml::node& node, const Place& place) {
+    const auto* found = std::find(placements.begin(), placements.end(), string_of(node));
+    if (found == placements.end()) return place.refuse(R"(placement is "block", "cyclic" or "other")");
+    return static_cast<Placement>(found - placements.begin());
+}
+
+/// Sets what `key` says, but for collective and algorithm.
+Result<void> parse_condition(Rule& rule, std::string_view key, const toml::node& value, const Place& place) {
+    if (key == "placement") {
+        const Result<Placement> placed = parse_placement(value, place);
+        if (!placed) return tl::unexpected(placed.error());
+        rule.placement = *placed;
+        return {};
+    }
+    if (key != "nodes" && key != "ranks_per_node" && key != "bytes")
+        return place.refuse(fmt::format("a rule has no \"{}\", but {}", key, rule_keys));
+    const Result<Interval> range = parse_range(key, value, place);
+    if (!range) return tl::unexpected(range.error());
+    if (key == "nodes") rule.nodes = *range;
+    if (key == "ranks_per_node") rule.ranks_per_node = *range;
+    if (key == "bytes") rule.bytes = *range;
+    return {};
+}
+
+Result<Rule> parse_rule(const toml::node& node, const Place& place) {
+    const toml::table* table = node.as_table();
+    if (!table) return place.refuse(fmt::format("a rule is a table of {}", rule_keys));
+    const toml::node *collective = table->get("collective"), *algorithm = table->get("algorithm");
+    if (!collective || !algorithm) return place.refuse("a rule needs collective and algorithm");
+    const auto known = collective_by_name(string_of(*collective));
+    if (!known) return place.at(*collective).refuse("collective is the name of one, as \"allgather\"");
+    const Entry* entry = find_algorithm(*known, string_of(*algorithm));
+    if (!entry)
+        return place.at(*algorithm)
+            .refuse(fmt::format("algorithm of {} is one of {}", name(*known), names_of_algorithms(*known)));
+    Rule rule{*known, entry, {}, {}, {}, {}};
+    for (const auto& [key, value] : *table) {
+        if (&value == collective || &value == algorithm) continue;
+        if (Result<void> set = parse_condition(rule, key.str(), value, place.at(value)); !set)
+            return tl::unexpected(set.error());
+    }
+    return rule;
+}
+
+}  // namespace
+
+Result<Selection> Selection::parse(std::string_view toml, const std::string& path) {
+    // As in config/toml_source.cpp: toml++ before 3.4 is not safe with other characters.
+    const auto* beyond =
+        std::find_if(toml.begin(), toml.end(), [](char c) { return static_cast<signed char>(c) < 0; });
+    if (beyond != toml.end())
+        return fail(fmt::format("{}, line {}: only ASCII characters are accepted.", path,
+                                1 + std::count(toml.begin(), beyond, '\n')));
+    const toml::parse_result parsed = toml::parse(toml, std::string_view(path));
+    if (!parsed)
+        return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,
+                                parsed.error().source().begin.line, parsed.error().description()));
+    std::vector<Rule> rules;
+    for (const auto& [key, value] : parsed.table()) {
+        const Place place{path, value.source().begin.line};
+        if (key != "rule")
+            return place.refuse(fmt::format("a selection table has no \"{}\", but [[rule]]", key.str()));
+        const toml::array* all = value.as_array();
+        if (!all) return place.refuse("rules are written [[rule]]");
+        for (const toml::node& one : *all) {
+            Result<Rule> rule = parse_rule(one, place.at(one));
+            if (!rule) return tl::unexpected(rule.error());
+            rules.push_back(*rule);
+        }
+    }
+    return Selection(rules);
+}
+
+}  // namespace mpisec::coll

@@ -1,0 +1,289 @@
+// Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold
+// with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
+// plus the progress loop (M5).
+#include "shim/p2p/asides.hpp"
+#include "shim/p2p/buffered.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+#include "shim/runtime/threads.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+using Mode = SendSpec::Mode;
+
+/// Waits for it and raises what went wrong.
+int conclude(Operation& operation, MPI_Status* status) {
+    complete_operation(operation);
+    const Outcome& outcome = operation.outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+}
+
+int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
+    const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
+    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_skips();
+    Buffer wire(wire::small_wire_bytes(n));
+    std::uint64_t counter;
+    {
+        SealingScope alone(spec.call);
+        seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
+        counter = outgoing(world_peer).next_counter.load(std::memory_order_relaxed) - 1;
+    }
+    WaitScope waiting(spec.call, spec.peer, spec.tag);
+    auto* call = spec.mode == Mode::synchronous ? real.Ssend
+                 : spec.mode == Mode::ready     ? real.Rsend
+                                                : real.Send;
+    const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer,
+                          spec.tag, spec.comm);
+    if (code == MPI_SUCCESS) [[likely]]
+        ++outgoing(world_peer).sent;
+    else
+        skip_counter(world_peer, counter);
+    return code;
+}
+
+int send_buffered(const SendSpec& spec, const Route& route) {
+    Guard guard;
+    bool raised = false;
+    const int code = start_buffered(spec, route, raised);
+    return raised ? code : raise(route.comm, code);
+}
+
+/// Any send but what `send` has a short way for.
+[[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
+    const bool null = spec.peer == MPI_PROC_NULL;
+    const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
+    if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages())
+        return send_buffered(spec, route);
+    if (route.kind == Route::plain) {
+        if (spec.mode == Mode::buffered || null || may_block()) return send_plain(spec);
+        MPI_Request request;
+        return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
+    }
+    if (route.kind == Route::verified) return send_verified(spec, *route.comm);
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (spec.mode == Mode::buffered) return send_buffered(spec, route);
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_send(spec, route);
+    }
+    return conclude(*operation, MPI_STATUS_IGNORE);
+}
+
+/// Inlined, so that the mode and the arguments stay in registers. Between ranks of one node MPIsec must not
+/// be noticed, so that way is short too.
+[[gnu::always_inline]] inline int send(const SendSpec& spec) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed && spec.mode != Mode::buffered && may_block()) [[likely]] {
+        TypeFacts facts;
+        if (!type_facts(spec.type, facts)) [[unlikely]]
+            return raise(route.comm, MPI_ERR_TYPE);
+        const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+        if (facts.contiguous && n <= state.world.threshold) [[likely]]
+            return send_small_blocking(spec, *route.comm, n);
+    } else if (route.kind == Route::plain && spec.mode == Mode::standard && may_block()) {
+        return call_counted(MPISEC_BOTH(Send), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                            spec.comm);
+    }
+    return send_otherwise(spec, route);
+}
+
+/// What a blocking receive of MPI delivered into `wire`, at `position`.
+int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire,
+                      MPI_Status& delivered, std::uint64_t position, MPI_Status* status) {
+    const std::size_t bytes = wire_bytes_of(delivered);
+    Arrival arrival;
+    arrival.source = delivered.MPI_SOURCE;
+    arrival.tag = delivered.MPI_TAG;
+    accept(arrival, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf),
+           spec.buf ? capacity : 0);
+    if (arrival.large && arrival.error == MPI_SUCCESS) {
+        arrival.wire = std::move(wire);
+        std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(arrival));
+        return conclude(*operation, status);
+    }
+    int code = arrival.error;
+    if (code == MPI_SUCCESS && arrival.total > capacity) code = MPI_ERR_TRUNCATE;
+    if (status != MPI_STATUS_IGNORE) {
+        const int kept = status->MPI_ERROR;
+        *status = delivered;
+        status->MPI_ERROR = kept;
+        real.Status_set_elements_x(status, constants.byte,
+                                   static_cast<MPI_Count>(std::min<std::uint64_t>(arrival.total, capacity)));
+    }
+    return raise(&comm, code);
+}
+
+/// MPI_Mprobe, which keeps the core while it waits, or what does not.
+int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* matched) {
+    if (may_block()) return real.Mprobe(spec.peer, spec.tag, spec.comm, message, matched);
+    Backoff backoff;
+    for (;;) {
+        int flag = 0;
+        const int code = real.Improbe(spec.peer, spec.tag, spec.comm, &flag, message, matched);
+        if (code != MPI_SUCCESS || flag) return code;
+        backoff.pause();
+    }
+}
+
+/// MPI_Recv likewise.
+int receive_bytes(const ReceiveSpec& spec, std::uint8_t* wire, std::size_t room, MPI_Status* delivered) {
+    const int n = static_cast<int>(room);
+    if (may_block()) return real.Recv(wire, n, constants.byte, spec.peer, spec.tag, spec.comm, delivered);
+    MPI_Request request;
+    const int code = real.Irecv(wire, n, constants.byte, spec.peer, spec.tag, spec.comm, &request);
+    return complete_plain(code, &request, delivered);
+}
+
+/// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything
+/// is received.
+int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
+                           MPI_Status* status) {
+    MPI_Message message;
+    MPI_Status matched;
+    if (int code = wait_for_message(spec, &message, &matched); code != MPI_SUCCESS) return code;
+    if (comm.is_local(matched.MPI_SOURCE)) {
+        if (comm.verifies) return receive_matched_verified(spec, comm, &message, status);
+        if (may_block())
+            return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, &message, status);
+        MPI_Request request;
+        const int code =
+            call_counted(MPISEC_BOTH(Imrecv), spec.buf, spec.count, spec.type, &message, &request);
+        return complete_plain(code, &request, status);
+    }
+    const std::uint64_t position = comm.next_position++;
+    const std::size_t bytes = probed_room(capacity, wire_bytes_of(matched));
+    Buffer wire(bytes + 1);
+    if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
+        code != MPI_SUCCESS)
+        return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
+    return receive_delivered(spec, comm, capacity, std::move(wire), matched, position, status);
+}
+
+int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
+                            MPI_Status* status) {
+    const std::size_t room = receive_room(capacity, false);
+    Buffer wire(room);
+    const std::uint64_t position = comm.next_position++;
+    MPI_Status delivered;
+    const int code = receive_bytes(spec, wire.data(), room, &delivered);
+    if (code == MPI_SUCCESS)
+        return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
+    return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
+}
+
+int receive(const ReceiveSpec& spec, MPI_Status* status) {
+    const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::plain) {
+        // From MPI_PROC_NULL nothing is waited for (and MPICH 4.0 fills in its status in MPI_Recv only).
+        if (may_block() || spec.peer == MPI_PROC_NULL)
+            return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                                spec.comm, status);
+        MPI_Request request;
+        return complete_plain(ireceive_plain(spec, &request), &request, status);
+    }
+    if (route.kind == Route::verified) return receive_verified(spec, *route.comm, status);
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
+    if (facts.contiguous && nothing_else() && route.comm->asides.empty()) {
+        const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
+        WaitScope waiting(spec.call, spec.peer, spec.tag);
+        return route.kind == Route::mixed ? receive_mixed_blocking(spec, *route.comm, capacity, status)
+                                          : receive_sealed_blocking(spec, *route.comm, capacity, status);
+    }
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_receive(spec, route);
+    }
+    return conclude(*operation, status);
+}
+
+/// Waits for both halves of MPI_Sendrecv and its like.
+int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) {
+    complete_operation(receiving);
+    complete_operation(sending);
+    const int received = conclude(receiving, status);
+    const int sent = conclude(sending, MPI_STATUS_IGNORE);
+    return received != MPI_SUCCESS ? received : sent;
+}
+
+}  // namespace
+
+int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::standard, buf, count, type, dest, tag, comm, "MPI_Send"});
+}
+int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::synchronous, buf, count, type, dest, tag, comm, "MPI_Ssend"});
+}
+int Bsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::buffered, buf, count, type, dest, tag, comm, "MPI_Bsend"});
+}
+int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+    return send({Mode::ready, buf, count, type, dest, tag, comm, "MPI_Rsend"});
+}
+int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+         MPI_Status* status) {
+    return receive({buf, count, type, source, tag, comm, "MPI_Recv"}, status);
+}
+
+int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+             void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+             MPI_Comm comm, MPI_Status* status) {
+    const Route there = route_send(dest, sendtag, comm, sendcount);
+    const Route back = route_receive(source, recvtag, comm, recvcount);
+    if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv");
+    if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv");
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block() && sendcount <= INT_MAX &&
+        recvcount <= INT_MAX)
+        return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf,
+                             static_cast<int>(recvcount), recvtype, source, recvtag, comm, status);
+    std::unique_ptr<Operation> receiving, sending;
+    {
+        Guard guard;
+        receiving = begin_receive({recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Sendrecv"});
+        sending =
+            begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Sendrecv"});
+    }
+    return conclude_both(*sending, *receiving, status);
+}
+
+int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+                     int recvtag, MPI_Comm comm, MPI_Status* status) {
+    const Route there = route_send(dest, sendtag, comm, count);
+    const Route back = route_receive(source, recvtag, comm, count);
+    if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv_replace");
+    if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv_replace");
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block())
+        return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag,
+                            comm, status);
+    TypeFacts facts;
+    if (!type_facts(type, facts)) return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE);
+    const std::size_t n = static_cast<std::size_t>(count) * facts.size;
+    Buffer copy(n + 1);
+    if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;
+    std::unique_ptr<Operation> receiving, sending;
+    {
+        Guard guard;
+        sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest,
+                              sendtag, comm, "MPI_Sendrecv_replace"});
+        receiving = begin_receive({buf, count, type, source, recvtag, comm, "MPI_Sendrecv_replace"});
+    }
+    return conclude_both(*sending, *receiving, status);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,293 @@
+// Communicators that copy or divide another, and their end. The user's values, MPI_Comm_split's colours and
+// keys, travel sealed (S1); what the library makes of them is compared (construction.hpp, S2).
+#include <algorithm>
+
+#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/calls/intercommunicator_calls.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/communicators/split_type.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// Positions in `all` with this colour, by key.
+std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
+    std::vector<int> chosen;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (color != MPI_UNDEFINED && all[rank].color == color) chosen.push_back(static_cast<int>(rank));
+    std::ranges::stable_sort(chosen, {}, [&](int rank) { return all[static_cast<std::size_t>(rank)].key; });
+    return chosen;
+}
+
+std::vector<std::int32_t> pick(const std::vector<std::int32_t>& people, const std::vector<int>& positions) {
+    std::vector<std::int32_t> picked;
+    for (int position : positions) picked.push_back(people[static_cast<std::size_t>(position)]);
+    return picked;
+}
+
+MPI_Group group_of(MPI_Comm comm, const std::vector<int>& ranks) {
+    if (ranks.empty()) return constants.group_empty;
+    MPI_Group whole, part;
+    real.Comm_group(comm, &whole);
+    real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
+    real.Group_free(&whole);
+    return part;
+}
+
+void free_group(MPI_Group group) {
+    if (group != constants.group_empty) real.Group_free(&group);
+}
+
+/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has
+/// gathered has met the others.
+int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
+             MPI_Comm* newcomm) {
+    const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);
+    MPI_Group part = group_of(parent.handle, chosen);
+    const int code =
+        construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
+                      [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });
+    free_group(part);
+    return code;
+}
+
+int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
+    const ColorAndKey mine{color, key};
+    std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
+    if (int code = run_collective(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
+                                                  sizeof mine, constants.byte, parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    return split_by(parent, constructor, all, newcomm);
+}
+
+/// A split of a communicator whose ranks are all on this node: colours and keys are the library's to
+/// exchange, in the node, so that who is to be a member is not known here. Whoever it is belongs to the
+/// parent.
+template <class Call>
+int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newcomm, Call call) {
+    if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
+    *newcomm = constants.comm_null;
+    MPI_Comm made = constants.comm_null;
+    if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
+    const std::optional<Membership> is = read_membership(made);
+    auto within = [](const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
+        return std::ranges::all_of(
+            part, [&](std::int32_t rank) { return std::ranges::find(whole, rank) != whole.end(); });
+    };
+    if (!is || is->inter != parent.inter || !within(is->members, parent.members) ||
+        !within(is->remote_members, parent.remote_members))
+        return raise(&parent,
+                     report_wrong_communicator(constructor, "a rank in it is not in the one divided"));
+    return hand_out(begin_construction(constructor, parent, *is), made, newcomm);
+}
+
+/// What a duplicate of `parent` must be.
+Construction duplicate_of(const char* procedure, Communicator& parent, const char* constructor = "") {
+    std::optional<Topology> topology;
+    if (!parent.inter) topology = read_topology(parent.handle);
+    return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
+}
+
+/// MPI_Comm_idup. The program has the new communicator when it has been compared.
+class Duplication final : public Operation {
+  public:
+    Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
+        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {}
+    ~Duplication() override {
+        leave_work_list(*this);
+        drop_comm();
+    }
+    bool needs_progress() const override { return true; }
+    Whereabouts whereabouts() const override {
+        return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG};
+    }
+
+    MPI_Request made = constants.request_null;
+    MPI_Comm copy = constants.comm_null;
+
+  private:
+    void step() override {
+        int done = 0;
+        const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return finish(code, true);
+        if (!done) return;
+        MPI_Comm twin = constants.comm_null;
+        // Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local group of an
+        // inter-communicator has one member. All members have called by now, and come here with their next
+        // MPI call that waits or tests.
+        if (construction_.blocks.none() && crosses_nodes(construction_.expected))
+            if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
+                return finish(failed);
+        const int wrong = check_made(construction_, copy, twin);
+        *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
+        finish(wrong);
+    }
+    Construction construction_;
+    MPI_Comm* newcomm_;
+};
+
+/// `start(MPI_Comm*, MPI_Request*)` starts the library's.
+template <class Start>
+int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, Start start) {
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return start(newcomm, request);
+    if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
+    Guard guard;
+    // Counted now, in the order of the calls, which all members share; the order of completion they need not.
+    Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
+    if (parent->space) construction.blocks = parent->space->take_blocks();
+    auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
+    if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
+    enlist(*duplication);
+    *request = give_request(std::move(duplication));
+    return MPI_SUCCESS;
+}
+
+/// MPI_Comm_dup and MPI_Comm_dup_with_info.
+template <class Call>
+int duplicate(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, Call call) {
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return call(newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    return construct(duplicate_of(procedure, *parent), newcomm, call);
+}
+
+int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
+    Communicator* known = find_communicator(*comm);
+    if (!known) return free(comm);
+    {
+        Guard guard;
+        hold(*known);
+    }
+    finish_collectives(*known);
+    // As long as persistent requests are on it, the library's stays: they may be started again (MPI 4.1,
+    // section 7.4.3).
+    known->free_later = free == real.Comm_free && known->persistent_requests > 0;
+    if (known->free_later) *comm = constants.comm_null;
+    const int code = known->free_later ? MPI_SUCCESS : free(comm);
+    if (code == MPI_SUCCESS) {
+        unequip(*known);
+        forget(*known);
+    }
+    Guard guard;
+    release(*known);
+    return code;
+}
+
+}  // namespace
+
+int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
+    return duplicate("MPI_Comm_dup", comm, newcomm,
+                     [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
+}
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+    return duplicate("MPI_Comm_dup_with_info", comm, newcomm,
+                     [&](MPI_Comm* made) { return real.Comm_dup_with_info(comm, info, made); });
+}
+int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
+    return idup("MPI_Comm_idup", comm, newcomm, request,
+                [&](MPI_Comm* made, MPI_Request* started) { return real.Comm_idup(comm, made, started); });
+}
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
+    return idup("MPI_Comm_idup_with_info", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
+        return real.Comm_idup_with_info(comm, info, made, started);
+    });
+}
+
+int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_create";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return real.Comm_create(comm, group, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    auto call = [&](MPI_Comm* made) { return real.Comm_create(comm, group, made); };
+    if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
+    if (parent->inter) return create_inter_sealed(*parent, procedure, group, newcomm);
+    return construct(begin_construction(procedure, *parent, {world_ranks(group), {}}), newcomm, call);
+}
+
+int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_create_group";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return real.Comm_create_group(comm, group, tag, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    auto call = [&](MPI_Comm* made) { return real.Comm_create_group(comm, group, tag, made); };
+    if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
+    const std::vector<std::int32_t> members = world_ranks(group);
+    if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
+        return raise(parent, code);
+    // Open MPI 5 says that a part of a grid is a grid too. So do plain programs there: that is not compared.
+    std::optional<Topology> none = Topology{};
+    int kind = MPI_UNDEFINED;
+    if (!parent->inter) real.Topo_test(comm, &kind);
+    if (kind != MPI_UNDEFINED) none.reset();
+    Construction construction = begin_construction(procedure, *parent, {members, {}}, std::move(none),
+                                                   std::string(procedure) + " " + std::to_string(tag));
+    construction.by_all = false;
+    return construct_met(std::move(construction), newcomm, call);
+}
+
+int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_split";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return real.Comm_split(comm, color, key, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (!parent->crosses)
+        return split_in_node(procedure, *parent, newcomm,
+                             [&](MPI_Comm* made) { return real.Comm_split(comm, color, key, made); });
+    if (color < 0 && color != MPI_UNDEFINED) return raise(parent, MPI_ERR_ARG);
+    return parent->inter ? split_inter_sealed(*parent, procedure, color, key, newcomm)
+                         : split_sealed(*parent, procedure, color, key, newcomm);
+}
+
+int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Comm_split_type";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return real.Comm_split_type(comm, split_type, key, info, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (!parent->crosses)
+        return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
+            return real.Comm_split_type(comm, split_type, key, info, made);
+        });
+    if (parent->inter) {
+        const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+        const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
+        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
+        return split_inter_sealed(*parent, procedure, color, key, newcomm);
+    }
+    *newcomm = constants.comm_null;
+    TypeDivision division;
+    if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
+    MPI_Comm on_node = constants.comm_null;
+    if (int code = split_by(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
+    *newcomm = on_node;
+    if (!division.finer || on_node == constants.comm_null) return MPI_SUCCESS;
+    // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
+    const int code = split_in_node(
+        "MPI_Comm_split_type finer", *find_communicator(on_node), newcomm,
+        [&](MPI_Comm* made) { return real.Comm_split_type(on_node, split_type, key, info, made); });
+    Comm_free(&on_node);
+    return code;
+}
+
+int Comm_free(MPI_Comm* comm) {
+    return free_communicator(comm, real.Comm_free);
+}
+int Comm_disconnect(MPI_Comm* comm) {
+    // Open MPI's waits for all members, inside the library (M5).
+    if (Communicator* known = find_communicator(*comm))
+        if (int code = meet(*known); code != MPI_SUCCESS) return raise(known, code);
+    return free_communicator(comm, real.Comm_disconnect);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,140 @@
+// The procedures that MPIsec implements itself: the hand-written half of the shim. The generated wrappers
+// (gen/) call these with counts widened, so that a procedure and its _c variant share one body (M12).
+// Arguments and results are those of the MPI standard.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "shim/pmpi/counts.hpp"
+
+namespace mpisec::shim {
+
+// Environment (init.cpp)
+int Init(int* argc, char*** argv);
+int Init_thread(int* argc, char*** argv, int required, int* provided);
+int Finalize();
+int Initialized(int* flag);  // gate.cpp
+
+// Blocking point-to-point (blocking.cpp)
+int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+int Ssend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+int Bsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+int Rsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
+int Recv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+         MPI_Status* status);
+int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+             void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+             MPI_Comm comm, MPI_Status* status);
+int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+                     int recvtag, MPI_Comm comm, MPI_Status* status);
+
+// Non-blocking and persistent point-to-point (nonblocking.cpp)
+int Isend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+          MPI_Request* request);
+int Issend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request);
+int Ibsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request);
+int Irsend(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+           MPI_Request* request);
+int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+          MPI_Request* request);
+int Isendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+              void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
+              MPI_Comm comm, MPI_Request* request);
+int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, int sendtag, int source,
+                      int recvtag, MPI_Comm comm, MPI_Request* request);
+int Send_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request);
+int Ssend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request);
+int Bsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request);
+int Rsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+               MPI_Request* request);
+int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request* request);
+
+// Probes (probe.cpp)
+int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status);
+int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
+int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status);
+int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status);
+int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status);
+int Imrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request);
+
+// Completion (completion.cpp)
+int Wait(MPI_Request* request, MPI_Status* status);
+int Waitall(int count, MPI_Request* requests, MPI_Status* statuses);
+int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status);
+int Waitsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses);
+int Test(MPI_Request* request, int* flag, MPI_Status* status);
+int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
+int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses);
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
+int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses);
+int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int Request_get_status_some(int incount, const MPI_Request* requests, int* outcount, int* indices,
+                            MPI_Status* statuses);
+int Start(MPI_Request* request);
+int Startall(int count, MPI_Request* requests);
+int Request_free(MPI_Request* request);
+int Cancel(MPI_Request* request);
+
+// Buffered mode (buffered.cpp)
+int Buffer_attach(void* buffer, MPI_Count size);
+int Buffer_detach(void* buffer_address, int* size);
+int Buffer_detach(void* buffer_address, MPI_Count* size);
+
+// Communicators (communicator_calls.cpp)
+int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm);
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm);
+int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request);
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request);
+int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm);
+int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm);
+int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm);
+int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm* newcomm);
+int Comm_free(MPI_Comm* comm);
+int Comm_disconnect(MPI_Comm* comm);
+int Cart_create(MPI_Comm comm, int ndims, const int* dims, const int* periods, int reorder,
+                MPI_Comm* newcomm);
+int Cart_sub(MPI_Comm comm, const int* remain_dims, MPI_Comm* newcomm);
+int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, int reorder,
+                 MPI_Comm* newcomm);
+int Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int* sources, const int* sourceweights,
+                               int outdegree, const int* destinations, const int* destweights, MPI_Info info,
+                               int reorder, MPI_Comm* newcomm);
+int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
+                      const int* weights, MPI_Info info, int reorder, MPI_Comm* newcomm);  // dist_graph.cpp
+int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                     MPI_Comm* newcomm);
+int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
+
+// Datatypes (datatype.cpp): cached facts end with the type
+int Type_free(MPI_Datatype* type);
+
+// Operations (reduction.cpp): one that the program frees may still be in use
+int Op_free(MPI_Op* op);
+
+// Refusals (refuse.cpp, S1): an MPI error that names the call, unless every rank concerned is on this node,
+// in which case the generated wrapper calls the real procedure. `refuse` reports through the communicator's
+// error handler and returns the error code; `crosses_nodes` is true for a communicator with a rank on another
+// node, and for one that MPIsec does not know.
+bool crosses_nodes(MPI_Comm comm);
+/// Before the MPI library's own blocking collective inside a node: waits until all members are there, moving
+/// what is under way (M5).
+int meet_members(MPI_Comm comm);
+int refuse(const char* procedure,
+           MPI_Comm comm);  ///< MPI_COMM_NULL: no communicator at hand (uses COMM_SELF's handler)
+/// The error code, without an error handler; with a detail, says it too (once).
+int refusal_code(const char* procedure);
+int refusal_code(const char* procedure, const std::string& detail);
+bool world_model_is_on();  ///< after MPI_Init, before the end of MPI_Finalize
+bool refusal_waived(
+    const char* procedure);  ///< MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure
+
+}  // namespace mpisec::shim

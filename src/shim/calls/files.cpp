@@ -1,0 +1,55 @@
+// Files opened inside a node. What the MPI library does for all ranks of a file at once waits for them, and
+// some may wait for this rank to move its large messages: they meet first (M5). Calls on a file by one rank
+// alone wait for the file system only, and go straight to the library.
+#include <unordered_map>
+
+#include "shim/p2p/communicator.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/waits.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// Under the Guard. Never destroyed: a program that calls exit() leaves files open.
+auto& files = *new std::unordered_map<MPI_File, Participants>;
+
+/// Of one that was opened before MPIsec was there (in a session before MPI_Init): its group, which costs a
+/// look-up in the library each time.
+Participants find_participants(MPI_File file) {
+    {
+        Guard guard;
+        if (auto found = files.find(file); found != files.end()) return found->second;
+    }
+    MPI_Group group;
+    if (real.File_get_group(file, &group) != MPI_SUCCESS) return {};
+    Participants found{world_ranks(group)};
+    real.Group_free(&group);
+    return found;
+}
+
+}  // namespace
+
+int learn_file(int made, MPI_Comm comm, MPI_File* file) {
+    if (made != MPI_SUCCESS) return made;
+    Guard guard;
+    files[*file] = participants_of(comm, "MPI_File_open");
+    return made;
+}
+
+int meet_file(MPI_File file) {
+    const Participants all = find_participants(file);
+    return raise_on_file(file, meet(all.members, all.context));
+}
+
+int File_close(MPI_File* file) {
+    if (int code = meet_file(*file); code != MPI_SUCCESS) return code;
+    {
+        Guard guard;  // before the library gives the handle to another thread's new file
+        files.erase(*file);
+    }
+    return real.File_close(file);
+}
+
+}  // namespace mpisec::shim

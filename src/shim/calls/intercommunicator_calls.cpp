@@ -1,0 +1,239 @@
+// Inter-communicators: what one group must know of the other (its members, their colours, `high`) is
+// exchanged under seal, and what the library makes of it is compared (construction.hpp, S2).
+#include "shim/calls/intercommunicator_calls.hpp"
+
+#include <algorithm>
+
+#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/communicators/split_type.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// The value of each rank of the other group, in rank order. Afterwards all of both groups are in the call.
+/// Returns an error code that was raised.
+int exchange_values(Communicator& parent, const char* procedure, std::int32_t mine,
+                    std::vector<std::int32_t>& of_remote) {
+    of_remote.resize(parent.remote_members.size());
+    if (!parent.crosses) {
+        if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
+        return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
+    }
+    const std::vector<std::int32_t>& people = parent.space->people();
+    std::vector<std::int32_t> all(people.size());
+    if (int code =
+            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    for (std::size_t i = 0; i < of_remote.size(); ++i)
+        of_remote[i] = all[static_cast<std::size_t>(std::ranges::find(people, parent.remote_members[i]) -
+                                                    people.begin())];
+    return MPI_SUCCESS;
+}
+
+/// The group of these world ranks, out of the communicator with `people`.
+MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& people,
+                      const std::vector<std::int32_t>& chosen) {
+    if (chosen.empty()) return constants.group_empty;
+    std::vector<int> ranks;
+    for (std::int32_t world : chosen)
+        ranks.push_back(static_cast<int>(std::ranges::find(people, world) - people.begin()));
+    MPI_Group whole, part;
+    real.Comm_group(comm, &whole);
+    real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
+    real.Group_free(&whole);
+    return part;
+}
+
+/// Among all ranks of both groups of `parent`, merged into `all`, the two sides find each other.
+int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& people, const Membership& sides,
+                     MPI_Comm* made) {
+    MPI_Group local = group_among(all, people, sides.members);
+    MPI_Comm part = constants.comm_null;
+    int code = real.Comm_create(all, local, &part);
+    if (local != constants.group_empty) real.Group_free(&local);
+    // Another one would make the leaders wait for each other. None is made; the comparison reports it.
+    if (code == MPI_SUCCESS && part != constants.comm_null &&
+        read_membership(part) != Membership{sides.members, {}})
+        return MPI_SUCCESS;
+    if (code == MPI_SUCCESS && part != constants.comm_null && !sides.remote_members.empty()) {
+        const auto leader = std::ranges::find(people, sides.remote_members.front()) - people.begin();
+        code = real.Intercomm_create(part, 0, all, static_cast<int>(leader), 0, made);
+    }
+    if (part != constants.comm_null) real.Comm_free(&part);
+    return code;
+}
+
+/// Not on the parent's twin: other communicators may be on it, whose constructors other threads call.
+int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
+    const std::vector<std::int32_t>& people = parent.space->people();
+    MPI_Comm all = constants.comm_null;
+    int code = make_twin(parent.handle, membership_of(parent), &all);
+    if (code == MPI_SUCCESS) {
+        real.Comm_set_errhandler(all, constants.errors_return);
+        // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
+        if (read_membership(all) == Membership{people, {}}) code = connect_sides_in(all, people, sides, made);
+        real.Comm_free(&all);
+    }
+    if (code != MPI_SUCCESS) return raise(&parent, code);
+    if (*made == constants.comm_null) return MPI_SUCCESS;
+    MPI_Errhandler handler;
+    real.Comm_get_errhandler(parent.handle, &handler);
+    real.Comm_set_errhandler(*made, handler);
+    real.Errhandler_free(&handler);
+    return MPI_SUCCESS;
+}
+
+/// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
+/// messages have one length. A negative number: this group can not take part.
+using GroupCard = std::vector<std::int32_t>;
+enum GroupCardProblem : std::int32_t { no_bridge = -1, no_answer = -2 };
+
+GroupCard card_of(const std::vector<std::int32_t>& members) {
+    GroupCard card(static_cast<std::size_t>(state.world.size) + 1);
+    card[0] = static_cast<std::int32_t>(members.size());
+    std::ranges::copy(members, card.begin() + 1);
+    return card;
+}
+
+std::size_t bytes_of(const GroupCard& card) {
+    return card.size() * sizeof card[0];
+}
+
+/// The leader's part: the other group's members, under seal from its leader.
+GroupCard ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag) {
+    GroupCard theirs = card_of({});
+    const Communicator* bridge = find_communicator(peer_comm);
+    if (!bridge || !bridge->has_peer(remote_leader)) {
+        theirs[0] = no_bridge;
+        return theirs;
+    }
+    const GroupCard ours = card_of(local.members);
+    const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
+    if (exchange_with(other, ours.data(), theirs.data(), bytes_of(ours), with_tag(bridge->context, tag)) !=
+        MPI_SUCCESS)
+        theirs[0] = no_answer;
+    return theirs;
+}
+
+/// The members of the other group, for every rank of this one. All of both groups are in the call afterwards.
+/// Returns an error code that was raised.
+int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                       std::vector<std::int32_t>& remote) {
+    if (int code = meet(local); code != MPI_SUCCESS) return raise(&local, code);
+    GroupCard card = card_of({});
+    if (local.rank == local_leader) card = ask_other_leader(local, peer_comm, remote_leader, tag);
+    if (int code = hand_down(local.members, static_cast<std::size_t>(local_leader), card.data(),
+                             bytes_of(card), local.context);
+        code != MPI_SUCCESS)
+        return raise(&local, code);
+    if (card[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
+    if (card[0] < 0 || card[0] > state.world.size)
+        return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
+                                                       "the leaders could not tell each other their groups"));
+    remote.assign(card.begin() + 1, card.begin() + 1 + card[0]);
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
+    const std::vector<std::int32_t>& people = parent.space->people();
+    const ColorAndKey mine{color, key};
+    std::vector<ColorAndKey> all(people.size());
+    if (int code =
+            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    auto side = [&](const std::vector<std::int32_t>& members) {
+        std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
+        for (std::int32_t world : members) {
+            const ColorAndKey& theirs =
+                all[static_cast<std::size_t>(std::ranges::find(people, world) - people.begin())];
+            if (color != MPI_UNDEFINED && theirs.color == color) chosen.emplace_back(theirs.key, world);
+        }
+        std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
+        std::vector<std::int32_t> ranks;
+        for (const auto& [its_key, world] : chosen) ranks.push_back(world);
+        return ranks;
+    };
+    const Membership sides{side(parent.members), side(parent.remote_members), true};
+    return construct_met(begin_construction(procedure, parent, sides), newcomm,
+                         [&](MPI_Comm* made) { return connect_sides(parent, sides, made); });
+}
+
+int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
+    const std::vector<std::int32_t> chosen = world_ranks(group);
+    const auto place = std::ranges::find(chosen, state.world.rank);
+    const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
+    std::vector<std::int32_t> of_remote;
+    if (int code = exchange_values(parent, procedure, mine, of_remote); code != MPI_SUCCESS) return code;
+    std::vector<std::pair<std::int32_t, std::int32_t>> remote;  // place, world rank
+    for (std::size_t i = 0; i < of_remote.size(); ++i)
+        if (of_remote[i] >= 0) remote.emplace_back(of_remote[i], parent.remote_members[i]);
+    std::ranges::sort(remote);
+    Membership expected{chosen, {}, true};
+    for (const auto& [its_place, world] : remote) expected.remote_members.push_back(world);
+    const Construction construction = begin_construction(procedure, parent, expected);
+    return construct_met(construction, newcomm, [&](MPI_Comm* made) {
+        // Open MPI 5 hangs in MPI_Comm_create of an inter-communicator.
+        return parent.crosses ? connect_sides(parent, construction.expected, made)
+                              : real.Comm_create(parent.handle, group, made);
+    });
+}
+
+// The members of both groups derive the context from what all of them know: the two groups, the tag, and how
+// often they did this.
+int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
+                     MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Intercomm_create";
+    auto call = [&](MPI_Comm* made) {
+        return real.Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, made);
+    };
+    Communicator* local = find_communicator(local_comm);
+    if (local_comm == constants.comm_null) return call(newcomm);
+    if (auto error = bad_arguments(procedure, local, newcomm)) return *error;
+    if (local->inter || local_leader < 0 || local_leader >= local->size)
+        return construct_none(procedure, *local, newcomm, call);
+    std::vector<std::int32_t> remote;
+    if (int code = learn_remote_group(*local, local_leader, peer_comm, remote_leader, tag, remote);
+        code != MPI_SUCCESS)
+        return code;
+    Construction construction =
+        begin_construction(procedure, no_parent(), {local->members, remote, true}, std::nullopt,
+                           std::string(procedure) + " " + std::to_string(tag));
+    construction.parent = local;
+    construction.by_all = false;
+    return construct_met(std::move(construction), newcomm, call);
+}
+
+int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPI_Intercomm_merge";
+    Communicator* parent = find_communicator(intercomm);
+    if (intercomm == constants.comm_null) return real.Intercomm_merge(intercomm, high, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (!parent->inter)
+        return construct_none(procedure, *parent, newcomm,
+                              [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, high, made); });
+    std::vector<std::int32_t> of_remote;
+    if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS)
+        return code;
+    // Of two groups that say the same either may come first.
+    const bool others_high = of_remote.front() != 0;
+    const bool second =
+        (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();
+    Membership expected{second ? parent->remote_members : parent->members, {}};
+    const std::vector<std::int32_t>& others = second ? parent->members : parent->remote_members;
+    expected.members.insert(expected.members.end(), others.begin(), others.end());
+    return construct_met(begin_construction(procedure, *parent, expected), newcomm,
+                         [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,253 @@
+// Probes (M3, M4). A plain or small sealed message stays in MPI: its length tells the plaintext's. A large
+// one is taken out with a matched probe, its header opened, and set aside, where later probes and receives
+// look first.
+#include <unordered_map>
+
+#include "shim/p2p/asides.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// A message handle that the program got from a matched probe and that stands for a sealed message.
+struct Matched {
+    Communicator* comm = nullptr;
+    std::unique_ptr<PostedReceive> posted;  ///< still in MPI: its place among the receives
+    std::size_t wire_bytes = 0;
+    Arrival arrival;  ///< else: taken out already
+    bool taken = false;
+    bool verified = false;     ///< from this node, with a record
+    MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
+};
+// Under the Guard. Never destroyed (state.hpp).
+auto& matched_messages = *new std::unordered_map<MPI_Message, Matched>;
+
+Outcome outcome_of(const Arrival& arrival) {
+    return {arrival.source, arrival.tag, arrival.total, false, arrival.error, false};
+}
+
+/// The program gets `message`, which stays in MPI and has its place among the receives from here on.
+void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found, bool verified) {
+    Matched matched;
+    matched.comm = &comm;
+    matched.verified = verified;
+    matched.wire_bytes = wire_bytes_of(found);
+    matched.posted = std::make_unique<PostedReceive>();
+    matched.posted->source = found.MPI_SOURCE;
+    matched.posted->tag = found.MPI_TAG;
+    comm.post(*matched.posted);
+    hold(comm);
+    matched_messages[message] = std::move(matched);
+}
+
+/// Is the message that `status` speaks of one that must be taken out of MPI to know what it is?
+bool must_open(const Communicator& comm, const MPI_Status& status) {
+    if (comm.is_local(status.MPI_SOURCE)) return false;
+    const std::size_t bytes = wire_bytes_of(status);
+    return looks_large(bytes) || bytes < wire::small_overhead;
+}
+
+/// Shows a message that stays in MPI.
+void show(const Communicator& comm, const MPI_Status& found, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    const int kept = status->MPI_ERROR;
+    *status = found;
+    status->MPI_ERROR = kept;
+    if (comm.is_local(found.MPI_SOURCE)) return;
+    real.Status_set_elements_x(status, constants.byte,
+                               static_cast<MPI_Count>(small_plaintext_bytes(wire_bytes_of(found))));
+}
+
+/// A message handle of the MPI library that is unique while the program has it: an empty message to
+/// ourselves, matched.
+int make_message(MPI_Message* message, MPI_Request* empty_send) {
+    // The request is kept until the message is received: MPICH 4.0 crashes when it was freed before.
+    if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, empty_send);
+        code != MPI_SUCCESS)
+        return code;
+    return real.Mprobe(0, 0, state.private_self, message, MPI_STATUS_IGNORE);
+}
+
+int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* status) {
+    Guard guard;
+    *flag = 1;
+    if (!comm.asides.empty()) {
+        if (Arrival* aside = find_aside(comm, spec.peer, spec.tag)) {
+            write_status(outcome_of(*aside), status);
+            return MPI_SUCCESS;
+        }
+    }
+    MPI_Status found;
+    int code = real.Iprobe(spec.peer, spec.tag, spec.comm, flag, &found);
+    if (code != MPI_SUCCESS || !*flag) return code;
+    found = from_named_source(spec.peer, found);
+    if (!must_open(comm, found)) {
+        show(comm, found, status);
+        return MPI_SUCCESS;
+    }
+    MPI_Message message;
+    const int source = found.MPI_SOURCE;
+    code = real.Improbe(source, found.MPI_TAG, spec.comm, flag, &message, &found);
+    if (code != MPI_SUCCESS || !*flag) return code;
+    found = from_named_source(source, found);
+    Arrival* arrival = nullptr;
+    if (code = set_aside(comm, message, found, arrival); code != MPI_SUCCESS) return code;
+    write_status(outcome_of(*arrival), status);  // not accepted: the receive raises it
+    return MPI_SUCCESS;
+}
+
+int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message* message,
+            MPI_Status* status) {
+    Guard guard;
+    *flag = 1;
+    Matched matched;
+    matched.comm = &comm;
+    if (!comm.asides.empty() && take_aside(comm, spec.peer, spec.tag, matched.arrival)) {
+        matched.taken = true;
+    } else {
+        MPI_Status found;
+        int code = real.Improbe(spec.peer, spec.tag, spec.comm, flag, message, &found);
+        if (code != MPI_SUCCESS || !*flag) return code;
+        found = from_named_source(spec.peer, found);
+        const bool local = comm.is_local(found.MPI_SOURCE);
+        if (!must_open(comm, found)) {
+            show(comm, found, status);
+            if (!local || comm.verifies) keep_matched(comm, *message, found, local);
+            return MPI_SUCCESS;
+        }
+        Arrival* arrival = nullptr;
+        if (code = set_aside(comm, *message, found, arrival); code != MPI_SUCCESS) return code;
+        matched.arrival = std::move(*arrival);
+        comm.asides.remove_if([&](const Arrival& mine) { return &mine == arrival; });
+        matched.taken = true;
+    }
+    write_status(outcome_of(matched.arrival), status);
+    if (int code = make_message(message, &matched.empty_send); code != MPI_SUCCESS) return code;
+    hold(comm);
+    matched_messages[*message] = std::move(matched);
+    return MPI_SUCCESS;
+}
+
+template <class Attempt>
+int until_found(const ReceiveSpec& spec, Attempt attempt) {
+    WaitScope waiting(spec.call, spec.peer, spec.tag);
+    Backoff backoff;
+    while (true) {
+        int flag = 0;
+        const int code = attempt(&flag);
+        if (flag || code != MPI_SUCCESS) return code;
+        progress();
+        backoff.pause();
+    }
+}
+
+/// Probes show such messages as MPI does: what is verified, is when it is received.
+bool stays_in_mpi(const Route& route) {
+    return route.kind == Route::plain || route.kind == Route::verified;
+}
+
+ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) {
+    return {nullptr, 0, constants.byte, source, tag, comm, call};
+}
+
+/// The receive of a message handle of MPIsec's; null when the handle is the MPI library's own.
+std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* message) {
+    Guard guard;
+    auto found = matched_messages.find(*message);
+    if (found == matched_messages.end()) return nullptr;
+    Matched matched = std::move(found->second);
+    matched_messages.erase(found);
+    MPI_Message handle = *message;
+    *message = constants.message_null;
+    std::unique_ptr<Operation> operation;
+    if (matched.taken) {
+        real.Mrecv(nullptr, 0, constants.byte, &handle,
+                   MPI_STATUS_IGNORE);  // the empty message behind the handle
+        real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
+        operation = start_delivery(spec, *matched.comm, std::move(matched.arrival));
+    } else if (matched.verified) {
+        operation = start_verified_mrecv(spec, *matched.comm, handle, std::move(matched.posted));
+    } else {
+        operation =
+            start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));
+    }
+    release(*matched.comm);
+    return operation;
+}
+
+}  // namespace
+
+int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+    const Route route = route_receive(source, tag, comm, 0);
+    if (route.kind == Route::invalid) return raise_route(route, "MPI_Probe");
+    const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Probe");
+    if (stays_in_mpi(route)) {
+        if (may_block()) return real.Probe(source, tag, comm, status);
+        return until_found(spec, [&](int* flag) { return real.Iprobe(source, tag, comm, flag, status); });
+    }
+    return until_found(spec, [&](int* flag) { return iprobe(spec, *route.comm, flag, status); });
+}
+
+int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+    progress();
+    const Route route = route_receive(source, tag, comm, 0);
+    if (route.kind == Route::invalid) return raise_route(route, "MPI_Iprobe");
+    if (stays_in_mpi(route)) return real.Iprobe(source, tag, comm, flag, status);
+    return iprobe(spec_of(source, tag, comm, "MPI_Iprobe"), *route.comm, flag, status);
+}
+
+int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+    const Route route = route_receive(source, tag, comm, 0);
+    if (route.kind == Route::invalid) return raise_route(route, "MPI_Mprobe");
+    const ReceiveSpec spec = spec_of(source, tag, comm, "MPI_Mprobe");
+    if (route.kind == Route::plain) {
+        if (may_block()) return real.Mprobe(source, tag, comm, message, status);
+        return until_found(spec,
+                           [&](int* flag) { return real.Improbe(source, tag, comm, flag, message, status); });
+    }
+    return until_found(spec, [&](int* flag) { return improbe(spec, *route.comm, flag, message, status); });
+}
+
+int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+    progress();
+    const Route route = route_receive(source, tag, comm, 0);
+    if (route.kind == Route::invalid) return raise_route(route, "MPI_Improbe");
+    if (route.kind == Route::plain) return real.Improbe(source, tag, comm, flag, message, status);
+    return improbe(spec_of(source, tag, comm, "MPI_Improbe"), *route.comm, flag, message, status);
+}
+
+int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+    std::unique_ptr<Operation> operation =
+        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Mrecv"}, message);
+    if (!operation) {
+        if (may_block()) return call_counted(MPISEC_BOTH(Mrecv), buf, count, type, message, status);
+        MPI_Request request;
+        return complete_plain(call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, &request),
+                              &request, status);
+    }
+    complete_operation(*operation);
+    const Outcome& outcome = operation->outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error : raise(operation->comm(), outcome.error);
+}
+
+int Imrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
+    Guard guard;
+    std::unique_ptr<Operation> operation =
+        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Imrecv"}, message);
+    if (!operation) return call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, request);
+    *request = give_request(std::move(operation));
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,166 @@
+// Refusals (S1): a call whose values would leave the node in clear ends in an MPI error that names it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/calls/guarded.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/waits.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+struct Refusal {
+    std::string_view procedure;
+    const char* reason;
+    const char* later;
+    bool everywhere;  ///< inside a node too
+    bool all_call;    ///< all ranks of the communicator make the call
+};
+constexpr Refusal refusals[] = {
+#include "refusals.inc"
+};
+
+std::mutex refusing;
+
+const Refusal* find_refusal(std::string_view procedure) {
+    for (const Refusal& refusal : refusals)
+        if (refusal.procedure == procedure) return &refusal;
+    return nullptr;
+}
+
+/// For standard error.
+std::string sentence_for(std::string_view procedure) {
+    const std::string sentence = std::string(procedure) + " is refused: ";
+    if (const Refusal* refusal = find_refusal(procedure))
+        return sentence + refusal->reason + ". Protection is to come with " + refusal->later +
+               "; until then " + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
+               "set MPISEC_UNPROTECTED=allow to let it through in clear";
+    if (!library_symbol(std::string(procedure).c_str()))
+        return sentence + "the MPI library that runs does not have it";
+    return sentence +
+           "it is not yet protected on an inter-communicator whose ranks are on different nodes; merge it "
+           "first "
+           "(MPI_Intercomm_merge)";
+}
+
+/// For MPI_Error_string: what to do, and no more than the 256 characters of the shortest
+/// MPI_MAX_ERROR_STRING.
+std::string short_text_for(std::string_view procedure) {
+    const std::string refused = "MPIsec: " + std::string(procedure) + " is refused: ";
+    if (const Refusal* refusal = find_refusal(procedure))
+        return refused + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
+               "set MPISEC_UNPROTECTED=allow to let it through in clear";
+    if (!library_symbol(std::string(procedure).c_str()))
+        return refused + "use an MPI library that has it; this one does not";
+    return refused + "merge the inter-communicator first (MPI_Intercomm_merge)";
+}
+
+/// Whether another rank says why the call is refused: the first of the communicator, when all of them make
+/// the call. The group of an inter-communicator that has the lower rank says it.
+bool another_says_it(std::string_view procedure, MPI_Comm handle) {
+    const Refusal* refusal = find_refusal(procedure);
+    if (!refusal || !refusal->all_call || gate.phase != Phase::closed) return false;
+    const Communicator* comm = find_communicator(handle);
+    if (!comm) return false;
+    auto first = [](const std::vector<std::int32_t>& members) {
+        return members.empty() ? state.world.size : *std::min_element(members.begin(), members.end());
+    };
+    return state.world.rank != std::min(first(comm->members), first(comm->remote_members));
+}
+
+/// True for the first time that this process has the sentence to say.
+bool is_news(const std::string& sentence) {
+    static auto& said = *new std::set<std::string>;  // never destroyed (state.hpp)
+    std::lock_guard lock(refusing);
+    return said.insert(sentence).second;
+}
+
+void say_once(const std::string& sentence) {
+    if (is_news(sentence)) say(sentence);
+}
+
+}  // namespace
+
+bool world_model_is_on() {
+    int initialized = 0, finalized = 0;
+    real.Initialized(&initialized);
+    real.Finalized(&finalized);
+    return initialized && !finalized;
+}
+
+namespace {
+
+/// One error code per procedure, so that MPI_Error_string names it; all of one error class.
+int error_code(std::string_view procedure) {
+    static int error_class = MPI_SUCCESS;
+    static auto& codes = *new std::map<std::string, int, std::less<>>;  // never destroyed (state.hpp)
+    std::lock_guard lock(refusing);
+    if (error_class == MPI_SUCCESS) {
+        real.Add_error_class(&error_class);
+        real.Add_error_string(error_class, "MPIsec: the call is not protected and was refused");
+    }
+    auto [entry, fresh] = codes.try_emplace(std::string(procedure), MPI_ERR_OTHER);
+    if (fresh) {
+        real.Add_error_code(error_class, &entry->second);
+        real.Add_error_string(entry->second, short_text_for(procedure).c_str());
+    }
+    return entry->second;
+}
+
+}  // namespace
+
+int refusal_code(const char* procedure) {
+    return error_code(procedure);
+}
+
+int refusal_code(const char* procedure, const std::string& detail) {
+    say_once(sentence_for(procedure) + ". " + detail);
+    return error_code(procedure);
+}
+
+int refuse(const char* procedure, MPI_Comm comm) {
+    const std::string sentence = sentence_for(procedure) + ".";
+    if (!world_model_is_on()) {  // no error handler and, before MPI 4, no codes to be had
+        say_once(sentence);
+        return MPI_ERR_OTHER;
+    }
+    const MPI_Comm owner = comm == constants.comm_null ? constants.comm_self : comm;
+    const int code = refusal_code(procedure);
+    if (another_says_it(procedure, comm)) {
+        if (!is_fatal(owner)) return raise_on(owner, code);
+        sleep(seconds_to_end_a_job);
+    }
+    say_once(sentence);
+    return raise_on(owner, code);
+}
+
+bool refusal_waived(const char* procedure) {
+    if (!settings().unprotected_allow) return false;
+    static auto& said = *new std::set<std::string, std::less<>>;  // never destroyed (state.hpp)
+    std::lock_guard lock(refusing);
+    if (said.emplace(procedure).second)
+        say(std::string("WARNING: ") + procedure +
+            " goes over the network UNENCRYPTED, because MPISEC_UNPROTECTED=allow is set.");
+    return true;
+}
+
+int Comm_get_parent(MPI_Comm* parent) {
+    const int code = real.Comm_get_parent(parent);
+    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
+        return code;
+    *parent = constants.comm_null;
+    return refuse("MPI_Comm_get_parent", constants.comm_null);
+}
+
+}  // namespace mpisec::shim

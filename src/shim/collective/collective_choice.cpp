@@ -1,0 +1,68 @@
+#include "shim/collective/collective_choice.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "coll/selection/selection_settings.hpp"
+#include "keys/hkdf.hpp"
+#include "shim/collective/collective_space.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// Which of the two it is, start-up finds out. Each is made when first asked for, under the Guard from
+/// MPI_Init on.
+const coll::Selection& selection(coll::Cpus cpus) {
+    static auto& made = *new std::array<std::optional<coll::Selection>, 2>;  // never destroyed (state.hpp)
+    std::optional<coll::Selection>& one = made[static_cast<std::size_t>(cpus)];
+    if (!one) {
+        Result<coll::Selection> read = coll::selection_of(state.settings, cpus);
+        if (!read) abort_job(read.error().message);
+        one = std::move(*read);
+    }
+    return *one;
+}
+
+bool is_site_s_own() {
+    return !state.settings.tuning.empty() ||
+           std::ranges::any_of(state.settings.algorithm,
+                               [](const std::string& wanted) { return wanted != "auto"; });
+}
+
+}  // namespace
+
+void read_selection() {
+    if (!is_site_s_own()) return;
+    selection(coll::Cpus::own);
+    selection(coll::Cpus::shared);
+}
+
+std::array<std::uint8_t, 16> selection_mark() {
+    std::string text;
+    for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
+        // The text of the whole is dear, and without a table of the site's the build says it.
+        text += state.settings.tuning.empty() ? std::to_string(coll::compiled_table(cpus).checksum) + "\n"
+                                              : selection(cpus).text();
+    for (const std::string& wanted : state.settings.algorithm) text += wanted + "\n";
+    const keys::Digest digest = keys::sha256(keys::as_bytes(text));
+    std::array<std::uint8_t, 16> mark;
+    std::copy_n(digest.begin(), mark.size(), mark.begin());
+    return mark;
+}
+
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+                                    const fabric::Topology& topology) {
+    // Between groups: what has no node in common needs no algorithm that knows nodes.
+    if (!plan.participants.empty()) return coll::algorithms(plan.collective).front();
+    CollectiveSpace::Choice& known = space.choices[static_cast<std::size_t>(plan.collective)];
+    if (!known) {
+        // With one rank on each node nothing can be done once for several.
+        const coll::Cpus cpus = topology.ranks() > topology.nodes() ? state.world.cpus : coll::Cpus::own;
+        known = selection(cpus).for_topology(plan.collective, topology);
+    }
+    return known->choose(topology, plan.call);
+}
+
+}  // namespace mpisec::shim

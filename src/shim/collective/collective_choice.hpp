@@ -1,0 +1,18 @@
+// Which algorithm a call runs: the selection that all ranks agreed on at start-up (S7).
+#pragma once
+
+#include "coll/selection/selection.hpp"
+#include "shim/collective/collective_plan.hpp"
+#include "shim/collective/collective_space.hpp"
+
+namespace mpisec::shim {
+
+/// Reads the selection from the settings; ends the job with a sentence when it can not.
+void read_selection();
+/// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
+std::array<std::uint8_t, 16> selection_mark();
+
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+                                    const fabric::Topology& topology);
+
+}  // namespace mpisec::shim

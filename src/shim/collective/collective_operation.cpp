@@ -1,0 +1,125 @@
+#include "shim/collective/collective_operation.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "coll/selection/selection_settings.hpp"
+#include "shim/collective/collective_choice.hpp"
+#include "shim/collective/collective_space.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/collective/mpi_fabric.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/runtime/threads.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+class CollectiveOperation final : public Operation {
+  public:
+    CollectiveOperation(std::shared_ptr<CollectivePlan> plan, std::shared_ptr<CollectiveSpace> space,
+                        bool blocking)
+        : Operation(plan->comm), blocking_(blocking), space_(std::move(space)), plan_(std::move(plan)) {
+        ++comm_->collectives;
+        CollectiveTicket ticket = [&] {
+            SealingScope alone(plan_->procedure);
+            return space_->next(blocking);
+        }();
+        if (plan_->participants.empty())
+            fabric_.emplace(*space_, std::move(ticket), plan_->procedure);
+        else if (plan_->takes_part)
+            fabric_.emplace(*space_, std::move(ticket), plan_->procedure, plan_->participants);
+        else
+            end();
+        step_if_open();
+    }
+    ~CollectiveOperation() override {
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    MPI_Request* sole_request() override { return fabric_ ? fabric_->sole_request() : nullptr; }
+    void sole_request_done(int code, const MPI_Status& status) override {
+        fabric_->sole_request_done(code, status);
+    }
+    bool needs_progress() const override { return !blocking_; }
+    Whereabouts whereabouts() const override { return {plan_->procedure, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+
+  private:
+    void step_if_open() {
+        if (!complete_) step();
+    }
+
+    void step() override {
+        if (!started_) {
+            if (!fabric_->ready()) return;
+            started_ = true;
+            plan_->load();
+            if (!plan_->good()) fabric_->fail();  // the others must not wait for this rank (S8)
+            task_ = choose_algorithm(*plan_, *space_, fabric_->topology()).run(*fabric_, plan_->call);
+            task_.start();
+        }
+        fabric_->advance();
+        if (!task_.done()) return;
+        task_ = {};
+        fabric_->leave();
+        if (fabric_->failed())
+            plan_->note(fabric_->error() != MPI_SUCCESS ? fabric_->error() : MPI_ERR_OTHER);
+        fabric_.reset();
+        end();
+    }
+
+    void end() {
+        --comm_->collectives;
+        finish(plan_->good() ? plan_->finish() : plan_->error);
+    }
+
+    bool blocking_, started_ = false;
+    std::shared_ptr<CollectiveSpace> space_;
+    std::shared_ptr<CollectivePlan> plan_;
+    std::optional<MpiFabric> fabric_;
+    fabric::Task task_;  // last: it uses the others
+};
+
+std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan, std::shared_ptr<CollectiveSpace> space,
+                                 bool blocking) {
+    auto operation = std::make_unique<CollectiveOperation>(std::move(plan), std::move(space), blocking);
+    enlist(*operation);
+    return operation;
+}
+
+}  // namespace
+
+int run_collective(std::unique_ptr<CollectivePlan> plan) {
+    Communicator* comm = plan->comm;
+    if (!plan->good()) return plan->raise();
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start(std::move(plan), comm->space, true);
+    }
+    if (!operation->complete()) complete_operation(*operation);
+    return raise(comm, operation->outcome().error);
+}
+
+int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
+    if (!plan->good()) return plan->raise();
+    Guard guard;
+    auto space = plan->comm->space;
+    *request = give_request(start(std::move(plan), std::move(space), false));
+    return MPI_SUCCESS;
+}
+
+int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
+    if (!plan->good()) return plan->raise();
+    Guard guard;
+    Communicator* comm = plan->comm;
+    std::shared_ptr<CollectiveSpace> space = comm->space->for_persistent(comm->persistent_collectives++);
+    std::shared_ptr<CollectivePlan> kept = std::move(plan);
+    *request = give_persistent([kept, space] { return start(kept, space, false); }, [] {});
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

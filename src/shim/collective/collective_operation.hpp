@@ -1,0 +1,18 @@
+// A started collective: the algorithm's coroutine, moved on by whichever call of the program comes by (M5),
+// and the three forms in which MPI offers it.
+#pragma once
+
+#include <memory>
+
+#include "shim/collective/collective_plan.hpp"
+
+namespace mpisec::shim {
+
+/// MPI_X: returns when this rank's part is done.
+int run_collective(std::unique_ptr<CollectivePlan> plan);
+/// MPI_IX.
+int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
+/// MPI_X_init.
+int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
+
+}  // namespace mpisec::shim

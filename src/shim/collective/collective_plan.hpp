@@ -1,0 +1,127 @@
+// One call of a collective on its way to the algorithm and back: the user's buffers as runs of bytes, and
+// what has to be done with them when it has ended. MPI standard chapter 6.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "coll/collective.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/counts.hpp"
+#include "shim/p2p/datatype.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/pool.hpp"
+
+namespace mpisec::shim {
+
+/// Elements of the user's.
+struct Elements {
+    void* start = nullptr;
+    MPI_Count count = 0;
+    MPI_Datatype type{};
+};
+
+/// The block of each rank (or neighbour) in a buffer.
+using ElementBlocks = std::vector<Elements>;
+ElementBlocks equal_blocks(const void* buf, MPI_Count each, MPI_Datatype type, int blocks);
+ElementBlocks unequal_blocks(const void* buf, Counts counts, Displacements displacements, MPI_Datatype type,
+                             int blocks);
+ElementBlocks typed_blocks(const void* buf, Counts counts, Displacements bytes, const MPI_Datatype* types,
+                           int blocks);
+
+/// Making it only looks at the arguments; nothing of the user's is read or written before load(). A
+/// persistent collective loads and finishes its plan at every start. The first error sticks.
+class CollectivePlan {
+  public:
+    CollectivePlan(const char* procedure, coll::Collective collective, MPI_Comm comm);
+    ~CollectivePlan();
+    CollectivePlan(const CollectivePlan&) = delete;
+    CollectivePlan& operator=(const CollectivePlan&) = delete;
+
+    /// Keeps the first error; MPI_SUCCESS is none.
+    void note(int code) {
+        if (error == MPI_SUCCESS) error = code;
+    }
+    bool good() const { return error == MPI_SUCCESS; }
+    /// Calls the error handler for it; the call's result.
+    int raise() const { return raised_ ? error : shim::raise(comm, error); }
+    /// MPI_ERR_ROOT unless `root` is a rank of the group of `size` ranks.
+    bool check_root(int root, int size);
+    /// A reduction of `type` by `op`, of any elements at all; the plan keeps it for the call.
+    void reduce(MPI_Datatype type, MPI_Op op, bool any);
+    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`;
+    /// null where there is none.
+    void reduce_equality(const Elements& own, int* result);
+    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which it
+    /// looks. The call starts before it fails, so that the others do not wait for this rank.
+    void forbid_same(const void* send, const void* receive, MPI_Count count);
+
+    /// Bytes that the algorithm reads: the user's own, or a packed copy.
+    fabric::Plain give(const Elements& elements);
+    coll::Blocks give(const ElementBlocks& blocks);
+    /// Room that the algorithm writes: the user's own, or memory that is unpacked at the end.
+    fabric::PlainRoom take(const Elements& elements);
+    /// Block `kept` (if any) is the user's already, and is there for the algorithm too.
+    coll::Blocks take(const ElementBlocks& blocks, int kept = -1);
+    /// What the algorithm reads and then overwrites: `from`'s bytes where `to` takes the result.
+    fabric::PlainRoom change(const Elements& from, const Elements& to);
+    /// A copy of `from`, of which nothing goes back to the user unless finish() does it.
+    fabric::PlainRoom scratch(const Elements& from);
+    fabric::PlainRoom scratch(std::size_t bytes);
+    /// A packed copy of the blocks.
+    coll::Blocks scratch(const ElementBlocks& blocks);
+    /// Elements to elements within this process, when the call starts.
+    void copy(const Elements& from, const Elements& to);
+    /// From a run of bytes to elements, at the end.
+    void unpack_later(fabric::Plain from, const Elements& to);
+    /// `then` is called at the end, before the unpacking; it returns an MPI error code.
+    void finally(std::function<int()> then) { last_ = std::move(then); }
+
+    /// The call starts: what the algorithm reads from memory of the plan is copied there.
+    void load();
+    /// The algorithm has ended without failure. Returns an MPI error code.
+    int finish();
+
+    const char* procedure;
+    coll::Collective collective;
+    Communicator* comm;
+    coll::Call call;
+    /// Ranks on the twin, in the order of the algorithm's ranks; empty: all.
+    std::vector<int> participants;
+    bool takes_part = true;
+    int error = MPI_SUCCESS;
+
+  private:
+    struct Packing {
+        Elements from;
+        TypeFacts facts;
+        std::uint8_t* to;
+    };
+    struct Unpacking {
+        const std::uint8_t* from;
+        std::size_t bytes;
+        Elements to;
+        TypeFacts facts;
+    };
+    Elements keep(const Elements& elements);  ///< with a type that stays good after the user's MPI_Type_free
+    bool facts_of(const Elements& elements, TypeFacts& facts);
+    void pack(const Elements& elements, const TypeFacts& facts, std::uint8_t* to);
+    coll::Blocks in_place(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts) const;
+    bool facts_of(const ElementBlocks& blocks, std::vector<TypeFacts>& facts, bool& contiguous);
+    coll::Blocks packed(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts);
+
+    bool raised_ = false;
+    int at_start_ = MPI_SUCCESS;  ///< error to be noted then
+    std::vector<Buffer> buffers_;
+    std::vector<Packing> packings_;
+    std::vector<std::pair<Elements, Elements>> copies_;
+    std::vector<Unpacking> unpackings_;
+    std::vector<MPI_Datatype> kept_types_;
+    std::unique_ptr<fabric::Reduction> reduction_;
+    std::function<int()> last_;
+};
+
+}  // namespace mpisec::shim

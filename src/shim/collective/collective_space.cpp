@@ -1,0 +1,174 @@
+#include "shim/collective/collective_space.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "keys/hkdf.hpp"
+#include "keys/schedule.hpp"
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// Collectives under way at one time in a block are told apart by tag; persistent ones have the upper half.
+constexpr int half_of_tags = 16 * 1024;
+constexpr int tags_of_block = 2 * half_of_tags;
+// A communicator gives this part of the blocks that it has left to each one made from it.
+constexpr int share_of_child = 64;
+// Blocking collectives, of which there is one at a time, take turns in slots of their own: their memory stays
+// in the caches.
+constexpr unsigned blocking_slots = 2;
+
+/// With MPISEC_SAME_NODE=seal every rank is a node of its own.
+fabric::Topology topology_of(const std::vector<std::int32_t>& people) {
+    std::vector<int> node;
+    for (std::int32_t world : people)
+        node.push_back(state.settings.same_node_sealed ? world
+                                                       : state.world.node[static_cast<std::size_t>(world)]);
+    return fabric::Topology(node);
+}
+
+/// So few that the boxes under one key, of all ranks together, stay below its limits (S6; wire::has_own_key).
+std::uint64_t collectives_per_epoch(std::size_t ranks) {
+    const std::uint64_t boxes = std::min<std::uint64_t>(state.settings.rekey_messages,
+                                                        state.settings.rekey_bytes / wire::box_key_threshold);
+    return std::clamp<std::uint64_t>(boxes / (wire::common_key_boxes * ranks * ranks), 1, 1u << 31);
+}
+
+/// Empty where the twin's ranks are the same people in the same order.
+std::vector<int> ranks_on(const Twin& twin, const std::vector<std::int32_t>& people) {
+    if (people == twin.people()) return {};
+    std::unordered_map<std::int32_t, int> rank_of;
+    for (std::size_t rank = 0; rank < twin.people().size(); ++rank)
+        rank_of[twin.people()[rank]] = static_cast<int>(rank);
+    std::vector<int> ranks;
+    for (std::int32_t world : people) {
+        const auto found = rank_of.find(world);
+        if (found == rank_of.end())
+            abort_job(
+                "a communicator has a rank that is not in the one it was made from; this is a fault of "
+                "MPIsec");
+        ranks.push_back(found->second);
+    }
+    return ranks;
+}
+
+wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t number) {
+    std::string bytes = "mpisec persistent collective";
+    bytes.append(reinterpret_cast<const char*>(context.data()), context.size());
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    wire::ContextId derived;
+    std::copy_n(digest.begin(), derived.size(), derived.begin());
+    return derived;
+}
+
+}  // namespace
+
+std::string memory_name(const wire::ContextId& context, int node) {
+    std::array<std::uint8_t, 16> secret;
+    keys::node_memory_name(*state.world.master, context, secret);
+    std::string name = "/mpisec-";
+    constexpr char digits[] = "0123456789abcdef";
+    for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};
+    return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
+}
+
+Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle), people_(std::move(people)) {
+    real.Comm_set_errhandler(handle_, constants.errors_return);
+}
+
+Twin::~Twin() {
+    // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves
+    // to MPI_Finalize go in another order on each rank: MPI frees them.
+    if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
+}
+
+TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people) {
+    const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
+    return {std::make_shared<Twin>(twin, std::move(people)), 0,
+            static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
+}
+
+TagBlocks blocks_of_channel(std::vector<std::int32_t> people) {
+    const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
+    const int count = collective_tags_end() / tags_of_block - first;
+    if (count < 1) return {};
+    return {std::make_shared<Twin>(state.world.channel, std::move(people)), first, count};
+}
+
+CollectiveSpace::CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,
+                                 const wire::ContextId& context)
+    : twin_(blocks.twin),
+      spare_{blocks.twin, blocks.first + 1, blocks.count - 1},
+      context_(context),
+      rank_(static_cast<int>(std::ranges::find(people, state.world.rank) - people.begin())),
+      people_(std::move(people)),
+      twin_ranks_(ranks_on(*twin_, people_)),
+      topology_(topology_of(people_)),
+      first_tag_(blocks.first * tags_of_block),
+      tags_(half_of_tags),
+      numbers_in_epoch_(collectives_per_epoch(people_.size())) {}
+
+CollectiveSpace::CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number)
+    : twin_(beside.twin_),
+      context_(persistent_context(beside.context_, number)),
+      rank_(beside.rank_),
+      people_(beside.people_),
+      twin_ranks_(beside.twin_ranks_),
+      topology_(beside.topology_),
+      first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
+      tags_(1),
+      numbers_in_epoch_(beside.numbers_in_epoch_) {}
+
+std::unique_ptr<CollectiveSpace> CollectiveSpace::for_persistent(std::uint64_t number) const {
+    return std::unique_ptr<CollectiveSpace>(new CollectiveSpace(*this, number));
+}
+
+TagBlocks CollectiveSpace::take_blocks() {
+    if (spare_.none()) return {};
+    const int count = std::max(spare_.count / share_of_child, 1);
+    TagBlocks taken{spare_.twin, spare_.first, count};
+    spare_.first += count;
+    spare_.count -= count;
+    if (spare_.none()) spare_ = {};  // of a twin that may be freed now
+    return taken;
+}
+
+CollectiveTicket CollectiveSpace::next(bool blocking) {
+    CollectiveTicket ticket;
+    ticket.number = next_number_++;
+    const std::uint64_t epoch = ticket.number / numbers_in_epoch_;
+    ticket.number_in_epoch = static_cast<std::uint32_t>(ticket.number % numbers_in_epoch_);
+    if (!keys_ || keys_->epoch != epoch) {
+        keys::CollectiveSecret secret = keys::collective_secret(*state.world.master, context_, epoch);
+        keys_ = std::make_shared<CollectiveKeys>(CollectiveKeys{
+            epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.box)});
+    }
+    ticket.keys = keys_;
+    ticket.tag = first_tag_ + static_cast<int>(ticket.number % static_cast<std::uint64_t>(tags_));
+    ticket.slot = next_slot(blocking);
+    return ticket;
+}
+
+fabric::NodeMemory::Slot* CollectiveSpace::next_slot(bool blocking) {
+    const int node = topology_.node(rank_);
+    if (topology_.node_size(node) == 1) return nullptr;
+    if (!memory_) {
+        auto memory = fabric::NodeMemory::attach(memory_name(context_, node),
+                                                 static_cast<unsigned>(topology_.node_size(node)));
+        if (!memory) abort_job("For collectives, " + memory.error().message + ".");
+        memory_.emplace(std::move(*memory));
+    }
+    const std::uint64_t turn =
+        blocking ? next_blocking_++ % blocking_slots
+                 : blocking_slots + next_other_++ % (fabric::NodeMemory::slots - blocking_slots);
+    return &memory_->slot(static_cast<unsigned>(turn));
+}
+
+}  // namespace mpisec::shim

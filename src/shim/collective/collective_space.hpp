@@ -1,0 +1,132 @@
+// Where collectives of one communicator meet: tags on a private twin, the keys of its boxes, the memory of
+// its ranks on this node, and the count of collectives, which names every box (S4).
+//
+// Communicators share twins: one that is made from another gets tags of its own on the twin of that one,
+// which all its members are in. All members of the parent know which: they call its constructors in the same
+// order.
+//
+// A persistent collective has a space of its own: the order in which several of them are started need not be
+// the same on all ranks (MPI standard section 6.13), so they can not share a count.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aead/aead.hpp"
+#include "coll/selection/selection.hpp"
+#include "fabric/node_memory.hpp"
+#include "fabric/topology.hpp"
+#include "keys/secret.hpp"
+#include "wire/collective.hpp"
+
+namespace mpisec::shim {
+
+struct Communicator;
+
+/// Name of memory that the ranks of this context on `node` share; only the job's ranks know it.
+std::string memory_name(const wire::ContextId& context, int node);
+
+/// The keys of a communicator's collectives in one epoch.
+struct CollectiveKeys {
+    std::uint64_t epoch = 0;
+    aead::KeySet aead;
+    keys::Secret box;  ///< of which large boxes derive theirs
+};
+
+/// What one collective call gets: its number, and what it shares with the other ranks.
+struct CollectiveTicket {
+    std::uint64_t number = 0;           ///< on its space, from 0
+    std::uint32_t number_in_epoch = 0;  ///< for nonces
+    std::shared_ptr<CollectiveKeys> keys;
+    int tag = 0;
+    fabric::NodeMemory::Slot* slot =
+        nullptr;  ///< null when no other rank of the communicator is on this node
+};
+
+/// Of memory that the ranks of one node share.
+std::string memory_name(const wire::ContextId& context, int node);
+
+/// The private communicator that messages travel on. Freed with the last space on it: a persistent collective
+/// may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
+class Twin {
+  public:
+    /// Owns `handle`, whose ranks are `people`, unless it is the channel.
+    Twin(MPI_Comm handle, std::vector<std::int32_t> people);
+    Twin(const Twin&) = delete;
+    Twin& operator=(const Twin&) = delete;
+    ~Twin();
+    MPI_Comm handle() const { return handle_; }
+    const std::vector<std::int32_t>& people() const { return people_; }  ///< world ranks, by rank
+
+  private:
+    MPI_Comm handle_;
+    const std::vector<std::int32_t> people_;
+};
+
+/// Blocks of tags on a twin, one for each communicator. None is used twice, so that messages of one
+/// communicator never match another's, not even when one is freed while messages are under way.
+struct TagBlocks {
+    std::shared_ptr<Twin> twin;
+    int first = 0, count = 0;
+    bool none() const { return count == 0; }
+};
+/// All blocks of a new twin.
+TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people);
+/// Those that the channel has for collectives: none where the MPI library has few tags.
+TagBlocks blocks_of_channel(std::vector<std::int32_t> people);
+
+class CollectiveSpace {
+  public:
+    /// Of `people`, who are all on the twin. The first block is this space's, the others are for
+    /// communicators that will be made from this one.
+    CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,
+                    const wire::ContextId& context);
+    /// A space beside this one in the same block of tags, for the `number`-th persistent collective.
+    std::unique_ptr<CollectiveSpace> for_persistent(std::uint64_t number) const;
+
+    /// Blocks for a communicator that is being made from this one, or for the several that one call divides
+    /// it into; none when all are used up. To be called in the order of constructor calls. Under the Guard.
+    TagBlocks take_blocks();
+    /// Of a twin with the same people.
+    void give_blocks(TagBlocks blocks) { spare_ = std::move(blocks); }
+    bool has_blocks() const { return !spare_.none(); }
+
+    MPI_Comm twin() const { return twin_->handle(); }
+    int twin_rank(int rank) const {
+        return twin_ranks_.empty() ? rank : twin_ranks_[static_cast<std::size_t>(rank)];
+    }
+    int rank() const { return rank_; }                                   ///< among the people
+    const std::vector<std::int32_t>& people() const { return people_; }  ///< world ranks, by rank
+    const wire::ContextId& context() const { return context_; }
+    const fabric::Topology& topology() const { return topology_; }
+    /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.
+    CollectiveTicket next(bool blocking);
+
+    /// What collective_choice.cpp has found for this topology; filled when first asked.
+    using Choice = std::optional<coll::Selection::For>;
+    std::array<Choice, coll::collectives> choices;
+
+  private:
+    CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number);
+    fabric::NodeMemory::Slot* next_slot(bool blocking);
+
+    std::shared_ptr<Twin> twin_;
+    TagBlocks spare_;
+    wire::ContextId context_;
+    int rank_ = 0;
+    std::vector<std::int32_t> people_;
+    std::vector<int> twin_ranks_;  ///< by rank; empty where they are the same
+    fabric::Topology topology_;
+    int first_tag_, tags_;
+    std::uint64_t numbers_in_epoch_;
+    std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;
+    std::shared_ptr<CollectiveKeys> keys_;
+    std::optional<fabric::NodeMemory> memory_;
+};
+
+}  // namespace mpisec::shim

@@ -1,0 +1,359 @@
+#include "shim/collective/mpi_fabric.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "keys/schedule.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/stats.hpp"
+#include "shim/runtime/threads.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::size_t longest_message = std::size_t{1} << 30;  ///< MPI counts bytes in an int
+constexpr unsigned polls_between_pokes = 16;
+
+/// As if each were on a node of its own: everything between them is sealed.
+fabric::Topology apart(std::size_t ranks) {
+    std::vector<int> node(ranks);
+    std::iota(node.begin(), node.end(), 0);
+    return fabric::Topology(node);
+}
+
+CollectiveTicket without_slot(CollectiveTicket ticket) {
+    ticket.slot = nullptr;
+    return ticket;
+}
+
+int place_of(int rank, const std::vector<int>& participants) {
+    return static_cast<int>(std::find(participants.begin(), participants.end(), rank) - participants.begin());
+}
+
+}  // namespace
+
+void poke_mpi() {
+    int flag = 0;
+    real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
+}
+
+std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
+    return std::min(bytes - part * longest_message, longest_message);
+}
+
+MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure)
+    : Fabric(space.rank(), space.topology()),
+      space_(space),
+      ticket_(std::move(ticket)),
+      procedure_(procedure),
+      own_topology_(apart(0)) {}
+
+MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
+                     std::vector<int> participants)
+    : Fabric(place_of(space.rank(), participants), own_topology_),
+      space_(space),
+      ticket_(without_slot(std::move(ticket))),
+      procedure_(procedure),
+      participants_(std::move(participants)),
+      own_topology_(apart(participants_.size())) {}
+
+MpiFabric::~MpiFabric() = default;
+
+bool MpiFabric::ready() {
+    if (entered_ || !ticket_.slot) return true;
+    if (!ticket_.slot->free()) {
+        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+        return false;
+    }
+    ticket_.slot->enter();
+    return entered_ = true;
+}
+
+void MpiFabric::leave() {
+    spread_failure();
+    if (entered_) ticket_.slot->leave();
+    entered_ = false;
+}
+
+void MpiFabric::advance() {
+    while (waiter_ && finished(awaited_)) std::exchange(waiter_, nullptr).resume();
+}
+
+MPI_Request* MpiFabric::sole_request() {
+    if (!waiter_) return nullptr;
+    Step& step = steps_[awaited_];
+    return step.barrier == 0 && step.more.empty() && step.request != constants.request_null ? &step.request
+                                                                                            : nullptr;
+}
+
+void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
+    Step& step = steps_[awaited_];
+    step.request = constants.request_null;
+    conclude(step, code, status, 0);
+}
+
+void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
+    if (to.size() != from.size())
+        abort_job(
+            "a collective was about to copy between rooms of different sizes; this is a fault of MPIsec");
+    if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+void MpiFabric::combine(const fabric::Reduction& reduction, fabric::PlainRoom inout, fabric::Plain in) {
+    if (in.empty() || reduction.combine(inout, in)) return;
+    note(MPI_ERR_OP);
+}
+
+void MpiFabric::note(int code) {
+    if (error_ == MPI_SUCCESS) error_ = code;
+    fail();
+}
+
+/// What this rank sends in plaintext to ranks of its node is no good from now on.
+void MpiFabric::spread_failure() {
+    if (failed() && entered_) ticket_.slot->fail();
+}
+
+unsigned MpiFabric::take_step() {
+    if (free_steps_.empty()) {
+        free_steps_.push_back(static_cast<unsigned>(steps_.size()));
+        steps_.emplace_back();
+    }
+    const unsigned number = free_steps_.back();
+    free_steps_.pop_back();
+    steps_[number] = Step{};
+    steps_[number].request = constants.request_null;
+    return number;
+}
+
+unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool sealed) {
+    const unsigned number = take_step();
+    Step& step = steps_[number];
+    if (!sealed && !topology().same_node(rank(), to))
+        abort_job("a collective was about to send plaintext to another node; this is a fault of MPIsec");
+    const std::uint8_t* from = bytes.data();
+    spread_failure();
+    if (sealed && failed()) {
+        step.zeros = Buffer(bytes.size() + 1);
+        std::memset(step.zeros.data(), 0, bytes.size());
+        from = step.zeros.data();
+    }
+    step.sealed = sealed;
+    step.bytes = bytes.size();
+    const std::int32_t peer = space_.people()[static_cast<std::size_t>(rank_in_space(to))];
+    start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
+        if (!sealed && verifies_same_node())
+            announce_part(space_, peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
+        return real.Isend(from + at, part, constants.byte, space_.twin_rank(rank_in_space(to)), ticket_.tag,
+                          space_.twin(), request);
+    });
+    return number;
+}
+
+unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool sealed) {
+    const unsigned number = take_step();
+    Step& step = steps_[number];
+    step.receives = true;
+    step.sealed = sealed;
+    step.bytes = room.size();
+    if (!sealed && verifies_same_node()) {
+        step.data = room.data();
+        step.peer = space_.people()[static_cast<std::size_t>(rank_in_space(from))];
+        step.parts_open = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
+        step.position = next_position_;
+        next_position_ += step.parts_open;
+    }
+    start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
+        return real.Irecv(room.data() + at, part, constants.byte, space_.twin_rank(rank_in_space(from)),
+                          ticket_.tag, space_.twin(), request);
+    });
+    return number;
+}
+
+template <class Start>
+void MpiFabric::start_parts(Step& step, Start start) {
+    const std::size_t parts = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
+    step.more.assign(parts - 1, constants.request_null);
+    for (std::size_t part = 0; part < parts; ++part) {
+        MPI_Request& request = part == 0 ? step.request : step.more[part - 1];
+        const int code = start(part * longest_message, static_cast<int>(step.part_bytes(part)), &request);
+        if (code != MPI_SUCCESS) note(code);
+    }
+}
+
+unsigned MpiFabric::start_barrier() {
+    const unsigned number = take_step();
+    if (!entered_) return number;  // alone on the node
+    spread_failure();
+    steps_[number].barrier = ticket_.slot->come();
+    return number;
+}
+
+bool MpiFabric::done(Step& step, MPI_Request& request, std::size_t part) {
+    if (request == constants.request_null) return true;
+    int flag = 0;
+    MPI_Status status;
+    const int code = real.Test(&request, &flag, &status);
+    if (code == MPI_SUCCESS && !flag) return false;
+    request = constants.request_null;
+    conclude(step, code, status, part);
+    return true;
+}
+
+/// Whether a rank of this node sent what has come; else it is wiped.
+bool MpiFabric::verified(Step& step, std::size_t part) {
+    --step.parts_open;
+    std::uint64_t oldest = next_position_;
+    for (const Step& other : steps_)
+        if (other.data && other.parts_open > 0 && other.peer == step.peer)
+            oldest = std::min(oldest, other.position);
+    const std::span<std::uint8_t> bytes{step.data + part * longest_message, step.part_bytes(part)};
+    if (part_was_sent(space_, step.peer, ticket_.tag, bytes, {step.position + part, oldest})) return true;
+    std::fill(bytes.begin(), bytes.end(), 0);
+    return false;
+}
+
+/// One MPI message has come or gone.
+void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::size_t part) {
+    const std::size_t bytes = step.part_bytes(part);
+    if (code == MPI_SUCCESS && step.receives) {
+        int count = 0;
+        real.Get_count(&status, constants.byte, &count);
+        if (count >= 0 && static_cast<std::size_t>(count) == bytes) {
+            if (!step.data || verified(step, part)) return;
+            if (failed()) return;
+            return note(report_box_violation(procedure_, step.peer));
+        }
+        code = MPI_ERR_TRUNCATE;
+    }
+    if (code == MPI_SUCCESS || failed()) return;
+    if (step.receives && step.sealed)
+        code = report_length_violation(procedure_, bytes);
+    else
+        say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
+            " bytes inside the node did not come or go as it was expected: the ranks called with different "
+            "counts, or MPI failed");
+    note(code);
+}
+
+bool MpiFabric::finished(unsigned number) {
+    Step& step = steps_[number];
+    if (step.barrier != 0) {
+        if (ticket_.slot->met(step.barrier)) return true;
+        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+        return false;
+    }
+    if (!done(step, step.request, 0)) return false;
+    for (std::size_t i = 0; i < step.more.size(); ++i)
+        if (!done(step, step.more[i], i + 1)) return false;
+    return true;
+}
+
+void MpiFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
+    awaited_ = number;
+    waiter_ = waiter;
+}
+
+void MpiFabric::finish(unsigned number) {
+    const Step& step = steps_[number];
+    // Plaintext from a mate, or the node's memory, is as good as the node's ranks are.
+    if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && ticket_.slot->failed() &&
+        !failed()) {
+        say(std::string(procedure_) +
+            " fails here because it failed on another rank of this node, which says why.");
+        note(MPI_ERR_OTHER);
+    }
+    free_steps_.push_back(number);
+}
+
+void MpiFabric::violation(int sealer) {
+    if (!failed())
+        error_ = report_box_violation(procedure_,
+                                      space_.people()[static_cast<std::size_t>(rank_in_space(sealer))]);
+}
+
+namespace {
+
+/// Seals or opens (`use`) with the key that a box has.
+template <class Use>
+bool with_key(const CollectiveTicket& ticket, bool own_key, const wire::Nonce& nonce, Use use) {
+    if (!own_key) return use(ticket.keys->aead);
+    std::uint8_t bytes[aead::max_key_bytes];
+    keys::box_key(ticket.keys->box, nonce, bytes);
+    aead::KeySet own(state.world.selection, bytes);
+    keys::wipe(bytes, sizeof bytes);
+    return use(own);
+}
+
+}  // namespace
+
+bool MpiFabric::has_own_key(std::size_t bytes, fabric::Box box) const {
+    return wire::has_own_key(bytes, box.index, space_.people().size());
+}
+
+/// The index as it goes into the nonce, whose 32 bits must not be exceeded: no box would be sealed then.
+std::uint32_t MpiFabric::index_of(fabric::Box box) const {
+    if (box.index > std::numeric_limits<std::uint32_t>::max())
+        abort_job(std::string(procedure_) +
+                  ": so much data takes more sealed boxes than one collective can have; call it for parts of "
+                  "the data");
+    return static_cast<std::uint32_t>(box.index);
+}
+
+void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) {
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
+    const wire::BoxAssociatedData ad =
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, from.size());
+    StatsTimer timer(Stats::seal_collective, from.size());
+    SealingScope alone(procedure_);
+    if (!with_key(ticket_, has_own_key(from.size(), box), nonce, [&](aead::KeySet& key) {
+            return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
+        }))
+        abort_job("the crypto library failed to seal " + std::to_string(from.size()) +
+                  " bytes of a collective; nothing was sent");
+}
+
+void MpiFabric::misused(fabric::Box box) {
+    const std::string what =
+        box.sealer != rank() ? "a box of another rank was about to be sealed"
+                             : "box " + std::to_string(box.index) + " was about to be sealed a second time";
+    abort_job(
+        std::string(procedure_) + ": " + what +
+        " in one collective, which would use a nonce twice; nothing was sent. This is a fault of MPIsec: "
+        "report it, and choose another algorithm for this collective meanwhile (docs/collectives.md)");
+}
+
+bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
+    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
+    const wire::BoxAssociatedData ad =
+        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, to.size());
+    StatsTimer timer(Stats::open_collective, to.size());
+    SealingScope alone(procedure_);  // the key that opens is the key that seals
+    const bool good = with_key(ticket_, has_own_key(to.size(), box), nonce, [&](aead::KeySet& key) {
+        return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
+    });
+    if (!good) violation(box.sealer);
+    return good;
+}
+
+std::span<std::uint8_t> MpiFabric::room(std::size_t bytes) {
+    rooms_.emplace_back(bytes + 1);
+    return {rooms_.back().data(), bytes};
+}
+
+std::span<std::uint8_t> MpiFabric::shared_room(std::size_t bytes) {
+    if (!entered_) return room(bytes);
+    auto shared = ticket_.slot->room(bytes);
+    if (shared) return *shared;
+    say(std::string(procedure_) + ": " + shared.error().message);
+    note(MPI_ERR_NO_MEM);
+    return room(bytes);
+}
+
+}  // namespace mpisec::shim

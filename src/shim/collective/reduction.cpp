@@ -1,0 +1,161 @@
+#include "shim/collective/reduction.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <new>
+#include <tuple>
+#include <vector>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::size_t most_elements = 1 << 30;  ///< MPI_Reduce_local counts in int
+
+/// Operations that reductions under way use, and whether the program has freed them meanwhile (MPI standard
+/// section 6.9.5: they may finish). Under the Guard.
+struct Use {
+    int holders = 0;
+    bool freed = false;
+};
+auto& uses = *new std::map<MPI_Op, Use>;  // never destroyed (state.hpp)
+
+/// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
+/// `true_lb` from the address.
+class WithGaps {
+  public:
+    WithGaps(std::size_t count, MPI_Datatype type) {
+        MPI_Aint lower, extent, true_lower, true_extent;
+        real.Type_get_extent(type, &lower, &extent);
+        real.Type_get_true_extent(type, &true_lower, &true_extent);
+        // Where the last element is; before the first when the extent is negative.
+        const MPI_Aint last = extent * (static_cast<MPI_Aint>(count) - 1);
+        const MPI_Aint lowest = true_lower + std::min<MPI_Aint>(last, 0);
+        const MPI_Aint bytes = true_extent + (last < 0 ? -last : last);
+        memory_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(bytes)]());
+        if (memory_)
+            address_ = reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(memory_.get()) - lowest);
+    }
+    void* address() const { return address_; }
+    explicit operator bool() const { return memory_ != nullptr; }
+
+  private:
+    std::unique_ptr<std::uint8_t[]> memory_;
+    void* address_ = nullptr;
+};
+
+class OfProgram final : public fabric::Reduction {
+  public:
+    OfProgram(MPI_Datatype type, const TypeFacts& facts, MPI_Op op, bool commutative)
+        : type_(keep_type(type)), facts_(facts), op_(op) {
+        element = std::max<std::size_t>(facts.size, 1);
+        commutes = commutative;
+        Guard guard;
+        ++uses[op].holders;
+    }
+    ~OfProgram() override {
+        release_type(type_);
+        Guard guard;
+        const auto use = uses.find(op_);
+        if (--use->second.holders > 0) return;
+        if (use->second.freed) real.Op_free(&op_);
+        uses.erase(use);
+    }
+
+    bool combine(fabric::PlainRoom inout, fabric::Plain in) const override {
+        for (std::size_t done = 0; done < in.size();) {
+            const std::size_t bytes = std::min(in.size() - done, most_elements / element * element);
+            if (!combine_some(inout.data() + done, in.data() + done, bytes)) return false;
+            done += bytes;
+        }
+        return true;
+    }
+
+  private:
+    bool combine_some(std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) const {
+        const std::size_t count = bytes / element;
+        if (facts_.contiguous)
+            return real.Reduce_local(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
+        const WithGaps left(count, type_), right(count, type_);
+        const auto elements = static_cast<MPI_Count>(count);
+        return left && right && unpack(in, bytes, left.address(), elements, type_, facts_) == MPI_SUCCESS &&
+               unpack(inout, bytes, right.address(), elements, type_, facts_) == MPI_SUCCESS &&
+               real.Reduce_local(left.address(), right.address(), static_cast<int>(count), type_, op_) ==
+                   MPI_SUCCESS &&
+               pack(right.address(), elements, type_, facts_, inout) == MPI_SUCCESS;
+    }
+
+    MPI_Datatype type_;
+    TypeFacts facts_;
+    mutable MPI_Op op_;
+};
+
+class OfVectors final : public fabric::Reduction {
+  public:
+    explicit OfVectors(std::size_t bytes) {
+        element = bytes;
+        commutes = true;
+    }
+    bool combine(fabric::PlainRoom inout, fabric::Plain in) const override {
+        const bool equal = in.size() == inout.size() && std::memcmp(in.data(), inout.data(), in.size()) == 0;
+        if (!equal && inout.size() >= equality_flag_bytes) std::memset(inout.data(), 0, equality_flag_bytes);
+        return true;
+    }
+};
+
+/// MPI defines operations on its own types only, and asks of no element more than this.
+constexpr std::size_t largest_element = 64;
+
+}  // namespace
+
+std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes) {
+    return std::make_unique<OfVectors>(bytes + equality_flag_bytes);
+}
+
+int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
+    if (!is_predefined(op)) return MPI_SUCCESS;
+    using Key = std::tuple<MPI_Datatype, MPI_Op, bool>;
+    static auto& known =
+        *new std::map<Key, int>;  // of MPI's own types, which stay; never destroyed (state.hpp)
+    Guard guard;
+    if (auto found = known.find({type, op, any}); found != known.end()) return found->second;
+    int ignored = 0, combiner = 0;
+    if (real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) != MPI_SUCCESS)
+        return MPI_ERR_TYPE;
+    const bool own = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+                     combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+    // Open MPI says nothing of no elements, and no program's type is good.
+#if defined(OPEN_MPI)
+    if (!own) return any ? MPI_ERR_OP : MPI_SUCCESS;
+    const int count = any ? 1 : 0;
+#else
+    const int count = own && any ? 1 : 0;
+#endif
+    alignas(largest_element) std::uint8_t from[largest_element] = {}, to[largest_element] = {};
+    int code = real.Allreduce(from, to, count, type, op, state.private_self), error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    if (own) known[{type, op, any}] = error_class;
+    return error_class;
+}
+
+std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op) {
+    int commutes = 0;
+    if (op == constants.op_null || real.Op_commutative(op, &commutes) != MPI_SUCCESS) return nullptr;
+    return std::make_unique<OfProgram>(type, facts, op, commutes != 0);
+}
+
+int Op_free(MPI_Op* op) {
+    Guard guard;
+    const auto use = op ? uses.find(*op) : uses.end();
+    if (use == uses.end()) return real.Op_free(op);
+    use->second.freed = true;
+    *op = constants.op_null;
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

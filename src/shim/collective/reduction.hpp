@@ -1,0 +1,29 @@
+// Operations of the program on packed elements: MPI_Reduce_local does the arithmetic, with the operation and
+// the datatype that the program named (MPI standard section 6.9).
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "fabric/fabric.hpp"
+#include "shim/p2p/datatype.hpp"
+
+namespace mpisec::shim {
+
+/// Null when MPI does not know the operation. Keeps both handles good until it is destroyed.
+/// Whether MPI defines the operation, and whether it is MPICH's MPIX_EQUAL (constants.cpp).
+bool is_predefined(MPI_Op op);
+bool is_equality(MPI_Op op);
+
+/// MPI_ERR_OP when the operation is one of MPI's and is not for elements of this type: what the MPI library
+/// says of `any` (or no) elements.
+int check_operation(MPI_Datatype type, MPI_Op op, bool any);
+
+/// Vectors of `bytes` bytes behind a flag that says whether all that went in are equal.
+inline constexpr std::size_t equality_flag_bytes = 8;
+std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes);
+
+std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,194 @@
+#include "shim/communicators/construction.hpp"
+
+#include <algorithm>
+
+#include "shim/calls/entry.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/route.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// MPI may not be given a null pointer, not even for nothing.
+std::vector<int> room(int n) {
+    return std::vector<int>(static_cast<std::size_t>(std::max(n, 1)));
+}
+
+void read_cart(MPI_Comm comm, Topology& topology) {
+    int n = 0;
+    real.Cartdim_get(comm, &n);
+    topology.dims = topology.periods = topology.coordinates = room(n);
+    real.Cart_get(comm, n, topology.dims.data(), topology.periods.data(), topology.coordinates.data());
+    for (int& periodic : topology.periods) periodic = periodic != 0;
+    for (auto* list : {&topology.dims, &topology.periods, &topology.coordinates})
+        list->resize(static_cast<std::size_t>(n));
+}
+
+void read_graph(MPI_Comm comm, Topology& topology) {
+    int nodes = 0, edges = 0;
+    real.Graphdims_get(comm, &nodes, &edges);
+    topology.index = room(nodes);
+    topology.edges = room(edges);
+    real.Graph_get(comm, nodes, edges, topology.index.data(), topology.edges.data());
+    topology.index.resize(static_cast<std::size_t>(nodes));
+    topology.edges.resize(static_cast<std::size_t>(edges));
+}
+
+void read_dist_graph(MPI_Comm comm, Topology& topology) {
+    int in = 0, out = 0, weighted = 0;
+    real.Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    topology.sources = topology.source_weights = room(in);
+    topology.destinations = topology.dest_weights = room(out);
+    real.Dist_graph_neighbors(comm, in, topology.sources.data(), topology.source_weights.data(), out,
+                              topology.destinations.data(), topology.dest_weights.data());
+    topology.sources.resize(static_cast<std::size_t>(in));
+    topology.destinations.resize(static_cast<std::size_t>(out));
+    topology.source_weights.resize(weighted ? static_cast<std::size_t>(in) : 0);
+    topology.dest_weights.resize(weighted ? static_cast<std::size_t>(out) : 0);
+}
+
+std::string different_ranks(const std::vector<std::int32_t>& expected, const std::vector<std::int32_t>& made,
+                            const char* group) {
+    if (made.size() != expected.size())
+        return std::string(group) + " has " + std::to_string(made.size()) + " ranks instead of " +
+               std::to_string(expected.size());
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (made[i] != expected[i])
+            return "rank " + std::to_string(i) + " of " + group + " is world rank " +
+                   std::to_string(made[i]) + " instead of " + std::to_string(expected[i]);
+    return "";
+}
+
+/// Empty when `made` is what must be.
+std::string difference(const Membership& expected, MPI_Comm made) {
+    if (made == constants.comm_null)
+        return expected.none() ? "" : "this rank got MPI_COMM_NULL instead of a communicator";
+    if (expected.none()) return "this rank got a communicator instead of MPI_COMM_NULL";
+    const std::optional<Membership> is = read_membership(made);
+    if (!is) return "processes of another job are in it";
+    if (is->inter != expected.inter)
+        return is->inter ? "it is an inter-communicator" : "it is an intra-communicator";
+    std::string wrong = different_ranks(expected.members, is->members, "its group");
+    if (wrong.empty())
+        wrong = different_ranks(expected.remote_members, is->remote_members, "its remote group");
+    if (!wrong.empty()) return wrong;
+    // By which rank the library sends, in case that differs from the group.
+    int rank = -1, size = -1;
+    real.Comm_rank(made, &rank);
+    real.Comm_size(made, &size);
+    const auto place = std::ranges::find(expected.members, state.world.rank) - expected.members.begin();
+    if (rank != place || size != static_cast<int>(expected.members.size()))
+        return "this rank is " + std::to_string(rank) + " of " + std::to_string(size) + " in it instead of " +
+               std::to_string(place) + " of " + std::to_string(expected.members.size());
+    return "";
+}
+
+std::string difference_of_twin(const Membership& expected, MPI_Comm twin) {
+    const std::string wrong = difference({people_of(expected), {}, false}, twin);
+    return wrong.empty() ? "" : "in the private one for its collectives, " + wrong;
+}
+
+}  // namespace
+
+Topology read_topology(MPI_Comm comm) {
+    Topology topology;
+    real.Topo_test(comm, &topology.kind);
+    if (topology.kind == MPI_CART) read_cart(comm, topology);
+    if (topology.kind == MPI_GRAPH) read_graph(comm, topology);
+    if (topology.kind == MPI_DIST_GRAPH) read_dist_graph(comm, topology);
+    return topology;
+}
+
+Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
+                                std::optional<Topology> topology, const std::string& constructor) {
+    // Who is no member of an intra-communicator expects none.
+    if (std::ranges::find(expected.members, state.world.rank) == expected.members.end() ||
+        (expected.inter && expected.remote_members.empty()))
+        expected = {};
+    if (expected.inter) topology.reset();
+    Construction construction{procedure, &parent, std::move(expected), std::move(topology)};
+    if (!construction.expected.none())
+        construction.context =
+            derive_context(parent, constructor.empty() ? procedure : constructor, construction.expected);
+    return construction;
+}
+
+int reserve_blocks(Construction& construction) {
+    Communicator& parent = *construction.parent;
+    if (!construction.by_all || !parent.space) return MPI_SUCCESS;
+    if (!parent.space->has_blocks()) {
+        const Membership members = membership_of(parent);
+        MPI_Comm twin = constants.comm_null;
+        WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (const int code = make_twin(parent.handle, members, &twin); code != MPI_SUCCESS)
+            return raise(&parent, code);
+        if (const std::string wrong = difference_of_twin(members, twin); !wrong.empty())
+            return raise(&parent, report_wrong_communicator(construction.procedure, wrong.c_str()));
+        Guard guard;
+        parent.space->give_blocks(all_blocks(twin, people_of(members)));
+    }
+    Guard guard;
+    construction.blocks = parent.space->take_blocks();
+    return MPI_SUCCESS;
+}
+
+int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
+    const Membership& expected = construction.expected;
+    std::string wrong = difference(expected, made);
+    if (wrong.empty() && expected.none()) return MPI_SUCCESS;
+    if (wrong.empty() && construction.topology && read_topology(made) != *construction.topology)
+        wrong = "its topology is another";
+    const bool crosses = crosses_nodes(expected);
+    if (wrong.empty() && crosses && construction.blocks.none()) wrong = difference_of_twin(expected, twin);
+    if (!wrong.empty()) return report_wrong_communicator(construction.procedure, wrong.c_str());
+    Communicator* known = adopt(made, expected, construction.context);
+    if (crosses)
+        equip(*known,
+              construction.blocks.none() ? all_blocks(twin, people_of(expected)) : construction.blocks);
+    return MPI_SUCCESS;
+}
+
+namespace {
+
+/// A new communicator has the error handler of the one that it is made from (MPI 4.1, section 9.3). MPICH's
+/// MPI_Comm_create, which stands for other constructors here, gives it none.
+void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
+    if (!is_fatal(made) || is_fatal(parent)) return;
+    MPI_Errhandler handler;
+    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
+    real.Comm_set_errhandler(made, handler);
+    if (handler != constants.errors_return) real.Errhandler_free(&handler);
+}
+
+}  // namespace
+
+int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm) {
+    const Membership& expected = construction.expected;
+    MPI_Comm twin = constants.comm_null;
+    // Also of one that is not as it should be: the other members may find nothing wrong, and would wait.
+    if (made != constants.comm_null && !expected.none() && construction.blocks.none() &&
+        crosses_nodes(expected)) {
+        int inter = 0;
+        real.Comm_test_inter(made, &inter);
+        if ((inter != 0) == expected.inter) {
+            WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+            if (const int code = make_twin(made, expected, &twin); code != MPI_SUCCESS)
+                return raise(construction.parent, code);
+        }
+    }
+    if (const int code = check_made(construction, made, twin); code != MPI_SUCCESS)
+        return raise(construction.parent, code);
+    if (made != constants.comm_null && !expected.none())
+        inherit_error_handler(construction.parent->handle, made);
+    *newcomm = made;
+    return MPI_SUCCESS;
+}
+
+std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm) {
+    if (!parent) return raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, procedure);
+    if (!newcomm) return raise(parent, MPI_ERR_ARG);
+    return std::nullopt;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,102 @@
+// Making a communicator: the MPI library makes it, and before the program gets it, what the library made is
+// compared with what must be (S2). The library's own messages, in clear, are thereby metadata only: who the
+// members are, in which order and with which topology, each rank knows by itself or was told under seal. The
+// context follows from that too, never from the library's result.
+#pragma once
+
+#include <mpi.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shim/collective/collective_space.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+
+/// What the topology queries of MPI say of a communicator (MPI standard section 8.5). Only what belongs to
+/// `kind` is filled.
+struct Topology {
+    int kind = MPI_UNDEFINED;
+    std::vector<int> dims, periods, coordinates;                           ///< MPI_CART
+    std::vector<int> index, edges;                                         ///< MPI_GRAPH
+    std::vector<int> sources, source_weights, destinations, dest_weights;  ///< MPI_DIST_GRAPH
+    bool operator==(const Topology&) const = default;
+};
+/// The library's answer; from its memory, no message is exchanged.
+Topology read_topology(MPI_Comm comm);
+
+/// A constructor call of the program.
+struct Construction {
+    const char* procedure;  ///< for messages
+    Communicator* parent;   ///< whose error handler hears of it
+    Membership expected;
+    std::optional<Topology> topology = Topology{};  ///< not compared when there is none
+    wire::ContextId context{};
+    bool by_all = true;  ///< all members of the parent are in the call
+    TagBlocks blocks{};  ///< for its collectives, on the parent's twin; none: it gets a twin of its own
+};
+
+/// Takes the context at once: the order of constructor calls is what all members share. `constructor` is the
+/// procedure's name unless given.
+Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
+                                std::optional<Topology> topology = Topology{},
+                                const std::string& constructor = {});
+
+/// Blocks of tags on the parent's twin, where all its members are in the call and have met. A parent that has
+/// used up its own gets a new twin. Returns an error code that was raised.
+int reserve_blocks(Construction& construction);
+
+/// Compares a communicator, and the private one for its collectives where it needs one, with what must be.
+/// All right: MPIsec knows it from now on. Else the integrity error, not yet raised; the handles are given up
+/// but not freed, which would wait for ranks that may have been told something else.
+int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin);
+
+/// Makes the private communicator where one is needed, then the above; raises errors. On success `newcomm`
+/// is written.
+int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm);
+
+/// Tells apart meetings of the same members for calls that differ by tag.
+inline wire::ContextId with_tag(wire::ContextId context, int tag) {
+    context[0] = static_cast<std::uint8_t>(context[0] ^ static_cast<unsigned>(tag));
+    return context;
+}
+
+/// What the program gets for a communicator that MPIsec does not know or a place for the result that is not
+/// there; nothing when all is well.
+std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm);
+
+/// Lets the MPI library make it, `call(MPI_Comm*)`, and hands it out. All members are in the call: they have
+/// met.
+template <class Call>
+int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
+    *newcomm = constants.comm_null;
+    MPI_Comm made = constants.comm_null;
+    if (const int code = reserve_blocks(construction); code != MPI_SUCCESS) return code;
+    {
+        WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (const int code = call(&made); code != MPI_SUCCESS) return code;  // the library has raised it
+    }
+    return hand_out(construction, made, newcomm);
+}
+
+/// The same for members that have yet to meet.
+template <class Call>
+int construct(Construction construction, MPI_Comm* newcomm, Call call) {
+    if (const int code = meet(*construction.parent); code != MPI_SUCCESS)
+        return raise(construction.parent, code);
+    return construct_met(std::move(construction), newcomm, call);
+}
+
+/// For arguments with which the MPI library must fail, or give no communicator.
+template <class Call>
+int construct_none(const char* procedure, Communicator& parent, MPI_Comm* newcomm, Call call) {
+    return construct_met({.procedure = procedure, .parent = &parent, .expected = {}, .by_all = false},
+                         newcomm, call);
+}
+
+}  // namespace mpisec::shim

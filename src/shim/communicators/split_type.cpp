@@ -1,0 +1,181 @@
+// MPI_Comm_split_type between nodes. Types that divide a node are the MPI library's, inside the node; that
+// two ranks asked for the same, and which nodes share a directory (MPICH's neighbourhoods), is found out
+// under seal.
+#include "shim/communicators/split_type.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "keys/hkdf.hpp"
+#include "keys/secret.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr const char* procedure = "MPI_Comm_split_type";
+
+/// What one rank asks for.
+struct Wish {
+    std::int32_t type, key;
+    std::uint8_t hints[16];  ///< hash of the values that all ranks must give alike; zeros: none was given
+};
+
+bool has_hints(const Wish& wish) {
+    return std::ranges::any_of(wish.hints, [](std::uint8_t byte) { return byte != 0; });
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+/// Empty when it was not given.
+std::string hint(MPI_Info info, const char* key) {
+    if (info == constants.info_null) return "";
+    std::string value(MPI_MAX_INFO_VAL + 1, '\0');
+    int found = 0;
+    if (real.Info_get(info, key, MPI_MAX_INFO_VAL, value.data(), &found) != MPI_SUCCESS || !found) return "";
+    return value.c_str();
+}
+#pragma GCC diagnostic pop
+
+[[maybe_unused]] int mpi_version() {  // only MPICH's own ABI asks
+    int major = 0, minor = 0;
+    real.Get_version(&major, &minor);
+    return 10 * major + minor;
+}
+
+/// MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, whose number moved when MPI 4.1 took it.
+bool is_neighborhood(int type) {
+#ifdef MPIX_COMM_TYPE_NEIGHBORHOOD
+    return mpi_version() >= 40 && type == (mpi_version() > 40 ? MPIX_COMM_TYPE_NEIGHBORHOOD : 4);
+#else
+    (void)type;
+    return false;
+#endif
+}
+
+bool is_unguided(int type) {
+    // A procedure of MPI 4: Open MPI 5 has the type, but says MPI 3.1.
+    return real.Isendrecv && type == MPI_COMM_TYPE_HW_UNGUIDED;
+}
+
+/// What MPI_COMM_TYPE_HW_UNGUIDED found, in words that MPI_COMM_TYPE_HW_GUIDED takes.
+void say_node(MPI_Info info) {
+#ifdef OPEN_MPI
+    constexpr const char* node = "mpi_shared_memory";
+#else
+    constexpr const char* node = "node";
+#endif
+    if (info != constants.info_null) real.Info_set(info, "mpi_hw_resource_type", node);
+}
+
+Wish wish_of(int type, int key, MPI_Info info) {
+    Wish wish{type, key, {}};
+    std::string bytes;
+    std::vector<const char*> names;
+    if (is_neighborhood(type))
+        names = {"nbhd_common_dirname"};
+    else if (type != MPI_COMM_TYPE_SHARED && type != MPI_UNDEFINED)
+        names = {"mpi_hw_resource_type", "mpi_pset_name"};
+    for (const char* name : names)
+        if (const std::string value = hint(info, name); !value.empty())
+            bytes.append(name).append("=").append(value).push_back('\0');
+    if (bytes.empty()) return wish;
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    std::copy_n(digest.begin(), sizeof wish.hints, wish.hints);
+    return wish;
+}
+
+template <class Item>
+int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
+    all.resize(static_cast<std::size_t>(parent.size));
+    return run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, all.data(),
+                                          sizeof mine, constants.byte, parent.handle));
+}
+
+/// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error
+/// code that was raised.
+int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const std::string& directory,
+                  bool& shared) {
+    struct Name {
+        std::uint64_t number;
+        std::int32_t error;
+        std::int32_t zero;
+    };
+    const auto asks = [](const Wish& wish) { return wish.type != MPI_UNDEFINED; };
+    const auto first = static_cast<std::size_t>(std::ranges::find_if(wishes, asks) - wishes.begin());
+    const auto me = static_cast<std::size_t>(parent.rank);
+    auto path = [&](std::uint64_t number) { return directory + "/.mpisec-" + std::to_string(number); };
+    Name mine{};
+    if (me == first) {
+        keys::random_bytes(&mine.number, sizeof mine.number);
+        const int file = open(path(mine.number).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        if (file < 0) mine.error = errno;
+        if (file >= 0) close(file);
+    }
+    std::vector<Name> names;
+    int code = gather(parent, mine, names);
+    std::vector<std::int32_t> seen;
+    if (code == MPI_SUCCESS) {
+        const bool sees = asks(wishes[me]) && access(path(names[first].number).c_str(), F_OK) == 0;
+        code = gather(parent, std::int32_t{sees}, seen);
+    }
+    if (me == first && mine.error == 0) unlink(path(mine.number).c_str());
+    if (code != MPI_SUCCESS) return code;
+    if (names[first].error != 0) return raise(&parent, MPI_ERR_NO_SUCH_FILE);
+    shared = true;
+    for (std::size_t rank = 0; rank < seen.size(); ++rank)
+        shared = shared && (seen[rank] || !asks(wishes[rank]));
+    return MPI_SUCCESS;
+}
+
+void all_of_no_color(TypeDivision& division) {
+    for (ColorAndKey& part : division.parts) part.color = MPI_UNDEFINED;
+}
+
+}  // namespace
+
+int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeDivision& division) {
+    std::vector<Wish> wishes;
+    if (int code = gather(parent, wish_of(type, key, info), wishes); code != MPI_SUCCESS) return code;
+    const Wish* asked = nullptr;
+    bool alike = true;
+    for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
+        const Wish& wish = wishes[rank];
+        const bool none = wish.type == MPI_UNDEFINED;
+        const int node = state.world.node[static_cast<std::size_t>(parent.members[rank])];
+        division.parts.push_back({none ? MPI_UNDEFINED : node, wish.key});
+        if (none) continue;
+        if (asked && asked->type != wish.type) return raise(&parent, MPI_ERR_ARG);
+        if (asked && std::memcmp(asked->hints, wish.hints, sizeof wish.hints) != 0) alike = false;
+        if (!asked) asked = &wish;
+    }
+    // The node is the largest part that the hardware makes.
+    if (is_unguided(type)) say_node(info);
+    if (!asked || asked->type == MPI_COMM_TYPE_SHARED || is_unguided(asked->type)) return MPI_SUCCESS;
+    if (!alike || (is_neighborhood(asked->type) && !has_hints(*asked))) {
+        all_of_no_color(division);
+        return MPI_SUCCESS;
+    }
+    if (!is_neighborhood(asked->type)) {
+        division.finer = true;
+        return MPI_SUCCESS;
+    }
+    bool shared = false;
+    if (int code = ask_directory(parent, wishes, hint(info, "nbhd_common_dirname"), shared);
+        code != MPI_SUCCESS)
+        return code;
+    for (ColorAndKey& part : division.parts)
+        if (shared && part.color != MPI_UNDEFINED) part.color = 0;
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

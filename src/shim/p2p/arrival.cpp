@@ -1,0 +1,151 @@
+#include "shim/p2p/arrival.hpp"
+
+#include <cstring>
+
+#include "shim/p2p/communicator.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/stats.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::uint64_t order_key(int source, int tag) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 |
+           static_cast<std::uint32_t>(tag);
+}
+
+/// Entries that no message can contradict any more go; called when many have gathered (programs that never
+/// reuse a tag).
+void sweep_order(Communicator& comm) {
+    for (auto entry = comm.order.begin(); entry != comm.order.end();) {
+        const auto source = static_cast<std::size_t>(entry->first >> 32);
+        entry->second.prune(comm.oldest_position(), incoming(comm.peers[source].world).replay.base());
+        entry = entry->second.empty() ? comm.order.erase(entry) : std::next(entry);
+    }
+    comm.order_sweep = 64 + 2 * comm.order.size();
+}
+
+/// Step 4. True when `counter` at `position` fits what was received before from this source with this tag.
+bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, std::uint64_t counter,
+              const wire::ReplaySet& replay) {
+    const bool nothing_older_waits = position < comm.oldest_position();
+    if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) [[likely]]
+        return true;
+    auto entry = comm.order.try_emplace(order_key(source, tag)).first;
+    if (!entry->second.record(position, counter)) return false;
+    entry->second.prune(comm.oldest_position(), replay.base());
+    if (entry->second.empty()) comm.order.erase(entry);
+    if (comm.order.size() > comm.order_sweep) sweep_order(comm);
+    return true;
+}
+
+struct Opening {
+    Incoming& pair;
+    EpochKeys* keys;
+    wire::NonceFields nonce;
+};
+
+bool open_small(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+                std::size_t wire_bytes, std::uint8_t* to, std::size_t room) {
+    const std::size_t n = wire_bytes - wire::small_overhead;
+    const wire::AssociatedData ad = wire::associated_data(
+        wire::Kind::small, comm.context, opening.pair.source, state.world.rank, arrival.tag, n);
+    std::uint8_t* sealed = wire + aead::nonce_bytes;
+    arrival.total = n;
+    StatsTimer timer(Stats::open_small, n);
+    return opening.keys->aead.open(n <= room ? to : sealed, sealed, n, wire, ad.data(), ad.size());
+}
+
+bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+                 std::size_t wire_bytes) {
+    const wire::AssociatedData ad =
+        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank,
+                              arrival.tag, wire_bytes);
+    std::uint8_t header[wire::large_header_bytes];
+    if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size()))
+        return false;
+    if (!wire::decode(header, state.world.threshold, arrival.header)) return false;
+    arrival.total = arrival.header.total;
+    keys::message_key(opening.keys->message_secret, opening.nonce.counter,
+                      arrival.message_key.emplace().data());
+    return true;
+}
+
+struct Delivered {
+    Arrival& arrival;
+    const Communicator& comm;
+    const std::uint8_t* wire;
+    std::size_t wire_bytes;
+};
+
+[[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
+                                         const char* detail = nullptr) {
+    Arrival& arrival = it.arrival;
+    arrival.error = report_violation(violation, it.comm, arrival.source, arrival.tag, detail);
+    arrival.total = 0;
+    // What did not authenticate may have been the first part of a large message, whose sender waits for the
+    // rest to be received.
+    const bool may_be_large = arrival.large || looks_large(it.wire_bytes) ||
+                              it.wire_bytes < wire::small_overhead ||
+                              it.wire_bytes > wire::small_wire_bytes(state.world.threshold);
+    if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
+        tell_refused(it.comm, arrival.source, arrival.tag,
+                     it.wire_bytes < wire::small_overhead ? nullptr : it.wire);
+}
+
+/// A small message that was opened in place and is refused after all. `to` may be null when it has no bytes.
+void wipe_delivered(const Arrival& arrival, std::uint8_t* to, std::size_t room) {
+    if (arrival.total > 0 && arrival.total <= room) std::memset(to, 0, arrival.total);
+}
+
+}  // namespace
+
+bool looks_large(std::size_t wire_bytes) {
+    return wire_bytes == wire::large_first_wire_bytes(state.world.threshold);
+}
+
+std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
+    return wire_bytes > wire::small_overhead ? wire_bytes - wire::small_overhead : 0;
+}
+
+void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
+            std::uint64_t position, std::uint8_t* to, std::size_t room) {
+    const Delivered delivered{arrival, comm, wire, wire_bytes};
+    if (!comm.has_peer(arrival.source)) [[unlikely]]
+        return refuse(delivered, Violation::malformed, "and there is no such rank");
+    wire::NonceFields nonce;
+    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) [[unlikely]]
+        return refuse(delivered, Violation::malformed);
+    arrival.large = nonce.kind == wire::Kind::large_header;
+    if (arrival.large != looks_large(wire_bytes)) [[unlikely]]
+        return refuse(delivered, Violation::malformed, "its length does not fit its kind");
+    arrival.counter = nonce.counter;
+
+    Incoming& pair = incoming(comm.peers[static_cast<std::size_t>(arrival.source)].world);
+    Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
+    const bool opened = arrival.large ? open_header(arrival, comm, opening, wire, wire_bytes)
+                                      : open_small(arrival, comm, opening, wire, wire_bytes, to, room);
+    if (!opened) [[unlikely]]
+        return refuse(delivered, Violation::forged);
+    if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
+        if (!arrival.large) wipe_delivered(arrival, to, room);
+        if (arrival.large) tell_misnamed(pair.source, nonce.counter);
+        return refuse(delivered, Violation::replayed);
+    }
+    if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
+        if (!arrival.large) wipe_delivered(arrival, to, room);
+        if (arrival.large) throw_away(pair.source, arrival.header);
+        return refuse(delivered, Violation::reordered);
+    }
+    confirm_epoch(pair, opening.keys);
+    ++pair.opened;
+    if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
+        comm.handle != state.world.channel) [[unlikely]]
+        hear_skips(pair.source);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,48 @@
+// A sealed message that MPI has delivered: authenticated, checked for replay and order, perhaps not yet
+// opened whole.
+//
+//   1 the nonce names kind, epoch and counter             (nothing is believed yet)
+//   2 the pair's key of that epoch opens the message or, of a large one, its header, bound to communicator,
+//   ranks, tag and length (S2) 3 the counter must be new (S3) 4 and in the order in which MPI matched the
+//   receives (M4)
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "aead/aead.hpp"
+#include "keys/secret.hpp"
+#include "shim/runtime/pool.hpp"
+#include "wire/frame.hpp"
+
+namespace mpisec::shim {
+
+struct Communicator;
+
+struct Arrival {
+    int source = 0;  ///< rank in the communicator
+    int tag = 0;
+    int error = MPI_SUCCESS;  ///< an MPI error code when the message was not accepted
+    bool large = false;
+    std::uint64_t counter = 0;  ///< of the pair: grows in the order of sending
+    std::uint64_t total = 0;    ///< plaintext bytes
+    wire::LargeHeader header{};
+    std::optional<keys::Secret> message_key;  ///< of a large message
+    Buffer wire;  ///< as received; a small message set aside is opened in place behind its nonce
+};
+
+/// What the length of MPI's message says, before anything of it is known.
+bool looks_large(std::size_t wire_bytes);
+/// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
+std::size_t small_plaintext_bytes(std::size_t wire_bytes);
+
+/// Steps 1 to 4 for the message of `wire_bytes` in `wire`. A small message of n bytes is opened to `to` when
+/// n <= room, else in place behind its nonce. `position` is that of the receive it was matched to. On failure
+/// the sentence has been said and error is set.
+void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
+            std::uint64_t position, std::uint8_t* to, std::size_t room);
+
+}  // namespace mpisec::shim

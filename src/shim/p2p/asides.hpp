@@ -1,0 +1,25 @@
+// Messages set aside (M4): a probe must open a large message's header to know its length, and so takes the
+// message out of MPI. Later probes and receives of the communicator look here first.
+#pragma once
+
+#include <cstddef>
+
+#include "shim/p2p/arrival.hpp"
+
+namespace mpisec::shim {
+
+/// The message that a receive with this source and tag must get, when it is one that was set aside. With
+/// MPI_ANY_TAG a message still in MPI may have been sent earlier: then that one is set aside too, and the
+/// pair's counters decide (MPI standard section 3.5, order). Null when MPI itself holds what comes first, or
+/// nothing does. Under the Guard.
+Arrival* find_aside(Communicator& comm, int source, int tag);
+
+/// The same, taken out.
+bool take_aside(Communicator& comm, int source, int tag, Arrival& arrival);
+
+/// Receives the message that a matched probe took from MPI, accepts it and sets it aside. Blocks for as long
+/// as MPI needs to hand over a message that has begun to arrive. Returns an MPI error code (raised by MPI
+/// already) when that fails; when the message is not accepted the arrival carries the error.
+int set_aside(Communicator& comm, MPI_Message message, const MPI_Status& status, Arrival*& arrival);
+
+}  // namespace mpisec::shim

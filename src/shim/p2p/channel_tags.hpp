@@ -1,0 +1,43 @@
+// Who uses which tags of the channel, the private communicator of all ranks.
+//
+//   lower half   segments of large messages, then meetings
+//   upper half   collectives on MPI_COMM_WORLD and what is made from it, in whole blocks
+//   (collective_space.hpp);
+//                at the very top the notices
+#pragma once
+
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+
+inline int segment_tags() {
+    return state.tag_upper_bound / 4;
+}
+inline int first_meeting_tag() {
+    return segment_tags();
+}
+inline int meeting_tags() {
+    return state.tag_upper_bound / 2 - first_meeting_tag();
+}
+inline int first_collective_tag() {
+    return state.tag_upper_bound / 2;
+}
+
+/// One tag each.
+inline int skip_tag() {
+    return state.tag_upper_bound - 3;
+}
+inline int rest_tag() {
+    return state.tag_upper_bound - 2;
+}
+inline int refusal_tag() {
+    return state.tag_upper_bound - 1;
+}
+inline int tally_tag() {
+    return state.tag_upper_bound;
+}
+inline int collective_tags_end() {
+    return skip_tag();
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,257 @@
+#include "shim/p2p/communicator.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <ranges>
+#include <shared_mutex>
+
+#include "keys/hkdf.hpp"
+#include "shim/collective/collective_space.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// Never destroyed (state.hpp): communicators free their twins.
+auto& registry = *new std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>>;
+auto& freed_but_held = *new std::vector<std::unique_ptr<Communicator>>;
+std::shared_mutex registry_mutex;
+
+bool on_this_node(std::int32_t world) {
+    // With MPISEC_SAME_NODE=seal every rank is a node of its own.
+    return state.settings.same_node_sealed ? world == state.world.rank
+                                           : state.world.same_node[static_cast<std::size_t>(world)] != 0;
+}
+
+std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, decltype(real.Comm_group) group_of) {
+    MPI_Group group;
+    if (group_of(comm, &group) != MPI_SUCCESS) return std::nullopt;
+    int size = 0;
+    real.Group_size(group, &size);
+    std::vector<std::int32_t> members = world_ranks(group);
+    real.Group_free(&group);
+    if (static_cast<int>(members.size()) != size) return std::nullopt;
+    return members;
+}
+
+void describe_peers(Communicator& comm) {
+    bool any_local = false;
+    for (std::int32_t world : comm.inter ? comm.remote_members : comm.members) {
+        // With MPISEC_SAME_NODE=seal even what a rank sends to itself is sealed.
+        const bool local = on_this_node(world) && !state.settings.same_node_sealed;
+        comm.peers.push_back({world, local});
+        any_local = any_local || local;
+        comm.seals = comm.seals || !local;
+    }
+    comm.mixed = any_local;
+    comm.verifies = any_local && verifies_same_node();
+}
+
+Communicator* enter(std::unique_ptr<Communicator> comm) {
+    std::unique_lock lock(registry_mutex);
+    Communicator* entered = comm.get();
+    auto& place = registry[comm->handle];
+    if (place && place->holders > 0) {
+        place->freed = true;
+        freed_but_held.push_back(std::move(place));
+    }
+    place = std::move(comm);
+    registry_generation.fetch_add(1);
+    return entered;
+}
+
+void append(std::string& bytes, const std::vector<std::int32_t>& ranks) {
+    const auto count = static_cast<std::uint32_t>(ranks.size());
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    bytes.append(reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof(std::int32_t));
+}
+
+}  // namespace
+
+constinit thread_local RecentCommunicator recent_communicator[recent_communicators]{};
+std::atomic<std::uint64_t> registry_generation{1};
+
+Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
+    const std::uint64_t generation = registry_generation.load(std::memory_order_acquire);
+    std::shared_lock lock(registry_mutex);
+    auto found = registry.find(handle);
+    if (found == registry.end()) return nullptr;
+    recent = {handle, found->second.get(), generation};
+    return recent.comm;
+}
+
+Communicator& no_parent() {
+    static Communicator& root = *new Communicator;  // never destroyed (state.hpp)
+    return root;
+}
+
+Membership membership_of(const Communicator& comm) {
+    return {comm.members, comm.remote_members, comm.inter};
+}
+
+std::optional<Membership> read_membership(MPI_Comm comm) {
+    Membership membership;
+    int inter = 0;
+    real.Comm_test_inter(comm, &inter);
+    membership.inter = inter != 0;
+    auto members = members_of(comm, real.Comm_group);
+    if (!members) return std::nullopt;  // processes of another job: not protected yet, so unknown, so refused
+    membership.members = std::move(*members);
+    if (inter) {
+        auto remote = members_of(comm, real.Comm_remote_group);
+        if (!remote) return std::nullopt;
+        membership.remote_members = std::move(*remote);
+    }
+    return membership;
+}
+
+bool crosses_nodes(const Membership& membership) {
+    auto elsewhere = [](std::int32_t world) { return !on_this_node(world); };
+    return std::ranges::any_of(membership.members, elsewhere) ||
+           std::ranges::any_of(membership.remote_members, elsewhere);
+}
+
+std::vector<std::int32_t> people_of(const Membership& membership) {
+    const auto& [members, remote, inter] = membership;
+    if (!inter) return members;
+    // The group with the lower first rank comes first, on both sides.
+    const bool second = !remote.empty() && !members.empty() && remote.front() < members.front();
+    std::vector<std::int32_t> people = second ? remote : members;
+    const std::vector<std::int32_t>& others = second ? members : remote;
+    people.insert(people.end(), others.begin(), others.end());
+    return people;
+}
+
+wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
+                               const Membership& membership) {
+    const auto& [members, remote_members, inter] = membership;
+    // Both sides of an inter-communicator must hash the same bytes: the group with the lower first rank comes
+    // first.
+    const bool swap = !remote_members.empty() && !members.empty() && remote_members.front() < members.front();
+    std::string bytes = "mpisec communicator";
+    bytes.append(reinterpret_cast<const char*>(parent.context.data()), parent.context.size());
+    bytes += constructor;
+    bytes += '\0';
+    append(bytes, swap ? remote_members : members);
+    append(bytes, swap ? members : remote_members);
+    Guard guard;
+    const std::uint64_t count = parent.creations[bytes]++;
+    bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    wire::ContextId context;
+    std::copy_n(digest.begin(), context.size(), context.begin());
+    return context;
+}
+
+Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::ContextId& context) {
+    auto comm = std::make_unique<Communicator>();
+    comm->handle = handle;
+    comm->members = membership.members;
+    comm->remote_members = membership.remote_members;
+    comm->inter = membership.inter;
+    comm->size = static_cast<int>(membership.members.size());
+    comm->rank = static_cast<int>(std::ranges::find(membership.members, state.world.rank) -
+                                  membership.members.begin());
+    comm->crosses = crosses_nodes(membership);
+    comm->context = context;
+    describe_peers(*comm);
+    return enter(std::move(comm));
+}
+
+std::vector<std::int32_t> world_ranks(MPI_Group group) {
+    int size = 0;
+    real.Group_size(group, &size);
+    std::vector<int> own(static_cast<std::size_t>(size)), translated(static_cast<std::size_t>(size));
+    std::iota(own.begin(), own.end(), 0);
+    MPI_Group world;
+    real.Comm_group(constants.comm_world, &world);
+    if (size > 0) real.Group_translate_ranks(group, size, own.data(), world, translated.data());
+    real.Group_free(&world);
+    if (std::find(translated.begin(), translated.end(), MPI_UNDEFINED) != translated.end()) return {};
+    return {translated.begin(), translated.end()};
+}
+
+void forget(Communicator& comm) {
+    std::unique_lock lock(registry_mutex);
+    comm.freed = true;
+    auto found = registry.find(comm.handle);
+    if (found == registry.end() || found->second.get() != &comm)
+        return;  // another thread's new communicator has the handle already
+    registry_generation.fetch_add(1);
+    if (comm.holders > 0) freed_but_held.push_back(std::move(found->second));
+    registry.erase(found);
+}
+
+void forget_all() {
+    std::unique_lock lock(registry_mutex);
+    registry.clear();
+    freed_but_held.clear();
+    registry_generation.fetch_add(1);
+}
+
+void hold(Communicator& comm) {
+    ++comm.holders;
+}
+
+void release(Communicator& comm) {
+    if (--comm.holders > 0 || !comm.freed) return;
+    if (comm.free_later) real.Comm_free(&comm.handle);
+    std::unique_lock lock(registry_mutex);
+    std::erase_if(freed_but_held, [&](const auto& held) { return held.get() == &comm; });
+}
+
+void hold_for_persistent(Communicator& comm) {
+    hold(comm);
+    ++comm.persistent_requests;
+}
+
+void release_from_persistent(Communicator& comm) {
+    --comm.persistent_requests;
+    release(comm);
+}
+
+int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
+    if (expected.inter)
+        return real.Intercomm_merge(made, people_of(expected).front() != expected.members.front(), twin);
+    MPI_Group group;
+    real.Comm_group(made, &group);
+    // Not MPI_Comm_dup: that would copy the user's attributes.
+    const int code = real.Comm_create(made, group, twin);
+    real.Group_free(&group);
+    return code;
+}
+
+void equip(Communicator& comm, const TagBlocks& blocks) {
+    comm.space = std::make_shared<CollectiveSpace>(blocks, people_of(membership_of(comm)), comm.context);
+}
+
+void finish_collectives(Communicator& comm) {
+    WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (comm.collectives > 0) {
+        progress();
+        backoff.pause();
+    }
+}
+
+void unequip(Communicator& comm) {
+    comm.space.reset();
+}
+
+bool crosses_nodes(MPI_Comm handle) {
+    if (handle == constants.comm_null) return false;  // the MPI library says what is wrong with it
+    const Communicator* comm = find_communicator(handle);
+    return !comm || comm->crosses;
+}
+
+}  // namespace mpisec::shim

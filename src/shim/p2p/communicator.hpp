@@ -1,0 +1,190 @@
+// What MPIsec knows of a communicator: who its ranks are, which of them are on this node (M1), its context
+// (design.md 2.4), and the receives and set-aside messages whose order matters (M4, "Order" in design.md 3).
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/p2p/arrival.hpp"
+#include "wire/frame.hpp"
+#include "wire/order.hpp"
+
+namespace mpisec::shim {
+
+class CollectiveSpace;
+struct TagBlocks;
+
+struct Peer {
+    std::int32_t world;  ///< world rank
+    bool local;          ///< proven to share memory with this process: its messages are plain
+};
+
+/// A receive whose message has not come yet, in the order of posting. Lives in the operation; linked into its
+/// communicator.
+struct PostedReceive {
+    std::uint64_t position = 0;
+    int source = MPI_ANY_SOURCE;
+    int tag = MPI_ANY_TAG;
+    PostedReceive* older = nullptr;
+    PostedReceive* newer = nullptr;
+};
+
+struct Communicator {
+    MPI_Comm handle{};
+    int rank = 0;
+    int size = 0;
+    bool inter = false;
+    bool crosses = false;         ///< some rank of it (of either group) is on another node
+    bool seals = false;           ///< some peer's messages are sealed
+    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
+    bool freed = false;           ///< the user freed it; operations still hold it
+    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
+    int persistent_requests = 0;  ///< they may be started after the user has freed it
+    int holders = 0;              ///< operations that use it
+    std::vector<Peer> peers;      ///< by rank as used in source and destination arguments (remote group of an
+                                  ///< inter-communicator)
+    std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
+    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    wire::ContextId context{};
+    std::shared_ptr<CollectiveSpace> space;    ///< where its collectives meet; null unless it crosses nodes
+    int collectives = 0;                       ///< under way
+    std::uint64_t persistent_collectives = 0;  ///< made so far
+
+    std::map<std::string, std::uint64_t>
+        creations;  ///< communicators made from this one, counted per constructor and members
+
+    // Receives, in the order that MPI matches them.
+    std::uint64_t next_position = 0;
+    PostedReceive* oldest = nullptr;
+    PostedReceive* newest = nullptr;
+    std::unordered_map<std::uint64_t, wire::OrderTracker> order;  ///< per (source, tag)
+    std::size_t order_sweep = 64;  ///< entries at which stale ones are swept out
+    std::list<Arrival> asides;     ///< taken out of MPI by a probe, not yet received (M4)
+
+    void post(PostedReceive& receive) {
+        receive.position = next_position++;
+        receive.older = newest;
+        receive.newer = nullptr;
+        (newest ? newest->newer : oldest) = &receive;
+        newest = &receive;
+    }
+    void unpost(PostedReceive& receive) {
+        (receive.older ? receive.older->newer : oldest) = receive.newer;
+        (receive.newer ? receive.newer->older : newest) = receive.older;
+    }
+    std::uint64_t oldest_position() const { return oldest ? oldest->position : next_position; }
+    /// The oldest receive that a message of this source and tag would still match.
+    std::uint64_t oldest_position(int source, int tag) const {
+        for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
+            if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
+                (receive->tag == tag || receive->tag == MPI_ANY_TAG))
+                return receive->position;
+        return next_position;
+    }
+
+    bool has_peer(int rank_of_peer) const {
+        return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
+    }
+    /// False for what is no peer: a status may show what somebody wrote into an envelope.
+    bool is_local(int rank_of_peer) const {
+        return has_peer(rank_of_peer) && peers[static_cast<std::size_t>(rank_of_peer)].local;
+    }
+};
+
+/// Communicators that this thread used last, and the look-up they save.
+struct RecentCommunicator {
+    MPI_Comm handle;
+    Communicator* comm;
+    std::uint64_t generation;  ///< stale when it is not registry_generation
+};
+inline constexpr std::size_t recent_communicators = 4;
+extern constinit thread_local RecentCommunicator recent_communicator[recent_communicators];
+extern std::atomic<std::uint64_t> registry_generation;  ///< counts the communicators made and freed; from 1
+Communicator* find_in_registry(MPI_Comm comm, RecentCommunicator& recent);
+
+/// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes
+/// no lock.
+inline Communicator* find_communicator(MPI_Comm comm) {
+    const auto bits = (std::uintptr_t)comm;
+    RecentCommunicator& recent =
+        recent_communicator[(bits ^ (bits >> 8) ^ (bits >> 16)) % recent_communicators];
+    if (recent.handle == comm && recent.generation == registry_generation.load(std::memory_order_acquire))
+        [[likely]]
+        return recent.comm;
+    return find_in_registry(comm, recent);
+}
+
+/// Who a communicator consists of: world ranks, in rank order.
+struct Membership {
+    std::vector<std::int32_t> members;         ///< of the local group
+    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    bool inter = false;
+    bool operator==(const Membership&) const = default;
+    bool none() const { return members.empty(); }  ///< MPI_COMM_NULL
+};
+
+Membership membership_of(const Communicator& comm);
+/// What the MPI library says of `comm`; nothing when processes of another job are in it.
+std::optional<Membership> read_membership(MPI_Comm comm);
+/// Whether it has a rank on another node than this rank's.
+bool crosses_nodes(const Membership& membership);
+/// World ranks in the order of the private communicator for its collectives.
+std::vector<std::int32_t> people_of(const Membership& membership);
+
+/// Knows `comm` from now on. The caller has compared what the MPI library made with `membership`.
+Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::ContextId& context);
+
+/// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the
+/// members and how often they did this before. Every member derives the same, nobody else has a say in it.
+/// To be called in the order of the constructor calls, which all members share. Takes the Guard.
+wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
+                               const Membership& membership);
+/// The parent of those that have none; its context is all zero.
+Communicator& no_parent();
+
+/// World ranks of a group of this job; empty when a process of another job is in it.
+std::vector<std::int32_t> world_ranks(MPI_Group group);
+
+/// Forgets it, once the MPI library has freed its handle.
+void forget(Communicator& comm);
+void forget_all();
+
+void hold(Communicator& comm);
+void release(Communicator& comm);
+void hold_for_persistent(Communicator& comm);
+void release_from_persistent(Communicator& comm);
+
+/// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside
+/// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
+/// no member is on another node.
+int meet(Communicator& comm);
+int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
+/// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
+/// is on this node. Both call it, with the same context. So are the bytes that hand_down() brings from
+/// members[root] to all members. Both return an MPI error code that was not raised.
+int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
+                  const wire::ContextId& context);
+int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
+              const wire::ContextId& context);
+
+/// Asks the MPI library for the private communicator of one that it has just made, in the order of
+/// people_of(expected). Every member is in the call that made the communicator. Returns an MPI error code.
+int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin);
+/// Gives a communicator that crosses nodes its space for collectives on a twin that has been compared.
+void equip(Communicator& comm, const TagBlocks& blocks);
+/// Takes it away; the twin is freed with its last space. No collective may be under way.
+void unequip(Communicator& comm);
+/// Waits until none is.
+void finish_collectives(Communicator& comm);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,300 @@
+#include "shim/p2p/datatype.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+auto& cache = *new std::unordered_map<MPI_Datatype, TypeFacts>;  // never destroyed (state.hpp)
+std::shared_mutex cache_mutex;
+
+/// Types that operations under way use, and how often the program has freed them meanwhile. Not a duplicate:
+/// a function of the program's that reduces is given the handle that the program gave (MPI standard
+/// section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes. Under cache_mutex.
+struct Kept {
+    int holders = 0;
+    int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
+};
+auto& kept_types = *new std::unordered_map<MPI_Datatype, Kept>;  // never destroyed (state.hpp)
+
+/// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
+/// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
+bool is_contiguous(MPI_Datatype type, std::size_t size) {
+    MPI_Aint lower = 0, extent = 0;
+    if (real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
+    if (lower != 0 || extent != static_cast<MPI_Aint>(size)) return false;
+    int integers = 0, addresses = 0, types = 0, combiner = 0;
+    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+    if (combiner == MPI_COMBINER_NAMED) return true;
+    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
+    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
+    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
+    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
+    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
+                               inner.data()) != MPI_SUCCESS)
+        return false;
+    TypeFacts of_inner;
+    bool answer = type_facts(inner[0], of_inner) && of_inner.contiguous;
+    int ignored = 0, inner_combiner = 0;
+    real.Type_get_envelope(inner[0], &ignored, &ignored, &ignored, &inner_combiner);
+    if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&inner[0]);  // Type_get_contents gave us a reference
+    return answer;
+}
+
+#if defined(OPEN_MPI)
+/// Whether an element may have a long double in it: Open MPI counts its padding as data, and does not always
+/// pack it. The types of the standard that are as large are those with one in them, and double complex.
+bool may_be_padded(MPI_Datatype type) {
+    constexpr int smallest = 16;
+    int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
+    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return true;
+    if (combiner == MPI_COMBINER_NAMED) return real.Type_size(type, &size) != MPI_SUCCESS || size >= smallest;
+    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
+    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
+    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
+    if (types == 0 || real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
+                                             inner.data()) != MPI_SUCCESS)
+        return true;
+    inner.resize(static_cast<std::size_t>(types));
+    bool answer = false;
+    for (MPI_Datatype& one : inner) {
+        answer = answer || may_be_padded(one);
+        int ignored = 0, inner_combiner = 0;
+        real.Type_get_envelope(one, &ignored, &ignored, &ignored, &inner_combiner);
+        if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&one);  // Type_get_contents gave us a reference
+    }
+    return answer;
+}
+#endif
+
+bool look_up(MPI_Datatype type, TypeFacts& facts) {
+    {
+        std::shared_lock lock(cache_mutex);
+        auto found = cache.find(type);
+        if (found != cache.end()) {
+            facts = found->second;
+            return true;
+        }
+    }
+    if (type == constants.datatype_null) return false;
+    MPI_Count size = 0;
+    if (real.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return false;
+    facts.size = static_cast<std::size_t>(size);
+    facts.contiguous = is_contiguous(type, facts.size);
+#if defined(OPEN_MPI)
+    facts.padded = !facts.contiguous && may_be_padded(type);
+#endif
+    std::unique_lock lock(cache_mutex);
+    cache[type] = facts;
+    return true;
+}
+
+/// Calls `step(first element, elements, bytes offset)` for runs of elements whose packed size MPI's int
+/// arguments can hold.
+template <class Step>
+int in_int_steps(MPI_Count count, std::size_t size, Step step) {
+    const MPI_Count most =
+        size == 0 ? INT_MAX : std::max<MPI_Count>(1, INT_MAX / static_cast<MPI_Count>(size));
+    for (MPI_Count first = 0; first < count; first += most) {
+        const MPI_Count elements = std::min(most, count - first);
+        if (int code = step(first, static_cast<int>(elements)); code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
+/// MPI_BOTTOM with a type of absolute addresses, as a buffer that is not null: MPICH 4.0 refuses to pack from
+/// or unpack to a null pointer.
+class FromBottom {
+  public:
+    FromBottom(const void* buf, MPI_Datatype type) : buf_(const_cast<void*>(buf)), type_(type) {
+        if (buf) return;
+        constexpr MPI_Aint away = 4096;
+        const int one = 1;
+        const MPI_Aint back = -away;
+        MPI_Datatype moved;
+        if (real.Type_create_hindexed(1, &one, &back, type, &moved) != MPI_SUCCESS) return;
+        MPI_Aint lower = 0, extent = 0;
+        real.Type_get_extent(type, &lower, &extent);
+        real.Type_create_resized(moved, lower, extent, &type_);
+        real.Type_free(&moved);
+        real.Type_commit(&type_);
+        buf_ = reinterpret_cast<void*>(away);
+        made_ = true;
+    }
+    ~FromBottom() {
+        if (made_) real.Type_free(&type_);
+    }
+    FromBottom(const FromBottom&) = delete;
+    FromBottom& operator=(const FromBottom&) = delete;
+    std::uint8_t* buf() const { return static_cast<std::uint8_t*>(buf_); }
+    MPI_Datatype type() const { return type_; }
+
+  private:
+    void* buf_;
+    MPI_Datatype type_;
+    bool made_ = false;
+};
+
+/// `bytes` bytes as one element, of any number.
+class Bytes {
+  public:
+    explicit Bytes(std::size_t bytes) {
+        constexpr std::size_t piece = std::size_t{1} << 30;
+        const auto pieces = static_cast<int>(bytes / piece), rest = static_cast<int>(bytes % piece);
+        int lengths[2] = {1, rest};
+        MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - static_cast<std::size_t>(rest))};
+        MPI_Datatype one, types[2] = {constants.byte, constants.byte};
+        real.Type_contiguous(static_cast<int>(piece), constants.byte, &one);
+        real.Type_contiguous(pieces, one, &types[0]);
+        real.Type_create_struct(2, lengths, places, types, &type_);
+        real.Type_commit(&type_);
+        real.Type_free(&types[0]);
+        real.Type_free(&one);
+    }
+    ~Bytes() { real.Type_free(&type_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    MPI_Datatype type() const { return type_; }
+
+  private:
+    MPI_Datatype type_;
+};
+
+/// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no
+/// such limit. One element at a time; `from_step` and `to_step` lead to the next.
+int copy_large(const std::uint8_t* from, MPI_Datatype from_type, MPI_Aint from_step, std::uint8_t* to,
+               MPI_Datatype to_type, MPI_Aint to_step, MPI_Count count) {
+    constexpr int tag = 1;  // not that of probe.cpp
+    Guard guard;            // one thread's message must not meet another's receive
+    for (MPI_Count i = 0; i < count; ++i) {
+        const int code = real.Sendrecv(from + i * from_step, 1, from_type, 0, tag, to + i * to_step, 1,
+                                       to_type, 0, tag, state.private_self, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+constinit thread_local RecentType recent_type[recent_types]{};
+std::atomic<std::uint64_t> type_generation{1};
+
+bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
+    const std::uint64_t generation = type_generation.load(std::memory_order_relaxed);
+    if (!look_up(type, facts)) return false;
+    recent = {type, generation, facts};
+    return true;
+}
+
+int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to) {
+    if (facts.size == 0) return MPI_SUCCESS;
+    // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another
+    // message.
+    if (facts.padded && count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * facts.size);
+    MPI_Aint lower = 0, extent = 0;
+    real.Type_get_extent(type, &lower, &extent);
+    const FromBottom from(buf, type);
+    if (facts.size > INT_MAX)
+        return copy_large(from.buf(), from.type(), extent, to, Bytes(facts.size).type(),
+                          static_cast<MPI_Aint>(facts.size), count);
+    return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
+        int position = 0;
+        const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
+        return real.Pack(from.buf() + first * extent, elements, from.type(),
+                         to + static_cast<std::size_t>(first) * facts.size, room, &position,
+                         constants.comm_self);
+    });
+}
+
+int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
+           const TypeFacts& facts) {
+    if (facts.size == 0 || bytes == 0) return MPI_SUCCESS;
+    MPI_Aint lower = 0, extent = 0;
+    real.Type_get_extent(type, &lower, &extent);
+    const FromBottom to(buf, type);
+    const MPI_Count whole = std::min<MPI_Count>(count, static_cast<MPI_Count>(bytes / facts.size));
+    if (facts.size > INT_MAX) {
+        const Bytes element(facts.size);
+        const auto step = static_cast<MPI_Aint>(facts.size);
+        const std::size_t rest = whole < count ? bytes % facts.size : 0;
+        int code = copy_large(from, element.type(), step, to.buf(), to.type(), extent, whole);
+        if (code != MPI_SUCCESS || rest == 0) return code;
+        std::vector<std::uint8_t> last(facts.size);  // as below
+        std::uint8_t* place = to.buf() + whole * extent;
+        code = copy_large(place, to.type(), extent, last.data(), element.type(), step, 1);
+        std::memcpy(last.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
+        return code == MPI_SUCCESS
+                   ? copy_large(last.data(), element.type(), step, place, to.type(), extent, 1)
+                   : code;
+    }
+    int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {
+        int position = 0;
+        const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
+        return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position,
+                           to.buf() + first * extent, elements, to.type(), constants.comm_self);
+    });
+    const std::size_t rest = bytes - static_cast<std::size_t>(whole) * facts.size;
+    if (code != MPI_SUCCESS || rest == 0 || whole >= count) return code;
+    // A partial last element (MPI_Get_elements exists for it): complete it with what the buffer holds, then
+    // unpack the whole.
+    std::vector<std::uint8_t> element(facts.size);
+    void* last = to.buf() + whole * extent;
+    int position = 0;
+    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position,
+                     constants.comm_self);
+    std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
+    position = 0;
+    if (code == MPI_SUCCESS)
+        code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, to.type(),
+                           constants.comm_self);
+    return code;
+}
+
+MPI_Datatype keep_type(MPI_Datatype type) {
+    int ignored = 0, combiner = 0;
+    real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
+    if (combiner == MPI_COMBINER_NAMED) return type;
+    std::unique_lock lock(cache_mutex);
+    ++kept_types[type].holders;
+    return type;
+}
+
+void release_type(MPI_Datatype kept) {
+    std::unique_lock lock(cache_mutex);
+    const auto found = kept_types.find(kept);
+    if (found == kept_types.end() || --found->second.holders > 0) return;
+    const int frees = found->second.frees;
+    kept_types.erase(found);
+    lock.unlock();
+    for (int i = 0; i < frees; ++i) {
+        MPI_Datatype type = kept;
+        Type_free(&type);
+    }
+}
+
+int Type_free(MPI_Datatype* type) {
+    if (type) {
+        std::unique_lock lock(cache_mutex);
+        if (const auto found = kept_types.find(*type); found != kept_types.end()) {
+            ++found->second.frees;
+            *type = constants.datatype_null;
+            return MPI_SUCCESS;
+        }
+        cache.erase(*type);
+        type_generation.fetch_add(1, std::memory_order_relaxed);
+    }
+    return real.Type_free(type);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,118 @@
+// A barrier of MPIsec's own, on the private channel: dissemination (Hensgen, Finkel, Manber 1988),
+// log2(members) rounds.
+#include <algorithm>
+
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/waits.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr const char* call = "a barrier of MPIsec";
+
+std::unique_ptr<Operation> begin_part(std::int32_t from, void* in, MPI_Count bytes, int tag) {
+    Guard guard;
+    return begin_receive({in, bytes, constants.byte, from, tag, state.world.channel, call});
+}
+
+std::unique_ptr<Operation> begin_part(std::int32_t to, const void* out, MPI_Count bytes, int tag) {
+    Guard guard;
+    return begin_send(
+        {SendSpec::Mode::standard, out, bytes, constants.byte, to, tag, state.world.channel, call});
+}
+
+int complete_part(Operation& receiving, std::size_t bytes) {
+    complete_operation(receiving);
+    if (receiving.outcome().error != MPI_SUCCESS) return receiving.outcome().error;
+    return receiving.outcome().bytes == bytes ? MPI_SUCCESS : report_length_violation(call, bytes);
+}
+
+int swap_with(std::int32_t to, const void* out, std::int32_t from, void* in, MPI_Count bytes, int tag) {
+    std::unique_ptr<Operation> receiving = begin_part(from, in, bytes, tag);
+    std::unique_ptr<Operation> sending = begin_part(to, out, bytes, tag);
+    const int received = complete_part(*receiving, static_cast<std::size_t>(bytes));
+    complete_operation(*sending);
+    return received != MPI_SUCCESS ? received : sending->outcome().error;
+}
+
+}  // namespace
+
+int meet_members(MPI_Comm comm) {
+    Communicator* known = find_communicator(comm);
+    return known ? raise(known, meet(*known)) : MPI_SUCCESS;
+}
+
+int meeting_tag(const wire::ContextId& context) {
+    // Members of several communicators are told apart by its context.
+    return first_meeting_tag() + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                                  static_cast<std::uint32_t>(meeting_tags()));
+}
+
+int meet_group(MPI_Group group, const char* name) {
+    if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty)
+        return MPI_SUCCESS;
+    wire::ContextId context{};
+    if (name)
+        for (std::size_t i = 0; name[i]; ++i)
+            context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
+    return meet(world_ranks(group), context);
+}
+
+int meet(Communicator& comm) {
+    std::vector<std::int32_t> everyone = comm.members;
+    everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
+    std::sort(everyone.begin(), everyone.end());  // both sides of an inter-communicator agree on the order
+    return meet(everyone, comm.context);
+}
+
+int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context) {
+    const auto here = std::find(members.begin(), members.end(), state.world.rank);
+    if (here == members.end()) return MPI_SUCCESS;
+    const auto size = members.size();
+    const auto index = static_cast<std::size_t>(here - members.begin());
+    const int tag = meeting_tag(context);
+    for (std::size_t distance = 1; distance < size; distance *= 2) {
+        const int to = members[(index + distance) % size];
+        const int from = members[(index + size - distance) % size];
+        if (int code = swap_with(to, nullptr, from, nullptr, 0, tag); code != MPI_SUCCESS) return code;
+    }
+    return MPI_SUCCESS;
+}
+
+int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
+                  const wire::ContextId& context) {
+    return swap_with(world, out, world, in, static_cast<MPI_Count>(bytes), meeting_tag(context));
+}
+
+int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
+              const wire::ContextId& context) {
+    const auto here = std::find(members.begin(), members.end(), state.world.rank);
+    if (here == members.end()) return MPI_SUCCESS;
+    const std::size_t size = members.size();
+    const std::size_t place = (static_cast<std::size_t>(here - members.begin()) + size - root) % size;
+    auto member = [&](std::size_t other) { return members[(other + root) % size]; };
+    const int tag = meeting_tag(context);
+    std::size_t bit = 1;
+    while (bit < size && !(place & bit)) bit *= 2;
+    if (place != 0) {
+        auto receiving = begin_part(member(place - bit), data, static_cast<MPI_Count>(bytes), tag);
+        if (int code = complete_part(*receiving, bytes); code != MPI_SUCCESS) return code;
+    }
+    for (bit /= 2; bit > 0; bit /= 2) {
+        if (place + bit >= size) continue;
+        auto sending = begin_part(member(place + bit), static_cast<const void*>(data),
+                                  static_cast<MPI_Count>(bytes), tag);
+        complete_operation(*sending);
+        if (sending->outcome().error != MPI_SUCCESS) return sending->outcome().error;
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,199 @@
+#include "shim/p2p/operation.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// Each look asks MPI, which asks the network. Of a window of many messages the first move and the others wait
+// for them (pipeline.hpp: they take turns), so these are looked at less often.
+constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
+
+// Under the Guard. Never destroyed: a program that calls exit() leaves operations under way.
+auto& work_list = *new std::vector<Operation*>;
+auto& detached = *new std::vector<std::unique_ptr<Operation>>;  // all of them are on the work list too
+std::size_t passes = 0;
+
+}  // namespace
+
+std::atomic<std::size_t> work_count{0};
+
+void write_status(const Outcome& outcome, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    status->MPI_SOURCE = outcome.source;
+    status->MPI_TAG = outcome.tag;
+    real.Status_set_elements_x(status, constants.byte, static_cast<MPI_Count>(outcome.bytes));
+    real.Status_set_cancelled(status, outcome.cancelled);
+}
+
+Route route_unknown(MPI_Comm comm) {
+    if (comm == constants.comm_null) return {};
+    return {Route::invalid, nullptr, MPI_ERR_COMM};
+}
+
+int raise_route(const Route& route, const char* call) {
+    if (!route.comm && gate.phase == Phase::ended)
+        say(std::string(call) +
+            " was called after MPI_Finalize had wiped the keys, so it is refused: nothing may be sent any "
+            "more");
+    else if (!route.comm)
+        say(std::string(call) +
+            ": MPIsec does not know this communicator and can not protect its traffic, so the call is "
+            "refused");
+    return raise(route.comm, route.error);
+}
+
+std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed) return start_send(spec, route);
+    if (route.kind == Route::verified) return start_verified_send(spec, *route.comm);
+    if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
+    MPI_Request request = constants.request_null;
+    const int started = isend_plain(spec, &request);
+    return std::make_unique<PlainOperation>(route.comm, started, request);
+}
+
+std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
+    // Not left to MPI: MPICH 4.0 shows another source than MPI_PROC_NULL for a request (MPI standard
+    // section 3.10).
+    if (spec.peer == MPI_PROC_NULL)
+        return std::make_unique<DoneOperation>(
+            nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
+    const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
+    if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
+    if (route.kind == Route::verified) return start_verified_receive(spec, *route.comm);
+    if (route.kind == Route::invalid) return std::make_unique<FailedOperation>(route.comm, route.error);
+    MPI_Request request = constants.request_null;
+    const int started = ireceive_plain(spec, &request);
+    return std::make_unique<PlainOperation>(route.comm, started, request);
+}
+
+void enlist(Operation& operation) {
+    if (operation.listed || operation.complete() || !operation.needs_progress()) return;
+    operation.listed = true;
+    work_list.push_back(&operation);
+    work_count.store(work_list.size(), std::memory_order_relaxed);
+}
+
+void leave_work_list(Operation& operation) {
+    if (!operation.listed) return;
+    operation.listed = false;
+    std::erase(work_list, &operation);
+    work_count.store(work_list.size(), std::memory_order_relaxed);
+}
+
+void detach(std::unique_ptr<Operation> operation) {
+    if (operation->advance()) {
+        leave_work_list(*operation);
+        return;
+    }
+    if (!operation->listed) {
+        operation->listed = true;
+        work_list.push_back(operation.get());
+        work_count.store(work_list.size(), std::memory_order_relaxed);
+    }
+    detached.push_back(std::move(operation));
+}
+
+void progress() {
+    if (!work_outstanding()) return;
+    Guard guard;
+    ++passes;
+    // An operation may start others (an error handler that communicates): index, do not iterate.
+    for (std::size_t i = 0; i < work_list.size();) {
+        Operation* operation = work_list[i];
+        if (i >= always_looked_at && (i + passes) % passes_between_looks != 0) {
+            ++i;
+            continue;
+        }
+        if (!operation->advance()) {
+            ++i;
+            continue;
+        }
+        leave_work_list(*operation);
+        std::erase_if(detached, [&](const auto& mine) { return mine.get() == operation; });
+    }
+}
+
+void finish_detached() {
+    Backoff backoff;
+    auto first = [] {
+        Guard guard;
+        return detached.empty() ? nullptr : detached.front().get();
+    };
+    while (Operation* operation = first()) {
+        Whereabouts at;
+        {
+            Guard guard;
+            at = operation->whereabouts();
+        }
+        WaitScope waiting(at.call, at.peer, at.tag);
+        while (first() == operation) {
+            progress();
+            backoff.pause();
+        }
+    }
+}
+
+void complete_operation(Operation& operation) {
+    const Whereabouts at = operation.whereabouts();
+    WaitScope waiting(at.call, at.peer, at.tag);
+    Backoff backoff;
+    while (true) {
+        if (may_block()) {
+            // Nothing else to move: let MPI block on the one request there is.
+            if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
+                MPI_Status status;
+                const int code = real.Wait(request, &status);
+                operation.sole_request_done(code, status);
+            }
+        }
+        progress();
+        {
+            Guard guard;
+            if (operation.advance()) {
+                leave_work_list(operation);
+                return;
+            }
+            enlist(operation);
+        }
+        backoff.pause();
+    }
+}
+
+int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
+    if (started != MPI_SUCCESS) return started;
+    WaitScope waiting("a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (true) {
+        if (may_block()) return real.Wait(request, status);
+        int flag = 0;
+        const int code = real.Test(request, &flag, status);
+        if (code != MPI_SUCCESS || flag) return code;
+        progress();
+        backoff.pause();
+    }
+}
+
+int finish_nonblocking(int started_error, MPI_Request* request) {
+    return complete_plain(started_error, request, MPI_STATUS_IGNORE);
+}
+
+void Backoff::pause() {
+    // Who outnumbers the cores yields at once: what it waits for may need this core. Others, after a while: a
+    // yield costs little when nobody else wants the core.
+    if (state.yields || ++polls_ > 64) sched_yield();
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,213 @@
+// Started communication: what a request handle of the user stands for, and what a blocking call waits for.
+//
+// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between the
+// arrival of two MPI messages (large messages, detached sends) are on the work list that every blocking call
+// and every test advances; the others complete with their one MPI request.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "shim/p2p/communicator.hpp"
+#include "shim/p2p/datatype.hpp"
+#include "shim/p2p/pipeline.hpp"
+#include "shim/p2p/route.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+
+/// A status as MPI will show it (M3).
+struct Outcome {
+    int source = MPI_ANY_SOURCE;
+    int tag = MPI_ANY_TAG;
+    std::uint64_t bytes = 0;
+    bool cancelled = false;
+    int error = MPI_SUCCESS;
+    bool raised = false;  ///< the MPI library's own call already ran the error handler
+};
+
+/// MPI standard section 3.2.5; does nothing for MPI_STATUS_IGNORE. MPI_ERROR is left alone.
+void write_status(const Outcome& outcome, MPI_Status* status);
+
+/// What a call waits for, for the stall report (S8) and error messages.
+struct Whereabouts {
+    const char* call = "";
+    int peer = MPI_ANY_SOURCE;
+    int tag = MPI_ANY_TAG;
+};
+
+class Operation {
+  public:
+    virtual ~Operation() {
+        if (at_end) at_end();
+    }
+    Operation(const Operation&) = delete;
+    Operation& operator=(const Operation&) = delete;
+
+    bool complete() const { return complete_; }
+    const Outcome& outcome() const { return outcome_; }
+    /// Error handler's owner; null for MPI_COMM_SELF's.
+    Communicator* comm() const { return comm_; }
+    /// Moves on without blocking; true when complete. Under the Guard.
+    bool advance() {
+        if (!complete_) step();
+        return complete_;
+    }
+    /// The one MPI request whose completion is all that this operation needs from MPI now; null when there is
+    /// no such request.
+    virtual MPI_Request* sole_request() { return nullptr; }
+    /// To be called when the program waited for sole_request() itself.
+    virtual void sole_request_done(int /*code*/, const MPI_Status& /*status*/) {}
+    virtual void cancel() {}
+    /// Whether advance() must be called for others to make progress, not only for this operation's own
+    /// completion.
+    virtual bool needs_progress() const { return false; }
+    virtual Whereabouts whereabouts() const { return {}; }
+
+    bool listed = false;           ///< on the work list
+    std::function<void()> at_end;  ///< of a detached operation of a freed persistent request
+
+  protected:
+    explicit Operation(Communicator* comm) : comm_(comm) {
+        if (comm_) hold(*comm_);
+    }
+    virtual void step() = 0;
+    void finish(int error = MPI_SUCCESS, bool raised = false) {
+        outcome_.error = error;
+        outcome_.raised = raised;
+        complete_ = true;
+    }
+    void drop_comm() {
+        if (comm_) release(*comm_);
+        comm_ = nullptr;
+    }
+
+    Communicator* comm_;
+    Outcome outcome_;
+    bool complete_ = false;
+};
+
+}  // namespace mpisec::shim
+
+/// An operation ends under the Guard (M10): it gives back buffers, types, receives and its communicator.
+template <>
+struct std::default_delete<mpisec::shim::Operation> {
+    default_delete() = default;
+    template <std::derived_from<mpisec::shim::Operation> Derived>
+    default_delete(const default_delete<Derived>&) noexcept {}
+    void operator()(mpisec::shim::Operation* operation) const {
+        mpisec::shim::Guard guard;
+        delete operation;
+    }
+};
+
+namespace mpisec::shim {
+
+/// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE
+/// too.
+struct SendSpec {
+    enum class Mode : std::uint8_t { standard, synchronous, buffered, ready };
+    Mode mode = Mode::standard;
+    const void* buf = nullptr;
+    MPI_Count count = 0;
+    MPI_Datatype type{};
+    int peer = 0;
+    int tag = 0;
+    MPI_Comm comm{};
+    const char* call = "";
+};
+struct ReceiveSpec {
+    void* buf = nullptr;
+    MPI_Count count = 0;
+    MPI_Datatype type{};
+    int peer = 0;
+    int tag = 0;
+    MPI_Comm comm{};
+    const char* call = "";
+};
+
+/// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be
+/// complete already.
+std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route);
+std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route);
+
+/// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`.
+/// Under the Guard.
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+                std::int32_t world_peer, int tag);
+/// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the
+/// user's `capacity`.
+std::size_t receive_room(std::size_t capacity, bool mixed);
+
+/// Bytes to receive a message into that a probe found and whose envelope claims `wire_bytes`: no more than
+/// any of MPIsec's has, for the envelope is not to be believed. Open MPI is given all, because it overruns a
+/// shorter buffer.
+std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes);
+
+/// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was
+/// extended on the way (S2).
+bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
+/// Reports it and returns the error code.
+int refuse_overlong(const Communicator& comm, const MPI_Status& status);
+
+/// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
+std::unique_ptr<Operation> begin_send(const SendSpec& spec);
+std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec);
+
+/// The plain call that the specification describes, blocking or not.
+int send_plain(const SendSpec& spec);
+int isend_plain(const SendSpec& spec, MPI_Request* request);
+int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
+
+/// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4:
+/// set aside, or matched by a probe).
+std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm, Arrival arrival);
+/// The receive of a message that a matched probe took, not yet received.
+std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
+                                                 MPI_Message message, std::size_t wire_bytes,
+                                                 std::unique_ptr<PostedReceive> posted);
+
+/// Work list and progress.
+void enlist(Operation& operation);  ///< if it needs progress
+void detach(std::unique_ptr<Operation>
+                operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
+extern std::atomic<std::size_t> work_count;  ///< operations on the work list
+inline bool work_outstanding() {
+    return work_count.load(std::memory_order_relaxed) != 0;
+}
+/// Nothing is there to be moved while a call waits, and no other thread can start something (M5, M10).
+inline bool nothing_else() {
+    return !state.thread_multiple && !work_outstanding();
+}
+/// Whether a call may wait inside MPI: nobody needs the core either, which MPI libraries keep while they
+/// wait.
+inline bool may_block() {
+    return nothing_else() && !state.yields;
+}
+void progress();         ///< advances all of the work list once; takes the Guard
+void finish_detached();  ///< waits for all detached operations
+void leave_work_list(Operation& operation);
+
+/// Blocks until complete, moving everything else (M5).
+void complete_operation(Operation& operation);
+/// Blocks until the plain request is done, moving everything else; returns its error code. `started` is what
+/// the call that made it returned.
+int complete_plain(int started, MPI_Request* request, MPI_Status* status);
+int finish_nonblocking(int started_error, MPI_Request* request);
+
+/// Called between polls that found nothing: gives the core away now and then.
+class Backoff {
+  public:
+    void pause();
+
+  private:
+    unsigned polls_ = 0;
+};
+
+}  // namespace mpisec::shim

@@ -1,0 +1,240 @@
+// Sending (the thread that calls MPI does all but sealing):   seal in order  ->  send in order  ->  retire in
+// order Receiving:                                                 post receives  ->  open in order  ->
+// retire in order, post the next
+//
+// With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in
+// submit().
+#include "shim/p2p/pipeline.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/stats.hpp"
+#include "shim/runtime/threads.hpp"
+
+namespace mpisec::shim {
+
+using engine::SegmentTask;
+
+namespace {
+
+// MPI libraries send longer messages only when their receive is there.
+constexpr std::uint64_t shortest_rendezvous = 128 * 1024;
+
+}  // namespace
+
+Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                   int channel_tag)
+    : plan_(plan),
+      key_(state.world.selection, message_key, engine_of_process().workers() + 1),
+      world_peer_(world_peer),
+      channel_tag_(channel_tag),
+      slots_(new Slot[std::min(pipeline_slots, plan.count())]) {}
+
+Pipeline::~Pipeline() = default;
+
+void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, std::uint64_t segment,
+                         std::uint8_t* to, const std::uint8_t* from) {
+    task.key = &key_;
+    task.direction = direction;
+    task.to = to;
+    task.from = from;
+    task.n = plan_.size(segment);
+    task.nonce = wire::segment_nonce(segment, plan_.is_last(segment));
+    task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
+}
+
+SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                           int channel_tag, const std::uint8_t* plaintext, bool synchronous)
+    : Pipeline(message_key, plan, world_peer, channel_tag),
+      plaintext_(plaintext),
+      synchronous_(synchronous) {}
+
+SendPipeline::~SendPipeline() {
+    for (std::uint64_t segment = done_; segment < sealed_;
+         ++segment)  // a worker may still read the user's buffer
+        while (!slot(segment).task.finished()) engine_of_process().help();
+    if (takes_turns_) outgoing(world_peer_).flying -= static_cast<unsigned>(sealed_ - done_);
+}
+
+bool SendPipeline::seal_first(std::uint8_t* to) {
+    StatsTimer timer(Stats::seal_large, plan_.size(0));
+    const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));
+    return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
+}
+
+bool SendPipeline::take_turn() {
+    Outgoing& pair = outgoing(world_peer_);
+    if (pair.flying >= most_flying) {
+        if (sealed_ > done_) return false;
+        goes_alone_ = goes_alone_ || ++pair.refused_turns >= patience;
+        if (!goes_alone_) return false;
+    }
+    ++pair.flying;
+    return true;
+}
+
+bool SendPipeline::start_sealing() {
+    SealingScope alone("a send of a large message");  // over the choice of the segment too
+    if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
+    if (takes_turns_ && !take_turn()) return false;
+    Slot& mine = slot(sealed_);
+    mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+    fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
+              plaintext_ + plan_.offset(sealed_));
+    StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
+    engine_of_process().submit(mine.task);
+    ++sealed_;
+    return true;
+}
+
+bool SendPipeline::start_sending(int& error) {
+    if (sent_ == sealed_ || !slot(sent_).task.finished()) return false;
+    Slot& mine = slot(sent_);
+    if (mine.task.state.load() == SegmentTask::State::failed)
+        abort_job("the crypto library failed to seal a segment; nothing was sent");
+    const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
+    // MPI may take short ones before their receive is there; then nothing would bound how many wait
+    // unexpected at the receiver.
+    const bool until_matched =
+        takes_turns_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
+    auto* start = until_matched ? real.Issend : real.Isend;
+    const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
+                           state.world.channel, &mine.request);
+    if (code != MPI_SUCCESS) {
+        error = code;
+        mine.request = constants.request_null;
+    }
+    ++sent_;
+    return true;
+}
+
+bool SendPipeline::retire(int& error) {
+    if (done_ == sent_) return false;
+    int flag = 0;
+    const int code = real.Test(&slot(done_).request, &flag, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) {
+        error = code;
+        flag = 1;
+    }
+    if (!flag) return false;
+    // To the pool, where the next segment finds it while caches still hold it.
+    if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
+    ++done_;
+    if (!takes_turns_) return true;
+    --outgoing(world_peer_).flying;
+    if (!goes_alone_) outgoing(world_peer_).refused_turns = 0;
+    return true;
+}
+
+bool SendPipeline::advance(int& error) {
+    while (retire(error)) {
+    }
+    bool moved = true;
+    while (moved) {
+        moved = start_sealing();
+        moved = start_sending(error) || moved;
+    }
+    while (retire(error)) {
+    }
+    if (done_ == sent_ && sent_ < sealed_)
+        engine_of_process().help();  // MPI is idle: rather seal than wait for a worker
+    return done_ == plan_.count();
+}
+
+ReceivePipeline::ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan,
+                                 int world_peer, int channel_tag, std::uint8_t* plaintext)
+    : Pipeline(message_key, plan, world_peer, channel_tag), plaintext_(plaintext) {
+    start_receiving();
+}
+
+ReceivePipeline::~ReceivePipeline() {
+    // A worker may still write to the user's buffer: wait for what was submitted.
+    while (first_submitted_ && !first_.finished()) engine_of_process().help();
+    for (std::uint64_t segment = done_; segment < opening_; ++segment)
+        while (!slot(segment).task.finished()) engine_of_process().help();
+    incoming(world_peer_).expected -= static_cast<unsigned>(posted_ - done_);
+}
+
+void ReceivePipeline::start_receiving() {
+    unsigned& expected = incoming(world_peer_).expected;
+    // One is always posted: who sends does not know which messages have more.
+    while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
+           (posted_ == done_ || expected < most_expected)) {
+        ++expected;
+        Slot& mine = slot(posted_);
+        mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+        const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
+        if (real.Irecv(mine.wire.data(), room, constants.byte, world_peer_, channel_tag_, state.world.channel,
+                       &mine.request) != MPI_SUCCESS) {
+            mine.request = constants.request_null;
+            failed_ = true;
+        }
+        ++posted_;
+    }
+}
+
+void ReceivePipeline::open_first(const std::uint8_t* wire) {
+    if (!plaintext_) return;
+    fill_task(first_, SegmentTask::Direction::open, 0, plaintext_, wire);
+    first_submitted_ = true;
+    StatsTimer timer(Stats::open_large, first_.n);
+    engine_of_process().submit(first_);
+}
+
+bool ReceivePipeline::start_opening() {
+    if (opening_ == posted_) return false;
+    Slot& mine = slot(opening_);
+    MPI_Status status;
+    int flag = 0;
+    const int code = real.Test(&mine.request, &flag, &status);
+    if (code == MPI_SUCCESS && !flag) return false;
+    MPI_Count bytes = -1;
+    if (code == MPI_SUCCESS) real.Get_elements_x(&status, constants.byte, &bytes);
+    const bool fits = bytes == static_cast<MPI_Count>(plan_.size(opening_) + aead::tag_bytes);
+    if (!fits && plaintext_)
+        failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
+    if (failed_ || !plaintext_) {
+        mine.task.state.store(SegmentTask::State::done);
+    } else {
+        fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_),
+                  mine.wire.data());
+        StatsTimer timer(Stats::open_large, mine.task.n);
+        engine_of_process().submit(mine.task);
+    }
+    ++opening_;
+    return true;
+}
+
+bool ReceivePipeline::retire() {
+    if (done_ == opening_ || !slot(done_).task.finished()) return false;
+    if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
+    slot(done_).wire = Buffer();
+    ++done_;
+    --incoming(world_peer_).expected;
+    return true;
+}
+
+bool ReceivePipeline::advance() {
+    bool moved = true;
+    while (moved) {
+        moved = start_opening();
+        while (retire()) {
+        }
+        start_receiving();
+    }
+    if (first_submitted_ && first_.finished()) {
+        first_submitted_ = false;
+        if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
+    }
+    const bool complete = done_ == plan_.count() && !first_submitted_;
+    if (!complete && (first_submitted_ || done_ < opening_)) engine_of_process().help();
+    return complete;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,109 @@
+// The segments of one large message on their way: a ring of slots in which segment i+1 is sealed while
+// segment i is sent, or received while segment i is opened (design.md section 3).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/engine.hpp"
+#include "shim/runtime/pool.hpp"
+#include "wire/stream.hpp"
+
+namespace mpisec::shim {
+
+/// Segments of a message in flight at once; more hides more latency and holds more memory (slots * (segment +
+/// 16) bytes).
+inline constexpr std::uint64_t pipeline_slots = 8;
+/// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank.
+/// A link carries one after the other, so what a window of many messages needs more is only memory, which
+/// falls out of the caches. Older messages go first; but the program may receive them later than others (a
+/// probe has matched them, or a receive that is not waited for), so when nothing has left for so many turns,
+/// messages that have nothing in flight send one segment at a time: their receiver may be the one that waits.
+inline constexpr unsigned most_flying = 16, most_expected = 24, patience = 256;
+
+class Pipeline {
+  public:
+    /// `message_key`: key_bytes bytes. The peer is a world rank: segments travel on the private channel.
+    Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag);
+    ~Pipeline();
+    const wire::SegmentPlan& plan() const { return plan_; }
+    engine::MessageKey& key() { return key_; }
+
+  protected:
+    struct Slot {
+        Buffer wire;
+        MPI_Request request;
+        engine::SegmentTask task;
+    };
+    Slot& slot(std::uint64_t segment) { return slots_[segment % pipeline_slots]; }
+    void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment,
+                   std::uint8_t* to, const std::uint8_t* from);
+
+    wire::SegmentPlan plan_;
+    engine::MessageKey key_;
+    int world_peer_;
+    int channel_tag_;
+    std::unique_ptr<Slot[]> slots_;
+};
+
+/// Segments 1… of a message being sent from `plaintext`.
+class SendPipeline : public Pipeline {
+  public:
+    SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                 int channel_tag, const std::uint8_t* plaintext, bool synchronous);
+    ~SendPipeline();
+    /// The receiver has matched the message: its segments count from now on, and wait for those of older
+    /// messages. Before that they do not, for nobody may be there to take them.
+    void take_turns() { takes_turns_ = true; }
+    /// Seals segment 0 into `to` (threshold + 16 bytes).
+    bool seal_first(std::uint8_t* to);
+    /// True when every segment was sent. `error` gets an MPI error code when a send fails.
+    bool advance(int& error);
+
+  private:
+    bool take_turn();
+    bool start_sealing();
+    bool start_sending(int& error);
+    bool retire(int& error);
+
+    const std::uint8_t* plaintext_;
+    bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
+    bool takes_turns_ = false;
+    bool goes_alone_ = false;   ///< lost patience: one segment at a time, whatever others do
+    std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
+    std::uint64_t sent_ = 1;    ///< segments below were given to MPI
+    std::uint64_t done_ = 1;    ///< segments below have left
+};
+
+/// Segments 0… of a message being received into `plaintext`; null when it is thrown away (truncation), so
+/// that the sender is not left waiting.
+class ReceivePipeline : public Pipeline {
+  public:
+    ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
+                    int channel_tag, std::uint8_t* plaintext);
+    ~ReceivePipeline();
+    /// Opens segment 0 from `wire` (threshold + 16 bytes), which must stay until complete.
+    void open_first(const std::uint8_t* wire);
+    /// True when every segment was received and opened, or thrown away.
+    bool advance();
+    /// A segment did not authenticate: it leaves zeros, no later one is opened any more (but those that
+    /// workers had begun with), the rest is received and thrown away.
+    bool failed() const { return failed_; }
+
+  private:
+    void start_receiving();
+    bool start_opening();
+    bool retire();
+
+    std::uint8_t* plaintext_;
+    engine::SegmentTask first_;
+    bool first_submitted_ = false;
+    bool failed_ = false;
+    std::uint64_t posted_ = 1;   ///< segments below have a receive
+    std::uint64_t opening_ = 1;  ///< segments below were given to the engine
+    std::uint64_t done_ = 1;     ///< segments below are in place
+};
+
+}  // namespace mpisec::shim

@@ -1,0 +1,290 @@
+// Receiving one message (design.md section 3):
+//
+//   1 route          only a plain message can match: the user's own arguments go to MPI (M1)
+//   2 set aside?     a probe may have taken the message out of MPI already (M4, asides.hpp)
+//   3 post           a bounce buffer, with the user's source and tag; its position is noted (Order)
+//   4 matched        the status tells whether the message is plain (same node, M2) or sealed
+//   5 accept         authenticate, check replay and order (arrival.hpp)
+//   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and
+//   opens the rest
+#include <algorithm>
+#include <cstring>
+
+#include "shim/p2p/asides.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+
+namespace mpisec::shim {
+
+std::size_t receive_room(std::size_t capacity, bool mixed) {
+    // Always room for the longest first message: one that does not fit the user's buffer must still be
+    // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
+    // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
+    // that is merely long.
+    const std::size_t longest = wire::large_first_wire_bytes(state.world.threshold) + 64;
+    return mixed ? std::max(longest, capacity) : longest;
+}
+
+std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes) {
+#ifdef OPEN_MPI
+    (void)capacity;
+    return std::min<std::size_t>(wire_bytes, INT_MAX);
+#else
+    return std::min(wire_bytes, receive_room(capacity, false));
+#endif
+}
+
+bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
+    int error_class = MPI_SUCCESS;
+    real.Error_class(code, &error_class);
+    return error_class == MPI_ERR_TRUNCATE && comm.has_peer(status.MPI_SOURCE) &&
+           !comm.is_local(status.MPI_SOURCE);
+}
+
+int refuse_overlong(const Communicator& comm, const MPI_Status& status) {
+    tell_refused(comm, status.MPI_SOURCE, status.MPI_TAG, nullptr);
+    return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
+                            "longer than any of MPIsec's");
+}
+
+namespace {
+
+class SealedReceive final : public Operation {
+  public:
+    SealedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), facts_(facts) {
+        capacity_ = static_cast<std::size_t>(spec.count) * facts.size;
+        if (!facts.contiguous) spec_.type = keep_type(spec.type);
+    }
+    ~SealedReceive() override {
+        if (posted_) comm_->unpost(*posted_);
+        if (!facts_.contiguous) release_type(spec_.type);
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    void post(bool mixed) {
+        const std::size_t room = receive_room(capacity_, mixed);
+        wire_ = Buffer(room);
+        take_position(std::make_unique<PostedReceive>(), true);
+        const int code =
+            call_counted(MPISEC_BOTH(Irecv), static_cast<void*>(wire_.data()), static_cast<MPI_Count>(room),
+                         constants.byte, spec_.peer, spec_.tag, comm_->handle, &request_);
+        if (code != MPI_SUCCESS) finish(code, true);
+    }
+
+    void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
+        wire_bytes = probed_room(capacity_, wire_bytes);
+        wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
+        take_position(std::move(posted), false);
+        const int code =
+            real.Imrecv(wire_.data(), static_cast<int>(wire_bytes), constants.byte, &message, &request_);
+        if (code != MPI_SUCCESS) finish(code, true);
+    }
+
+    void deliver(Arrival arrival) {
+        arrival_ = std::move(arrival);
+        wire_ = std::move(arrival_.wire);
+        show(arrival_.source, arrival_.tag, arrival_.total);
+        if (arrival_.error != MPI_SUCCESS) return finish(arrival_.error);
+        arrival_.large ? start_pipeline() : finish(place(wire_.data() + aead::nonce_bytes, arrival_.total));
+    }
+
+    MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
+    void sole_request_done(int code, const MPI_Status& delivered) override {
+        request_ = constants.request_null;
+        const std::uint64_t position = posted_ ? posted_->position : 0;
+        const MPI_Status status = posted_ ? from_named_source(posted_->source, delivered) : delivered;
+        if (posted_) comm_->unpost(*posted_);
+        posted_.reset();
+        MPI_Count bytes = 0;
+        if (code != MPI_SUCCESS && comm_->verifies && comm_->is_local(status.MPI_SOURCE))
+            return matched_local(status, position, code);
+        if (code != MPI_SUCCESS) {
+            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status))
+                                                     : finish(code, true);
+        }
+        int cancelled = 0;
+        real.Test_cancelled(&status, &cancelled);
+        if (cancelled) {
+            outcome_.cancelled = true;
+            return finish();
+        }
+        real.Get_elements_x(&status, constants.byte, &bytes);
+        matched(status, static_cast<std::size_t>(bytes), position);
+    }
+    void cancel() override {
+        if (!pipeline_ && !complete_) real.Cancel(&request_);
+    }
+    bool needs_progress() const override { return pipeline_ || capacity_ > state.world.threshold; }
+    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+
+  private:
+    void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
+        posted_ = std::move(posted);
+        if (!is_new) return;
+        posted_->source = spec_.peer;
+        posted_->tag = spec_.tag;
+        comm_->post(*posted_);
+    }
+
+    void show(int source, int tag, std::uint64_t bytes) {
+        outcome_.source = source;
+        outcome_.tag = tag;
+        outcome_.bytes = bytes;
+    }
+
+    /// Step 4.
+    void matched(const MPI_Status& status, std::size_t bytes, std::uint64_t position) {
+        show(status.MPI_SOURCE, status.MPI_TAG, bytes);
+        if (comm_->is_local(status.MPI_SOURCE)) {
+            if (comm_->verifies) return matched_local(status, position, MPI_SUCCESS);
+            return finish(place(wire_.data(), bytes));
+        }
+        arrival_.source = status.MPI_SOURCE;
+        arrival_.tag = status.MPI_TAG;
+        auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
+        accept(arrival_, *comm_, wire_.data(), bytes, position, direct, direct ? capacity_ : 0);
+        outcome_.bytes = arrival_.total;
+        if (arrival_.error != MPI_SUCCESS) return finish(arrival_.error);
+        if (arrival_.large) return start_pipeline();
+        const bool in_place = direct && arrival_.total <= capacity_;
+        finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, arrival_.total));
+    }
+
+    /// Of a message from this node: it is in wire_, and the record tells whether it was sent.
+    void matched_local(MPI_Status status, std::uint64_t position, int code) {
+        const auto room = static_cast<MPI_Count>(receive_room(capacity_, true));
+        const TypeFacts byte{1, true};
+        const Judgement judged =
+            judge(*comm_, position, {wire_.data(), room, constants.byte, byte}, code, status);
+        show(status.MPI_SOURCE, status.MPI_TAG, wire_bytes_of(status));
+        if (judged.code != MPI_SUCCESS) return finish(judged.code, judged.raised);
+        finish(place(wire_.data(), outcome_.bytes));
+    }
+
+    /// Plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than that (M3); then nothing is
+    /// written.
+    int place(const std::uint8_t* plaintext, std::size_t bytes) {
+        if (bytes > capacity_) {
+            outcome_.bytes = capacity_;
+            return MPI_ERR_TRUNCATE;
+        }
+        if (!facts_.contiguous) return unpack(plaintext, bytes, spec_.buf, spec_.count, spec_.type, facts_);
+        if (bytes > 0) std::memcpy(spec_.buf, plaintext, bytes);
+        return MPI_SUCCESS;
+    }
+
+    /// Step 6 for a large message: its header has opened, segment 0 is in wire_.
+    void start_pipeline() {
+        auto* to = static_cast<std::uint8_t*>(spec_.buf);
+        if (arrival_.total > capacity_) {
+            to = nullptr;
+        } else if (!facts_.contiguous) {
+            packed_ = Buffer(arrival_.total);
+            to = packed_.data();
+        }
+        const wire::SegmentPlan plan{arrival_.total, state.world.threshold, arrival_.header.segment_bytes};
+        const int world_peer = comm_->peers[static_cast<std::size_t>(arrival_.source)].world;
+        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer,
+                                                      arrival_.header.channel_tag, to);
+        arrival_.message_key.reset();
+        pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
+        step();
+        enlist(*this);
+    }
+
+    void step() override {
+        if (!pipeline_) {
+            int flag = 0;
+            MPI_Status status;
+            const int code = real.Test(&request_, &flag, &status);
+            if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
+            return;
+        }
+        if (!pipeline_->advance()) return;
+        const bool failed = pipeline_->failed();
+        pipeline_.reset();
+        if (failed) {
+            outcome_.bytes = 0;
+            return finish(report_violation(Violation::forged, *comm_, outcome_.source, outcome_.tag,
+                                           "in a segment of a large message"));
+        }
+        int code = MPI_SUCCESS;
+        if (arrival_.total > capacity_) {
+            outcome_.bytes = capacity_;
+            code = MPI_ERR_TRUNCATE;
+        } else if (packed_) {
+            code = unpack(packed_.data(), arrival_.total, spec_.buf, spec_.count, spec_.type, facts_);
+        }
+        packed_ = Buffer();
+        wire_ = Buffer();
+        finish(code);
+    }
+
+    ReceiveSpec spec_;
+    TypeFacts facts_;
+    std::size_t capacity_ = 0;
+    MPI_Request request_{};
+    std::unique_ptr<PostedReceive> posted_;
+    Buffer wire_;
+    Buffer packed_;
+    Arrival arrival_;
+    std::unique_ptr<ReceivePipeline> pipeline_;
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<SealedReceive>(spec, route.comm, facts);
+    if (!route.comm->asides.empty()) {
+        Arrival arrival;
+        if (take_aside(*route.comm, spec.peer, spec.tag, arrival)) {
+            operation->deliver(std::move(arrival));
+            return operation;
+        }
+    }
+    operation->post(route.kind == Route::mixed);
+    enlist(*operation);
+    return operation;
+}
+
+std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm, Arrival arrival) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
+    operation->deliver(std::move(arrival));
+    return operation;
+}
+
+std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
+                                                 MPI_Message message, std::size_t wire_bytes,
+                                                 std::unique_ptr<PostedReceive> posted) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) {
+        comm.unpost(*posted);
+        return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    }
+    auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
+    operation->post_matched(message, wire_bytes, std::move(posted));
+    enlist(*operation);
+    return operation;
+}
+
+int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request) {
+    return call_counted(MPISEC_BOTH(Irecv), spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                        request);
+}
+
+}  // namespace mpisec::shim

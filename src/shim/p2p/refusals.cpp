@@ -1,0 +1,255 @@
+#include "shim/p2p/refusals.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
+
+// Per sender: notices that MPI holds, and refusals that wait here for theirs to be sent.
+constexpr std::size_t most_unanswered = 8, most_untold = 4096;
+// Sends to one rank remembered after their segments have left.
+constexpr std::size_t most_remembered = 64;
+
+/// counter(8) tag(4) context(16)
+using Refusal = std::array<std::uint8_t, 28>;
+/// counter(8) large header(16)
+using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
+
+// Under the Guard; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI does),
+// before the receiver could say that it has refused the message.
+// (None of these is ever destroyed: operations that a program leaves behind when it calls exit() use them.)
+auto& large_sends = *new std::vector<LargeSend*>;
+auto& remembered = *new std::unordered_map<std::int32_t, std::deque<Announcement>>;  // by world rank
+
+template <class Payload>
+void send_notice(const Payload& payload, std::int32_t peer, int tag) {
+    const std::uint64_t counted = outgoing(peer).sent;
+    detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
+                       constants.byte, peer, tag, state.world.channel, "a notice of MPIsec"}));
+    outgoing(peer).sent = counted;  // may stay unread: not for the tally (S8)
+}
+
+/// Receives notices of one kind, one at a time, as they come.
+template <class Payload>
+class Mailbox {
+  public:
+    /// True when a whole one has come; then `payload` and `source` are it. `peer` may be MPI_ANY_SOURCE.
+    bool poll(int peer, int tag) {
+        if (!receiving_) {
+            int flag = 0;
+            MPI_Status found;
+            if (real.Iprobe(peer, tag, state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
+                return false;
+            source = from_named_source(peer, found).MPI_SOURCE;
+            receiving_ =
+                begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, source,
+                               tag, state.world.channel, "a notice of MPIsec"});
+        }
+        if (!receiving_->advance()) return false;
+        const bool good =
+            receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
+        receiving_.reset();
+        if (good) --incoming(source).opened;  // like what was not counted as sent
+        return good;
+    }
+    /// At the end; MPI may still write to the buffer of a receive under way, so that one stays.
+    void clear() { (void)receiving_.release(); }
+
+    Payload payload{};
+    std::int32_t source = 0;
+
+  private:
+    std::unique_ptr<Operation> receiving_;
+};
+
+// Under the Guard. Never destroyed (state.hpp): they hold receives.
+auto& refusals = *new Mailbox<Refusal>;
+auto& rests = *new Mailbox<Rest>;
+
+class Discard final : public Operation {
+  public:
+    Discard(std::int32_t world_source, const wire::LargeHeader& header)
+        : Operation(nullptr),
+          source_(world_source),
+          pipeline_(no_key.data(), {header.total, state.world.threshold, header.segment_bytes}, world_source,
+                    header.channel_tag, nullptr) {}
+    ~Discard() override { leave_work_list(*this); }
+    bool needs_progress() const override { return true; }
+    Whereabouts whereabouts() const override {
+        return {"the rest of a refused message", source_, MPI_ANY_TAG};
+    }
+
+  private:
+    void step() override {
+        if (pipeline_.advance()) finish();
+    }
+    static constexpr std::array<std::uint8_t, aead::max_key_bytes> no_key{};  // nothing is opened
+    std::int32_t source_;
+    ReceivePipeline pipeline_;
+};
+
+std::uint64_t claimed_counter(const Refusal& refusal) {
+    return load_le<std::uint64_t>(refusal.data());
+}
+
+/// Refusals of one sender's messages.
+struct Told {
+    std::list<Refusal> untold;
+    std::list<Refusal> unanswered;  ///< answers come in their order
+    /// Counters that were thrown away because a refusal claimed them. One that claims none is not kept:
+    /// whoever injects such a message may cost one genuine message, not one after the other.
+    std::unordered_map<std::uint64_t, Refusal> named;
+};
+auto& told_by_source = *new std::unordered_map<std::int32_t, Told>;  // by world rank; under the Guard
+
+void tell_next(std::int32_t world_source) {
+    auto& [untold, unanswered, named] = told_by_source[world_source];
+    if (untold.empty() || unanswered.size() >= most_unanswered) return;
+    send_notice(untold.front(), world_source, refusal_tag());
+    unanswered.splice(unanswered.end(), untold, untold.begin());
+}
+
+/// On the work list from the first refusal on: the sender's answer comes when the program is anywhere.
+class Watch final : public Operation {
+  public:
+    Watch() : Operation(nullptr) {}
+    ~Watch() override { leave_work_list(*this); }
+    bool needs_progress() const override { return true; }
+
+  private:
+    void step() override {
+        if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
+        auto& [untold, unanswered, named] = told_by_source[rests.source];
+        if (unanswered.empty()) return;
+        std::list<Refusal> answered;
+        answered.splice(answered.begin(), unanswered, unanswered.begin());
+        wire::LargeHeader header{};
+        if (wire::decode(rests.payload.data() + 8, state.world.threshold, header)) {
+            const auto counter = load_le<std::uint64_t>(rests.payload.data());
+            if (incoming(rests.source).replay.insert(counter)) {
+                const Refusal& refusal = answered.front();
+                if (claimed_counter(refusal) == counter && named.size() < most_untold)
+                    named.emplace(counter, refusal);
+                throw_away(rests.source, header);
+            } else {  // that one was accepted: the sender is to look further
+                untold.splice(untold.begin(), answered);
+            }
+        }
+        tell_next(rests.source);
+    }
+};
+
+auto& watch = *new std::unique_ptr<Operation>;  // under the Guard; never destroyed (state.hpp)
+
+/// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
+/// the oldest to this place; each is named once.
+Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
+    auto oldest = [&](auto fits) {
+        Announcement* found = nullptr;
+        auto look_at = [&](Announcement& send) {
+            const bool older = !found || send.counter < found->counter;
+            if (send.world_peer == world_peer && !send.settled && older && fits(send)) found = &send;
+        };
+        for (Announcement& send : remembered[world_peer]) look_at(send);
+        for (LargeSend* send : large_sends) look_at(*send);
+        return found;
+    };
+    const std::uint64_t counter = claimed_counter(refusal);
+    if (auto* same = oldest([&](const Announcement& send) { return send.counter == counter; })) return same;
+    const auto tag = load_le<std::int32_t>(refusal.data() + 8);
+    return oldest([&](const Announcement& send) {
+        return send.tag == tag &&
+               std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
+    });
+}
+
+}  // namespace
+
+LargeSend::LargeSend(const Announcement& announcement) : Announcement(announcement) {
+    large_sends.push_back(this);
+    ++outgoing(world_peer).large_sends;
+}
+
+LargeSend::~LargeSend() {
+    std::erase(large_sends, this);
+    --outgoing(world_peer).large_sends;
+    if (settled) return;
+    std::deque<Announcement>& to_peer = remembered[world_peer];
+    to_peer.push_back(*this);
+    if (to_peer.size() > most_remembered) to_peer.pop_front();
+}
+
+void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
+    if (comm.handle == state.world.channel || !comm.has_peer(source)) return;
+    Guard guard;
+    const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
+    wire::NonceFields claimed{};
+    const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
+    std::list<Refusal>& untold = told_by_source[world_source].untold;
+    if (untold.size() >= most_untold) return;
+    Refusal& refusal = untold.emplace_back();
+    store_le(refusal.data(), counter);
+    store_le(refusal.data() + 8, static_cast<std::int32_t>(tag));
+    std::copy(comm.context.begin(), comm.context.end(), refusal.begin() + 12);
+    tell_next(world_source);
+    if (watch) return;
+    watch = std::make_unique<Watch>();
+    enlist(*watch);
+}
+
+void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
+    Guard guard;
+    const auto source = told_by_source.find(world_source);
+    if (source == told_by_source.end()) return;
+    auto& [untold, unanswered, named] = source->second;
+    const auto found = named.find(counter);
+    if (found == named.end()) return;
+    store_le(untold.emplace_back(found->second).data(), no_counter);
+    named.erase(found);
+    tell_next(world_source);
+}
+
+void answer_refusals(std::int32_t world_peer) {
+    if (!refusals.poll(world_peer, refusal_tag())) return;
+    Announcement* send = refused_send(refusals.source, refusals.payload);
+    Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
+    if (send) {
+        send->settled = true;
+        store_le(rest.data(), send->counter);
+        wire::encode(send->header, rest.data() + 8);
+    }
+    send_notice(rest, refusals.source, rest_tag());
+}
+
+void throw_away(std::int32_t world_source, const wire::LargeHeader& header) {
+    detach(std::make_unique<Discard>(world_source, header));
+}
+
+void forget_refusals() {
+    Guard guard;
+    refusals.clear();
+    rests.clear();
+    told_by_source.clear();
+    remembered.clear();
+    watch.reset();
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,421 @@
+#include "shim/p2p/same_node.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "aead/aead.hpp"
+#include "fabric/sent_records.hpp"
+#include "keys/schedule.hpp"
+#include "shim/collective/collective_space.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/pool.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+#include "wire/content_order.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+using wire::Content, wire::ContentOrder, wire::ReceivedContent;
+
+/// Messages that MPI keeps in order.
+struct Lane {
+    std::uint64_t context;
+    std::int32_t tag;
+    bool operator==(const Lane&) const = default;
+};
+struct LaneHash {
+    std::size_t operator()(const Lane& lane) const {
+        return lane.context ^
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(lane.tag)) * 0x9E3779B97F4A7C15u;
+    }
+};
+using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
+
+struct Records {
+    fabric::SentRecords memory;
+    aead::Key mac;
+    std::vector<unsigned> mate_of;  ///< by world rank; of this node's
+    std::vector<Lanes> lanes;       ///< by mate: records that were read but not settled
+};
+auto& records = *new std::optional<Records>;  // under the Guard; never destroyed (state.hpp)
+
+constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
+
+// The MAC ------------------------------------------------------------------------------------------------
+
+/// Which one the ranks of a node use; its first rank decides.
+struct Agreement {
+    std::atomic<std::uint32_t> made;
+    std::int32_t cipher;
+    char library[48];
+};
+
+constexpr std::uint8_t no_nonce[aead::nonce_bytes] = {};
+constexpr std::size_t longest_piece = std::size_t{256} << 20;  // crypto libraries count in an int
+
+/// A keyed hash, nothing else: tags are never shown to the network, so one nonce serves all messages
+/// (docs/protocol.md).
+void tag_of(const aead::Key& key, const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
+    if (!key.seal(tag, nullptr, 0, no_nonce, bytes, n))
+        abort_job("the crypto library failed to hash a message of " + std::to_string(n) + " bytes");
+}
+
+void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
+    if (n <= longest_piece) return tag_of(records->mac, bytes, n, tag);
+    std::vector<std::uint8_t> tags;
+    for (std::size_t at = 0; at < n; at += longest_piece) {
+        tags.resize(tags.size() + aead::tag_bytes);
+        tag_of(records->mac, bytes + at, std::min(longest_piece, n - at),
+               tags.data() + tags.size() - aead::tag_bytes);
+    }
+    tag_of(records->mac, tags.data(), tags.size(), tag);
+}
+
+double seconds_of(const aead::Key& key) {
+    using Clock = std::chrono::steady_clock;
+    const std::vector<std::uint8_t> sample(16 * 1024);
+    std::uint8_t tag[aead::tag_bytes];
+    double best = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < 5; ++round) {
+        const auto start = Clock::now();
+        tag_of(key, sample.data(), sample.size(), tag);
+        best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    return best;
+}
+
+/// AEGIS of libaegis, which is the fastest there is; without it GMAC of a library that is loaded anyway, or
+/// of any.
+std::vector<std::pair<const aead::Library*, aead::Cipher>> candidates() {
+    std::vector<std::pair<const aead::Library*, aead::Cipher>> found;
+    auto add = [&](const aead::Library* library, std::initializer_list<aead::Cipher> ciphers) {
+        for (aead::Cipher cipher : ciphers)
+            if (library->has(cipher)) found.emplace_back(library, cipher);
+    };
+    using enum aead::Cipher;
+    const std::vector<std::string> there = aead::available();
+    if (std::find(there.begin(), there.end(), "aegis") != there.end())
+        if (auto library = aead::load("aegis")) add(*library, {aegis_128x4, aegis_128x2, aegis_128l});
+    if (!found.empty()) return found;
+    for (const aead::Library* library : state.world.selection.library) add(library, {aes_128_gcm});
+    for (std::size_t i = 0; found.empty() && i < there.size(); ++i)
+        if (auto library = aead::load(there[i])) add(*library, {aes_128_gcm});
+    return found;
+}
+
+void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [library, cipher] : candidates()) {
+        auto key = library->make_key(cipher, key_bytes);
+        if (!key) continue;
+        const double seconds = seconds_of(*key);
+        if (seconds >= least) continue;
+        least = seconds;
+        agreement.cipher = static_cast<std::int32_t>(cipher);
+        agreement.library[library->name().copy(agreement.library, sizeof agreement.library - 1)] = '\0';
+    }
+    if (agreement.cipher == 0)
+        abort_job("MPISEC_SAME_NODE=verify needs a crypto library with AEGIS or AES-128-GCM; there is none");
+    agreement.made.store(1, std::memory_order_release);
+}
+
+aead::Key agreed_key(const fabric::SentRecords& memory) {
+    auto& agreement = *reinterpret_cast<Agreement*>(memory.agreement().data());
+    std::uint8_t bytes[aead::max_key_bytes];
+    keys::same_node_key(*state.world.master, state.world.node[static_cast<std::size_t>(state.world.rank)],
+                        bytes);
+    if (state.world.rank_on_node == 0) decide(agreement, bytes);
+    while (agreement.made.load(std::memory_order_acquire) == 0) sched_yield();
+    auto library = aead::load(agreement.library);
+    if (!library) abort_job(library.error().message);
+    auto key = (*library)->make_key(static_cast<aead::Cipher>(agreement.cipher), bytes);
+    keys::wipe(bytes, sizeof bytes);
+    if (!key) abort_job(key.error().message);
+    return std::move(*key);
+}
+
+// Records ------------------------------------------------------------------------------------------------
+
+std::uint64_t context_of(const wire::ContextId& context) {
+    std::uint64_t first;
+    std::memcpy(&first, context.data(), sizeof first);
+    return first;
+}
+/// Messages of collectives are apart from the user's.
+Lane lane_of(const CollectiveSpace& space, int tag) {
+    return {~context_of(space.context()), tag};
+}
+
+void fill_check(const std::uint8_t* bytes, std::size_t n, std::uint8_t (&check)[40]) {
+    if (n <= sizeof check) {
+        if (n > 0 && bytes) std::memcpy(check, bytes, n);
+        std::memset(check + n, 0, sizeof check - n);
+        return;
+    }
+    mac_of(bytes, n, check);
+    std::memset(check + aead::tag_bytes, 0, sizeof check - aead::tag_bytes);
+}
+
+/// The first n bytes of data at buf, in one run: the user's own, or packed.
+const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
+    if (at.facts.contiguous || n == 0) return static_cast<const std::uint8_t*>(at.buf);
+    const std::size_t elements = (n + at.facts.size - 1) / at.facts.size;
+    packed = Buffer(elements * at.facts.size);
+    pack(at.buf, static_cast<MPI_Count>(elements), at.type, at.facts, packed.data());
+    return packed.data();
+}
+
+/// Its sender is hashing the message that it has just handed to MPI, and waits for nothing meanwhile.
+void await_check(const fabric::SentRecord& record) {
+    Backoff backoff;
+    while (!fabric::SentRecords::finished(record)) backoff.pause();
+}
+
+/// Takes every record of this mate out of the shared memory.
+void read_all(unsigned mate) {
+    Lanes& lanes = records->lanes[mate];
+    while (const fabric::SentRecord* record = records->memory.first(mate)) {
+        const Lane lane{record->context, record->tag};
+        await_check(*record);
+        if (fabric::SentRecords::withdrawn(*record)) {
+            records->memory.pop(mate);
+            continue;
+        }
+        if (record->bytes == withdrawal) {
+            std::uint32_t number;
+            std::memcpy(&number, record->check, sizeof number);
+            auto found = lanes.find(lane);
+            if (found != lanes.end()) {
+                found->second.withdrawn(number);
+                if (found->second.empty()) lanes.erase(found);
+            }
+        } else {
+            Content content;
+            content.bytes = record->bytes;
+            std::memcpy(content.check, record->check, sizeof content.check);
+            lanes[lane].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number, content);
+        }
+        records->memory.pop(mate);
+    }
+}
+
+/// There is no memory for another record until the mate has read some. Meanwhile everything moves: it may
+/// wait for this rank.
+[[gnu::cold, gnu::noinline]] fabric::SentRecord* wait_for_room(unsigned mate) {
+    static bool said = false;
+    if (!std::exchange(said, true))
+        say("so many messages wait on this node to be received that there is no memory for more records "
+            "(MPISEC_SAME_NODE=verify): sending goes on when some were received");
+    for (;;) {
+        if (fabric::SentRecord* record = records->memory.next(mate)) return record;
+        for (unsigned other = 0; other < records->lanes.size(); ++other) read_all(other);
+        int flag = 0;
+        real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
+        progress();
+        sched_yield();
+    }
+}
+
+fabric::SentRecord& room_for_record(unsigned mate) {
+    fabric::SentRecord* record = records->memory.next(mate);
+    return record ? *record : *wait_for_room(mate);
+}
+
+unsigned mate_of(std::int32_t world_rank) {
+    return records->mate_of[static_cast<std::size_t>(world_rank)];
+}
+unsigned mate_at(const Communicator& comm, int peer) {
+    return mate_of(comm.peers[static_cast<std::size_t>(peer)].world);
+}
+
+/// Leaves a record; `fill` fills the check.
+template <class Fill>
+Announced put(unsigned mate, const Lane& lane, std::uint64_t bytes, Fill fill) {
+    fabric::SentRecord& record = room_for_record(mate);
+    record.tag = lane.tag;
+    record.context = lane.context;
+    record.bytes = bytes;
+    fill(record.check);
+    return {mate, lane.context, lane.tag, records->memory.publish(mate), &record};
+}
+
+/// Whether this is the next message of its sender, and nothing is left open: the usual case.
+bool take_next(unsigned mate, const Lane& lane, const ReceivedContent& received) {
+    if (!records->lanes[mate].empty() || received.truncated) return false;
+    const fabric::SentRecord* record = records->memory.first(mate);
+    if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
+        record->context != lane.context)
+        return false;
+    await_check(*record);
+    if (fabric::SentRecords::withdrawn(*record)) return false;
+    if (std::memcmp(record->check, received.content.check, sizeof record->check) != 0) return false;
+    records->memory.pop(mate);
+    return true;
+}
+
+bool take_in_order(unsigned mate, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
+                   const ReceivedContent& received) {
+    read_all(mate);
+    Lanes& lanes = records->lanes[mate];
+    auto found = lanes.try_emplace(lane).first;
+    const bool good = found->second.received(position, received, oldest);
+    if (found->second.empty()) lanes.erase(found);
+    return good;
+}
+
+bool was_sent(const Communicator& comm, const MPI_Status& status, std::uint64_t position,
+              const ReceivedContent& received) {
+    const unsigned mate = mate_at(comm, status.MPI_SOURCE);
+    const Lane lane{context_of(comm.context), status.MPI_TAG};
+    const std::uint64_t oldest = comm.oldest_position() > position
+                                     ? comm.oldest_position()
+                                     : comm.oldest_position(status.MPI_SOURCE, status.MPI_TAG);
+    if (position < oldest && take_next(mate, lane, received)) [[likely]]
+        return true;
+    return take_in_order(mate, lane, position, oldest, received);
+}
+
+/// What was not sent must not stay where it was received (S2).
+void wipe_landing(const Landing& landing, std::size_t n) {
+    if (n == 0) return;
+    if (landing.facts.contiguous) {
+        std::memset(landing.buf, 0, n);
+        return;
+    }
+    Buffer zeros(n);
+    std::memset(zeros.data(), 0, n);
+    unpack(zeros.data(), n, landing.buf, landing.count, landing.type, landing.facts);
+}
+
+[[gnu::cold, gnu::noinline]] int refuse(const Communicator& comm, const Landing& landing, std::size_t n,
+                                        MPI_Status& status) {
+    wipe_landing(landing, n);
+    real.Status_set_elements_x(&status, constants.byte, 0);
+    return report_violation(Violation::forged, comm, status.MPI_SOURCE, status.MPI_TAG,
+                            "which is on this node and did not send it");
+}
+
+}  // namespace
+
+bool verifies_same_node() {
+    using SameNode = config::Settings::SameNode;
+    const SameNode setting = state.settings.same_node;
+    // auto: every MPI library that was looked at takes messages from the network for the node's own
+    // (docs/threat-model.md, "The MPI library below").
+    // A rank alone on its node needs records too: an envelope may name the receiver itself.
+    return (setting == SameNode::verify || setting == SameNode::automatic) && state.world.crosses_nodes;
+}
+
+void open_records() {
+    if (!verifies_same_node()) return;
+    const World& world = state.world;
+    const auto mates = static_cast<unsigned>(world.ranks_on_node);
+    constexpr wire::ContextId context = {'s', 'a', 'm', 'e', ' ', 'n', 'o', 'd',
+                                         'e', ' ', 'r', 'e', 'c', 'o', 'r', 'd'};
+    const int node = world.node[static_cast<std::size_t>(world.rank)];
+    auto memory = fabric::SentRecords::attach(memory_name(context, node), mates,
+                                              static_cast<unsigned>(world.rank_on_node));
+    if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
+    std::vector<unsigned> mate_of(world.node.size(), 0);
+    unsigned mate = 0;
+    for (std::size_t rank = 0; rank < mate_of.size(); ++rank)
+        if (world.same_node[rank]) mate_of[rank] = mate++;
+    aead::Key key = agreed_key(*memory);
+    records.emplace(
+        Records{std::move(*memory), std::move(key), std::move(mate_of), std::vector<Lanes>(mates)});
+}
+
+void close_records() {
+    records.reset();
+}
+
+Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    const Lane lane{context_of(comm.context), spec.tag};
+    return put(mate_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
+        if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
+        Buffer packed;
+        fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
+    });
+}
+
+Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
+    const unsigned mate = mate_at(comm, spec.peer);
+    fabric::SentRecord& record = room_for_record(mate);
+    record.tag = spec.tag;
+    record.context = context_of(comm.context);
+    record.bytes = n;
+    return {mate, record.context, spec.tag, records->memory.publish(mate, fabric::unfinished_record),
+            &record};
+}
+
+void complete(const Announced& announced, const SendSpec& spec, bool sent) {
+    if (sent)
+        fill_check(static_cast<const std::uint8_t*>(spec.buf), announced.record->bytes,
+                   announced.record->check);
+    fabric::SentRecords::finish(*announced.record);
+}
+
+void withdraw(const Announced& announced) {
+    records->memory.withdraw(announced.mate, *announced.record, announced.number);
+    // The mate may have read it before it was marked.
+    put(announced.mate, {announced.context, announced.tag}, withdrawal,
+        [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
+}
+
+void announce_part(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+                   std::span<const std::uint8_t> bytes) {
+    put(mate_of(world_peer), lane_of(space, tag), bytes.size(),
+        [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
+}
+
+bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+                   std::span<const std::uint8_t> bytes, ReceiveOrder order) {
+    ReceivedContent received;
+    fill_check(bytes.data(), bytes.size(), received.content.check);
+    received.content.bytes = bytes.size();
+    const unsigned mate = mate_of(world_peer);
+    const Lane lane = lane_of(space, tag);
+    if (order.position < order.oldest && take_next(mate, lane, received)) return true;
+    return take_in_order(mate, lane, order.position, order.oldest, received);
+}
+
+Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
+                MPI_Status& status) {
+    if (comm.is_local(status.MPI_SOURCE)) records->memory.fetch(mate_at(comm, status.MPI_SOURCE));
+    ReceivedContent received;
+    const std::size_t capacity = static_cast<std::size_t>(landing.count) * landing.facts.size;
+    std::size_t n = capacity;
+    if (code == MPI_SUCCESS) {
+        n = std::min(wire_bytes_of(status), capacity);
+        Buffer packed;
+        fill_check(run_of(landing, n, packed), n, received.content.check);
+        received.content.bytes = n;
+    } else {
+        int error_class = MPI_SUCCESS;
+        real.Error_class(code, &error_class);
+        if (error_class != MPI_ERR_TRUNCATE) return {code, true};
+        received.content.bytes = capacity;
+        received.truncated = true;
+    }
+    const bool comparable = landing.facts.contiguous || landing.facts.size <= INT_MAX;  // what packing can do
+    if (!comm.is_local(status.MPI_SOURCE) || !comparable || !was_sent(comm, status, position, received))
+        [[unlikely]]
+        return {refuse(comm, landing, n, status), code != MPI_SUCCESS};
+    if (received.truncated) wipe_landing(landing, capacity);
+    return {code, code != MPI_SUCCESS};
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,89 @@
+// Messages between ranks of one node, verified (MPISEC_SAME_NODE=verify; docs/protocol.md, "Same-node
+// records"). They go to MPI unchanged, as plain ones do (M1). But MPI libraries also take a message from the
+// network for one of the node when its header says so. Therefore the sender first leaves a record in memory
+// that only the node's ranks share, and the receiver compares: a message without a record is refused (S2).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "shim/p2p/operation.hpp"
+
+namespace mpisec::fabric {
+struct SentRecord;
+}
+
+namespace mpisec::shim {
+
+/// Whether this job's setting and this node ask for it; from establish() on.
+bool verifies_same_node();
+
+/// Makes the node's memory, before the first communicator is described. Ends the job when there is none.
+void open_records();
+void close_records();
+
+/// What a sender has announced.
+struct Announced {
+    unsigned mate;
+    std::uint64_t context;
+    int tag;
+    std::uint32_t number;
+    fabric::SentRecord* record;
+};
+/// Leaves the record of a message that is handed to MPI next. Under the Guard, which orders records as MPI
+/// orders the messages.
+Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts);
+/// The same before its content is hashed, so that MPI moves the message meanwhile: n bytes in one run at
+/// spec.buf. complete() must follow before this rank waits for anything: the receiver waits for it.
+Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n);
+/// Not `sent`: MPI did not take it, spec.buf is not looked at, and withdraw() follows.
+void complete(const Announced& announced, const SendSpec& spec, bool sent);
+/// MPI did not take the message, or has cancelled it.
+void withdraw(const Announced& announced);
+
+/// Where a message is received.
+struct Landing {
+    void* buf;
+    MPI_Count count;
+    MPI_Datatype type;
+    const TypeFacts& facts;
+};
+struct Judgement {
+    int code;
+    bool raised = false;  ///< by MPI
+};
+/// MPI's receive at `position` has ended with `code` and `status`: compares what it got with the records.
+/// What nobody of this node sent is reported and wiped; `status` then says that nothing was received. Under
+/// the Guard.
+Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
+                MPI_Status& status);
+
+/// The same for the messages of collectives between ranks of a node, on the space's twin. Under the Guard.
+void announce_part(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+                   std::span<const std::uint8_t> bytes);
+/// Place among the receives from one source, and that of the first one not finished.
+struct ReceiveOrder {
+    std::uint64_t position;
+    std::uint64_t oldest;
+};
+bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+                   std::span<const std::uint8_t> bytes, ReceiveOrder order);
+
+/// Sends and receives of Route::verified. Under the Guard, but for the blocking ones.
+int send_verified(const SendSpec& spec, Communicator& comm);
+int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request);
+/// MPI_Cancel of a request of MPI's own: the record of a send that MPI gives up is withdrawn.
+int cancel_verified(MPI_Request* request);
+int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status);
+/// The same of a message that a matched probe took.
+int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,
+                             MPI_Status* status);
+std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicator& comm);
+std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Communicator& comm);
+std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
+                                                MPI_Message message, std::unique_ptr<PostedReceive> posted);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,268 @@
+// Sending one message (design.md section 3):
+//
+//   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
+//   2 pack           only when the datatype is not one run of bytes (M8)
+//   3 ticket         the pair's next counter, once and for all this message's (S4)
+//   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
+//   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
+//   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
+//
+// Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
+#include <cstring>
+#include <optional>
+
+#include "shim/p2p/buffered.hpp"
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/stats.hpp"
+#include "shim/runtime/threads.hpp"
+
+namespace mpisec::shim {
+
+using Mode = SendSpec::Mode;
+
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+                std::int32_t world_peer, int tag) {
+    const SendTicket ticket = take_ticket(outgoing(world_peer), n);
+    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, ticket.epoch, ticket.counter});
+    const wire::AssociatedData ad =
+        wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
+    std::memcpy(wire, nonce.data(), nonce.size());
+    StatsTimer timer(Stats::seal_small, n);
+    if (!ticket.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
+        abort_job("the crypto library failed to seal a message of " + std::to_string(n) +
+                  " bytes; nothing was sent");
+}
+
+namespace {
+
+/// MPI_Isend in the given mode. Buffered sends are standard ones from MPIsec's own copy (buffered.hpp).
+int start_in_mode(Mode mode, const void* buf, int bytes, int peer, int tag, MPI_Comm comm,
+                  MPI_Request* request) {
+    switch (mode) {
+        case Mode::synchronous:
+            return real.Issend(buf, bytes, constants.byte, peer, tag, comm, request);
+        case Mode::ready:
+            return real.Irsend(buf, bytes, constants.byte, peer, tag, comm, request);
+        default:
+            return real.Isend(buf, bytes, constants.byte, peer, tag, comm, request);
+    }
+}
+
+class SealedSend final : public Operation {
+  public:
+    SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), world_peer_(comm->peers[static_cast<std::size_t>(spec.peer)].world) {
+        n_ = static_cast<std::size_t>(spec.count) * facts.size;
+        plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
+        if (!facts.contiguous && n_ > 0) {
+            packed_ = Buffer(n_);
+            plaintext_ = packed_.data();
+            if (int code = pack(spec.buf, spec.count, spec.type, facts, packed_.data());
+                code != MPI_SUCCESS) {
+                finish(code);
+                return;
+            }
+        } else if (spec.mode == Mode::buffered && n_ > state.world.threshold) {
+            packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
+            plaintext_ = packed_.data();
+            std::memcpy(packed_.data(), spec.buf, n_);
+        }
+        n_ <= state.world.threshold ? start_small() : start_large();
+    }
+    ~SealedSend() override {
+        if (spec_.mode == Mode::buffered) release_buffer(n_);
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
+    void sole_request_done(int code, const MPI_Status& status) override {
+        int cancelled = 0;
+        if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
+        outcome_.cancelled = cancelled != 0;
+        if (outcome_.cancelled) {
+            --outgoing(world_peer_).sent;
+            skip_counter(world_peer_, counter_);
+        }
+        first_done(code);
+    }
+    void cancel() override {
+        if (!pipeline_ && !complete_)
+            real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
+    }
+    bool needs_progress() const override { return pipeline_ != nullptr; }
+    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+
+  private:
+    void start_small() {
+        wire_ = Buffer(wire::small_wire_bytes(n_));
+        {
+            SealingScope alone(spec_.call);
+            seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
+            counter_ = outgoing(world_peer_).next_counter.load(std::memory_order_relaxed) - 1;
+        }
+        packed_ = Buffer();
+        hand_over(spec_.mode, wire::small_wire_bytes(n_));
+    }
+
+    void start_large() {
+        waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
+        const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
+        seal_large(first_bytes);
+        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
+        if (!complete_) step();
+    }
+
+    /// Header and segment 0.
+    void seal_large(std::size_t first_bytes) {
+        SealingScope alone(spec_.call);
+        Outgoing& pair = outgoing(world_peer_);
+        const SendTicket ticket = take_ticket(pair, n_);
+        counter_ = ticket.counter;
+        const std::uint64_t segment = state.settings.segment
+                                          ? state.settings.segment
+                                          : wire::automatic_segment_bytes(n_, state.world.crowded);
+        const wire::LargeHeader header{
+            n_, static_cast<std::uint32_t>(segment),
+            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
+        const wire::SegmentPlan plan{n_, state.world.threshold, segment};
+        std::uint8_t key[aead::max_key_bytes];
+        keys::message_key(ticket.keys->message_secret, ticket.counter, key);
+        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
+                                                   spec_.mode == Mode::synchronous);
+        keys::wipe(key, sizeof key);
+        announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, ticket.counter, header});
+
+        wire_ = Buffer(first_bytes);
+        const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
+        const wire::AssociatedData ad = wire::associated_data(
+            wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
+        std::uint8_t plain_header[wire::large_header_bytes];
+        wire::encode(header, plain_header);
+        std::memcpy(wire_.data(), nonce.data(), nonce.size());
+        if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header,
+                                    nonce.data(), ad.data(), ad.size()) ||
+            !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
+            abort_job("the crypto library failed to seal a message of " + std::to_string(n_) +
+                      " bytes; nothing was sent");
+    }
+
+    void hand_over(Mode mode, std::size_t bytes) {
+        const int code = start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag,
+                                       comm_->handle, &request_);
+        if (code != MPI_SUCCESS) {
+            skip_counter(world_peer_, counter_);
+            return finish(code, true);
+        }
+        ++outgoing(world_peer_).sent;
+    }
+
+    void first_done(int code) {
+        request_ = constants.request_null;
+        first_done_ = true;
+        if (pipeline_ && waits_for_match_) pipeline_->take_turns();
+        if (pipeline_)
+            pipeline_error_ = code;
+        else
+            finish(code, code != MPI_SUCCESS);
+    }
+
+    void step() override {
+        if (!first_done_) {
+            int flag = 0;
+            MPI_Status status;
+            const int code = real.Test(&request_, &flag, &status);
+            if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
+            if (complete_) return;
+        }
+        if (!pipeline_ || (waits_for_match_ && !first_done_)) return;
+        // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
+        if (pipeline_->advance(pipeline_error_) && first_done_) {
+            finish(pipeline_error_);
+            if (waits_for_match_) announced_->settled = true;
+            announced_.reset();
+            packed_ = Buffer();
+        } else if (++polls_ % polls_between_looks == 0) {
+            answer_refusals(world_peer_);
+        }
+    }
+
+    static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
+    // So many large messages to one rank send segments before they are received; others wait until their
+    // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm
+    // hangs at 65 of one sender), and a program that stays below that plain must stay below it here.
+    static constexpr unsigned eager_large_sends = 2;
+
+    SendSpec spec_;
+    std::int32_t world_peer_;
+    std::uint64_t counter_ = 0;
+    std::size_t n_ = 0;
+    const std::uint8_t* plaintext_ = nullptr;
+    Buffer packed_;
+    Buffer wire_;
+    MPI_Request request_{};
+    bool first_done_ = false;
+    std::unique_ptr<SendPipeline> pipeline_;
+    int pipeline_error_ = MPI_SUCCESS;
+    std::optional<LargeSend> announced_;  ///< while segments may be outstanding
+    unsigned polls_ = 0;
+    bool waits_for_match_ =
+        false;  ///< a large message that must not send segments before its first part is matched
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) {
+    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_skips();
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);
+    enlist(*operation);
+    return operation;
+}
+
+int isend_plain(const SendSpec& spec, MPI_Request* request) {
+    auto start = [&](auto small, auto big) {
+        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
+                            request);
+    };
+    switch (spec.mode) {
+        case Mode::synchronous:
+            return start(MPISEC_BOTH(Issend));
+        case Mode::buffered:
+            return start(MPISEC_BOTH(Ibsend));
+        case Mode::ready:
+            return start(MPISEC_BOTH(Irsend));
+        default:
+            return start(MPISEC_BOTH(Isend));
+    }
+}
+
+int send_plain(const SendSpec& spec) {
+    auto call = [&](auto small, auto big) {
+        return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm);
+    };
+    switch (spec.mode) {
+        case Mode::synchronous:
+            return call(MPISEC_BOTH(Ssend));
+        case Mode::buffered:
+            return call(MPISEC_BOTH(Bsend));
+        case Mode::ready:
+            return call(MPISEC_BOTH(Rsend));
+        default:
+            return call(MPISEC_BOTH(Send));
+    }
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,148 @@
+#include "shim/p2p/skips.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+#include "wire/skips.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::chrono::seconds longest_farewell{5};
+
+struct Untold {
+    std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
+    wire::SkipNotice notice{};
+    std::unique_ptr<Operation> telling;  ///< the notice under way
+    std::uint64_t sent = 0;
+};
+
+// Under the Guard. Never destroyed: a program that calls exit() leaves notices under way.
+auto& untold_by_peer = *new std::unordered_map<std::int32_t, Untold>;
+std::uint64_t heard = 0;
+
+/// True while there is something to tell, or being told.
+bool tell(std::int32_t peer, Untold& untold) {
+    if (untold.telling && untold.telling->advance()) untold.telling.reset();
+    if (untold.telling) return true;
+    if (untold.runs.empty()) return false;
+    const std::size_t runs = std::min(untold.runs.size(), wire::most_skipped_runs);
+    std::vector<wire::CounterRun> first(untold.runs.begin(),
+                                        untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
+    untold.runs.erase(untold.runs.begin(), untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
+    untold.notice = wire::encode_skips(first);
+    const std::uint64_t counted = outgoing(peer).sent;
+    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
+                                 static_cast<MPI_Count>(untold.notice.size()), constants.byte, peer,
+                                 skip_tag(), state.world.channel, "a notice of MPIsec"});
+    outgoing(peer).sent = counted;
+    if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
+    return true;
+}
+
+/// The notice that is being received, into which buffer, and from whom. Under the Guard; never destroyed.
+struct Hearing {
+    std::unique_ptr<Operation> receiving;
+    wire::SkipNotice notice;
+    int source = 0;
+};
+auto& hearing = *new Hearing;
+
+/// One notice from `peer` (a world rank or MPI_ANY_SOURCE), if one has come whole. Does not wait: somebody
+/// may announce a message and never send it.
+bool hear_one(int peer) {
+    if (!hearing.receiving) {
+        int flag = 0;
+        MPI_Status found;
+        if (real.Iprobe(peer, skip_tag(), state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
+            return false;
+        hearing.source = from_named_source(peer, found).MPI_SOURCE;
+        hearing.receiving = begin_receive(
+            {hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()), constants.byte,
+             hearing.source, skip_tag(), state.world.channel, "a notice of MPIsec"});
+    }
+    if (!hearing.receiving->advance()) return false;
+    const Outcome outcome = hearing.receiving->outcome();
+    hearing.receiving.reset();
+    ++heard;
+    if (outcome.error != MPI_SUCCESS || outcome.bytes != hearing.notice.size()) return false;
+    Incoming& pair = incoming(hearing.source);
+    --pair.opened;  // like what was not counted as sent
+    for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
+        for (std::uint64_t counter = run.first; counter <= run.last; ++counter) pair.replay.insert(counter);
+    return true;
+}
+
+}  // namespace
+
+std::atomic<bool> skips_untold{false};
+
+void skip_counter(std::int32_t world_peer, std::uint64_t counter) {
+    Guard guard;
+    std::deque<wire::CounterRun>& runs = untold_by_peer[world_peer].runs;
+    if (!runs.empty() && runs.back().last + 1 == counter)
+        runs.back().last = counter;
+    else
+        runs.push_back({counter, counter});
+    skips_untold.store(true, std::memory_order_relaxed);
+}
+
+void tell_skips() {
+    Guard guard;
+    // A notice is a message, too, and comes here when it is started.
+    if (!skips_untold.exchange(false, std::memory_order_relaxed)) return;
+    bool more = false;
+    for (auto& [peer, untold] : untold_by_peer) more = tell(peer, untold) || more;
+    skips_untold.store(more, std::memory_order_relaxed);
+}
+
+void hear_skips(std::int32_t world_source) {
+    Guard guard;
+    while (hear_one(world_source)) {
+    }
+}
+
+std::vector<std::uint64_t> skips_sent() {
+    Guard guard;
+    skips_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
+    std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
+    for (const auto& [peer, untold] : untold_by_peer) sent[static_cast<std::size_t>(peer)] = untold.sent;
+    return sent;
+}
+
+void finish_skips(std::uint64_t expected) {
+    const auto limit = std::chrono::steady_clock::now() + longest_farewell;
+    Guard guard;
+    for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
+        busy = heard < expected;
+        if (busy) hear_one(MPI_ANY_SOURCE);
+        for (auto& [peer, untold] : untold_by_peer) {
+            if (untold.telling && untold.telling->advance()) untold.telling.reset();
+            busy = busy || untold.telling;
+        }
+    }
+    // MPI may still read the buffer of one that was lost, so that one stays.
+    for (auto& [peer, untold] : untold_by_peer) (void)untold.telling.release();
+    (void)hearing.receiving.release();
+    untold_by_peer.clear();
+}
+
+std::size_t replay_runs() {
+    std::size_t runs = 0;
+    for (std::int32_t rank = 0; incoming_pairs && rank < state.world.size; ++rank)
+        runs += incoming_pairs[rank].replay.runs();
+    return runs;
+}
+
+}  // namespace mpisec::shim

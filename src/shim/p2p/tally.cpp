@@ -1,0 +1,83 @@
+#include "shim/p2p/tally.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/pair.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
+    const auto bytes = static_cast<MPI_Count>(values.size() * sizeof values[0]);
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = sending ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte,
+                                          peer, tally_tag(), state.world.channel, "MPI_Finalize (tally)"})
+                            : begin_receive({values.data(), bytes, constants.byte, peer, tally_tag(),
+                                             state.world.channel, "MPI_Finalize (tally)"});
+    }
+    complete_operation(*operation);
+    return operation->outcome().error == MPI_SUCCESS;
+}
+
+/// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
+/// end after a refused message too: the others wait for this rank's part. One word more counts the ranks
+/// whose part is in the sum: false, on every rank that got an incomplete one, or none.
+bool sum_everywhere(std::vector<std::uint64_t>& values) {
+    const int rank = state.world.rank, size = state.world.size;
+    values.push_back(1);
+    std::vector<std::uint64_t> theirs(values.size());
+    int mask = 1;
+    for (; mask < size && !(rank & mask); mask *= 2) {
+        if (rank + mask >= size || !transfer(false, theirs, rank + mask)) continue;
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
+    }
+    if (rank != 0) {
+        transfer(true, values, rank - mask);
+        if (!transfer(false, values, rank - mask)) values.back() = 0;
+    }
+    for (mask /= 2; mask > 0; mask /= 2)
+        if (rank + mask < size) transfer(true, values, rank + mask);
+    return values.back() == static_cast<std::uint64_t>(size);
+}
+
+}  // namespace
+
+void compare_tallies() {
+    std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
+    std::uint64_t opened = 0;
+    for (int peer = 0; peer < state.world.size; ++peer) {
+        sent[static_cast<std::size_t>(peer)] = sent_to(peer);
+        opened += opened_from(peer);
+    }
+    const std::vector<std::uint64_t> skips = skips_sent();
+    sent.insert(sent.end(), skips.begin(), skips.end());
+    if (!sum_everywhere(sent)) {
+        finish_skips(0);
+        return say("MPI_Finalize: the counts of sent and received messages could not be compared");
+    }
+    const auto rank = static_cast<std::size_t>(state.world.rank);
+    const std::uint64_t expected = sent[rank];
+    finish_skips(sent[static_cast<std::size_t>(state.world.size) + rank]);
+    if (expected == opened || !state.stats)
+        return;  // programs may leave messages unreceived, and plain MPI is silent
+    say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " +
+        std::to_string(opened) +
+        " were received: messages were lost on the way, or the program never received them");
+}
+
+void leave_together() {
+    std::vector<std::uint64_t> nothing;
+    if (!sum_everywhere(nothing)) say("MPI_Finalize: the ranks could not leave together");
+}
+
+}  // namespace mpisec::shim

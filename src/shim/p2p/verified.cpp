@@ -1,0 +1,273 @@
+// Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as of a plain
+// message; the record is left before, and compared after.
+#include <climits>
+#include <unordered_map>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/simple_operations.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/pmpi/status.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// Messages from this size on are handed to MPI before they are hashed: the mate receives meanwhile.
+constexpr std::size_t hashed_later = 41;  // shorter ones stand in the record
+
+/// Leaves the record, which is then in *left, then lets `start`, which does not wait, hand the message to
+/// MPI.
+template <class Start>
+int announced(const SendSpec& spec, const Communicator& comm, Start start, Announced* left = nullptr) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) [[unlikely]]
+        return start();  // MPI refuses the type
+    if (!facts.contiguous && facts.size > INT_MAX) return raise(&comm, MPI_ERR_COUNT);  // cannot be packed
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    const bool ahead = facts.contiguous && n >= hashed_later;
+    const Announced record = ahead ? announce_ahead(spec, comm, n) : announce(spec, comm, facts);
+    const int code = start();
+    if (ahead) complete(record, spec, code == MPI_SUCCESS);
+    if (left) *left = record;
+    if (code != MPI_SUCCESS) [[unlikely]]
+        withdraw(record);
+    return code;
+}
+
+/// The same of a short message for a `send` that may wait.
+template <class Send>
+int announced_short(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts, Send send) {
+    const Announced record = announce(spec, comm, facts);
+    const int code = send();
+    if (code != MPI_SUCCESS) [[unlikely]]
+        withdraw(record);
+    return code;
+}
+
+/// MPI libraries cancel sends to oneself (MPICH does, in a communicator of one rank), and do it at once; a
+/// send to another rank runs on.
+void withdraw_if_cancelled(MPI_Request request, const Announced& record) {
+    int complete = 0, cancelled = 0;
+    MPI_Status status;
+    if (real.Request_get_status(request, &complete, &status) != MPI_SUCCESS || !complete) return;
+    real.Test_cancelled(&status, &cancelled);
+    if (cancelled) withdraw(record);
+}
+
+/// The last send to oneself that had this handle: what cancel_verified() needs. Under the Guard; never
+/// destroyed (state.hpp).
+auto& sent_to_self = *new std::unordered_map<MPI_Request, Announced>;
+
+/// A start of a persistent send.
+class VerifiedSend final : public PlainOperation {
+  public:
+    VerifiedSend(Communicator* comm, int started, MPI_Request request, const Announced& record)
+        : PlainOperation(comm, started, request), record_(record) {}
+    void cancel() override {
+        if (complete_) return;
+        PlainOperation::cancel();
+        withdraw_if_cancelled(*sole_request(), record_);
+    }
+
+  private:
+    Announced record_;
+};
+
+class VerifiedReceive final : public Operation {
+  public:
+    VerifiedReceive(const ReceiveSpec& spec, Communicator* comm, const TypeFacts& facts)
+        : Operation(comm), spec_(spec), facts_(facts) {
+        if (!facts.contiguous) spec_.type = keep_type(spec.type);
+    }
+    ~VerifiedReceive() override {
+        if (posted_) comm_->unpost(*posted_);
+        if (!facts_.contiguous) release_type(spec_.type);
+        leave_work_list(*this);
+        drop_comm();
+    }
+
+    void post() {
+        posted_ = std::make_unique<PostedReceive>();
+        posted_->source = spec_.peer;
+        posted_->tag = spec_.tag;
+        comm_->post(*posted_);
+        started(ireceive_plain(spec_, &request_));
+    }
+    void post_matched(MPI_Message message, std::unique_ptr<PostedReceive> posted) {
+        posted_ = std::move(posted);
+        started(call_counted(MPISEC_BOTH(Imrecv), spec_.buf, spec_.count, spec_.type, &message, &request_));
+    }
+
+    MPI_Request* sole_request() override { return &request_; }
+    void sole_request_done(int code, const MPI_Status& status) override {
+        request_ = constants.request_null;
+        const std::uint64_t position = posted_->position;
+        const int named = posted_->source;
+        comm_->unpost(*posted_);
+        posted_.reset();
+        MPI_Status shown = from_named_source(named, status);
+        int cancelled = 0;
+        if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
+        outcome_.cancelled = cancelled != 0;
+        if (cancelled) return finish();
+        const Judgement judged =
+            judge(*comm_, position, {spec_.buf, spec_.count, spec_.type, facts_}, code, shown);
+        outcome_.source = shown.MPI_SOURCE;
+        outcome_.tag = shown.MPI_TAG;
+        outcome_.bytes = wire_bytes_of(shown);
+        finish(judged.code, judged.raised);
+    }
+    void cancel() override {
+        if (!complete_) real.Cancel(&request_);
+    }
+    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+
+  private:
+    void started(int code) {
+        if (code == MPI_SUCCESS) return;
+        comm_->unpost(*posted_);
+        posted_.reset();
+        finish(code, true);
+    }
+    void step() override {
+        int flag = 0;
+        MPI_Status status;
+        const int code = real.Test(&request_, &flag, &status);
+        if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
+    }
+
+    ReceiveSpec spec_;
+    TypeFacts facts_;
+    std::unique_ptr<PostedReceive> posted_;
+    MPI_Request request_{};
+};
+
+int conclude(Operation& operation, MPI_Status* status) {
+    complete_operation(operation);
+    const Outcome& outcome = operation.outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+}
+
+/// MPI's blocking receive, or what moves other things meanwhile.
+int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
+    if (may_block())
+        return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
+                            spec.comm, status);
+    MPI_Request request;
+    return complete_plain(ireceive_plain(spec, &request), &request, status);
+}
+
+}  // namespace
+
+int send_verified(const SendSpec& spec, Communicator& comm) {
+    if (spec.mode == SendSpec::Mode::buffered) {
+        Guard guard;
+        return announced(spec, comm, [&] { return send_plain(spec); });  // MPI takes a copy
+    }
+    TypeFacts facts;
+    const bool known = type_facts(spec.type, facts);
+    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
+    if (may_block() && known && n < hashed_later) [[likely]]
+        return announced_short(spec, comm, facts, [&] { return send_plain(spec); });
+    MPI_Request request;
+    int code = MPI_SUCCESS;
+    {
+        Guard guard;
+        code = announced(spec, comm, [&] { return isend_plain(spec, &request); });
+    }
+    return complete_plain(code, &request, MPI_STATUS_IGNORE);
+}
+
+int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request) {
+    Guard guard;
+    Announced record{};
+    const int code = announced(
+        spec, comm, [&] { return isend_plain(spec, request); }, &record);
+    if (comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
+        sent_to_self[*request] = record;
+    return code;
+}
+
+int cancel_verified(MPI_Request* request) {
+    Guard guard;
+    const int code = real.Cancel(request);
+    auto found = sent_to_self.find(*request);
+    if (code == MPI_SUCCESS && found != sent_to_self.end()) withdraw_if_cancelled(*request, found->second);
+    return code;
+}
+
+std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicator& comm) {
+    MPI_Request request = constants.request_null;
+    Announced record{};
+    const int code = announced(
+        spec, comm, [&] { return isend_plain(spec, &request); }, &record);
+    return std::make_unique<VerifiedSend>(&comm, code, request, record);
+}
+
+int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) [[unlikely]]
+        return receive_plain(spec, status);  // MPI refuses the type
+    if (nothing_else()) [[likely]] {
+        const std::uint64_t position = comm.next_position++;
+        MPI_Status own;
+        MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
+        const int code = receive_plain(spec, &shown);
+        shown = from_named_source(spec.peer, shown);
+        const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
+        return judged.raised ? judged.code : raise(&comm, judged.code);
+    }
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        operation = start_verified_receive(spec, comm);
+    }
+    return conclude(*operation, status);
+}
+
+int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,
+                             MPI_Status* status) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts))
+        return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, message, status);
+    const std::uint64_t position = comm.next_position++;
+    MPI_Status own;
+    MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
+    int code = MPI_SUCCESS;
+    if (may_block()) {
+        code = call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, message, &shown);
+    } else {
+        MPI_Request request;
+        code = complete_plain(
+            call_counted(MPISEC_BOTH(Imrecv), spec.buf, spec.count, spec.type, message, &request), &request,
+            &shown);
+    }
+    const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);
+    return judged.raised ? judged.code : raise(&comm, judged.code);
+}
+
+std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Communicator& comm) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
+    operation->post();
+    return operation;
+}
+
+std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
+                                                MPI_Message message, std::unique_ptr<PostedReceive> posted) {
+    TypeFacts facts;
+    if (!type_facts(spec.type, facts)) {
+        comm.unpost(*posted);
+        return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    }
+    auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
+    operation->post_matched(message, std::move(posted));
+    return operation;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,125 @@
+#include "shim/runtime/gate.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "shim/calls/entry.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constinit thread_local bool starts_here = false;  ///< this thread is in MPI_Init
+pid_t process = 0;                                ///< that called MPI_Init
+
+bool has_keys(Phase phase) {
+    return phase == Phase::closed || phase == Phase::starting || phase == Phase::ended;
+}
+
+void count_fork() {
+    if (gate.phase.load(std::memory_order_relaxed) == Phase::closed)
+        gate.forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// The child has its parent's sockets and shared memory, but neither keys nor the threads that serve them. It
+/// only learns that it is one: what it must not do is decided where it calls MPI.
+void shut_child() {
+    if (has_keys(gate.phase.load(std::memory_order_relaxed))) gate.phase = Phase::forked;
+}
+
+/// MPI_Init may be reached past MPIsec with dlopen() and dlsym(), and MPI_Send through it: no keys were
+/// agreed on, and what looks like "before MPI_Init" would leave in clear (S1).
+void require_no_other_start(const char* procedure) {
+    int initialized = 0, finalized = 0;
+    real.Initialized(&initialized);
+    real.Finalized(&finalized);
+    if (!initialized || finalized) return;
+    abort_job(
+        std::string(procedure) +
+        " was called, but MPI was initialized past MPIsec (dlopen and dlsym on the library itself), so "
+        "there are no keys to protect it with. The program must call MPI_Init through its dynamic symbols.");
+}
+
+}  // namespace
+
+void end_child(const char* procedure) {
+    say(std::string(procedure) +
+        " was called in a child process that fork() made after MPI_Init: its keys are wiped and the "
+        "connections are its parent's, so the child ends here. Call MPI in the parent only, or start a "
+        "program of its own with exec.");
+    _exit(EXIT_FAILURE);
+}
+
+bool pass_gate_slowly(const char* procedure) {
+    for (;;) {
+        switch (gate.phase.load(std::memory_order_acquire)) {
+            case Phase::closed:
+            case Phase::ended:
+                return false;
+            case Phase::open:
+                return true;
+            case Phase::before:
+                require_no_other_start(procedure);
+                return true;
+            case Phase::starting:
+                if (starts_here) return true;
+                gate.phase.wait(Phase::starting);
+                break;
+            case Phase::forked:
+                end_child(procedure);
+        }
+    }
+}
+
+Starting::Starting() {
+    static const int registered = pthread_atfork(nullptr, count_fork, shut_child);
+    if (registered != 0) abort_job("MPIsec can not be told of fork(): out of memory");
+    Phase expected = Phase::before;
+    while (!(begun_ = gate.phase.compare_exchange_strong(expected, Phase::starting))) {
+        if (expected == Phase::forked) end_child("MPI_Init");
+        if (expected != Phase::starting || starts_here) return;
+        gate.phase.wait(Phase::starting);
+        expected = Phase::before;
+    }
+    starts_here = true;
+    process = getpid();
+}
+
+Starting::~Starting() {
+    if (begun_) end(Phase::before);
+}
+
+void Starting::end(Phase next) {
+    begun_ = starts_here = false;
+    gate.phase.store(next, std::memory_order_release);
+    gate.phase.notify_all();
+}
+
+bool in_child() {
+    return process != 0 && process != getpid();
+}
+
+/// False until the job is protected: a program that asks may send at once. In a forked child false too, so
+/// that what "finalizes MPI if it is up" on the way out leaves the parent's connections alone.
+int Initialized(int* flag) {
+    switch (gate.phase.load(std::memory_order_acquire)) {
+        case Phase::starting:
+            *flag = 0;
+            return MPI_SUCCESS;
+        case Phase::forked:
+            return real.Finalized(flag);  // MPI_Initialized stays true after MPI_Finalize
+        case Phase::before:
+            if (!real.Initialized) {  // no MPI library is loaded yet
+                *flag = 0;
+                return MPI_SUCCESS;
+            }
+            [[fallthrough]];
+        default:
+            return real.Initialized(flag);
+    }
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,31 @@
+// The phases of a process (real.hpp: Phase): who moves from one to the next, and what a call meets in the
+// rare ones.
+#pragma once
+
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim {
+
+/// From MPI_Init to protection: the thread that makes one passes the gate meanwhile, all others wait there.
+/// False when this is not the first MPI_Init, which is MPI's to refuse.
+class Starting {
+  public:
+    Starting();
+    ~Starting();  ///< back to `before`, unless end() was called
+    Starting(const Starting&) = delete;
+    Starting& operator=(const Starting&) = delete;
+    explicit operator bool() const { return begun_; }
+    void end(Phase next);  ///< waiting threads go on
+
+  private:
+    bool begun_;
+};
+
+/// Whether this is a child of the process that called MPI_Init, made in whatever way: asks the system, so not
+/// for the way of a message.
+bool in_child();
+
+/// Says that `procedure` was called in a child, and ends it.
+[[noreturn]] void end_child(const char* procedure);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,89 @@
+#include "shim/runtime/node_peers.hpp"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+namespace mpisec::shim {
+namespace {
+
+#ifndef SYS_pidfd_open
+constexpr long SYS_pidfd_open = 434;  // asm/unistd.h, since Linux 5.3
+#endif
+
+std::mutex& peers_mutex = *new std::mutex;  // never destroyed: exit() may come before the watchdog ends
+auto& peers = *new std::vector<NodePeer>;
+NodePeer own;
+
+/// Field 22 of /proc/PID/stat (proc(5)), counted from behind the program's name, which may hold anything.
+std::uint64_t start_of(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::stringstream text;
+    text << file.rdbuf();
+    const std::string line = text.str();
+    const std::size_t name_end = line.rfind(')');
+    if (name_end == std::string::npos) return 0;
+    std::istringstream fields(line.substr(name_end + 1));
+    std::string field;
+    for (int number = 3; number <= 22; ++number)
+        if (!(fields >> field)) return 0;
+    return std::strtoull(field.c_str(), nullptr, 10);
+}
+
+std::uint64_t inode(const char* path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+bool has_ended(const NodePeer& peer) {
+    const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0));
+    if (descriptor < 0) return errno == ESRCH;  // kernels that do not know the call say another thing
+    // Readable when all threads have ended: of a process that nobody has waited for yet, too.
+    pollfd end{descriptor, POLLIN, 0};
+    const bool ended = poll(&end, 1, 0) == 1 && (end.revents & POLLIN);
+    close(descriptor);
+    if (ended) return true;
+    const std::uint64_t started = start_of(peer.process);
+    return started != 0 && started != peer.started;  // another process has the number
+}
+
+}  // namespace
+
+NodePeer this_process(std::int32_t rank) {
+    return {rank, getpid(), start_of(getpid()), inode("/proc/self/ns/pid"), inode("/proc/self/ns/time")};
+}
+
+void know_node_peers(std::vector<NodePeer> all, std::int32_t own_rank) {
+    std::lock_guard lock(peers_mutex);
+    own = this_process(own_rank);
+    // Containers may number processes, and count time, each for itself.
+    std::erase_if(all, [](const NodePeer& peer) {
+        return peer.rank == own.rank || peer.numbering != own.numbering || !peer.numbering ||
+               peer.clock != own.clock || !peer.started;
+    });
+    peers = std::move(all);
+}
+
+void forget_node_peers() {
+    std::lock_guard lock(peers_mutex);
+    peers.clear();
+}
+
+std::int32_t dead_node_peer() {
+    std::lock_guard lock(peers_mutex);
+    // A process that was restored from a checkpoint has another start than the one it knows, and so have its
+    // peers.
+    if (peers.empty() || this_process(own.rank) != own) return -1;
+    for (const NodePeer& peer : peers)
+        if (has_ended(peer)) return peer.rank;
+    return -1;
+}
+
+}  // namespace mpisec::shim

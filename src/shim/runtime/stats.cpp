@@ -1,0 +1,65 @@
+#include "shim/runtime/stats.hpp"
+
+#include <cstdio>
+#include <string>
+
+#include "shim/runtime/errors.hpp"
+#include "shim/p2p/skips.hpp"
+
+namespace mpisec::shim {
+
+Stats stats;
+
+namespace {
+
+constexpr const char* names[Stats::kinds] = {"sealed",
+                                             "opened",
+                                             "sealed in segments",
+                                             "opened in segments",
+                                             "sealed in collectives",
+                                             "opened in collectives"};
+constexpr const char* keys[Stats::kinds] = {"seal_small",   "open_small",      "seal_segment",
+                                            "open_segment", "seal_collective", "open_collective"};
+
+void print_json(const std::string& path) {
+    std::FILE* file = std::fopen(path.c_str(), "w");
+    if (!file) return say("MPISEC_STATS: cannot write " + path);
+    std::fprintf(file, "{\"rank\": %d", state.world.rank);
+    for (int kind = 0; kind < Stats::kinds; ++kind) {
+        const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
+        std::fprintf(file, ", \"%s\": {\"messages\": %llu, \"bytes\": %llu, \"nanoseconds\": %llu}",
+                     keys[kind], static_cast<unsigned long long>(row.messages),
+                     static_cast<unsigned long long>(row.bytes),
+                     static_cast<unsigned long long>(row.nanoseconds));
+    }
+    std::fprintf(file, ", \"replay_runs\": %zu}\n", replay_runs());
+    std::fclose(file);
+}
+
+}  // namespace
+
+void print_stats() {
+    std::string how = state.settings.stats;
+    if (how.empty()) return;
+    if (how.rfind("json:", 0) == 0) {
+        how.erase(0, 5);
+        const std::size_t mark = how.find("%r");
+        if (mark != std::string::npos)
+            how.replace(mark, 2, std::to_string(state.world.rank));
+        else
+            how += "." + std::to_string(state.world.rank);
+        return print_json(how);
+    }
+    std::string table = "statistics (messages, bytes, milliseconds):";
+    for (int kind = 0; kind < Stats::kinds; ++kind) {
+        const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
+        char line[160];
+        std::snprintf(line, sizeof line, "\n    %-20s %12llu %16llu %12.3f", names[kind],
+                      static_cast<unsigned long long>(row.messages),
+                      static_cast<unsigned long long>(row.bytes), static_cast<double>(row.nanoseconds) / 1e6);
+        table += line;
+    }
+    say(table);
+}
+
+}  // namespace mpisec::shim

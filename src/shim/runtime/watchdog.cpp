@@ -1,0 +1,192 @@
+#include "shim/runtime/watchdog.hpp"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/node_peers.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using StallAction = config::Settings::StallAction;
+
+// Seconds. After the first, a wait makes the watchdog look whether the other ranks of the node still run.
+// Then the launcher, which nearly always ends the job, has the second to do so before the watchdog does.
+constexpr double death_limit = 10, launcher_limit = 5;
+// How long MPI_Abort may take before the process ends itself.
+constexpr unsigned abort_limit = 10;
+
+// Never destroyed: a program may leave through exit() without MPI_Finalize while the watchdog sleeps.
+std::mutex& slots_mutex = *new std::mutex;
+std::list<std::shared_ptr<WaitSlot>>& slots = *new std::list<std::shared_ptr<WaitSlot>>;
+
+struct Watchdog {
+    std::thread thread;
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stop = false;
+};
+Watchdog* watchdog = nullptr;
+
+std::string name_of(int value, int wildcard, const char* any) {
+    return value == wildcard ? any : std::to_string(value);
+}
+
+void report(const char* call, int peer, int tag, double seconds) {
+    std::string sentence =
+        std::string("stalled: waiting in ") + call + " for rank " + name_of(peer, MPI_ANY_SOURCE, "any") +
+        ", tag " + name_of(tag, MPI_ANY_TAG, "any") + ", since " +
+        std::to_string(static_cast<long>(seconds)) +
+        " s; a message may have been lost or held back on the way, or its sender may be late or dead";
+    if (const unsigned forks = gate.forks.load(std::memory_order_relaxed))
+        sentence +=
+            "; this process has forked " + std::to_string(forks) + (forks == 1 ? " time" : " times") +
+            " since MPI_Init: a child that goes on using the connections takes messages meant for its parent";
+    if (state.settings.stall_action == StallAction::abort) {
+        say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
+        kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies
+        return;
+    }
+    say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then)");
+}
+
+double seconds_since(Clock::time_point time) {
+    return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+/// MPI_Abort from a thread of MPIsec's, the only exception to M10: the program's threads wait inside the
+/// library for a rank that will never answer, and the end of this process alone would not reach ranks of
+/// other nodes where the launcher was told to go on without dead ranks.
+[[noreturn]] void end_job() {
+    std::thread([] {
+        sleep(abort_limit);
+        kill(getpid(), SIGKILL);
+    }).detach();
+    real.Abort(constants.comm_world, 1);
+    kill(getpid(), SIGABRT);
+    for (;;) pause();
+}
+
+/// Of this node's ranks, which the watchdog looks at while a call waits long.
+struct DeathWatch {
+    std::int32_t rank = -1;
+    Clock::time_point found;
+
+    void look(const char* call, double waited, double limit);
+};
+
+void DeathWatch::look(const char* call, double waited, double limit) {
+    if (waited < std::min(death_limit, limit)) return;
+    if (rank < 0) {
+        rank = dead_node_peer();
+        found = Clock::now();
+        return;
+    }
+    if (seconds_since(found) < std::min(launcher_limit, limit)) return;
+    const std::string sentence =
+        "rank " + std::to_string(rank) +
+        " of this node has died, and the launcher has not ended the job; this rank waits in " + call +
+        " since " + std::to_string(static_cast<long>(waited)) + " s";
+    if (state.settings.stall_action == StallAction::report) {
+        say(sentence + " (MPISEC_STALL_ACTION=report: the job goes on)");
+        forget_node_peers();
+        rank = -1;
+        return;
+    }
+    say(sentence + "; aborting the job (MPISEC_STALL_ACTION=report lets it go on)");
+    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
+    end_job();
+}
+
+/// What the watchdog saw of one slot the last time.
+struct Watch {
+    std::uint64_t sequence = 0;
+    Clock::time_point since;
+    bool reported = false;
+};
+
+void look_at(WaitSlot& slot, Watch& watch, double limit, DeathWatch& deaths) {
+    const char* call = slot.call.load(std::memory_order_acquire);
+    const std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
+    if (!call || sequence != watch.sequence) {
+        watch = {sequence, Clock::now(), false};
+        return;
+    }
+    const double seconds = seconds_since(watch.since);
+    deaths.look(call, seconds, limit);
+    if (seconds < limit || watch.reported) return;
+    watch.reported = true;
+    report(call, slot.peer.load(std::memory_order_relaxed), slot.tag.load(std::memory_order_relaxed),
+           seconds);
+}
+
+void run(Watchdog& self) {
+    pthread_setname_np(pthread_self(), "mpisec-watchdog");
+    const double limit = state.settings.stall_seconds, interval = std::min(limit / 4, launcher_limit);
+    DeathWatch deaths;
+    std::list<std::pair<std::shared_ptr<WaitSlot>, Watch>> watched;
+    std::unique_lock lock(self.mutex);
+    while (!self.wake.wait_for(lock, std::chrono::duration<double>(interval), [&] { return self.stop; })) {
+        {
+            std::lock_guard slots_lock(slots_mutex);
+            for (const auto& slot : slots) {
+                bool known = false;
+                for (const auto& [mine, watch] : watched) known = known || mine == slot;
+                if (!known) watched.emplace_back(slot, Watch{});
+            }
+        }
+        for (auto& [slot, watch] : watched) look_at(*slot, watch, limit, deaths);
+    }
+}
+
+}  // namespace
+
+constinit thread_local WaitSlot* wait_slot = nullptr;
+
+WaitSlot& make_wait_slot() {
+    auto slot = std::make_shared<WaitSlot>();
+    std::lock_guard lock(slots_mutex);
+    slots.push_back(slot);
+    wait_slot = slot.get();  // kept alive by the list: a thread may end while the watchdog looks
+    return *wait_slot;
+}
+
+void start_watchdog() {
+    if (state.settings.stall_seconds <= 0 || watchdog) return;
+    watchdog = new Watchdog;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
+    watchdog->thread = std::thread([] { run(*watchdog); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void stop_watchdog() {
+    if (!watchdog) return;
+    {
+        std::lock_guard lock(watchdog->mutex);
+        watchdog->stop = true;
+    }
+    watchdog->wake.notify_one();
+    watchdog->thread.join();
+    delete watchdog;
+    watchdog = nullptr;
+}
+
+}  // namespace mpisec::shim

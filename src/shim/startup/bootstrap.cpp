@@ -1,0 +1,82 @@
+#include "shim/startup/bootstrap.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "keys/key_file.hpp"
+#include "shim/startup/bootstrap_card.hpp"
+#include "shim/startup/bootstrap_cores.hpp"
+#include "shim/startup/bootstrap_node.hpp"
+#include "shim/startup/bootstrap_tree.hpp"
+#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+World make_world(int rank, std::vector<std::int32_t> node, const std::vector<std::int32_t>& members) {
+    World world;
+    world.rank = rank;
+    world.size = static_cast<int>(node.size());
+    world.same_node.assign(node.size(), 0);
+    for (std::int32_t member : members) world.same_node[member] = 1;
+    world.nodes = 1 + *std::max_element(node.begin(), node.end());
+    world.node = std::move(node);
+    world.ranks_on_node = static_cast<int>(members.size());
+    world.rank_on_node =
+        static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
+    world.crosses_nodes = world.ranks_on_node < world.size;
+    return world;
+}
+
+keys::Secret long_term_key(const config::Settings& settings) {
+    auto key = keys::read_key_file(settings.key_file);
+    if (!key) abort_job(key.error().message);
+    return std::move(*key);
+}
+
+}  // namespace
+
+World establish(const config::Settings& settings) {
+    int rank = 0, size = 1;
+    check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
+    check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
+
+    // MPI makes the channel while the cards travel: at start-up, with more ranks than cores, each round is
+    // dear.
+    MPI_Comm channel;
+    MPI_Request channel_made;
+    check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
+    const std::vector<Card> cards = exchange_cards(make_card(rank, settings), size, settings);
+    require_agreement(cards, rank);
+    std::vector<std::int32_t> map = node_map(cards);
+    NodeMemory node(cards, map, rank, settings);
+    know_node_peers(node.processes(), rank);
+    World world = make_world(rank, std::move(map), node.members());
+    world.crowded = crowded(cards, rank);
+    world.cpus = cpus_of_job(cards, world.node);
+    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);
+    if (world.crosses_nodes) world.selection = node.select_aead();
+    complete(&channel_made, "the other ranks to make a communicator", settings);
+    if (!world.crosses_nodes) {
+        check_mpi(real.Comm_free(&channel), "MPI_Comm_free");
+        return world;
+    }
+    // What goes wrong on the channel is said through the user's communicators.
+    check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
+    world.channel = channel;
+    node.keep();
+
+    std::optional<keys::Secret> key;
+    if (node.leads()) key = long_term_key(settings);
+    std::optional<keys::Secret> master;
+    if (key)
+        master =
+            agree_on_master({cards, world.node, rank, world.channel, *key, world.selection.cipher, settings});
+    world.master = node.share_master(std::move(master));
+    return world;
+}
+
+}  // namespace mpisec::shim

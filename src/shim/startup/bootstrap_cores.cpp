@@ -1,0 +1,84 @@
+#include "shim/startup/bootstrap_cores.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "keys/hkdf.hpp"
+#include "shim/startup/bootstrap_place.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::size_t max_cpus = 16 * 1024;
+
+constexpr std::uint64_t threshold = 64 * 1024, threshold_of_shared_cpus = 512 * 1024;
+
+std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
+    const keys::Digest digest = keys::sha256(bytes);
+    std::uint64_t mark = 0;
+    std::memcpy(&mark, digest.data(), sizeof mark);
+    return mark;
+}
+
+}  // namespace
+
+Cores cores_here() {
+    Cores cores;
+    const std::string boot = boot_id();
+    if (boot.empty()) return cores;  // else machines that do not tell would count as one
+    cores.kernel = short_hash(keys::as_bytes(boot));
+    const std::size_t bytes = CPU_ALLOC_SIZE(max_cpus);
+    std::vector<std::uint8_t> mask(bytes);
+    auto* cpus = reinterpret_cast<cpu_set_t*>(mask.data());
+    if (sched_getaffinity(0, bytes, cpus) == 0)
+        cores.cpus = static_cast<std::uint32_t>(CPU_COUNT_S(bytes, cpus));
+    cores.set = short_hash(mask);
+    return cores;
+}
+
+bool crowded(const std::vector<Card>& cards, int rank) {
+    const Card& own = cards[static_cast<std::size_t>(rank)];
+    if (own.cpus == 0) return false;  // the system does not say
+    std::uint32_t under_kernel = 0, with_mask = 0;
+    for (const Card& card : cards) {
+        if (card.kernel != own.kernel) continue;
+        ++under_kernel;
+        if (card.cpu_set == own.cpu_set) ++with_mask;
+    }
+    const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    return with_mask > own.cpus || under_kernel > online;
+}
+
+coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node) {
+    using Mask = std::pair<std::uint64_t, std::uint64_t>;  // kernel, set
+    std::map<std::int32_t, Mask> mask_of_node;
+    std::map<Mask, std::set<std::int32_t>> nodes_of_mask;
+    for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+        const Mask mask(cards[rank].kernel, cards[rank].cpu_set);
+        if (mask_of_node.emplace(node[rank], mask).first->second != mask)
+            return coll::Cpus::own;  // bound apart
+        nodes_of_mask[mask].insert(node[rank]);
+    }
+    for (const Card& card : cards)
+        if (card.cpus == 0 || card.cpus > nodes_of_mask[{card.kernel, card.cpu_set}].size())
+            return coll::Cpus::own;
+    return coll::Cpus::shared;
+}
+
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
+    for (const Card& card : cards)
+        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0)
+            return threshold_of_shared_cpus;
+    return threshold;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,34 @@
+// Whether ranks outnumber the cores they run on. Then whoever waits must give its core away: MPI libraries
+// poll while they wait, and a rank that polls keeps the one it waits for from running for whole time slices.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "coll/selection/selection_settings.hpp"
+#include "shim/startup/bootstrap_card.hpp"
+
+namespace mpisec::shim {
+
+/// The cores that this process may run on, in marks that ranks compare with each other's.
+struct Cores {
+    std::uint64_t kernel = 0;  ///< hash of the boot id: alike under one kernel, other containers too
+    std::uint64_t set = 0;     ///< hash of the affinity mask
+    std::uint32_t cpus = 0;    ///< logical CPUs in the mask
+};
+Cores cores_here();
+
+/// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
+bool crowded(const std::vector<Card>& cards, int rank);
+
+/// coll::Cpus::shared when all ranks of each node have one affinity mask, and at least as many nodes have it
+/// as there are CPUs in it, as far as the system tells. `node`: the number of each rank's node. The same
+/// answer on all ranks.
+coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node);
+
+/// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
+/// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
+/// and nothing is sealed while something else is sent anyway.
+std::uint64_t pipeline_threshold(const std::vector<Card>& cards);
+
+}  // namespace mpisec::shim

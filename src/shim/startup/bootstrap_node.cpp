@@ -1,0 +1,297 @@
+#include "shim/startup/bootstrap_node.hpp"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "fabric/node_arena.hpp"
+#include "fabric/node_memory.hpp"
+#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// Ranks of a node come here within moments of each other; one that does not come was never there, or its
+/// card was changed.
+constexpr double patience_seconds = 20;
+
+/// Another rank may still need a message of ours that MPI holds back until we call it.
+void keep_moving() {
+    int flag = 0;
+    real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, constants.comm_world, &flag, MPI_STATUS_IGNORE);
+}
+
+/// Sleeps until another process of the node changes `word` from `seen`, or a few milliseconds. Ranks sleep so
+/// that others have the core where there are more ranks than cores. (std::atomic::wait is for the threads of
+/// one process.)
+void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
+    timespec limit{0, 5'000'000};
+    syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+    keep_moving();
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+keys::Digest aead_wish(const config::Settings& settings) {
+    return keys::sha256(keys::as_bytes(settings.aead + "\n" + settings.plugin_dir));
+}
+
+std::string calibration_file(const config::Settings& settings) {
+    return settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
+}
+
+aead::Selection select_or_abort(const config::Settings& settings) {
+    auto selection = aead::select(settings.aead, calibration_file(settings));
+    if (!selection) abort_job(selection.error().message);
+    return *selection;
+}
+
+}  // namespace
+
+/// One process that found the memory; at the place of its rank among the members.
+struct NodeMemory::Entry {
+    std::atomic<std::uint32_t> written;  ///< 1: complete
+    std::array<std::uint8_t, 16> nonce;  ///< of its card
+    NodePeer process;
+};
+
+struct NodeMemory::Shared {
+    std::atomic<std::uint32_t> stage;
+    std::atomic<std::uint32_t> entered;
+    std::atomic<std::uint32_t> copied;  ///< members that have the master
+    keys::Digest cards;                 ///< as the leader received them
+    keys::Digest aead_wish;
+    std::uint32_t cipher;
+    std::array<std::array<char, 32>, aead::size_classes> libraries;
+    std::array<std::uint8_t, keys::secret_bytes> master;
+
+    Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+NodeMemory::NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+                       const config::Settings& settings)
+    : cards_(cards), rank_(rank), settings_(settings) {
+    for (std::size_t r = 0; r < map.size(); ++r) {
+        if (map[r] == map[rank]) members_.push_back(static_cast<std::int32_t>(r));
+    }
+    if (members_.size() == 1) return;
+    bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
+    name_ = "/mpisec-";
+    for (std::uint8_t byte : cards[members_.front()].nonce) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", byte);
+        name_ += digits;
+    }
+    leads() ? create() : open();
+    enter();
+    leads() ? close_list() : require_listed();
+}
+
+NodeMemory::~NodeMemory() {
+    if (shared_) munmap(shared_, bytes_);
+    if (descriptor_ >= 0) close(descriptor_);
+}
+
+void NodeMemory::keep() {
+    if (members_.size() == 1) return;
+    if (const int error = fabric::NodeArena::open(descriptor_, arena_begin()))
+        abort_job(std::string("The memory that the ranks of this node share could not be mapped: ") +
+                  std::strerror(error) + ".");
+}
+
+off_t NodeMemory::arena_begin() const {
+    return fabric::NodeArena::begin_after(bytes_);
+}
+
+bool NodeMemory::map(int descriptor) {
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) return false;
+    mlock(memory,
+          bytes_);  // it will hold the master for a moment (S5); a limit on locked memory is tolerated
+    madvise(memory, bytes_, MADV_DONTDUMP);
+    shared_ = static_cast<Shared*>(memory);
+    return true;
+}
+
+void NodeMemory::abort_without(int error) const {
+    abort_job("The " + std::to_string(bytes_) +
+              " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
+              "/dev/shm: " + std::strerror(error) + ".");
+}
+
+void NodeMemory::create() {
+    fabric::remove_abandoned_names();
+    int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (descriptor >= 0) flock(descriptor, LOCK_SH);  // says that its name has not been abandoned
+    // posix_fallocate: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
+    int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_));
+    if (error == 0 && !map(descriptor)) error = errno;
+    if (error == 0) {
+        descriptor_ = descriptor;
+        return;
+    }
+    if (descriptor >= 0) {
+        shm_unlink(name_.c_str());
+        close(descriptor);
+    }
+    abort_without(error);
+}
+
+/// Waits until the leader has made it.
+void NodeMemory::open() {
+    const std::string leader = name_of(cards_[members_.front()]);
+    StallClock stall(settings_, "shared memory with " + leader);
+    while (!shared_) {
+        int descriptor = shm_open(name_.c_str(), O_RDWR, 0);
+        if (descriptor >= 0) {
+            struct stat status;
+            bool ours = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                        status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
+                        status.st_size == static_cast<off_t>(bytes_);
+            if (ours && map(descriptor))
+                descriptor_ = descriptor;
+            else
+                close(descriptor);
+        }
+        if (stall.seconds() > patience_seconds) {
+            abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
+        }
+        if (!shared_) {
+            usleep(200);
+            keep_moving();
+        }
+        stall.look();
+    }
+}
+
+void NodeMemory::enter() {
+    auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
+    Entry& entry = shared_->entries()[place];
+    entry.nonce = cards_[rank_].nonce;
+    entry.process = this_process(rank_);
+    entry.written.store(1, std::memory_order_release);
+    shared_->entered.fetch_add(1, std::memory_order_release);
+    wake_all(shared_->entered);
+}
+
+void NodeMemory::close_list() {
+    StallClock stall(settings_, "the other ranks of this node to share memory");
+    for (;;) {
+        std::uint32_t entered = shared_->entered.load(std::memory_order_acquire);
+        if (entered >= members_.size() || stall.seconds() > patience_seconds) break;
+        sleep_while(shared_->entered, entered);
+        stall.look();
+    }
+    shm_unlink(name_.c_str());
+    if (const int error = fabric::NodeArena::format(descriptor_, arena_begin())) abort_without(error);
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        Entry& entry = shared_->entries()[i];
+        if (!entry.written.load(std::memory_order_acquire) || entry.nonce != cards_[members_[i]].nonce) {
+            abort_job(name_of(cards_[members_[i]]) +
+                      " says that it is on this node, but does not share its memory.");
+        }
+    }
+    shared_->cards = digest(cards_);
+    publish(formed);
+}
+
+void NodeMemory::require_listed() {
+    await(formed, "the list of this node's ranks");
+    if (shared_->cards == digest(cards_)) return;
+    abort_job("The settings and node map that this rank received are not those that " +
+              name_of(cards_[members_.front()]) + " received: something between the nodes changes messages.");
+}
+
+std::vector<NodePeer> NodeMemory::processes() const {
+    std::vector<NodePeer> all;
+    for (std::size_t i = 0; shared_ && i < members_.size(); ++i) all.push_back(shared_->entries()[i].process);
+    return all;
+}
+
+void NodeMemory::publish(Stage stage) {
+    shared_->stage.store(stage, std::memory_order_release);
+    wake_all(shared_->stage);
+}
+
+void NodeMemory::await(Stage stage, const char* what) {
+    StallClock stall(settings_, std::string(what) + " from " + name_of(cards_[members_.front()]));
+    for (;;) {
+        std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
+        if (seen >= stage) return;
+        sleep_while(shared_->stage, seen);
+        stall.look();
+    }
+}
+
+aead::Selection NodeMemory::select_aead() {
+    if (members_.size() == 1) return select_or_abort(settings_);
+    if (leads()) {
+        aead::Selection selection = select_or_abort(settings_);
+        shared_->aead_wish = aead_wish(settings_);
+        shared_->cipher = static_cast<std::uint32_t>(selection.cipher);
+        for (std::size_t i = 0; i < selection.library.size(); ++i) {
+            std::string_view name = selection.library[i]->name();
+            std::memcpy(shared_->libraries[i].data(), name.data(),
+                        std::min(name.size(), shared_->libraries[i].size() - 1));
+        }
+        publish(selected);
+        return selection;
+    }
+    await(selected, "the choice of crypto libraries");
+    aead::Selection selection;
+    selection.cipher = static_cast<aead::Cipher>(shared_->cipher);
+    if (shared_->aead_wish != aead_wish(settings_)) {
+        aead::Selection own = select_or_abort(settings_);
+        if (own.cipher == selection.cipher) return own;
+        abort_job("This rank uses the cipher " + std::string(aead::info(own.cipher).name) + ", " +
+                  name_of(cards_[members_.front()]) + " uses " +
+                  std::string(aead::info(selection.cipher).name) + ": set MPISEC_AEAD alike on all ranks.");
+    }
+    for (std::size_t i = 0; i < selection.library.size(); ++i) {
+        auto library = aead::load(shared_->libraries[i].data());
+        if (!library) abort_job(library.error().message);
+        selection.library[i] = *library;
+    }
+    return selection;
+}
+
+keys::Secret NodeMemory::share_master(std::optional<keys::Secret> from_leader) {
+    if (members_.size() == 1) return std::move(*from_leader);
+    if (leads()) {
+        std::memcpy(shared_->master.data(), from_leader->data(), keys::secret_bytes);
+        publish(mastered);
+        StallClock stall(settings_, "the other ranks of this node to take the master secret");
+        for (;;) {
+            std::uint32_t copied = shared_->copied.load(std::memory_order_acquire);
+            if (copied + 1 == members_.size()) break;
+            sleep_while(shared_->copied, copied);
+            stall.look();
+        }
+        keys::wipe(shared_->master.data(), shared_->master.size());
+        return std::move(*from_leader);
+    }
+    await(mastered, "the job's master secret");
+    keys::Secret master(shared_->master);
+    shared_->copied.fetch_add(1, std::memory_order_release);
+    wake_all(shared_->copied);
+    return master;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,81 @@
+// Which ranks share memory with this one, proven by sharing memory (M1), and what the ranks of a node tell
+// each other through it.
+//
+// The cards propose: ranks with the same place mark. But cards arrive over the network, so each rank of the
+// proposed node opens one shared-memory object, named after a random value of the lowest of them, and enters
+// itself there with the random value of its own card. Only when exactly the proposed ranks are found in that
+// memory, with the values on their cards, are they a node; anything else ends the job (S1). MPI's own shared
+// split is not asked: it too is made of unauthenticated messages, and its blocking rounds cost 0.1 to 4 s
+// where there are more ranks than cores.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aead/aead.hpp"
+#include "config/settings.hpp"
+#include "keys/secret.hpp"
+#include "shim/startup/bootstrap_card.hpp"
+#include "shim/runtime/node_peers.hpp"
+
+namespace mpisec::shim {
+
+class NodeMemory {
+  public:
+    /// Called by all ranks of the node that `map` proposes.
+    NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+               const config::Settings& settings);
+    ~NodeMemory();
+    NodeMemory(const NodeMemory&) = delete;
+    NodeMemory& operator=(const NodeMemory&) = delete;
+
+    const std::vector<std::int32_t>& members() const {
+        return members_;
+    }  ///< world ranks, ascending; holds this rank
+    bool leads() const { return members_.front() == rank_; }
+
+    // Each of the following is called by all members, once, in this order.
+
+    /// The leader's choice of crypto libraries, which may need a calibration; members whose MPISEC_AEAD is
+    /// the same adopt it. Ends the job when a member ends up with another cipher.
+    aead::Selection select_aead();
+    /// The leader hands over the master secret and the others copy it; all return it. The shared copy is
+    /// wiped before the leader returns.
+    keys::Secret share_master(std::optional<keys::Secret> from_leader);
+
+    /// The processes of the members, for node_peers.hpp.
+    std::vector<NodePeer> processes() const;
+    /// What the members share from now on is in the rest of this memory (fabric/node_arena.hpp).
+    void keep();
+
+  private:
+    struct Shared;
+    struct Entry;
+    enum Stage : std::uint32_t { forming, formed, selected, mastered };
+
+    void create();
+    void open();
+    bool map(int descriptor);
+    void enter();
+    void close_list();
+    void require_listed();
+    void publish(Stage stage);
+    void await(Stage stage, const char* what);
+    off_t arena_begin() const;
+    [[noreturn]] void abort_without(int error) const;
+
+    const std::vector<Card>& cards_;
+    int rank_;
+    const config::Settings& settings_;
+    std::vector<std::int32_t> members_;
+    std::string name_;
+    std::size_t bytes_ = 0;
+    Shared* shared_ = nullptr;
+    int descriptor_ = -1;
+};
+
+}  // namespace mpisec::shim

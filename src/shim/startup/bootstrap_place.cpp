@@ -1,0 +1,71 @@
+#include "shim/startup/bootstrap_place.hpp"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "keys/hkdf.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+void add(keys::Sha256& hash, const std::string& text) {
+    hash.update(keys::as_bytes(text)).update(keys::as_bytes("\n"));
+}
+
+/// What a path leads to, by device and inode: "-" when it can not be told.
+std::string identity(const char* path) {
+    struct stat status;
+    if (stat(path, &status) != 0) return "-";
+    return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+}
+
+/// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
+/// node.
+std::string pmi_server() {
+    const char* descriptor = std::getenv("PMI_FD");
+    ucred peer{};
+    socklen_t n = sizeof peer;
+    if (!descriptor || getsockopt(std::atoi(descriptor), SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return "-";
+    return std::to_string(peer.pid);
+}
+
+}  // namespace
+
+std::string boot_id() {
+    std::string text;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+    return text;
+}
+
+bool launcher_is_known() {
+    auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+    return pmi_server() != "-" || set("PMIX_NAMESPACE") || set("FLUX_JOB_ID") ||
+           (set("SLURM_JOB_ID") && set("SLURM_STEP_ID"));
+}
+
+std::array<std::uint8_t, 16> place_mark() {
+    keys::Sha256 hash;
+    add(hash, boot_id());
+    add(hash, identity("/dev/shm"));
+    add(hash, identity("/proc/self/ns/net"));
+    add(hash, std::to_string(geteuid()));
+    for (const char* name :
+         {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "FLUX_JOB_ID", "PBS_JOBID"}) {
+        const char* value = std::getenv(name);
+        add(hash, value ? value : "-");
+    }
+    add(hash, pmi_server());
+    keys::Digest digest;
+    hash.finish(digest.data());
+    std::array<std::uint8_t, 16> mark;
+    std::memcpy(mark.data(), digest.data(), mark.size());
+    return mark;
+}
+
+}  // namespace mpisec::shim
