@@ -1,6 +1,6 @@
-/* Prints how long MPI_Init took on the slowest rank, and MPI_Init with the first MPI_Barrier, in microseconds, as lines of JSON; then
- * ends. Open MPI connects nodes when a message first needs it: what MPIsec's key exchange makes it do in MPI_Init, plain does in
- * the barrier. */
+/* Prints how long MPI_Init took on the slowest rank, and MPI_Init with the first MPI_Barrier, in
+ * microseconds, as lines of JSON; then ends. Open MPI connects nodes when a message first needs it: what
+ * MPIsec's key exchange makes it do in MPI_Init, plain does in the barrier. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lint.sh: layout of the C and C++ sources, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
+# lint.sh: layout of the C and C++ sources, includes that point upward, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
 set -u
 . "$(dirname "$0")/lib.sh"
 failed=0
@@ -9,6 +9,7 @@ if [ -n "$format" ]; then
 else
     echo "clang-format is not installed: layout not checked"
 fi
+"$PYTHON" tools/layers.py || failed=1
 git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
 if command -v ruff >/dev/null; then ruff check . || failed=1; fi
 # The lab's scripts are templates, not whole before they are filled in.

@@ -117,8 +117,8 @@ class Fabric {
     /// of them; `bytes` must agree.
     Cipher shared_cipher(std::size_t bytes) { return Cipher(shared_room(bytes)); }
     PlainRoom shared_plain(std::size_t bytes) { return shared_room(bytes); }
-    /// As shared_plain(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may look into
-    /// this room, which is there in a simulation without data too.
+    /// As shared_plain(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may
+    /// look into this room, which is there in a simulation without data too.
     virtual PlainRoom shared_numbers(std::size_t bytes) { return shared_room(bytes); }
     /// All ranks of the node have come here; shared memory that they wrote before is there.
     Pending node_barrier() { return begin(start_barrier()); }

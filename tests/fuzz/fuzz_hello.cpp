@@ -8,9 +8,9 @@
 
 #include "check.hpp"
 #include "fake_mpi.hpp"
+#include "shim/runtime/state.hpp"
 #include "shim/startup/bootstrap_card.hpp"
 #include "shim/startup/bootstrap_cores.hpp"
-#include "shim/runtime/state.hpp"
 #include "wire/frame.hpp"
 
 using namespace mpisec;

@@ -10,14 +10,14 @@
 #include <memory>
 
 #include "sender.hpp"
-#include "shim/p2p/communicator.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
+#include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
-#include "shim/runtime/pool.hpp"
 #include "shim/p2p/refusals.hpp"
 #include "shim/p2p/requests.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #ifdef MPISEC_NONCE_LEDGER
 #include "aead/nonce_ledger.hpp"

@@ -1,12 +1,16 @@
-/* Plays the network at start-up: preloaded under MPIsec, it changes what travels between nodes.
+/* Plays the network at start-up: preloaded under MPIsec, it changes what travels between nodes. Works on the
+ * rank that FORGER_RANK names.
  *
- *   FORGER_SEND=TAG:BYTE    flips a bit of that byte of the start-up message with that tag
- * (src/shim/startup/bootstrap_tree.cpp) FORGER_SEND=TAG:+N      sends N bytes more (or less, -N) FORGER_SEND=TAG:drop
- * never sends it FORGER_CARD=RANK:BYTE   flips a bit of that byte of RANK's card
- * (src/shim/startup/bootstrap_card.hpp) as it arrives here FORGER_CARD=RANK:here   makes RANK's card say that it is
- * on the receiver's node
+ * FORGER_SEND names a start-up message by its tag (src/shim/startup/bootstrap_tree.cpp):
  *
- * Works on the rank that FORGER_RANK names. */
+ * - TAG:BYTE flips a bit of that byte,
+ * - TAG:+N sends N bytes more (or less, -N),
+ * - TAG:drop never sends it.
+ *
+ * FORGER_CARD names a card as it arrives here (src/shim/startup/bootstrap_card.hpp):
+ *
+ * - RANK:BYTE flips a bit of that byte of RANK's card,
+ * - RANK:here makes RANK's card say that it is on the receiver's node. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

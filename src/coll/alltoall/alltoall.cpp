@@ -12,8 +12,8 @@
 //             in one box, opened and sealed anew (Bruck, Ho, Kipnis, Upfal, Weathersby 1997). Rounds, seals
 //             and opens ceil(lg N), bytes m p lg N / 2; blocks must be equal
 #include "coll/alltoall/alltoall_nodes.hpp"
-#include "coll/patterns/edges.hpp"
 #include "coll/entries.hpp"
+#include "coll/patterns/edges.hpp"
 #include "coll/patterns/rounds.hpp"
 #include "coll/patterns/segments.hpp"
 

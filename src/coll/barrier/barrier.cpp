@@ -7,8 +7,8 @@
 //          ceil(lg N)
 //   ways   k ranks per node send to different nodes in each round (n-way dissemination: Hoefler, Mehlan,
 //          Mietke, Rehm 2006), and their node meets after it. Rounds, seals, opens: ceil(log_k+1 N)
-#include "coll/patterns/edges.hpp"
 #include "coll/entries.hpp"
+#include "coll/patterns/edges.hpp"
 #include "coll/patterns/nodes.hpp"
 
 namespace mpisec::coll {

@@ -11,8 +11,8 @@
 //                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices, bytes m
 //                      / k, seals and opens N - 1
 #include "coll/bcast/bcast_large.hpp"
-#include "coll/patterns/binomial.hpp"
 #include "coll/entries.hpp"
+#include "coll/patterns/binomial.hpp"
 #include "coll/patterns/leaders.hpp"
 
 namespace mpisec::coll {

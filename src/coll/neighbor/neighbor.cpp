@@ -8,9 +8,9 @@
 //   node   one box from node to node for all edges between them, both sides through shared memory; a block of
 //          neighbor_allgather is in it once. The ranks of a node first tell each other their edges. Messages,
 //          seals, opens: one per other node that the node has an edge with, shared out among its ranks
-#include "coll/patterns/edges.hpp"
 #include "coll/entries.hpp"
 #include "coll/neighbor/neighbor_links.hpp"
+#include "coll/patterns/edges.hpp"
 #include "coll/patterns/nodes.hpp"
 #include "coll/patterns/rounds.hpp"
 

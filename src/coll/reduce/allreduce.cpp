@@ -11,9 +11,9 @@
 #include <memory>
 
 #include "coll/entries.hpp"
-#include "coll/reduce/node_reduction.hpp"
 #include "coll/patterns/schedule.hpp"
 #include "coll/patterns/shares.hpp"
+#include "coll/reduce/node_reduction.hpp"
 
 namespace mpisec::coll {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "coll/entries.hpp"
-#include "coll/reduce/node_reduction.hpp"
 #include "coll/patterns/schedule.hpp"
+#include "coll/reduce/node_reduction.hpp"
 
 namespace mpisec::coll {
 namespace {

@@ -8,12 +8,12 @@
 //                same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-seal  the root copies into shared memory; the other ranks of its node take turns in sealing and
 //                sending. Rounds and seals (p - k) / (k - 1), bytes m for each
+#include "coll/entries.hpp"
 #include "coll/patterns/binomial.hpp"
 #include "coll/patterns/edges.hpp"
-#include "coll/entries.hpp"
 #include "coll/patterns/node_boxes.hpp"
-#include "coll/rooted/root_shares.hpp"
 #include "coll/patterns/rounds.hpp"
+#include "coll/rooted/root_shares.hpp"
 
 namespace mpisec::coll {
 namespace {

@@ -1,19 +1,20 @@
 // Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold
 // with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
 // plus the progress loop (M5).
+#include "shim/calls/entry.hpp"
 #include "shim/p2p/asides.hpp"
 #include "shim/p2p/buffered.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
-#include "shim/pmpi/plain.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/skips.hpp"
-#include "shim/runtime/state.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/plain.hpp"
 #include "shim/pmpi/status.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/watchdog.hpp"
 

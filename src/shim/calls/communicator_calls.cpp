@@ -2,19 +2,20 @@
 // keys, travel sealed (S1); what the library makes of them is compared (construction.hpp, S2).
 #include <algorithm>
 
+#include "shim/calls/entry.hpp"
+#include "shim/calls/intercommunicator_calls.hpp"
 #include "shim/collective/collective_space.hpp"
 #include "shim/collective/collectives.hpp"
-#include "shim/p2p/communicator.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/communicators/construction.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/calls/intercommunicator_calls.hpp"
+#include "shim/communicators/split_type.hpp"
+#include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
-#include "shim/communicators/split_type.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

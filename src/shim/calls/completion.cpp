@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "shim/pmpi/constants.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/watchdog.hpp"
 

@@ -2,13 +2,14 @@
 // values, so they travel sealed: all ranks gather all edges, and each makes the graph from its own.
 #include <vector>
 
-#include "shim/collective/collectives.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/communicators/construction.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/calls/topology_calls.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -5,9 +5,13 @@
 
 #include <mpi.h>
 
-#include <string>
-
+#include "shim/collective/reduction.hpp"  // Op_free
+#include "shim/p2p/buffered.hpp"          // Buffer_attach, Buffer_detach
+#include "shim/p2p/communicator.hpp"      // meet_members
+#include "shim/p2p/datatype.hpp"          // Type_free
+#include "shim/p2p/unsupported.hpp"
 #include "shim/pmpi/counts.hpp"
+#include "shim/runtime/gate.hpp"  // Initialized
 
 namespace mpisec::shim {
 
@@ -15,7 +19,6 @@ namespace mpisec::shim {
 int Init(int* argc, char*** argv);
 int Init_thread(int* argc, char*** argv, int required, int* provided);
 int Finalize();
-int Initialized(int* flag);  // gate.cpp
 
 // Blocking point-to-point (blocking.cpp)
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
@@ -84,11 +87,6 @@ int Startall(int count, MPI_Request* requests);
 int Request_free(MPI_Request* request);
 int Cancel(MPI_Request* request);
 
-// Buffered mode (buffered.cpp)
-int Buffer_attach(void* buffer, MPI_Count size);
-int Buffer_detach(void* buffer_address, int* size);
-int Buffer_detach(void* buffer_address, MPI_Count* size);
-
 // Communicators (communicator_calls.cpp)
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm);
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm);
@@ -113,28 +111,5 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                      MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
-
-// Datatypes (datatype.cpp): cached facts end with the type
-int Type_free(MPI_Datatype* type);
-
-// Operations (reduction.cpp): one that the program frees may still be in use
-int Op_free(MPI_Op* op);
-
-// Refusals (refuse.cpp, S1): an MPI error that names the call, unless every rank concerned is on this node,
-// in which case the generated wrapper calls the real procedure. `refuse` reports through the communicator's
-// error handler and returns the error code; `crosses_nodes` is true for a communicator with a rank on another
-// node, and for one that MPIsec does not know.
-bool crosses_nodes(MPI_Comm comm);
-/// Before the MPI library's own blocking collective inside a node: waits until all members are there, moving
-/// what is under way (M5).
-int meet_members(MPI_Comm comm);
-int refuse(const char* procedure,
-           MPI_Comm comm);  ///< MPI_COMM_NULL: no communicator at hand (uses COMM_SELF's handler)
-/// The error code, without an error handler; with a detail, says it too (once).
-int refusal_code(const char* procedure);
-int refusal_code(const char* procedure, const std::string& detail);
-bool world_model_is_on();  ///< after MPI_Init, before the end of MPI_Finalize
-bool refusal_waived(
-    const char* procedure);  ///< MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure
 
 }  // namespace mpisec::shim

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "shim/p2p/communicator.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 

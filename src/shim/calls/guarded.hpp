@@ -1,5 +1,5 @@
 // Procedures that are refused or passed through by a rule of their own ("check = hand" in gen/classes.toml);
-// refuse.cpp, session_calls.cpp.
+// intercommunicator_calls.cpp, session_calls.cpp.
 #pragma once
 
 #include <mpi.h>

@@ -12,27 +12,30 @@
 
 #include "base/startup_pages.hpp"
 #include "fabric/node_arena.hpp"
-#include "shim/p2p/channel_tags.hpp"
-#include "shim/collective/collective_choice.hpp"
-#include "shim/p2p/communicator.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/runtime/gate.hpp"
-#include "shim/runtime/node_peers.hpp"
+#include "shim/collective/collective_choice.hpp"
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
-#include "shim/runtime/pool.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/refusals.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/p2p/tally.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/gate.hpp"
+#include "shim/runtime/node_peers.hpp"
+#include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
-#include "shim/p2p/tally.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
+#include "shim/startup/bootstrap.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -64,7 +67,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     forget_refusals();
     forget_node_peers();  // those that have left together end, each in its own time
     leave_together();
-    print_stats();
+    print_stats(replay_runs());
     report_transports();
     stop_watchdog();
     gate.phase = Phase::ended;
@@ -146,7 +149,7 @@ Phase start(int thread_level) {
     start_watchdog();
     {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
-        state.world = establish(state.settings);
+        state.world = establish(state.settings, selection_mark());
     }
     using Yield = config::Settings::Yield;
     state.yields = state.settings.yield == Yield::on ||

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 
+#include "shim/calls/entry.hpp"
 #include "shim/collective/collective_space.hpp"
 #include "shim/collective/collectives.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/communicators/construction.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/communicators/split_type.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -234,6 +235,14 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
     expected.members.insert(expected.members.end(), others.begin(), others.end());
     return construct_met(begin_construction(procedure, *parent, expected), newcomm,
                          [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
+}
+
+int Comm_get_parent(MPI_Comm* parent) {
+    const int code = real.Comm_get_parent(parent);
+    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
+        return code;
+    *parent = constants.comm_null;
+    return refuse("MPI_Comm_get_parent", constants.comm_null);
 }
 
 }  // namespace mpisec::shim

@@ -1,14 +1,15 @@
 // Non-blocking and persistent sends and receives. Plain ones get the MPI library's own request; sealed ones a
 // handle of MPIsec (requests.hpp).
-#include "shim/p2p/buffered.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
+#include "shim/p2p/buffered.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/pmpi/plain.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

@@ -3,17 +3,18 @@
 // look first.
 #include <unordered_map>
 
-#include "shim/p2p/asides.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
+#include "shim/p2p/asides.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/pmpi/plain.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
-#include "shim/runtime/state.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/plain.hpp"
 #include "shim/pmpi/status.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
 #include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {

@@ -1,11 +1,12 @@
 // Procedures on request handles other than waiting and testing: status without completion, start, free,
 // cancel.
-#include "shim/pmpi/constants.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

@@ -6,14 +6,14 @@
 #include <algorithm>
 
 #include "config/settings.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/calls/guarded.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/communicators/session_proof.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/communicators/construction.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/calls/guarded.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/communicators/session_proof.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "shim/pmpi/constants.hpp"
-#include "shim/communicators/construction.hpp"
 #include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
-#include "shim/runtime/state.hpp"
 #include "shim/calls/topology_calls.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -13,17 +13,18 @@
 #include <unordered_map>
 
 #include "fabric/node_memory.hpp"
+#include "shim/calls/window_locks.hpp"
 #include "shim/collective/collective_space.hpp"
-#include "shim/p2p/communicator.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/collective/mpi_fabric.hpp"
+#include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 #include "shim/runtime/watchdog.hpp"
-#include "shim/calls/window_locks.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -6,12 +6,13 @@
 #include "coll/selection/selection_settings.hpp"
 #include "shim/collective/collective_choice.hpp"
 #include "shim/collective/collective_space.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/collective/mpi_fabric.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/threads.hpp"
 
 namespace mpisec::shim {

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/collective/reduction.hpp"
+#include "shim/p2p/unsupported.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

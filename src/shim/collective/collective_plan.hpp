@@ -10,8 +10,9 @@
 
 #include "coll/collective.hpp"
 #include "shim/p2p/communicator.hpp"
-#include "shim/pmpi/counts.hpp"
 #include "shim/p2p/datatype.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/counts.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/pool.hpp"
 

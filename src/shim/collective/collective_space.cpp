@@ -7,10 +7,13 @@
 #include "keys/schedule.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/same_node.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -69,15 +72,6 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
 }
 
 }  // namespace
-
-std::string memory_name(const wire::ContextId& context, int node) {
-    std::array<std::uint8_t, 16> secret;
-    keys::node_memory_name(*state.world.master, context, secret);
-    std::string name = "/mpisec-";
-    constexpr char digits[] = "0123456789abcdef";
-    for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};
-    return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
-}
 
 Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle), people_(std::move(people)) {
     real.Comm_set_errhandler(handle_, constants.errors_return);
@@ -169,6 +163,23 @@ fabric::NodeMemory::Slot* CollectiveSpace::next_slot(bool blocking) {
         blocking ? next_blocking_++ % blocking_slots
                  : blocking_slots + next_other_++ % (fabric::NodeMemory::slots - blocking_slots);
     return &memory_->slot(static_cast<unsigned>(turn));
+}
+
+void equip(Communicator& comm, const TagBlocks& blocks) {
+    comm.space = std::make_shared<CollectiveSpace>(blocks, people_of(membership_of(comm)), comm.context);
+}
+
+void finish_collectives(Communicator& comm) {
+    WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (comm.collectives > 0) {
+        progress();
+        backoff.pause();
+    }
+}
+
+void unequip(Communicator& comm) {
+    comm.space.reset();
 }
 
 }  // namespace mpisec::shim

@@ -28,9 +28,6 @@ namespace mpisec::shim {
 
 struct Communicator;
 
-/// Name of memory that the ranks of this context on `node` share; only the job's ranks know it.
-std::string memory_name(const wire::ContextId& context, int node);
-
 /// The keys of a communicator's collectives in one epoch.
 struct CollectiveKeys {
     std::uint64_t epoch = 0;
@@ -47,9 +44,6 @@ struct CollectiveTicket {
     fabric::NodeMemory::Slot* slot =
         nullptr;  ///< null when no other rank of the communicator is on this node
 };
-
-/// Of memory that the ranks of one node share.
-std::string memory_name(const wire::ContextId& context, int node);
 
 /// The private communicator that messages travel on. Freed with the last space on it: a persistent collective
 /// may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
@@ -128,5 +122,12 @@ class CollectiveSpace {
     std::shared_ptr<CollectiveKeys> keys_;
     std::optional<fabric::NodeMemory> memory_;
 };
+
+/// Gives a communicator that crosses nodes its space for collectives on a twin that has been compared.
+void equip(Communicator& comm, const TagBlocks& blocks);
+/// Takes it away; the twin is freed with its last space. No collective may be under way.
+void unequip(Communicator& comm);
+/// Waits until none is.
+void finish_collectives(Communicator& comm);
 
 }  // namespace mpisec::shim

@@ -3,8 +3,8 @@
 
 #include "shim/collective/collectives.hpp"
 #include "shim/collective/collectives_inter.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/collective/reduction.hpp"
+#include "shim/pmpi/constants.hpp"
 
 namespace mpisec::shim::plan {
 

@@ -6,10 +6,11 @@
 #include <numeric>
 
 #include "keys/schedule.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/same_node.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
@@ -149,7 +150,7 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     const std::int32_t peer = space_.people()[static_cast<std::size_t>(rank_in_space(to))];
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
         if (!sealed && verifies_same_node())
-            announce_part(space_, peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
+            announce_part(space_.context(), peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
         return real.Isend(from + at, part, constants.byte, space_.twin_rank(rank_in_space(to)), ticket_.tag,
                           space_.twin(), request);
     });
@@ -214,7 +215,8 @@ bool MpiFabric::verified(Step& step, std::size_t part) {
         if (other.data && other.parts_open > 0 && other.peer == step.peer)
             oldest = std::min(oldest, other.position);
     const std::span<std::uint8_t> bytes{step.data + part * longest_message, step.part_bytes(part)};
-    if (part_was_sent(space_, step.peer, ticket_.tag, bytes, {step.position + part, oldest})) return true;
+    if (part_was_sent(space_.context(), step.peer, ticket_.tag, bytes, {step.position + part, oldest}))
+        return true;
     std::fill(bytes.begin(), bytes.end(), 0);
     return false;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
 

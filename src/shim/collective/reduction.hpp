@@ -11,11 +11,6 @@
 
 namespace mpisec::shim {
 
-/// Null when MPI does not know the operation. Keeps both handles good until it is destroyed.
-/// Whether MPI defines the operation, and whether it is MPICH's MPIX_EQUAL (constants.cpp).
-bool is_predefined(MPI_Op op);
-bool is_equality(MPI_Op op);
-
 /// MPI_ERR_OP when the operation is one of MPI's and is not for elements of this type: what the MPI library
 /// says of `any` (or no) elements.
 int check_operation(MPI_Datatype type, MPI_Op op, bool any);
@@ -24,6 +19,10 @@ int check_operation(MPI_Datatype type, MPI_Op op, bool any);
 inline constexpr std::size_t equality_flag_bytes = 8;
 std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes);
 
+/// Null when MPI does not know the operation. Keeps both handles good until it is destroyed.
 std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op);
+
+/// MPI_Op_free: one that the program frees may still be in use.
+int Op_free(MPI_Op* op);
 
 }  // namespace mpisec::shim

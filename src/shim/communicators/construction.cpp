@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "shim/calls/entry.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/route.hpp"
+#include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

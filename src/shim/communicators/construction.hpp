@@ -12,8 +12,8 @@
 
 #include "shim/collective/collective_space.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -22,9 +22,10 @@ namespace mpisec::shim {
 /// `kind` is filled.
 struct Topology {
     int kind = MPI_UNDEFINED;
-    std::vector<int> dims, periods, coordinates;                           ///< MPI_CART
-    std::vector<int> index, edges;                                         ///< MPI_GRAPH
-    std::vector<int> sources, source_weights, destinations, dest_weights;  ///< MPI_DIST_GRAPH
+    std::vector<int> dims = {}, periods = {}, coordinates = {};  ///< MPI_CART
+    std::vector<int> index = {}, edges = {};                     ///< MPI_GRAPH
+    std::vector<int> sources = {}, source_weights = {}, destinations = {},
+                     dest_weights = {};  ///< MPI_DIST_GRAPH
     bool operator==(const Topology&) const = default;
 };
 /// The library's answer; from its memory, no message is exchanged.

@@ -19,11 +19,11 @@
 
 #include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
-#include "shim/startup/bootstrap_place.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/gate.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/startup/bootstrap_place.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -14,9 +14,10 @@
 #include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
 #include "shim/collective/collectives.hpp"
+#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

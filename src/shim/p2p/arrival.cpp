@@ -3,10 +3,11 @@
 #include <cstring>
 
 #include "shim/p2p/communicator.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/pair.hpp"
 #include "shim/p2p/refusals.hpp"
 #include "shim/p2p/skips.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 

@@ -2,13 +2,12 @@
 
 #include <mpi.h>
 
-#include "shim/pmpi/constants.hpp"
 #include "shim/p2p/datatype.hpp"
-#include "shim/calls/entry.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/pmpi/plain.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/plain.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 #include "shim/runtime/watchdog.hpp"

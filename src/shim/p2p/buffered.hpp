@@ -25,4 +25,8 @@ int start_buffered(const SendSpec& spec, const Route& route, bool& raised);
 bool reserve_buffer(std::size_t n);
 void release_buffer(std::size_t n);
 
+int Buffer_attach(void* buffer, MPI_Count size);
+int Buffer_detach(void* buffer_address, int* size);
+int Buffer_detach(void* buffer_address, MPI_Count* size);
+
 }  // namespace mpisec::shim

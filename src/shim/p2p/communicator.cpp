@@ -9,13 +9,11 @@
 #include <shared_mutex>
 
 #include "keys/hkdf.hpp"
-#include "shim/collective/collective_space.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/same_node.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/watchdog.hpp"
 
@@ -229,23 +227,6 @@ int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
     const int code = real.Comm_create(made, group, twin);
     real.Group_free(&group);
     return code;
-}
-
-void equip(Communicator& comm, const TagBlocks& blocks) {
-    comm.space = std::make_shared<CollectiveSpace>(blocks, people_of(membership_of(comm)), comm.context);
-}
-
-void finish_collectives(Communicator& comm) {
-    WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
-    while (comm.collectives > 0) {
-        progress();
-        backoff.pause();
-    }
-}
-
-void unequip(Communicator& comm) {
-    comm.space.reset();
 }
 
 bool crosses_nodes(MPI_Comm handle) {

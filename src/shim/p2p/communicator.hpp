@@ -1,5 +1,5 @@
 // What MPIsec knows of a communicator: who its ranks are, which of them are on this node (M1), its context
-// (design.md 2.4), and the receives and set-aside messages whose order matters (M4, "Order" in design.md 3).
+// (docs/protocol.md, "Contexts"), and the receives and set-aside messages whose order matters (M4).
 #pragma once
 
 #include <mpi.h>
@@ -126,8 +126,8 @@ inline Communicator* find_communicator(MPI_Comm comm) {
 
 /// Who a communicator consists of: world ranks, in rank order.
 struct Membership {
-    std::vector<std::int32_t> members;         ///< of the local group
-    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    std::vector<std::int32_t> members;              ///< of the local group
+    std::vector<std::int32_t> remote_members = {};  ///< of the remote group; empty unless inter
     bool inter = false;
     bool operator==(const Membership&) const = default;
     bool none() const { return members.empty(); }  ///< MPI_COMM_NULL
@@ -138,6 +138,8 @@ Membership membership_of(const Communicator& comm);
 std::optional<Membership> read_membership(MPI_Comm comm);
 /// Whether it has a rank on another node than this rank's.
 bool crosses_nodes(const Membership& membership);
+/// The same for a handle; true for one that MPIsec does not know, false for MPI_COMM_NULL.
+bool crosses_nodes(MPI_Comm comm);
 /// World ranks in the order of the private communicator for its collectives.
 std::vector<std::int32_t> people_of(const Membership& membership);
 
@@ -169,6 +171,8 @@ void release_from_persistent(Communicator& comm);
 /// no member is on another node.
 int meet(Communicator& comm);
 int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
+/// Before the MPI library's own blocking collective inside a node: the same, and raises what goes wrong.
+int meet_members(MPI_Comm comm);
 /// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
 /// is on this node. Both call it, with the same context. So are the bytes that hand_down() brings from
 /// members[root] to all members. Both return an MPI error code that was not raised.
@@ -180,11 +184,5 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
 /// Asks the MPI library for the private communicator of one that it has just made, in the order of
 /// people_of(expected). Every member is in the call that made the communicator. Returns an MPI error code.
 int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin);
-/// Gives a communicator that crosses nodes its space for collectives on a twin that has been compared.
-void equip(Communicator& comm, const TagBlocks& blocks);
-/// Takes it away; the twin is freed with its last space. No collective may be under way.
-void unequip(Communicator& comm);
-/// Waits until none is.
-void finish_collectives(Communicator& comm);
 
 }  // namespace mpisec::shim

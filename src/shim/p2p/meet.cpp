@@ -4,11 +4,11 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 

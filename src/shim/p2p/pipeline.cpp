@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/pair.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"

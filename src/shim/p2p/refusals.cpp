@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "shim/p2p/channel_tags.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/runtime/state.hpp"
 #include "shim/pmpi/status.hpp"
+#include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

@@ -15,13 +15,13 @@
 #include "aead/aead.hpp"
 #include "fabric/sent_records.hpp"
 #include "keys/schedule.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/pmpi/status.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/pool.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
-#include "shim/pmpi/status.hpp"
 #include "wire/content_order.hpp"
 
 namespace mpisec::shim {
@@ -154,8 +154,8 @@ std::uint64_t context_of(const wire::ContextId& context) {
     return first;
 }
 /// Messages of collectives are apart from the user's.
-Lane lane_of(const CollectiveSpace& space, int tag) {
-    return {~context_of(space.context()), tag};
+Lane lane_of(const wire::ContextId& context, int tag) {
+    return {~context_of(context), tag};
 }
 
 void fill_check(const std::uint8_t* bytes, std::size_t n, std::uint8_t (&check)[40]) {
@@ -375,19 +375,19 @@ void withdraw(const Announced& announced) {
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
 }
 
-void announce_part(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
-    put(mate_of(world_peer), lane_of(space, tag), bytes.size(),
+    put(mate_of(world_peer), lane_of(context, tag), bytes.size(),
         [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
 }
 
-bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes, ReceiveOrder order) {
     ReceivedContent received;
     fill_check(bytes.data(), bytes.size(), received.content.check);
     received.content.bytes = bytes.size();
     const unsigned mate = mate_of(world_peer);
-    const Lane lane = lane_of(space, tag);
+    const Lane lane = lane_of(context, tag);
     if (order.position < order.oldest && take_next(mate, lane, received)) return true;
     return take_in_order(mate, lane, order.position, order.oldest, received);
 }
@@ -416,6 +416,15 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
         return {refuse(comm, landing, n, status), code != MPI_SUCCESS};
     if (received.truncated) wipe_landing(landing, capacity);
     return {code, code != MPI_SUCCESS};
+}
+
+std::string memory_name(const wire::ContextId& context, int node) {
+    std::array<std::uint8_t, 16> secret;
+    keys::node_memory_name(*state.world.master, context, secret);
+    std::string name = "/mpisec-";
+    constexpr char digits[] = "0123456789abcdef";
+    for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};
+    return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
 }
 
 }  // namespace mpisec::shim

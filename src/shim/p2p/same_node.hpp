@@ -62,14 +62,14 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
                 MPI_Status& status);
 
 /// The same for the messages of collectives between ranks of a node, on the space's twin. Under the Guard.
-void announce_part(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes);
 /// Place among the receives from one source, and that of the first one not finished.
 struct ReceiveOrder {
     std::uint64_t position;
     std::uint64_t oldest;
 };
-bool part_was_sent(const CollectiveSpace& space, std::int32_t world_peer, int tag,
+bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes, ReceiveOrder order);
 
 /// Sends and receives of Route::verified. Under the Guard, but for the blocking ones.
@@ -85,5 +85,8 @@ std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicato
 std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Communicator& comm);
 std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
                                                 MPI_Message message, std::unique_ptr<PostedReceive> posted);
+
+/// Name of memory that the ranks of this context on `node` share; only the job's ranks know it.
+std::string memory_name(const wire::ContextId& context, int node);
 
 }  // namespace mpisec::shim

@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "shim/pmpi/constants.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {

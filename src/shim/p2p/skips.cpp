@@ -8,12 +8,12 @@
 #include <unordered_map>
 
 #include "shim/p2p/channel_tags.hpp"
-#include "shim/pmpi/constants.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
+#include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/runtime/state.hpp"
 #include "shim/pmpi/status.hpp"
+#include "shim/runtime/state.hpp"
 #include "wire/skips.hpp"
 
 namespace mpisec::shim {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "shim/p2p/channel_tags.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/pair.hpp"
 #include "shim/p2p/skips.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

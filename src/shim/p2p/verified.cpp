@@ -3,14 +3,15 @@
 #include <climits>
 #include <unordered_map>
 
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/plain.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
-#include "shim/runtime/state.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
 namespace {

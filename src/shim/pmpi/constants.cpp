@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "shim/pmpi/real.hpp"
-#include "shim/collective/reduction.hpp"
 
 // Open MPI's handle constants are addresses of data symbols in its library, written with one macro. Naming
 // the symbols would make the shim unloadable into anything but an Open MPI program, so the macro looks them

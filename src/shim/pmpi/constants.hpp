@@ -20,6 +20,10 @@ struct Constants {
 };
 extern Constants constants;
 
+/// Whether MPI defines the operation, and whether it is MPICH's MPIX_EQUAL.
+bool is_predefined(MPI_Op op);
+bool is_equality(MPI_Op op);
+
 /// Called by resolve_real(). Aborts with a sentence when one is missing.
 void resolve_constants();
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "shim/calls/entry.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -102,8 +101,6 @@ bool in_child() {
     return process != 0 && process != getpid();
 }
 
-/// False until the job is protected: a program that asks may send at once. In a forked child false too, so
-/// that what "finalizes MPI if it is up" on the way out leaves the parent's connections alone.
 int Initialized(int* flag) {
     switch (gate.phase.load(std::memory_order_acquire)) {
         case Phase::starting:
@@ -120,6 +117,13 @@ int Initialized(int* flag) {
         default:
             return real.Initialized(flag);
     }
+}
+
+bool world_model_is_on() {
+    int initialized = 0, finalized = 0;
+    real.Initialized(&initialized);
+    real.Finalized(&finalized);
+    return initialized && !finalized;
 }
 
 }  // namespace mpisec::shim

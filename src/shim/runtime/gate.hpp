@@ -25,6 +25,14 @@ class Starting {
 /// for the way of a message.
 bool in_child();
 
+/// MPI_Initialized: false until the job is protected, because a program that asks may send at once. In a
+/// forked child false too, so that what "finalizes MPI if it is up" on the way out leaves the parent's
+/// connections alone.
+int Initialized(int* flag);
+
+/// After MPI_Init, before the end of MPI_Finalize, as the MPI library sees it.
+bool world_model_is_on();
+
 /// Says that `procedure` was called in a child, and ends it.
 [[noreturn]] void end_child(const char* procedure);
 

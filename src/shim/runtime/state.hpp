@@ -7,7 +7,7 @@
 
 #include "config/settings.hpp"
 #include "engine/engine.hpp"
-#include "shim/startup/bootstrap.hpp"
+#include "shim/runtime/world.hpp"
 
 namespace mpisec::shim {
 

@@ -1,4 +1,4 @@
-// Counts and times of what was sealed and opened, for MPISEC_STATS (design.md section 7).
+// Counts and times of what was sealed and opened, for MPISEC_STATS.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class StatsTimer {
 };
 
 /// Writes what MPISEC_STATS asks for: a table on standard error, or JSON to a file ("%r" in its path becomes
-/// the rank).
-void print_stats();
+/// the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).
+void print_stats(std::size_t replay_runs);
 
 }  // namespace mpisec::shim

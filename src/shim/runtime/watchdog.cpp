@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/node_peers.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {

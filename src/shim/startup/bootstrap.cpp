@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "keys/key_file.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/startup/bootstrap_card.hpp"
 #include "shim/startup/bootstrap_cores.hpp"
 #include "shim/startup/bootstrap_node.hpp"
 #include "shim/startup/bootstrap_tree.hpp"
 #include "shim/startup/bootstrap_wait.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -39,7 +39,7 @@ keys::Secret long_term_key(const config::Settings& settings) {
 
 }  // namespace
 
-World establish(const config::Settings& settings) {
+World establish(const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
     int rank = 0, size = 1;
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
@@ -49,7 +49,7 @@ World establish(const config::Settings& settings) {
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
-    const std::vector<Card> cards = exchange_cards(make_card(rank, settings), size, settings);
+    const std::vector<Card> cards = exchange_cards(make_card(rank, settings, selection), size, settings);
     require_agreement(cards, rank);
     std::vector<std::int32_t> map = node_map(cards);
     NodeMemory node(cards, map, rank, settings);

@@ -1,43 +1,20 @@
-// From a fresh MPI_COMM_WORLD to a job that shares a master secret (design.md section 2, steps 1 and 2; S5,
-// S7).
+// From a fresh MPI_COMM_WORLD to a job that shares a master secret (docs/protocol.md, "Start-up"; S5, S7).
 #pragma once
 
-#include <mpi.h>
-
+#include <array>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
-#include "aead/aead.hpp"
-#include "coll/selection/selection_settings.hpp"
 #include "config/settings.hpp"
-#include "keys/secret.hpp"
+#include "shim/runtime/world.hpp"
 
 namespace mpisec::shim {
-
-struct World {
-    int rank = 0;
-    int size = 1;
-    std::vector<std::int32_t> node;  ///< per world rank: number of its node, 0 … nodes-1, by lowest rank
-    std::vector<std::uint8_t>
-        same_node;  ///< per world rank: 1 when it was proven to share memory with this rank (M1)
-    int nodes = 1;
-    int rank_on_node = 0;
-    int ranks_on_node = 1;
-    bool crowded = false;               ///< ranks outnumber the cores that they may run on
-    coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
-    std::uint64_t threshold = 0;        ///< of all ranks: longer messages are pipelined; bytes
-    bool crosses_nodes = false;         ///< false: everything below is unset, nothing to protect
-    MPI_Comm channel{};  ///< private duplicate of MPI_COMM_WORLD: handshake, then segments of large messages
-    std::optional<keys::Secret> master;
-    aead::Selection selection;
-};
 
 /// Collective over MPI_COMM_WORLD, right after the real MPI_Init. Finds the node map and proves it by shared
 /// memory, compares every rank's settings (S7), runs Noise NNpsk0 over the binomial tree of node leaders and
 /// hands the master secret to the ranks of each node through shared memory that has no name afterwards. On
 /// failure every rank that knows why says it in a sentence on standard error and the job is aborted with a
-/// non-zero exit: no return.
-World establish(const config::Settings& settings);
+/// non-zero exit: no return. `selection`: a digest of what decides which algorithms run, the same on all
+/// ranks.
+World establish(const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
 
 }  // namespace mpisec::shim

@@ -11,13 +11,12 @@
 
 #include "base/version.hpp"
 #include "keys/secret.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/startup/bootstrap_cores.hpp"
 #include "shim/startup/bootstrap_place.hpp"
 #include "shim/startup/bootstrap_wait.hpp"
-#include "shim/collective/collective_choice.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/pmpi/real.hpp"
 #include "wire/frame.hpp"
 
 namespace mpisec::shim {
@@ -86,7 +85,7 @@ constexpr const char* forged =
 
 }  // namespace
 
-Card make_card(int rank, const config::Settings& settings) {
+Card make_card(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
     Card card;
     card.protocol = protocol_version;
     card.wire_version = wire::version;
@@ -101,7 +100,7 @@ Card make_card(int rank, const config::Settings& settings) {
     card.segment = settings.segment;
     card.rekey_messages = settings.rekey_messages;
     card.rekey_bytes = settings.rekey_bytes;
-    card.selection = selection_mark();
+    card.selection = selection;
     const Cores cores = cores_here();
     card.kernel = cores.kernel;
     card.cpu_set = cores.set;

@@ -43,7 +43,7 @@ struct Card {
 };
 static_assert(sizeof(Card) == 256);
 
-Card make_card(int rank, const config::Settings& settings);
+Card make_card(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
 
 /// Collective over MPI_COMM_WORLD: all cards by world rank. Ends the job when this rank's own comes back
 /// changed.

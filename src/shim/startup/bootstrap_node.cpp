@@ -17,10 +17,10 @@
 
 #include "fabric/node_arena.hpp"
 #include "fabric/node_memory.hpp"
-#include "shim/startup/bootstrap_wait.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/startup/bootstrap_wait.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -19,8 +19,8 @@
 #include "aead/aead.hpp"
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
-#include "shim/startup/bootstrap_card.hpp"
 #include "shim/runtime/node_peers.hpp"
+#include "shim/startup/bootstrap_card.hpp"
 
 namespace mpisec::shim {
 

@@ -17,10 +17,10 @@
 #include "base/bytes.hpp"
 #include "keys/key_file.hpp"
 #include "keys/noise.hpp"
-#include "shim/startup/bootstrap_wait.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/startup/bootstrap_wait.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <utility>
 
-#include "shim/runtime/errors.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
 namespace {

@@ -1,4 +1,5 @@
-// Refusals (S1): a call whose values would leave the node in clear ends in an MPI error that names it.
+#include "shim/p2p/unsupported.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,10 +11,9 @@
 
 #include "shim/p2p/communicator.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/calls/entry.hpp"
-#include "shim/runtime/errors.hpp"
-#include "shim/calls/guarded.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/gate.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 
@@ -90,17 +90,6 @@ void say_once(const std::string& sentence) {
     if (is_news(sentence)) say(sentence);
 }
 
-}  // namespace
-
-bool world_model_is_on() {
-    int initialized = 0, finalized = 0;
-    real.Initialized(&initialized);
-    real.Finalized(&finalized);
-    return initialized && !finalized;
-}
-
-namespace {
-
 /// One error code per procedure, so that MPI_Error_string names it; all of one error class.
 int error_code(std::string_view procedure) {
     static int error_class = MPI_SUCCESS;
@@ -153,14 +142,6 @@ bool refusal_waived(const char* procedure) {
         say(std::string("WARNING: ") + procedure +
             " goes over the network UNENCRYPTED, because MPISEC_UNPROTECTED=allow is set.");
     return true;
-}
-
-int Comm_get_parent(MPI_Comm* parent) {
-    const int code = real.Comm_get_parent(parent);
-    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
-        return code;
-    *parent = constants.comm_null;
-    return refuse("MPI_Comm_get_parent", constants.comm_null);
 }
 
 }  // namespace mpisec::shim

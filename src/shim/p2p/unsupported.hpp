@@ -1,0 +1,20 @@
+// Refusals (S1): a call whose values would leave the node in clear ends in an MPI error that names it, unless
+// every rank concerned is on this node: then the generated wrapper calls the real procedure.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace mpisec::shim {
+
+/// Reports through the communicator's error handler and returns the error code. MPI_COMM_NULL: there is no
+/// communicator at hand, MPI_COMM_SELF's handler is used.
+int refuse(const char* procedure, MPI_Comm comm);
+/// The error code, without an error handler; with a detail, says it too (once).
+int refusal_code(const char* procedure);
+int refusal_code(const char* procedure, const std::string& detail);
+/// MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure.
+bool refusal_waived(const char* procedure);
+
+}  // namespace mpisec::shim

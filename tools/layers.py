@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""layers.py [DIRECTORY]: includes of the C++ sources in DIRECTORY (src) that point upward, one per line; exit status 1 when there are any.
+
+Modules, and the rooms inside the two that have rooms, stand in layers. What may include what is the tables below, which
+docs/architecture.md explains.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# Module: the modules that it may include besides itself.
+MODULES = {
+    "base": (),
+    "config": ("base",),
+    "keys": ("base",),
+    "aead": ("base", "keys"),
+    "wire": ("base", "aead"),
+    "engine": ("aead", "wire"),
+    "fabric": ("base", "aead", "wire"),
+    "coll": ("base", "config", "fabric"),
+    "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
+    "cli": ("base", "config", "keys", "aead", "fabric", "coll"),
+}
+# Module: its rooms from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
+ROOMS = {
+    "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
+    "shim": ("pmpi", "runtime", "startup", "p2p", "collective", "communicators", "calls"),
+}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.hpp"', re.MULTILINE)
+
+
+def place(directory):
+    """("shim", "p2p") of "shim/p2p/"; a module without rooms has the room ""."""
+    module, *inside = directory.strip("/").split("/")
+    return module, inside[0] if module in ROOMS and inside else ""
+
+
+def allowed(includer, included):
+    """Whether files at one place may include those at another."""
+    (module, room), (other, other_room) = includer, included
+    if other not in MODULES:  # the public header, mpisec/
+        return True
+    if module != other:
+        return other in MODULES[module]
+    rooms = ROOMS.get(module, ("",))
+    return rooms.index(other_room) <= rooms.index(room)
+
+
+def upward(source):
+    """["shim/p2p/pair.cpp includes shim/calls/", …] of all sources in the directory."""
+    found = []
+    for path in sorted(source.rglob("*.[ch]pp")):
+        here = path.relative_to(source)
+        for directory in INCLUDE.findall(path.read_text()):
+            if not allowed(place(here.parent.as_posix()), place(directory)):
+                found.append(f"{here} includes {directory}")
+    return found
+
+
+if __name__ == "__main__":
+    lines = upward(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "src")
+    print("\n".join([*lines, f"layers: {len(lines)} includes point upward"]))
+    sys.exit(1 if lines else 0)
