@@ -1,7 +1,7 @@
 // The one AEAD interface of MPIsec (RFC 5116): all that the rest of the tree sees of a crypto library.
 //
 // A crypto library is a plug-in, libmpisec-aead-NAME.so, opened with RTLD_LOCAL so that OpenSSL and BoringSSL
-// can live in one process (design.md section 6). Setting up a key is apart from using it. All sizes are
+// can live in one process (docs/crypto-libraries.md). Setting up a key is apart from using it. All sizes are
 // bytes.
 #pragma once
 

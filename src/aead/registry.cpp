@@ -1,4 +1,4 @@
-// Finds and opens the crypto plug-ins (design.md section 6).
+// Finds and opens the crypto plug-ins (docs/crypto-libraries.md).
 #include <dlfcn.h>
 
 #include <algorithm>

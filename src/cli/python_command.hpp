@@ -1,4 +1,4 @@
-// Commands that are Python packages beside this program (design.md section 8: Python is never on the path of
+// Commands that are Python packages beside this program (Python is never on the path of
 // a running job).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Worker threads that seal and open segments of large messages (design.md sections 3 and 4).
+// Worker threads that seal and open segments of large messages (docs/protocol.md, "Large message").
 //
 // The thread that calls MPI submits tasks and watches each task's state; the workers run them in between,
 // oldest first, and may finish them in any order: the caller takes results in the order it needs. Workers

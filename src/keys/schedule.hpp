@@ -1,5 +1,5 @@
-// The key schedule (design.md 2.3): everything is HKDF-SHA256 (RFC 5869) from the job's master secret, with a
-// label.
+// The key schedule (docs/protocol.md, "Key schedule"): everything is HKDF-SHA256 (RFC 5869) from the job's
+// master secret, with a label.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Boxes of collectives (design.md section 3): ciphertext and tag, nothing else. Both ends know the nonce and
-// the associated data from the algorithm: which collective on which communicator, who sealed, and which of
-// the sealer's boxes it is.
+// Boxes of collectives (docs/protocol.md, "Collectives"): ciphertext and tag, nothing else. Both ends know
+// the nonce and the associated data from the algorithm: which collective on which communicator, who sealed,
+// and which of the sealer's boxes it is.
 #pragma once
 
 #include <cstring>

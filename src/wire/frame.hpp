@@ -58,7 +58,8 @@ inline bool parse_nonce(const std::uint8_t* bytes, NonceFields& fields) {
     return true;
 }
 
-using ContextId = std::array<std::uint8_t, 16>;  ///< identifies a communicator within the job (design.md 2.4)
+using ContextId = std::array<std::uint8_t, 16>;  ///< identifies a communicator within the job
+                                                 ///< (docs/protocol.md, "Contexts")
 
 /// version(1) kind(1) zero(2) source(4) destination(4) tag(4) context(16) length(8): what a message is bound
 /// to (S2). source and destination are world ranks, tag is the user's; length is the plaintext's for a small

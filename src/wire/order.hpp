@@ -1,4 +1,4 @@
-// MPI's non-overtaking rule, checked (S2, "Order" in design.md 3; MPI 5.0 section 3.5): of two messages of
+// MPI's non-overtaking rule, checked (S2; MPI 5.0 section 3.5): of two messages of
 // one (communicator, source, tag) the one matched to the earlier receive has the lower counter.
 #pragma once
 

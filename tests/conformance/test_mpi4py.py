@@ -1,5 +1,5 @@
 """mpi4py's own test suite: whatever passes plain passes sealed, or exceptions.txt says which refused
-procedure it uses (issue, "Show"; M13). `make conformance` runs the same jobs (suites/mpi4py.py).
+procedure it uses (M13). `make conformance` runs the same jobs (suites/mpi4py.py).
 
 CONFORMANCE_NODES=4 runs every job with one rank on each of so many nodes."""
 
@@ -16,7 +16,11 @@ from harness.jobs import Job  # noqa: E402
 from suites.mpi4py import JOBS, SUITE, program  # noqa: E402
 
 # Plain MPICH keeps a core while it waits: four ranks on two cores take minutes.
-CASES = [(mpi, job) for mpi in SUITE.mpis for job in JOBS if (mpi, job) != ("mpich-5", "collectives of four")]
+LEFT_OUT = [("mpich-5", "collectives of four")]
+# Minutes each: `make test-all` and `make conformance` run them.
+SLOW = ("rest", "collectives of four")
+CASES = [pytest.param(mpi, job, marks=[pytest.mark.slow] if job in SLOW else []) for mpi in SUITE.mpis for job in JOBS
+         if (mpi, job) not in LEFT_OUT]
 
 
 @pytest.mark.timeout(600)

@@ -1,4 +1,4 @@
-"""Start-up across nodes: who shares memory, who may take part, what is said when not (S1, S5, S7; design.md 2)."""
+"""Start-up across nodes: who shares memory, who may take part, what is said when not (S1, S5, S7)."""
 
 import os
 import pathlib

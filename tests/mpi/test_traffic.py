@@ -1,4 +1,4 @@
-"""Random traffic, plain and sealed with the same seed: every received byte and status is the same (issue, "Semantics").
+"""Random traffic, plain and sealed with the same seed: every received byte and status is the same.
 
 10,000 operations over the MPIs. For more: TRAFFIC_OPERATIONS (per job), TRAFFIC_SEED (the first seed; each job takes the
 next), or TRAFFIC_SECONDS (per job; each rank then checks against the schedule, nothing is compared).

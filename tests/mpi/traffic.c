@@ -1,4 +1,4 @@
-/* Random traffic (issue "Semantics"):  traffic [--seed N] [--operations N] [--seconds S] [--threads T] [--log
+/* Random traffic (M3, M4):  traffic [--seed N] [--operations N] [--seconds S] [--threads T] [--log
  * PREFIX]
  *
  * Sends `operations` messages among all ranks as schedule.h says, in T threads each with messages and

@@ -1,5 +1,5 @@
 // Every all-gather gives every rank every block, on clusters of any shape; and never for less than Table I of
-// seeds/002 says it must cost.
+// the paper (Lahijani et al., IPDPS 2021) says it must cost.
 #include <cmath>
 
 #include "support.hpp"

@@ -1,5 +1,5 @@
-// Table II of seeds/002: the six metrics of each all-gather, counted, against the formulas. Where these are
-// not the paper's, docs/collectives.md says why.
+// Table II of Lahijani et al. (IPDPS 2021): the six metrics of each all-gather, counted, against the
+// formulas. Where these are not the paper's, docs/collectives.md says why.
 #include <bit>
 
 #include "support.hpp"

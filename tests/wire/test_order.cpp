@@ -1,4 +1,4 @@
-// "Order" of design.md 3: a swap of two messages of one (communicator, source, tag) is seen whatever the
+// The order of messages (S2): a swap of two messages of one (communicator, source, tag) is seen whatever the
 // order of completion, also after records were dropped.
 #include <gtest/gtest.h>
 

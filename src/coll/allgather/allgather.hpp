@@ -1,6 +1,6 @@
-// The encrypted all-gathers of seeds/002 (Efficient Algorithms for Encrypted All-gather Operation, IPDPS
-// 2021), for any number of ranks and nodes, nodes of unequal size and any placement, and blocks of unequal
-// size (MPI_Allgatherv). What each costs: docs/collectives.md.
+// The encrypted all-gathers of Lahijani et al. (Efficient Algorithms for Encrypted All-gather Operation,
+// IPDPS 2021), for any number of ranks and nodes, nodes of unequal size and any placement, and blocks of
+// unequal size (MPI_Allgatherv). What each costs: docs/collectives.md.
 #pragma once
 
 #include "coll/blocks.hpp"

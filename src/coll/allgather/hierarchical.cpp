@@ -1,5 +1,5 @@
-// HS1, HS2 (seeds/002 section IV.B, "Hierarchical shared-memory algorithms") and HSC, their concurrent form
-// with several leaders:
+// HS1, HS2 (Lahijani et al. section IV.B, "Hierarchical shared-memory algorithms") and HSC, their concurrent
+// form with several leaders:
 //
 //   1 every rank puts its block into the node's shared memory
 //   2 boxes are sealed: HS1 one by the leader, HS2 one per rank, HSC one per slice by its leader

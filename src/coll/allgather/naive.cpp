@@ -1,5 +1,5 @@
-// Naive (seeds/002 section IV.A): ciphertext everywhere, also within nodes. r_d = p - 1 is what the others
-// improve.
+// Naive (Lahijani et al. section IV.A): ciphertext everywhere, also within nodes. r_d = p - 1 is what the
+// others improve.
 #include "coll/allgather/allgather.hpp"
 #include "coll/patterns/spread.hpp"
 

@@ -1,5 +1,5 @@
-// O-RD (seeds/002 section IV.B): the ranks of a node share their blocks in plaintext; each seals the node's
-// data once, and doubling between nodes hands boxes on as they are.
+// O-RD (Lahijani et al. section IV.B): the ranks of a node share their blocks in plaintext; each seals the
+// node's data once, and doubling between nodes hands boxes on as they are.
 #include "coll/allgather/allgather.hpp"
 #include "coll/allgather/between_nodes.hpp"
 #include "coll/allgather/inside_node.hpp"

@@ -1,5 +1,5 @@
-// O-RD2 (seeds/002 section IV.B): as O-RD, but each round opens what came and seals all that the rank has as
-// one box: lg N openings instead of N - 1, for more bytes sealed.
+// O-RD2 (Lahijani et al. section IV.B): as O-RD, but each round opens what came and seals all that the rank
+// has as one box: lg N openings instead of N - 1, for more bytes sealed.
 #include "coll/allgather/allgather.hpp"
 #include "coll/allgather/between_nodes.hpp"
 #include "coll/allgather/inside_node.hpp"

@@ -1,7 +1,7 @@
-// O-Ring (seeds/002 section IV.B): a ring in the order of nodes, so that each node has one way in and one way
-// out, whatever the placement (the rank-ordered ring of Kandalla et al. 2009). Within a node plaintext
-// travels; the rank at the way out seals each block, the one at the way in opens it. A rank that is alone on
-// its node hands ciphertext on as it came.
+// O-Ring (Lahijani et al. section IV.B): a ring in the order of nodes, so that each node has one way in and
+// one way out, whatever the placement (the rank-ordered ring of Kandalla et al. 2009). Within a node
+// plaintext travels; the rank at the way out seals each block, the one at the way in opens it. A rank that is
+// alone on its node hands ciphertext on as it came.
 #include "coll/allgather/allgather.hpp"
 
 namespace mpisec::coll {

@@ -1,7 +1,7 @@
 // The cost model of a cluster: Hockney's (a message of n bytes takes alpha + beta n), with parameters of
-// their own between and inside nodes, for sealing and for opening (seeds/002, sections III and IV.A), and
-// what nodes with many ranks need besides: shared memory, barriers, and a cache that is soon full.
-// Seconds, and seconds per byte.
+// their own between and inside nodes, for sealing and for opening (Lahijani et al., IPDPS 2021, sections III
+// and IV.A), and what nodes with many ranks need besides: shared memory, barriers, and a cache that is soon
+// full. Seconds, and seconds per byte.
 #pragma once
 
 #include <limits>

@@ -1,5 +1,6 @@
 // Thousands of ranks in one process, in virtual time: the same algorithms as on MPI, with a seeded schedule,
-// a ledger of every nonce, and counters of the six metrics of seeds/002 (section IV.A) per rank.
+// a ledger of every nonce, and counters of the six metrics of Lahijani et al. (IPDPS 2021, section IV.A) per
+// rank.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Keys and counters between this process and one other rank (design.md 2.3 and 3; S3, S4, S6).
+// Keys and counters between this process and one other rank (docs/protocol.md, "Nonces, counters, epochs";
+// S3, S4, S6).
 #pragma once
 
 #include <atomic>

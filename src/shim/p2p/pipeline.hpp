@@ -1,5 +1,5 @@
 // The segments of one large message on their way: a ring of slots in which segment i+1 is sealed while
-// segment i is sent, or received while segment i is opened (design.md section 3).
+// segment i is sent, or received while segment i is opened (docs/protocol.md, "Large message").
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-// Receiving one message (design.md section 3):
+// Receiving one message (docs/protocol.md, "What a receiver checks"):
 //
 //   1 route          only a plain message can match: the user's own arguments go to MPI (M1)
 //   2 set aside?     a probe may have taken the message out of MPI already (M4, asides.hpp)

@@ -1,4 +1,4 @@
-// Sending one message (design.md section 3):
+// Sending one message (docs/protocol.md, "Small message", "Large message"):
 //
 //   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
 //   2 pack           only when the datatype is not one run of bytes (M8)

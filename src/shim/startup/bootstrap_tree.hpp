@@ -1,5 +1,5 @@
-// The job's master secret, from rank 0 down the binomial tree of node leaders, over Noise NNpsk0 (design.md
-// section 2.2; S5).
+// The job's master secret, from rank 0 down the binomial tree of node leaders, over Noise NNpsk0
+// (docs/protocol.md, "Handshakes between leaders"; S5).
 #pragma once
 
 #include <mpi.h>
