@@ -14,10 +14,11 @@ from pathlib import Path
 
 import calls
 import classes
-import docs
 import headers
 import standard
 import wrappers
+
+import docs
 
 
 def write_if_changed(path: Path, text: str) -> None:

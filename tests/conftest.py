@@ -20,11 +20,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from mpisec_lab import build  # noqa: E402
-from mpisec_lab.cluster import Cluster, check_privileges  # noqa: E402
-from mpisec_lab.errors import LabError  # noqa: E402
-from mpisec_lab.mpis import MPIS, find_mpi  # noqa: E402
-from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
+from nonce_ledger import VARIABLE as NONCE_LEDGER
+from nonce_ledger import repeats
+
+from mpisec_lab import build
+from mpisec_lab.cluster import Cluster, check_privileges
+from mpisec_lab.errors import LabError
+from mpisec_lab.mpis import find_mpi
 
 
 def pytest_configure(config):

@@ -1,5 +1,6 @@
 """The ledgers of nonces that the ranks of a job leave behind (builds with MPISEC_NONCE_LEDGER; src/aead/nonce_ledger.hpp)."""
 
+import itertools
 from collections import defaultdict
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def repeats(directory):
     found = []
     for (key, counts_from, rest), ranges in runs.items():
         ranges.sort()
-        for (_, last, one), (first, _, other) in zip(ranges, ranges[1:], strict=False):
+        for (_, last, one), (first, _, other) in itertools.pairwise(ranges):
             if first <= last:
                 found.append(f"{one} and {other}: nonce {first} (counted from byte {counts_from}, the rest is {rest}) under key {key}")
     return found

@@ -14,7 +14,8 @@ def add_arguments(parser):
     parser.add_argument("--pairs", type=counts, default=(1, 2), help="numbers of pairs, by commas (1,2)")
     parser.add_argument("--sizes", type=byte_counts, default="1,16384,2097152", help="bytes of a message, by commas (1,16K,2M)")
     parser.add_argument("--window", type=int, default=64, help="messages in flight (64)")
-    parser.add_argument("--buffers", choices=("single", "multiple"), default="single", help="what messages in flight are sent from and received in: one buffer, as OSU's test does, or one each (single)")
+    parser.add_argument("--buffers", choices=("single", "multiple"), default="single",
+                        help="what messages in flight are sent from and received in: one buffer, as OSU's test does, or one each (single)")
     parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
 
 
@@ -39,7 +40,8 @@ def run(jobs, arguments, scheme, cases_, environment):
     program = jobs.compile(_SOURCE)
     for pairs in dict.fromkeys(pairs for pairs, _ in cases_):
         sizes = ",".join(str(size) for of, size in cases_ if of == pairs)
-        options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple")]
+        options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks,
+                   "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple")]
         said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
         about = {"what": "mbw", "pairs": pairs, "window": arguments.window}
         yield [about | {"case": (pairs, row["bytes"])} | row for row in rows_of(said)]

@@ -45,7 +45,7 @@ class Result:
         self.path = Path(path) if path else None
         self.complete = False
         self.seconds = 0.0  # measured so far
-        self._started = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._started = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._samples = {}  # (point, scheme) -> {name: [values]}
         self._capped = set()
 

@@ -125,7 +125,7 @@ def check_spin(run: Run, _tool: str, directory: Path) -> str:
     done = subprocess.run(build_pan(run, directory), cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S)
     output = done.stdout + done.stderr
     states = re.search(r"^\s*(\d+)(?:\.\S*)? states, stored", output, re.MULTILINE)
-    if "Search not completed" in output and not ERROR.search(output) or "max search depth too small" in output or not states:
+    if ("Search not completed" in output and not ERROR.search(output)) or "max search depth too small" in output or not states:
         raise Wrong(f"the search was not completed: {output.strip()[-1000:]}")
     errors = ERROR.findall(output)
     said = " ".join(errors[0].split()) if errors else "holds"

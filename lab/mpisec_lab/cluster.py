@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from mpisec_lab import overlay as overlays
 from mpisec_lab import link, places
+from mpisec_lab import overlay as overlays
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
 from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address
@@ -369,7 +369,7 @@ def check_privileges():
 def _make_directory():
     """A new directory and its lock, held by us and the keeper: with a free lock it would be stale."""
     unfinished = Path(tempfile.mkdtemp(prefix="mpisec-new-"))
-    owner = open(unfinished / "owner", "w", encoding="ascii")
+    owner = open(unfinished / "owner", "w", encoding="ascii")  # noqa: SIM115 (the lock lives as long as the lab)
     fcntl.flock(owner, fcntl.LOCK_EX)
     return unfinished.rename(str(unfinished).replace("mpisec-new-", PREFIX)), owner
 

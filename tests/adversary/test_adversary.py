@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.tamper import FlipByte, Wire
 
@@ -86,7 +87,8 @@ def test_flip_in_segment(attack, segment, place):
 
 @pytest.mark.parametrize("kind,size", [
     ("truncate:1", SMALL), ("truncate:16", SMALL), ("truncate:1000", SMALL), ("truncate:0", SMALL), ("truncate:1", 0),
-    ("extend:1", SMALL), ("extend:100", SMALL), ("extend:100000", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE), ("extend:1", LARGE),
+    ("extend:1", SMALL), ("extend:100", SMALL), ("extend:100000", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE),
+    ("extend:1", LARGE),
     ("truncate-segment:1", LARGE), ("truncate-segment:3", LARGE), ("extend-segment:1", LARGE), ("extend-segment:3", LARGE),
 ])
 def test_cut_or_longer(attack, kind, size):

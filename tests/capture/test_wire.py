@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab.capture import count, find_runs
 
 HERE = Path(__file__).parent

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from mpisec_lab.capture import find_runs
 
 HERE = Path(__file__).parent

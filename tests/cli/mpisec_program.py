@@ -5,6 +5,7 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
+
 from mpisec_lab import places
 
 # What decides things for mpisec and what a launcher around the tests may have left.

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from mpisec_lab import find_mpi
 from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
+
+from mpisec_lab import find_mpi
 
 SOURCE = Path(__file__).with_name("preloaded.c")
 LIBRARY = {"mpich": "libmpisec-mpich.so", "abi": "libmpisec-abi.so", "openmpi": "libmpisec-openmpi.so"}
@@ -195,7 +196,7 @@ def test_help(mpisec):
 
 
 
-def test_a_library_of_another_mpi_is_named(program, compile_mpi, tmp_path):  # noqa: F811
+def test_a_library_of_another_mpi_is_named(program, compile_mpi, tmp_path):
     """Preloaded by hand for the wrong MPI: the sentence names the MPI library that the program has."""
     source = tmp_path / "calls.c"
     source.write_text("#include <mpi.h>\nint main(int c, char** v) { return MPI_Init(&c, &v); }\n")

@@ -12,7 +12,7 @@ def library(directory, name, source="", *links):
     """An empty shared library of this file name."""
     path = directory / name
     code = directory / (name + ".c")
-    code.write_text(source or "int stub_of_%s(void) { return 1; }\n" % name.translate({ord(c): "_" for c in ".-"}))
+    code.write_text(source or "int stub_of_{}(void) {{ return 1; }}\n".format(name.translate({ord(c): "_" for c in ".-"})))
     subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-Wl,--no-as-needed", "-o", path, code, *links], check=True)
     return path
 

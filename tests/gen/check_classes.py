@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import classes
-import docs
 import headers
 import standard
 import wrappers
+
+import docs
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTED_BY_GENERATED_CALLS = ("same-node", "refused")  # tests/gen/test_refusals.py calls every one of these

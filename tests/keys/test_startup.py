@@ -7,6 +7,7 @@ import stat
 import subprocess
 
 import pytest
+
 from mpisec_lab.mpis import MPIS as ALL_MPIS
 
 SOURCE = pathlib.Path(__file__).with_name("startup.c")

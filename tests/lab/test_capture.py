@@ -4,6 +4,7 @@ import random
 import struct
 
 import pytest
+
 from mpisec_lab import capture
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS

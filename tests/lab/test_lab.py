@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab import link
 from mpisec_lab.cluster import Cluster, block_placement, remove_stale
 from mpisec_lab.errors import LabError
@@ -183,7 +184,7 @@ def test_connections_share_a_link(cluster, streams, links):
 
 
 def test_a_stream_that_fails_is_an_error(cluster):
-    with pytest.raises(LabError, match="a raw TCP stream failed: .*"):
+    with pytest.raises(LabError, match=r"a raw TCP stream failed: .*"):
         check_rate(cluster(2), 1e6, seconds=-1)
 
 

@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
+from test_lab import lab_command, lab_environment, processes_with
+
 from mpisec_lab.capture import count
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
 from mpisec_lab.overlay import OVERLAYS, base, make
 from mpisec_lab.overlay.vxlan import Vxlan
 from mpisec_lab.rate import check_rate
-from test_lab import lab_command, lab_environment, processes_with
 
 HERE = Path(__file__).resolve().parent
 MARKER = "over-and-under-0123456789"

@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab import tamper
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError

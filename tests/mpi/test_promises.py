@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-import promises  # noqa: E402
+import promises
 
 
 def test_every_promise_has_a_test():

@@ -2,6 +2,7 @@
 HKDF, SHA-256 and AES-GCM come from PyPI `cryptography`. The C++ test of the same name holds the example against the code."""
 
 import hashlib
+import itertools
 import re
 import struct
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_large_message(example):
     header = AESGCM(example["pair aead"]).encrypt(example["large nonce"], example["large header"], example["large ad"])
 
     starts = [0, *range(THRESHOLD, len(plain), SEGMENT), len(plain)]
-    segments = [plain[start:end] for start, end in zip(starts, starts[1:])]
+    segments = [plain[start:end] for start, end in itertools.pairwise(starts)]
     assert len(segments) == 3
     sealed = []
     for index, segment in enumerate(segments):

@@ -1,5 +1,7 @@
 """The page in a browser: whole without a network, readable at any width, dark and light, on paper."""
 
+import itertools
+
 import pytest
 
 _WIDTHS = (360, 768, 1280)
@@ -135,7 +137,7 @@ def test_links_ids_and_headings(sample_page, look_at):
         "() => [...document.querySelectorAll('h1, h2, h3, h4')].map(one => +one.tagName[1])"
     )
     assert levels[0] == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
 def test_keyboard_focus_can_be_seen(sample_page, look_at):

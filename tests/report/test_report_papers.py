@@ -1,6 +1,7 @@
 """The transcription of the papers' tables, checked by what their text says of its own numbers."""
 
 import pytest
+
 from mpisec_bench.paper import bytes_of
 from mpisec_bench.report import papers
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import report_samples
+
 from mpisec_bench import result
 from mpisec_bench.report.reading import ReportError, find_files, read, read_all
 

@@ -3,6 +3,7 @@
 import json
 
 import report_samples
+
 from mpisec_bench.report import figures, measures, wording
 from mpisec_bench.report.reading import read
 from mpisec_bench.report.summary import summarise

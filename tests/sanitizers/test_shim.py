@@ -17,7 +17,8 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "mpi"))
 
 from mpi_programs import RULES, build  # noqa: E402
-from nonce_ledger import VARIABLE as NONCE_LEDGER, repeats  # noqa: E402
+from nonce_ledger import VARIABLE as NONCE_LEDGER  # noqa: E402
+from nonce_ledger import repeats  # noqa: E402
 
 MPI = "mpich-5"
 RULE_SOURCES = ["harness.c", *(f"{rule}.c" for rule in RULES)]

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab.capture import count
 
 HERE = Path(__file__).parent

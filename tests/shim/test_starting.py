@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab.capture import count
 
 HERE = Path(__file__).parent

@@ -3,6 +3,7 @@
 Figures are narrow and their text is large: on a telephone, 336 CSS pixels wide, letters still have 10 pixels.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -229,7 +230,7 @@ def factor_ticks(low, high):
     """Round numbers between low and high, at most seven and not crowded, for a logarithmic axis."""
     for candidates in _FACTOR_TICKS:
         ticks = [tick for tick in candidates if low <= tick <= high]
-        gaps = [math.log(b / a) / math.log(high / low) for a, b in zip(ticks, ticks[1:], strict=False)]
+        gaps = [math.log(b / a) / math.log(high / low) for a, b in itertools.pairwise(ticks)]
         covered = bool(ticks) and candidates[0] <= low * 1.3 and candidates[-1] >= high / 1.3
         if 2 <= len(ticks) <= 7 and covered and min(gaps) >= 0.08:
             return ticks

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab import places
 
 HERE = Path(__file__).parent
