@@ -38,7 +38,7 @@ PAGE = ROOT / "docs" / "conformance.md"
 def run_suite(suite, mpi, run, only="*"):
     """The suite's entry of the results. Raises Missing."""
     started, date = time.monotonic(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    version = suite.version(mpi)
+    version, commit = suite.version(mpi), built_from()
     place = HOME / f"{suite.name}-{mpi}"
     place.mkdir(parents=True, exist_ok=True)
     programs = [program for program in suite.programs(mpi, place) if fnmatch.fnmatch(program.name, only)]
@@ -55,7 +55,7 @@ def run_suite(suite, mpi, run, only="*"):
             print(f"\r{suite.name} {mpi} {len(cases)} \033[K", end="", flush=True)
     return {
         "name": suite.name, "version": version, "origin": suite.origin, "mpi": mpi, "nodes": suite.nodes, "ranks": suite.ranks_on(mpi),
-        "compared": suite.compared, "started": date, "counts": dict(Counter(outcome for outcome, _ in cases.values())), "messages": messages,
+        "compared": suite.compared, "started": date, "commit": commit, "counts": dict(Counter(outcome for outcome, _ in cases.values())), "messages": messages,
         "seconds": round(time.monotonic() - started, 1),
         "cases": {name: judged for name, judged in sorted(cases.items()) if judged[0] != "same"},
     }
@@ -96,9 +96,16 @@ def summary(entry):
 def conditions():
     """Where this runs."""
     model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
-    return {"machine": f"{len(os.sched_getaffinity(0))} cores of {model}, {system}, Linux {platform.release()}", "commit": commit}
+    return {"machine": f"{len(os.sched_getaffinity(0))} cores of {model}, {system}, Linux {platform.release()}"}
+
+
+def built_from():
+    """The commit that is checked out, with a mark where MPIsec's sources differ from it."""
+    git = ["git", "-C", ROOT]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "gen", "include"], check=False).returncode != 0
+    return commit + ("+" if changed else "")
 
 
 def left_out():
