@@ -143,3 +143,14 @@ def test_residuals_are_not():
     row = "   2   1   1   2   8   N     0.01     -1.00    {}   0.74   PASSED EVD"
     assert judge("it", passing(row.format("1.3")), passing(row.format("1.4"))[0], described["scalapack"])[0] == "differs"
     assert judge("it", passing("Scaled residual: 0.3"), passing("Scaled residual: 17.2")[0], described["hpcc"])[0] == "differs"
+
+
+def test_programs_that_differed_are_run_again():
+    from run import merged
+
+    last = {"counts": {"same": 5, "differs": 2, "refused": 1}, "messages": 10, "seconds": 3.0, "commit": "a",
+            "cases": {"x": ["differs", "it is 1"], "y": ["differs", "it is 2"], "z": ["refused", "MPI_File_open"]}}
+    entry = {"counts": {"same": 1, "differs": 1}, "messages": 5, "seconds": 1.0, "commit": "b", "cases": {"y": ["differs", "it is 3"]}}
+    new = merged(last, ["x", "y"], entry)
+    assert new["counts"] == {"same": 6, "differs": 1, "refused": 1} and new["commit"] == "a, b" and new["messages"] == 15
+    assert new["cases"] == {"y": ["differs", "it is 3"], "z": ["refused", "MPI_File_open"]}
