@@ -9,7 +9,7 @@ help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
 	@echo "make test             install what is needed, build, run every test"
 	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
-	@echo "make conformance      run programs that others wrote plain and sealed, write docs/conformance.md (half an hour;"
+	@echo "make conformance      run programs that others wrote plain and sealed, write docs/conformance.md (two hours;"
 	@echo "                      CONFORMANCE=\"hpcc lammps\" runs these suites alone)"
 	@echo "make conformance-programs  5,200 random programs over four MPIs, plain against sealed (about an hour on two cores)"
 	@echo "make build            build/release: bin/mpisec and its libraries"

@@ -3,6 +3,7 @@
     run.py [SUITE…]      the named suites, all by default
     run.py --list
     run.py SUITE --only PATTERN --mpi MPI   these alone; --only writes no results
+    run.py SUITE… --again                   the programs that differed last time alone, and replaces their results
 
 Exit status: 0 when nothing differs, 1 when something does, when a suite could not be run or when one sealed nothing. A run of some suites
 replaces their results and keeps the others'."""
@@ -35,13 +36,13 @@ RESULTS = ROOT / "docs" / "results" / "conformance.json"
 PAGE = ROOT / "docs" / "conformance.md"
 
 
-def run_suite(suite, mpi, run, only="*"):
-    """The suite's entry of the results. Raises Missing."""
+def run_suite(suite, mpi, run, wanted):
+    """The suite's entry of the results, of those programs whose name `wanted` accepts. Raises Missing."""
     started, date = time.monotonic(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    version = suite.version(mpi)
+    version, commit = suite.version(mpi), built_from()
     place = HOME / f"{suite.name}-{mpi}"
     place.mkdir(parents=True, exist_ok=True)
-    programs = [program for program in suite.programs(mpi, place) if fnmatch.fnmatch(program.name, only)]
+    programs = [program for program in suite.programs(mpi, place) if wanted(program.name)]
     cases, messages = {}, 0
     for number, program in enumerate(programs):
         directory = place / "jobs" / f"{number}-{re.sub('[^A-Za-z0-9.]+', '_', program.name)[:60]}"
@@ -55,7 +56,7 @@ def run_suite(suite, mpi, run, only="*"):
             print(f"\r{suite.name} {mpi} {len(cases)} \033[K", end="", flush=True)
     return {
         "name": suite.name, "version": version, "origin": suite.origin, "mpi": mpi, "nodes": suite.nodes, "ranks": suite.ranks_on(mpi),
-        "compared": suite.compared, "started": date, "counts": dict(Counter(outcome for outcome, _ in cases.values())), "messages": messages,
+        "compared": suite.compared, "started": date, "commit": commit, "counts": dict(Counter(outcome for outcome, _ in cases.values())), "messages": messages,
         "seconds": round(time.monotonic() - started, 1),
         "cases": {name: judged for name, judged in sorted(cases.items()) if judged[0] != "same"},
     }
@@ -72,8 +73,15 @@ def run_all(suites, arguments):
 
     try:
         for suite, mpi in ((suite, mpi) for suite in suites for mpi in suite.mpis if arguments.mpi in (None, mpi)):
+            last = known_entries().get((suite.name, mpi), {"cases": {}})
+            again = [case for case, (outcome, _) in last["cases"].items() if outcome == "differs"]
+            if arguments.again and not again:
+                continue
             try:
-                entries.append(run_suite(suite, mpi, run, arguments.only))
+                if arguments.again:
+                    entries.append(merged(last, again, run_suite(suite, mpi, run, again.__contains__)))
+                else:
+                    entries.append(run_suite(suite, mpi, run, lambda name: fnmatch.fnmatch(name, arguments.only)))
             except Missing as problem:
                 missing[f"{suite.name}, {mpi}"] = str(problem)
                 print(f"{suite.name:24} {mpi:10} not run: {problem}", flush=True)
@@ -87,6 +95,19 @@ def run_all(suites, arguments):
     return entries, missing
 
 
+def merged(last, again, entry):
+    """The suite's last entry with the results of the programs `again` replaced by those of `entry`. Raises Missing."""
+    if sum(entry["counts"].values()) != len(again):
+        raise Missing("what differed last time is part of a larger job: run the whole suite")
+    counts, cases = Counter(last["counts"]), {case: judged for case, judged in last["cases"].items() if case not in again}
+    counts.subtract(last["cases"][case][0] for case in again)
+    counts.update(entry["counts"])
+    return last | {
+        "counts": dict(+counts), "cases": dict(sorted((cases | entry["cases"]).items())), "messages": last["messages"] + entry["messages"],
+        "seconds": last["seconds"] + entry["seconds"], "commit": f"{last['commit']}, {entry['commit']}",
+    }
+
+
 def summary(entry):
     """One line."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in entry["counts"].items())
@@ -96,9 +117,16 @@ def summary(entry):
 def conditions():
     """Where this runs."""
     model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
     system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
-    return {"machine": f"{len(os.sched_getaffinity(0))} cores of {model}, {system}, Linux {platform.release()}", "commit": commit}
+    return {"machine": f"{len(os.sched_getaffinity(0))} cores of {model}, {system}, Linux {platform.release()}"}
+
+
+def built_from():
+    """The commit that is checked out, with a mark where MPIsec's sources differ from it."""
+    git = ["git", "-C", ROOT]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "gen", "include"], check=False).returncode != 0
+    return commit + ("+" if changed else "")
 
 
 def left_out():
@@ -107,15 +135,19 @@ def left_out():
     return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
 
 
+def known_entries():
+    """{(suite, MPI): entry} of the result file."""
+    return {(entry["name"], entry["mpi"]): entry for entry in json.loads(RESULTS.read_text())["suites"]} if RESULTS.exists() else {}
+
+
 def write(entries, missing):
     """The result file and the page. What was not run this time keeps its results."""
     new = {(entry["name"], entry["mpi"]): entry for entry in entries}
-    known = json.loads(RESULTS.read_text())["suites"] if RESULTS.exists() else []
-    merged = {(entry["name"], entry["mpi"]): entry for entry in known} | new
+    all_entries = known_entries() | new
     wanted = [(suite.name, mpi) for suite in SUITES for mpi in suite.mpis]
     results = {
         "command": "make conformance", "conditions": conditions(), "missing": missing, "left_out": left_out(),
-        "suites": [merged[key] for key in wanted if key in merged],
+        "suites": [all_entries[key] for key in wanted if key in all_entries],
     }
     RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(render(results))
@@ -128,6 +160,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", default="*")
     parser.add_argument("--mpi")
+    parser.add_argument("--again", action="store_true")
     arguments = parser.parse_args()
     if arguments.list:
         print(*(f"{suite.name:24} {suite.origin}" for suite in SUITES), sep="\n")

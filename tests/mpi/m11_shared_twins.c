@@ -6,7 +6,7 @@
 #include "harness.h"
 #include "rules.h"
 
-enum { KINDS = 6, LONG = 3000, WORN = 30, ROUNDS = 20 };
+enum { KINDS = 6, LONG = 3000, WORN = 30, ROUNDS = 20, DEPTH = 9 };
 
 static void check_sum(MPI_Comm comm, int salt) {
     int ranks, sum = -1, mine = salt;
@@ -72,6 +72,44 @@ static void worn(void) {
     }
     OK(MPI_Comm_free(&parent));
     OK(MPI_Comm_free(&copy));
+}
+
+/* Duplicates of duplicates, so deep that no tags are left for them: two at a time, which neighbouring ranks
+ * start and complete in different orders. */
+static void crossed(int inter) {
+    MPI_Comm comms[2], copies[2], half = MPI_COMM_NULL;
+    MPI_Request requests[2];
+    const int first = rank % 2;
+    if (inter) OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
+    for (int i = 0; i < 2; ++i)
+        if (inter)
+            OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, i, &comms[i]));
+        else
+            OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]));
+    for (int depth = 0; depth < DEPTH; ++depth) {
+        OK(MPI_Comm_idup(comms[first], &copies[first], &requests[first]));
+        OK(MPI_Comm_idup(comms[!first], &copies[!first], &requests[!first]));
+        OK(MPI_Wait(&requests[first], MPI_STATUS_IGNORE));
+        OK(MPI_Wait(&requests[!first], MPI_STATUS_IGNORE));
+        int in[2] = {1, 100}, sums[2] = {-1, -1}, ranks;
+        for (int i = 0; i < 2; ++i) {
+            const int at = first ^ i;
+            OK(MPI_Iallreduce(&in[at], &sums[at], 1, MPI_INT, MPI_SUM, copies[at], &requests[at]));
+        }
+        OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < 2; ++i) {
+            if (inter)
+                OK(MPI_Comm_remote_size(copies[i], &ranks));
+            else
+                OK(MPI_Comm_size(copies[i], &ranks));
+            CHECK(sums[i] == ranks * in[i], "depth %d: a sum of %d over %d ranks gave %d", depth, in[i],
+                  ranks, sums[i]);
+            OK(MPI_Comm_free(&comms[i]));
+            comms[i] = copies[i];
+        }
+    }
+    for (int i = 0; i < 2; ++i) OK(MPI_Comm_free(&comms[i]));
+    if (half != MPI_COMM_NULL) OK(MPI_Comm_free(&half));
 }
 
 static void alone_on_one_side(int alone) {
@@ -164,6 +202,8 @@ static void threads(void) {
 void m11_shared_twins(void) {
     family();
     worn();
+    crossed(0);
+    if (size % 2 == 0) crossed(1);
     alone_on_one_side(0);
     alone_on_one_side(size - 1);
     if (size > 2) {

@@ -6,6 +6,7 @@
 #include "shim/calls/intercommunicator_calls.hpp"
 #include "shim/collective/collective_space.hpp"
 #include "shim/collective/collectives.hpp"
+#include "shim/collective/tag_reserve.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
 #include "shim/p2p/communicator.hpp"
@@ -116,17 +117,26 @@ class Duplication final : public Operation {
 
     MPI_Request made = constants.request_null;
     MPI_Comm copy = constants.comm_null;
+    std::unique_ptr<ReserveAgreement> agreement;  ///< on a block; null where none is needed
 
   private:
     void step() override {
         int done = 0;
-        const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
-        if (code != MPI_SUCCESS) return finish(code, true);
+        if (const int code = real.Test(&made, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS) {
+            library_error_ = code;
+            made = constants.request_null;
+        }
+        if (agreement && !agreement->advance()) return;
+        if (library_error_ != MPI_SUCCESS) return finish(library_error_, true);
         if (!done) return;
+        if (agreement) {
+            if (agreement->error() != MPI_SUCCESS) return finish(agreement->error());
+            construction_.blocks = agreement->blocks();
+        }
         MPI_Comm twin = constants.comm_null;
-        // Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local group of an
-        // inter-communicator has one member. All members have called by now, and come here with their next
-        // MPI call that waits or tests.
+        // Where there is no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops
+        // for ever when the local group of an inter-communicator has one member. All members have called by
+        // now, and come here with their next MPI call that waits or tests.
         if (construction_.blocks.none() && crosses_nodes(construction_.expected))
             if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
                 return finish(failed);
@@ -136,6 +146,7 @@ class Duplication final : public Operation {
     }
     Construction construction_;
     MPI_Comm* newcomm_;
+    int library_error_ = MPI_SUCCESS;
 };
 
 /// `start(MPI_Comm*, MPI_Request*)` starts the library's.
@@ -148,8 +159,11 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
     Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
     if (parent->space) construction.blocks = parent->space->take_blocks();
+    const bool needs_block = parent->space && construction.blocks.none();
+    const wire::ContextId context = construction.context;
     auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
     if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
+    if (needs_block) duplication->agreement = agree_on_block(procedure, *parent, context);
     enlist(*duplication);
     *request = give_request(std::move(duplication));
     return MPI_SUCCESS;

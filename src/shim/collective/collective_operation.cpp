@@ -113,6 +113,11 @@ int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request)
     return MPI_SUCCESS;
 }
 
+std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan,
+                                            std::shared_ptr<CollectiveSpace> space) {
+    return std::make_unique<CollectiveOperation>(std::move(plan), std::move(space), false);
+}
+
 int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
     if (!plan->good()) return plan->raise();
     Guard guard;

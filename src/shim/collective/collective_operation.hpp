@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "shim/collective/collective_plan.hpp"
+#include "shim/p2p/operation.hpp"
 
 namespace mpisec::shim {
 
@@ -12,6 +13,9 @@ namespace mpisec::shim {
 int run_collective(std::unique_ptr<CollectivePlan> plan);
 /// MPI_IX.
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
+/// Of MPIsec's own, on a space of its own; to be advanced by its owner, for it is not on the work list.
+std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan,
+                                            std::shared_ptr<CollectiveSpace> space);
 /// MPI_X_init.
 int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
 

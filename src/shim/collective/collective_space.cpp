@@ -5,6 +5,7 @@
 
 #include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
+#include "shim/collective/tag_reserve.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
@@ -23,6 +24,8 @@ constexpr int half_of_tags = 16 * 1024;
 constexpr int tags_of_block = 2 * half_of_tags;
 // A communicator gives this part of the blocks that it has left to each one made from it.
 constexpr int share_of_child = 64;
+// This part of the channel's blocks is nobody's at first (tag_reserve.hpp).
+constexpr int part_of_reserve = 4;
 // Blocking collectives, of which there is one at a time, take turns in slots of their own: their memory stays
 // in the caches.
 constexpr unsigned blocking_slots = 2;
@@ -93,7 +96,9 @@ TagBlocks blocks_of_channel(std::vector<std::int32_t> people) {
     const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
     const int count = collective_tags_end() / tags_of_block - first;
     if (count < 1) return {};
-    return {std::make_shared<Twin>(state.world.channel, std::move(people)), first, count};
+    const int reserved = count / part_of_reserve;
+    set_reserve(first + count - reserved, reserved);
+    return {std::make_shared<Twin>(state.world.channel, std::move(people)), first, count - reserved};
 }
 
 CollectiveSpace::CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,

@@ -63,7 +63,8 @@ class Twin {
 };
 
 /// Blocks of tags on a twin, one for each communicator. None is used twice, so that messages of one
-/// communicator never match another's, not even when one is freed while messages are under way.
+/// communicator never match another's, not even when one is freed while messages are under way; but for those
+/// of the reserve, which are used again when all members have freed the communicator (tag_reserve.hpp).
 struct TagBlocks {
     std::shared_ptr<Twin> twin;
     int first = 0, count = 0;
@@ -71,7 +72,8 @@ struct TagBlocks {
 };
 /// All blocks of a new twin.
 TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people);
-/// Those that the channel has for collectives: none where the MPI library has few tags.
+/// Those that the channel has for collectives: none where the MPI library has few tags. Sets the reserve
+/// aside.
 TagBlocks blocks_of_channel(std::vector<std::int32_t> people);
 
 class CollectiveSpace {

@@ -6,6 +6,9 @@ another order (jobs.OTHER_SUMMATION), so that rounding is not called a differenc
 import fnmatch
 import re
 
+from harness.excerpt import excerpt
+from harness.excerpt import line as quoted
+
 OUTCOMES = ("same", "refused", "excepted", "failed plain too", "nothing sealed", "differs")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?(?!\w)")
 _REFUSED = re.compile(r"\b(MPIX?_\w+) is refused")
@@ -36,8 +39,8 @@ def judge(name, plains, sealed, suite):
     said = sealed.said if sealed else ""
     if not all(plain.passed for plain in plains):
         if sealed and "ran out of time" in sealed.said and not any("ran out of time" in plain.said for plain in plains):
-            return "differs", f"plain fails, sealed hangs; plain: {_end(plains[0].said)}"
-        return "failed plain too", _end(next(plain.said for plain in plains if not plain.passed))
+            return "differs", f"plain fails, sealed hangs; plain: {excerpt(plains[0].said)}"
+        return "failed plain too", excerpt(next(plain.said for plain in plains if not plain.passed))
     if sealed and sealed.passed and agrees([plain.text for plain in plains], sealed.text, suite):
         return "same", ""
     if refusals(said):
@@ -47,7 +50,7 @@ def judge(name, plains, sealed, suite):
     if sealed is None:
         return "differs", "it passes plain and was not reached sealed"
     if not sealed.passed:
-        return "differs", f"it passes plain and fails sealed: {_end(said)}"
+        return "differs", f"it passes plain and fails sealed: {excerpt(said)}"
     return "differs", first_difference([plain.text for plain in plains], sealed.text, suite)
 
 
@@ -64,11 +67,11 @@ def first_difference(plains, sealed, suite):
         return ""
     if all(len(lines) != len(got) for lines in wanted):
         extra = [line for line in got if line not in wanted[0]] or [line for line in wanted[0] if line not in got]
-        return f"{len(got)} lines, plain has {len(wanted[0])}; for instance: {extra[:2]}"
+        return f"{len(got)} lines, plain has {len(wanted[0])}; for instance {', '.join(map(quoted, extra[:2]))}"
     same_length = [lines for lines in wanted if len(lines) == len(got)]
     for number, line in enumerate(got):
         if not _explained([lines[number] for lines in same_length], line, suite.tolerance):
-            return f"line {number + 1} is {line!r}, plain has {same_length[0][number]!r}"
+            return f"line {number + 1} is {quoted(line)}, plain has {quoted(same_length[0][number])}"
     return ""
 
 
@@ -91,7 +94,3 @@ def _near(numbers, number, tolerance):
     values, value = [float(text.lower().replace("d", "e")) for text in numbers], float(number.lower().replace("d", "e"))
     slack = tolerance * max(map(abs, values))
     return min(values) - slack <= value <= max(values) + slack
-
-
-def _end(text):
-    return " ".join(text.split())[-300:]

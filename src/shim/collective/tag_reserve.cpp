@@ -1,0 +1,96 @@
+#include "shim/collective/tag_reserve.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "shim/collective/collectives.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// So many candidates are looked at: where that is not enough, nearly the whole reserve is in use.
+constexpr int most_attempts = 256;
+
+/// Under the Guard.
+struct Reserve {
+    int first = 0;
+    std::vector<bool> held;  ///< by this rank
+};
+auto& reserve = *new Reserve;  // never destroyed (state.hpp)
+
+/// The block is free again when the last collective space in it has gone. Members that have freed their
+/// communicators have received all that was sent to them there, and who has not yet does not agree to the
+/// block's next use: so it may be used again, unlike those that are handed down.
+TagBlocks block_of_reserve(int index) {
+    std::vector<std::int32_t> everyone(static_cast<std::size_t>(state.world.size));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    std::shared_ptr<Twin> twin(new Twin(state.world.channel, std::move(everyone)), [index](Twin* ended) {
+        Guard guard;
+        delete ended;
+        reserve.held[static_cast<std::size_t>(index)] = false;
+    });
+    return {std::move(twin), reserve.first + index, 1};
+}
+
+}  // namespace
+
+void set_reserve(int first_block, int blocks) {
+    reserve.first = first_block;
+    reserve.held.assign(static_cast<std::size_t>(std::max(blocks, 0)), false);
+}
+
+ReserveAgreement::ReserveAgreement(const char* procedure, Communicator& comm, const wire::ContextId& context)
+    : procedure_(procedure),
+      comm_(comm),
+      space_(comm.space->for_persistent(comm.persistent_collectives++)),
+      start_(load_le<std::uint32_t>(context.data())),
+      stride_(load_le<std::uint32_t>(context.data() + sizeof(std::uint32_t)) | 1),
+      held_by_(comm.space->people().size()) {
+    ++comm_.collectives;  // MPI_Comm_free waits for it: the next attempt needs the communicator
+    attempt();
+}
+
+ReserveAgreement::~ReserveAgreement() {
+    if (exchange_ && held_) reserve.held[static_cast<std::size_t>(candidate_)] = false;
+    if (exchange_) --comm_.collectives;
+}
+
+void ReserveAgreement::attempt() {
+    const auto turn = static_cast<std::uint32_t>(attempts_++);
+    candidate_ = static_cast<int>((start_ + turn * stride_) % reserve.held.size());
+    auto candidate = reserve.held[static_cast<std::size_t>(candidate_)];
+    held_ = !candidate;
+    candidate = true;
+    auto plan = comm_.inter ? plan::Allgather_of_both(procedure_, &held_, 1, held_by_.data(), comm_.handle)
+                            : plan::Allgather(procedure_, &held_, 1, constants.byte, held_by_.data(), 1,
+                                              constants.byte, comm_.handle);
+    exchange_ = begin_collective(std::move(plan), space_);
+}
+
+void ReserveAgreement::conclude() {
+    error_ = exchange_->outcome().error;
+    const bool agreed =
+        error_ == MPI_SUCCESS && std::ranges::all_of(held_by_, [](auto held) { return held == 1; });
+    if (agreed)
+        blocks_ = block_of_reserve(candidate_);
+    else if (held_)
+        reserve.held[static_cast<std::size_t>(candidate_)] = false;
+    if (!agreed && error_ == MPI_SUCCESS && attempts_ < most_attempts) return attempt();
+    exchange_.reset();
+    --comm_.collectives;
+}
+
+bool ReserveAgreement::advance() {
+    while (exchange_ && exchange_->advance()) conclude();
+    return !exchange_;
+}
+
+std::unique_ptr<ReserveAgreement> agree_on_block(const char* procedure, Communicator& comm,
+                                                 const wire::ContextId& context) {
+    if (reserve.held.empty()) return nullptr;
+    return std::make_unique<ReserveAgreement>(procedure, comm, context);
+}
+
+}  // namespace mpisec::shim
