@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lint.sh: layout of the C and C++ sources, includes that point upward, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
+# lint.sh: layout of the C and C++ sources, includes that point upward, dead links in the documentation, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
 set -u
 . "$(dirname "$0")/lib.sh"
 failed=0
@@ -10,6 +10,7 @@ else
     echo "clang-format is not installed: layout not checked"
 fi
 "$PYTHON" tools/layers.py || failed=1
+"$PYTHON" tools/links.py || failed=1
 git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
 ruff=$(command -v ruff || ls .deps/test-venv/bin/ruff 2>/dev/null)
 if [ -n "$ruff" ]; then
