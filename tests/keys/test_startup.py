@@ -53,7 +53,7 @@ def refused(result, *words):
     assert right(result) == 0
 
 
-@pytest.mark.parametrize("nodes, ranks", [(2, 2), (2, 5), (3, 6), (4, 12), (7, 7)])
+@pytest.mark.parametrize("nodes, ranks", [(2, 2), (2, 5), (3, 6), (2, 9), (4, 12), (3, 13), (7, 7)])
 def test_every_shape_of_tree_starts(startup, nodes, ranks):
     result = startup(nodes, ranks)
     assert result.returncode == 0, result.stderr

@@ -11,19 +11,20 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 MPI = "mpich-5"
 HELLO, ANSWER, MASTER, COUNT = 1, 2, 3, 4  # tags of src/shim/startup/bootstrap_tree.cpp
+CARDS = 32767  # tag of src/shim/startup/bootstrap_card.cpp
 CHANGED = "something between the nodes changes messages"
 
 
 @pytest.fixture
 def attacked(compile_mpi, run):
     """attacked(rank, **forger settings): the Result of a job of two nodes where `rank` forges."""
-    app = compile_mpi(HERE / "startup.c", MPI)
-    forger = compile_mpi(HERE / "forger.c", MPI, flags=["-shared", "-fPIC"], name="forger.so")
 
-    def attack(rank, ranks=2, env=None, **settings):
+    def attack(rank, ranks=2, env=None, mpi=MPI, **settings):
+        app = compile_mpi(HERE / "startup.c", mpi)
+        forger = compile_mpi(HERE / "forger.c", mpi, flags=["-shared", "-fPIC"], name="forger.so")
         environment = {"LD_PRELOAD": str(forger), "FORGER_RANK": str(rank), "MPISEC_AEAD": "openssl:aes-256-gcm"}
         environment |= {f"FORGER_{name.upper()}": value for name, value in settings.items()} | (env or {})
-        return run([app], nodes=2, ranks=ranks, mpi=MPI, env=environment)
+        return run([app], nodes=2, ranks=ranks, mpi=mpi, env=environment)
 
     return attack
 
@@ -69,6 +70,15 @@ def test_dropped_message(attacked, rank, tag, what):
     begun = time.monotonic()
     refused(attacked(rank, send=f"{tag}:drop", env=env), "has waited", what)
     assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("what", ["100", "300", "-256", "+256"])
+def test_cards_that_travel_in_rounds(attacked, what):
+    """Open MPI with many ranks: a byte of the nonce changed, one of a card that is passed on, a card less, one more."""
+    result = attacked(3, ranks=9, mpi="openmpi-5", send=f"{CARDS}:{what}")
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
+    assert not re.search(r"right \d", result.stdout), "a rank came out of MPI_Init"
+    assert "mpisec: rank " in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("byte", [40, 100, 200], ids=["host", "nonce", "cpus"])
