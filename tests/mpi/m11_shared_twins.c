@@ -112,6 +112,34 @@ static void crossed(int inter) {
     if (half != MPI_COMM_NULL) OK(MPI_Comm_free(&half));
 }
 
+/* Duplicates under way while others are made from the same communicator. Open MPI by itself hangs now and
+ * then when MPI_Comm_create is among these. */
+static void overlapped(void) {
+    enum { COPIES = 5 };
+    MPI_Comm copies[COPIES], made[3];
+    MPI_Request requests[COPIES];
+    MPI_Group world, part;
+    int low[1][3] = {{0, size / 2 - 1, 1}};
+    for (int i = 0; i < COPIES; ++i) OK(MPI_Comm_idup(MPI_COMM_WORLD, &copies[i], &requests[i]));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &made[0]));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &made[1]));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    OK(MPI_Group_range_incl(world, 1, low, &part));
+    OK(MPI_Comm_create(MPI_COMM_WORLD, part, &made[2]));
+    OK(MPI_Waitall(COPIES, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < COPIES; ++i) {
+        check_sum(copies[i], i + 1);
+        OK(MPI_Comm_free(&copies[i]));
+    }
+    for (int i = 0; i < 3; ++i)
+        if (made[i] != MPI_COMM_NULL) {
+            check_sum(made[i], i + 1);
+            OK(MPI_Comm_free(&made[i]));
+        }
+    OK(MPI_Group_free(&part));
+    OK(MPI_Group_free(&world));
+}
+
 static void alone_on_one_side(int alone) {
     MPI_Comm half, inter, copy, merged;
     MPI_Request request;
@@ -202,6 +230,7 @@ static void threads(void) {
 void m11_shared_twins(void) {
     family();
     worn();
+    for (int round = 0; sealed && round < 4; ++round) overlapped();
     crossed(0);
     if (size % 2 == 0) crossed(1);
     alone_on_one_side(0);

@@ -66,6 +66,7 @@ int split_by(Communicator& parent, const char* constructor, const std::vector<Co
 int split_sealed(Communicator& parent, const char* constructor, int color, int key, MPI_Comm* newcomm) {
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
+    finish_duplications(parent, constructor);
     if (int code = run_collective(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
                                                   sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
@@ -78,6 +79,7 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
 /// parent.
 template <class Call>
 int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newcomm, Call call) {
+    finish_duplications(parent, constructor);
     if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
     *newcomm = constants.comm_null;
     MPI_Comm made = constants.comm_null;
@@ -101,14 +103,24 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
     return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
 }
 
+class Duplication;
+auto& duplications = *new std::vector<Duplication*>;  ///< that have not ended; never destroyed (state.hpp)
+
 /// MPI_Comm_idup. The program has the new communicator when it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
-        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {}
+        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {
+        duplications.push_back(this);
+    }
     ~Duplication() override {
+        std::erase(duplications, this);
         leave_work_list(*this);
         drop_comm();
+    }
+    /// Whether the library is still at it.
+    bool is_made_from(const Communicator& parent) const {
+        return comm_ == &parent && made != constants.request_null;
     }
     bool needs_progress() const override { return true; }
     Whereabouts whereabouts() const override {
@@ -202,6 +214,25 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
 
 }  // namespace
 
+void finish_duplications(Communicator& parent, const char* procedure) {
+#if defined(OPEN_MPI)
+    auto under_way = [&] {
+        Guard guard;
+        return std::ranges::any_of(duplications,
+                                   [&](const Duplication* each) { return each->is_made_from(parent); });
+    };
+    WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (under_way()) {
+        progress();
+        backoff.pause();
+    }
+#else
+    static_cast<void>(parent);
+    static_cast<void>(procedure);
+#endif
+}
+
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
     return duplicate("MPI_Comm_dup", comm, newcomm,
                      [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
@@ -282,6 +313,7 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     }
     *newcomm = constants.comm_null;
     TypeDivision division;
+    finish_duplications(*parent, procedure);
     if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
     MPI_Comm on_node = constants.comm_null;
     if (int code = split_by(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;

@@ -128,6 +128,7 @@ GroupCard ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int re
 /// Returns an error code that was raised.
 int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                        std::vector<std::int32_t>& remote) {
+    finish_duplications(local, "MPI_Intercomm_create");
     if (int code = meet(local); code != MPI_SUCCESS) return raise(&local, code);
     GroupCard card = card_of({});
     if (local.rank == local_leader) card = ask_other_leader(local, peer_comm, remote_leader, tag);
@@ -146,6 +147,7 @@ int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm
 }  // namespace
 
 int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
+    finish_duplications(parent, procedure);
     const std::vector<std::int32_t>& people = parent.space->people();
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(people.size());
@@ -171,6 +173,7 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
 }
 
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
+    finish_duplications(parent, procedure);
     const std::vector<std::int32_t> chosen = world_ranks(group);
     const auto place = std::ranges::find(chosen, state.world.rank);
     const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
@@ -223,6 +226,7 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
     if (!parent->inter)
         return construct_none(procedure, *parent, newcomm,
                               [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, high, made); });
+    finish_duplications(*parent, procedure);
     std::vector<std::int32_t> of_remote;
     if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS)
         return code;

@@ -225,11 +225,36 @@ coll::Blocks CollectivePlan::give(const ElementBlocks& blocks) {
     return bytes;
 }
 
+namespace {
+
+/// A program in which blocks that come overlap is wrong, but MPI libraries do not see it and such programs
+/// run: each block then comes to memory of its own, where no other changes it before it is verified.
+bool overlap(const coll::Blocks& blocks) {
+    std::vector<std::pair<std::size_t, std::size_t>> places;  // offset, size
+    bool ascending = true;
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < blocks.size.size(); ++i) {
+        if (blocks.size[i] == 0) continue;
+        ascending = ascending && blocks.offset[i] >= end;
+        end = blocks.offset[i] + blocks.size[i];
+    }
+    if (ascending) return false;
+    for (std::size_t i = 0; i < blocks.size.size(); ++i)
+        if (blocks.size[i] > 0) places.emplace_back(blocks.offset[i], blocks.size[i]);
+    std::ranges::sort(places);
+    for (std::size_t i = 1; i < places.size(); ++i)
+        if (places[i].first < places[i - 1].first + places[i - 1].second) return true;
+    return false;
+}
+
+}  // namespace
+
 coll::Blocks CollectivePlan::take(const ElementBlocks& blocks, int kept) {
     std::vector<TypeFacts> facts;
     bool contiguous = true;
     if (!facts_of(blocks, facts, contiguous)) return {};
-    if (contiguous) return in_place(blocks, facts);
+    if (contiguous)
+        if (coll::Blocks own = in_place(blocks, facts); !overlap(own)) return own;
     coll::Blocks bytes = packed(blocks, facts);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         const fabric::PlainRoom room{bytes.base + bytes.offset[i], bytes.size[i]};

@@ -31,6 +31,12 @@ struct Topology {
 /// The library's answer; from its memory, no message is exchanged.
 Topology read_topology(MPI_Comm comm);
 
+/// Waits until the library's part of each MPI_Comm_idup of `parent` that is under way here has ended. To be
+/// called before the members of a later constructor meet: all of them have called MPI_Comm_idup then, so this
+/// holds up nobody who is not in that constructor too. Open MPI hangs now and then when it makes a
+/// communicator while it duplicates one.
+void finish_duplications(Communicator& parent, const char* procedure);
+
 /// A constructor call of the program.
 struct Construction {
     const char* procedure;  ///< for messages
@@ -88,6 +94,7 @@ int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
 /// The same for members that have yet to meet.
 template <class Call>
 int construct(Construction construction, MPI_Comm* newcomm, Call call) {
+    finish_duplications(*construction.parent, construction.procedure);
     if (const int code = meet(*construction.parent); code != MPI_SUCCESS)
         return raise(construction.parent, code);
     return construct_met(std::move(construction), newcomm, call);

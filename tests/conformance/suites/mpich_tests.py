@@ -82,10 +82,4 @@ SUITE = Suite(
     compared="exit status and standard output (“No Errors”, or the errors found)",
     unordered=True,
     ranks=RANKS,
-    exceptions=(
-        ("comm/comm_idup_* (*", "Open MPI 5 itself hangs now and then when a communicator is made while MPI_Comm_idup is under way: two runs of four plain, with "
-         "five idups and MPI_Comm_create, up to four of eight where the requests are tested meanwhile, as MPIsec does"),
-        ("coll/nonblocking (*", "the program is erroneous: blocks that its MPI_Ialltoallw receives overlap, since displacements are bytes there; MPIsec compares "
-         "what came from a rank of the same node with what was sent, finds it overwritten and ends the job"),
-    ),
 )
