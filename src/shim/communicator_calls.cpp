@@ -1,6 +1,8 @@
 // Communicators that copy or divide another, and their end. The user's values, MPI_Comm_split's colours and
 // keys, travel sealed (S1); what the library makes of them is compared (construction.hpp, S2).
 #include <algorithm>
+#include <atomic>
+#include <memory>
 
 #include "shim/collective_space.hpp"
 #include "shim/collectives.hpp"
@@ -99,12 +101,25 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
     return begin_construction(procedure, parent, membership_of(parent), std::move(topology), constructor);
 }
 
+/// How many duplicates that get a private communicator of their own this thread has under way. Another thread
+/// may complete them.
+std::shared_ptr<std::atomic<int>>& duplicates_of_this_thread() {
+    thread_local auto count = std::make_shared<std::atomic<int>>(0);
+    return count;
+}
+
 /// MPI_Comm_idup. The program has the new communicator when it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
-        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {}
+        : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {
+        if (construction_.blocks.none() && crosses_nodes(construction_.expected)) {
+            counted_ = duplicates_of_this_thread();
+            ++*counted_;
+        }
+    }
     ~Duplication() override {
+        if (counted_) --*counted_;
         leave_work_list(*this);
         drop_comm();
     }
@@ -120,13 +135,20 @@ class Duplication final : public Operation {
     void step() override {
         int done = 0;
         const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
-        if (code != MPI_SUCCESS) return finish(code, true);
-        if (!done) return;
+        if (code == MPI_SUCCESS && !done) return;
+        const std::shared_ptr<std::atomic<int>> counted = std::move(counted_);
+        if (code != MPI_SUCCESS)
+            finish(code, true);
+        else
+            complete_duplicate(counted != nullptr);
+        if (counted) --*counted;
+    }
+    void complete_duplicate(bool needs_twin) {
         MPI_Comm twin = constants.comm_null;
         // Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local group of an
         // inter-communicator has one member. All members have called by now, and come here with their next
         // MPI call that waits or tests.
-        if (construction_.blocks.none() && crosses_nodes(construction_.expected))
+        if (needs_twin)
             if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
                 return finish(failed);
         const int wrong = check_made(construction_, copy, twin);
@@ -135,6 +157,7 @@ class Duplication final : public Operation {
     }
     Construction construction_;
     MPI_Comm* newcomm_;
+    std::shared_ptr<std::atomic<int>> counted_;
 };
 
 /// `start(MPI_Comm*, MPI_Request*)` starts the library's.
@@ -186,6 +209,17 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
 }
 
 }  // namespace
+
+void finish_duplicates() {
+    const std::shared_ptr<std::atomic<int>> under_way = duplicates_of_this_thread();
+    if (*under_way == 0) return;
+    WaitScope waiting("MPI_Comm_idup (a duplicate under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    while (*under_way > 0) {
+        progress();
+        backoff.pause();
+    }
+}
 
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
     return duplicate("MPI_Comm_dup", comm, newcomm,

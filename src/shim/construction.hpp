@@ -76,6 +76,7 @@ template <class Call>
 int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
     *newcomm = constants.comm_null;
     MPI_Comm made = constants.comm_null;
+    finish_duplicates();
     if (const int code = reserve_blocks(construction); code != MPI_SUCCESS) return code;
     {
         WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);

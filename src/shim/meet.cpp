@@ -83,6 +83,7 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
         const int from = members[(index + size - distance) % size];
         if (int code = swap_with(to, nullptr, from, nullptr, 0, tag); code != MPI_SUCCESS) return code;
     }
+    finish_duplicates();
     return MPI_SUCCESS;
 }
 

@@ -368,6 +368,12 @@ static void run(const struct step* step, enum kind kind) {
     /* MPICH's sends other data than the blocking one; MPICH 4's persistent one that of before the start. */
     if (ON_MPICH && shape.comm->inter && kind == BCAST) mode = BLOCKING;
     if (ON_MPICH == 4 && kind == GATHER && mode == PERSISTENT) mode = STARTING;
+    /* Neither do its persistent ones between groups, nor does its non-blocking MPI_Alltoall in place, give what they should. */
+    if (ON_MPICH == 4 && shape.comm->inter && mode == PERSISTENT) mode = STARTING;
+    if (ON_MPICH == 4 && kind == ALLTOALL && shape.in_place) mode = BLOCKING;
+    /* MPICH 4's blocking reductions between groups give wrong results when one has more than two ranks. */
+    if (ON_MPICH == 4 && shape.comm->inter && is_reduction(kind) && mode == BLOCKING && shape.comm->size + shape.comm->remote > 3)
+        mode = STARTING;
     struct pending* it = add_pending(shape.slot);
     it->out_seed = mix3((uint64_t)value(step, "seed", 0), 1, (uint64_t)(shape.comm->rank + 100 * shape.comm->side));
     it->in_seed = mix3((uint64_t)value(step, "seed", 0), 2, (uint64_t)shape.comm->rank);
