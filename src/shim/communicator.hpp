@@ -168,9 +168,9 @@ void release_from_persistent(Communicator& comm);
 /// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
 /// no member is on another node.
 int meet(Communicator& comm);
-/// Waits for the duplicates that this thread has started and that get a private communicator of their own: the
-/// library makes it when the duplicate is complete, and blocks until all members do so. To be called before
-/// another call that blocks inside MPI, in which a member would not come to it. meet() does.
+/// Waits for the duplicates that this thread has started and that get a private communicator of their own:
+/// the library makes it when the duplicate is complete, and blocks until all members do so. To be called
+/// before another call that blocks inside MPI, in which a member would not come to it. meet() does.
 void finish_duplicates();
 int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
 /// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it

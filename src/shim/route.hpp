@@ -21,8 +21,9 @@ struct Route {
 /// Of a handle that find_communicator() does not know: MPI_COMM_NULL is MPI's to refuse, any other ours (S1).
 Route route_unknown(MPI_Comm comm);
 
-/// A message between ranks of this node. What is wrong with the arguments is left to MPI, which refuses it; but
-/// MPICH 5 takes the ranks of a topology's parent for its own, and crashes on those that the topology lacks.
+/// A message between ranks of this node. What is wrong with the arguments is left to MPI, which refuses it;
+/// but MPICH 5 takes the ranks of a topology's parent for its own, and crashes on those that the topology
+/// lacks.
 inline Route route_local(Communicator* known, int peer, int tag, MPI_Count count, bool any_source,
                          bool any_tag) {
     if (!any_source && !known->has_peer(peer)) [[unlikely]]

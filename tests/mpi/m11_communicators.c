@@ -68,8 +68,8 @@ static void constructors(MPI_Comm parent) {
 }
 
 /* A duplicate under way while another communicator is made. For want of tags, which run out in the fourth
- * generation, it gets a private communicator of its own, and no member may wait in the call that makes that one
- * for a member that is in another call. */
+ * generation, it gets a private communicator of its own, and no member may wait in the call that makes that
+ * one for a member that is in another call. */
 static void duplicate_under_way(void) {
     enum { GENERATIONS = 3 };
     MPI_Comm family[GENERATIONS], copy, grid;

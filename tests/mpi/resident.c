@@ -1,4 +1,5 @@
-/* Prints the resident memory of the rank that has most, in KiB: after MPI_Init, and after messages and collectives. */
+/* Prints the resident memory of the rank that has most, in KiB: after MPI_Init, and after messages and
+ * collectives. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < 100; i++) {
-        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 0, &from_left, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 0, &from_left, 1, MPI_INT,
+                     (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
     report("messages");
