@@ -75,6 +75,7 @@ def join(files, out):
     """One result file of several that ran side by side."""
     parts = [json.loads(Path(file).read_text()) for file in files]
     whole = parts[0] | {"command": [part["command"] for part in parts]}
+    whole["conditions"]["commit"] = ", ".join(dict.fromkeys(part["conditions"]["commit"] for part in parts))
     for part in parts[1:]:
         whole["total"] = {key: whole["total"][key] + part["total"][key] for key in whole["total"]}
         for name, place in part["places"].items():

@@ -276,6 +276,8 @@ static void exchange(struct round* round, int to, int from) {
     /* MPICH 4.0 frees derived types too often there, 5.0 sends other bytes of them from
      * MPI_Isendrecv_replace. */
     int bytes_lost = ON_MPICH && (round->send_type >= types + PAIRS || round->receive_type >= types + PAIRS);
+    /* MPICH 4.0 crashes there when both ends are MPI_PROC_NULL. */
+    if (ON_MPICH == 4 && to == MPI_PROC_NULL && from == MPI_PROC_NULL) bytes_lost = 1;
     if (is(step, "mode", "i") && !bytes_lost) {
         EITHER(MPI_Isendrecv,
                (it->out.start, (int)it->out.count, it->out.layout.type, to, tag, IN(int, from, tag),
