@@ -42,7 +42,8 @@ test-all: setup
 conformance: setup-conformance
 	@tools/conformance.sh $(CONFORMANCE)
 conformance-programs: setup build
-	@PYTHONPATH=tests .deps/test-venv/bin/python -m programs all --programs 1300 -o build/programs.json
+	@PYTHONPATH=tests .deps/test-venv/bin/python -m programs all --programs 1300 -o docs/results/programs.json; \
+	result=$$?; PYTHONPATH=tests .deps/test-venv/bin/python -m programs page && exit $$result
 
 bench: setup
 	@tools/bench.sh

@@ -191,8 +191,36 @@ static void freed_while_active(int n) {
     free(out), free(in);
 }
 
+/* What was on the stack is all ones, as a status would have it that nobody fills in. */
+static __attribute__((noinline)) void use_stack(void) {
+    volatile unsigned char bytes[16384];
+    for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 0xff;
+}
+
+/* A persistent send within the node: MPICH says nothing in its status, which is therefore not to be believed.
+ */
+static void send_inside_node(int test) {
+    int out = 7, in = 0, index = -1, done = 0;
+    MPI_Request receive, send;
+    MPI_Status status;
+    OK(MPI_Irecv(&in, 1, MPI_INT, rank, 81, MPI_COMM_WORLD, &receive));
+    OK(MPI_Send_init(&out, 1, MPI_INT, rank, 81, MPI_COMM_WORLD, &send));
+    OK(MPI_Start(&send));
+    while (test && !done) {
+        use_stack();
+        OK(MPI_Test(&send, &done, &status));
+    }
+    use_stack();
+    if (!test) OK(MPI_Waitany(1, &send, &index, &status));
+    OK(MPI_Wait(&receive, &status));
+    CHECK(in == out, "a message to oneself brought %d", in);
+    OK(MPI_Request_free(&send));
+}
+
 void m06_requests(void) {
     CHECK(size * PER_PEER * 2 + 8 < SLOTS, "too many ranks for this test");
     for (int how = ANY; how <= ALL; ++how) mixture(how);
     for (int i = 0; i < few_count; ++i) freed_while_active(few_sizes[i]);
+    send_inside_node(0);
+    send_inside_node(1);
 }

@@ -67,6 +67,23 @@ static void constructors(MPI_Comm parent) {
     OK(MPI_Group_free(&all));
 }
 
+/* A duplicate under way while another communicator is made. For want of tags, which run out in the fourth
+ * generation, it gets a private communicator of its own, and no member may wait in the call that makes that
+ * one for a member that is in another call. */
+static void duplicate_under_way(void) {
+    enum { GENERATIONS = 3 };
+    MPI_Comm family[GENERATIONS], copy, grid;
+    MPI_Request request;
+    int dims[1] = {size - 1}, periods[1] = {0};
+    for (int i = 0; i < GENERATIONS; ++i) OK(MPI_Comm_dup(i ? family[i - 1] : MPI_COMM_WORLD, &family[i]));
+    OK(MPI_Comm_idup(family[GENERATIONS - 1], &copy, &request));
+    OK(MPI_Cart_create(family[GENERATIONS - 1], 1, dims, periods, 0, &grid));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    use_and_free(&grid, "MPI_Cart_create while a duplicate is under way");
+    use_and_free(&copy, "MPI_Comm_idup while another communicator was made");
+    for (int i = 0; i < GENERATIONS; ++i) OK(MPI_Comm_free(&family[i]));
+}
+
 static void topologies(void) {
     int dims[1] = {0}, periods[1] = {1}, from, to, me;
     MPI_Comm cart;
@@ -136,6 +153,7 @@ void m11_communicators(void) {
     OK(MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed));
     constructors(reversed);
     OK(MPI_Comm_free(&reversed));
+    for (int i = 0; i < 8 && size > 1; ++i) duplicate_under_way();
     topologies();
     apart();
     many();

@@ -31,7 +31,8 @@ static int delete_of_comm(MPI_Comm comm, int key, void* in, void* state) {
 }
 
 static int make_key(const struct step* step, int id) {
-    int kind = (int)value(step, "copy", 0) % 4, deletes = (int)value(step, "deletes", 0); /* of a type: when is open */
+    int kind = (int)value(step, "copy", 0) % 4,
+        deletes = (int)value(step, "deletes", 0); /* of a type: when is open */
     void* state = (void*)(intptr_t)(id * 4 + kind);
     if (made[id]) return 0;
     of_types[id] = is(step, "on", "type");
@@ -88,7 +89,8 @@ int attribute_step(const struct step* step) {
     int id = (int)(value(step, "key", 0) % MOST_KEYVALS), done;
     if (verb_is(step, "key"))
         done = make_key(step, id);
-    else if (verb_is(step, "set_attribute") || verb_is(step, "get_attribute") || verb_is(step, "delete_attribute"))
+    else if (verb_is(step, "set_attribute") || verb_is(step, "get_attribute") ||
+             verb_is(step, "delete_attribute"))
         done = use_key(step, id);
     else if (verb_is(step, "free_key"))
         done = free_key(id);

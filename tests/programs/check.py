@@ -12,6 +12,9 @@ from .shrink import Budget, shrink
 
 PLAIN_FAILS = "plain fails"  # the MPI library's own fault, or the generator's
 OPEN = "plain differs from plain"  # MPI leaves it open
+WRONG = "plain is wrong"  # the MPI library's own fault: two other ones give what this one gives sealed
+LOST = "not seen again"
+ORACLES = ("mpich-5", "openmpi-5", "openmpi-4", "mpich-4")
 
 
 @dataclass
@@ -40,9 +43,12 @@ class Summary:
     steps: int = 0
     same: int = 0
     calls: dict = field(default_factory=dict)  # of sealed runs
-    findings: list = field(default_factory=list)
-    plain_fails: list = field(default_factory=list)  # seeds
+    findings: list = field(default_factory=list)  # plain and sealed differ
+    plain_fails: list = field(default_factory=list)  # the library's own: these say nothing about MPIsec
     seconds: float = 0
+
+    def record(self, finding):
+        (self.plain_fails if finding.kind in (PLAIN_FAILS, OPEN, WRONG) else self.findings).append(finding)
 
     def add(self, other):
         self.programs += other.programs
@@ -103,6 +109,32 @@ def verdict(lab, place, programs, patience=6):
     if _ended_badly(sealed, place):
         return "sealed ends badly", f"exit {sealed.returncode}\n{sealed.said[-600:]}"
     return None
+
+
+def _differences(plain, sealed):
+    """{(program, rank, line): what the line is sealed} where two runs differ."""
+    found = {}
+    for i, (one, other) in enumerate(zip(plain.traces, sealed.traces)):
+        for rank, (a, b) in enumerate(zip(one, other)):
+            found |= {(i, rank, at): ours for at, (theirs, ours) in enumerate(zip(a, b)) if theirs != ours}
+    return found
+
+
+def _says(run, where, line):
+    i, rank, at = where
+    return i < len(run.traces) and at < len(run.traces[i][rank]) and run.traces[i][rank][at] == line
+
+
+def others_agree(lab, place, programs, patience=6):
+    """Whether two other MPIs give plain, in every line where plain and sealed differ, what the sealed run gives."""
+    sealed = lab.run(place, programs, plain=False, patience=patience)
+    differences = _differences(lab.run(place, programs, plain=True, patience=patience), sealed)
+    agree = 0
+    for mpi in ORACLES:
+        if mpi != place.mpi and differences and agree < 2:
+            other = lab.run(dataclasses.replace(place, mpi=mpi), programs, plain=True, patience=patience)
+            agree += all(_says(other, where, line) for where, line in differences.items())
+    return agree == 2
 
 
 def _split(lines):
@@ -173,10 +205,7 @@ def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report
         if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
             summary.same += 1
         elif not plain.finished(i):
-            detail = f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
-            finding = Finding(place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), detail, lines, len(lines))
-            summary.plain_fails.append(finding)
-            report(f"{place.name}: {lines[0]} fails plain: {detail.splitlines()[0]}")
+            _look_at_failure(lab, place, lines, summary, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}", report)
         else:
             _look_into(lab, place, programs[:i], lines, summary, shrink_seconds, report)
         summary.programs += 1
@@ -190,15 +219,27 @@ def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report
     return len(programs)
 
 
+def _look_at_failure(lab, place, lines, summary, detail, report):
+    """Of a program that failed plain in a job with others: it may not do so alone."""
+    found = verdict(lab, place, [lines], patience=10)
+    if found is None:
+        summary.same += 1
+        report(f"{place.name}: {lines[0]} fails plain after others, not alone: {detail.splitlines()[0]}")
+    elif found[0] == PLAIN_FAILS:
+        summary.record(Finding(place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), found[1], lines, len(lines)))
+        report(f"{place.name}: {lines[0]} fails plain: {found[1].splitlines()[0]}")
+    else:
+        _look_into(lab, place, [], lines, summary, 60, report)
+
+
 def _look_into(lab, place, before, lines, summary, shrink_seconds, report):
     report(f"{place.name}: {lines[0]} is not the same; looking into it")
     finding = investigate(lab, place, before, lines, Budget(shrink_seconds))
     if finding is None:
-        finding = Finding(place, "not seen again", int(lines[0].partition("seed=")[2] or 0), "", lines)
-    if finding.kind == PLAIN_FAILS:
-        summary.plain_fails.append(finding)
-    else:
-        summary.findings.append(finding)
+        finding = Finding(place, LOST, int(lines[0].partition("seed=")[2] or 0), "", lines)
+    if finding.kind == "differs" and others_agree(lab, finding.place, _split(finding.lines)):
+        finding.kind = WRONG
+    summary.record(finding)
     report(f"--- {finding.kind}, seed {finding.seed}, {place.name}, {finding.steps_before} lines made {len(finding.lines)}:\n{finding.text()}---")
 
 

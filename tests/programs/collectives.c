@@ -2,14 +2,52 @@
 #include "program.h"
 
 enum kind {
-    BARRIER, BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, REDUCE, ALLREDUCE,
-    SCAN, EXSCAN, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER, NEIGHBOR_ALLGATHER, NEIGHBOR_ALLGATHERV, NEIGHBOR_ALLTOALL,
-    NEIGHBOR_ALLTOALLV, NEIGHBOR_ALLTOALLW, KINDS
+    BARRIER,
+    BCAST,
+    GATHER,
+    GATHERV,
+    SCATTER,
+    SCATTERV,
+    ALLGATHER,
+    ALLGATHERV,
+    ALLTOALL,
+    ALLTOALLV,
+    ALLTOALLW,
+    REDUCE,
+    ALLREDUCE,
+    SCAN,
+    EXSCAN,
+    REDUCE_SCATTER_BLOCK,
+    REDUCE_SCATTER,
+    NEIGHBOR_ALLGATHER,
+    NEIGHBOR_ALLGATHERV,
+    NEIGHBOR_ALLTOALL,
+    NEIGHBOR_ALLTOALLV,
+    NEIGHBOR_ALLTOALLW,
+    KINDS
 };
-static const char* const names[KINDS] = {
-    "barrier", "bcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw",
-    "reduce", "allreduce", "scan", "exscan", "reduce_scatter_block", "reduce_scatter", "neighbor_allgather", "neighbor_allgatherv",
-    "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"};
+static const char* const names[KINDS] = {"barrier",
+                                         "bcast",
+                                         "gather",
+                                         "gatherv",
+                                         "scatter",
+                                         "scatterv",
+                                         "allgather",
+                                         "allgatherv",
+                                         "alltoall",
+                                         "alltoallv",
+                                         "alltoallw",
+                                         "reduce",
+                                         "allreduce",
+                                         "scan",
+                                         "exscan",
+                                         "reduce_scatter_block",
+                                         "reduce_scatter",
+                                         "neighbor_allgather",
+                                         "neighbor_allgatherv",
+                                         "neighbor_alltoall",
+                                         "neighbor_alltoallv",
+                                         "neighbor_alltoallw"};
 enum mode { BLOCKING, STARTING, PERSISTENT };
 
 /* The arguments of a call, of whatever kind. */
@@ -73,7 +111,7 @@ struct shape {
     const struct step* step;
     const struct comm* comm;
     const struct type *from, *to;
-    long unit, blocks; /* units of a block; blocks of one rank for another */
+    long unit, blocks;                         /* units of a block; blocks of one rank for another */
     int in_place, varying, receivers, senders; /* senders: whose blocks this rank receives */
     int sends_to[MOST_RANKS], gets_from[MOST_RANKS];
     struct slot* slot;
@@ -116,7 +154,8 @@ static void lay_out_each(struct shape* shape, int n, const int* ranks, int outgo
     int side = outgoing ? shape->comm->side : 1 - shape->comm->side;
     for (int i = 0; i < n; ++i) {
         long blocks = outgoing ? blocks_for(shape, side, shape->comm->rank, ranks[i])
-                               : blocks_for(shape, shape->comm->inter ? side : shape->comm->side, ranks[i], shape->comm->rank);
+                               : blocks_for(shape, shape->comm->inter ? side : shape->comm->side, ranks[i],
+                                            shape->comm->rank);
         counts->small[i] = (int)(blocks * shape->unit / type->units);
         counts->large[i] = counts->small[i];
         places->large[i] = apart * i;
@@ -161,8 +200,8 @@ static int find_neighbours(struct shape* shape) {
         memcpy(shape->gets_from, shape->sends_to, sizeof shape->gets_from);
     } else if (kind == MPI_DIST_GRAPH) {
         OK(MPI_Dist_graph_neighbors_count, (comm, &shape->senders, &shape->receivers, &weighted));
-        OK(MPI_Dist_graph_neighbors, (comm, shape->senders, shape->gets_from, weights, shape->receivers, shape->sends_to,
-                                      other_weights));
+        OK(MPI_Dist_graph_neighbors, (comm, shape->senders, shape->gets_from, weights, shape->receivers,
+                                      shape->sends_to, other_weights));
     } else {
         return 0;
     }
@@ -175,8 +214,9 @@ static int is_reduction(enum kind kind) {
 }
 
 static int is_varying(enum kind kind) {
-    return kind == GATHERV || kind == SCATTERV || kind == ALLGATHERV || kind == ALLTOALLV || kind == ALLTOALLW ||
-           kind == NEIGHBOR_ALLGATHERV || kind == NEIGHBOR_ALLTOALLV || kind == NEIGHBOR_ALLTOALLW;
+    return kind == GATHERV || kind == SCATTERV || kind == ALLGATHERV || kind == ALLTOALLV ||
+           kind == ALLTOALLW || kind == NEIGHBOR_ALLGATHERV || kind == NEIGHBOR_ALLTOALLV ||
+           kind == NEIGHBOR_ALLTOALLW;
 }
 
 /* 1: this rank is the root, 0: it is not, -1: it takes no part (it is in the root's group). */
@@ -222,13 +262,15 @@ static void take_in_place(struct pending* it, struct call* call) {
 }
 
 static void rooted(struct shape* shape, struct call* call, struct pending* it) {
-    int root = find_root(shape, call), gathers = call->kind == GATHER || call->kind == GATHERV, n = shape->senders;
-    long one_out = elements(shape, shape->from, shape->blocks), one_in = elements(shape, shape->to, shape->blocks);
+    int root = find_root(shape, call), gathers = call->kind == GATHER || call->kind == GATHERV,
+        n = shape->senders;
+    long one_out = elements(shape, shape->from, shape->blocks),
+         one_in = elements(shape, shape->to, shape->blocks);
     if (root < 0) return;
     if (call->kind == BCAST) {
-        if (root)
-            it->in_seed = it->out_seed;
-        incoming(it, call, root || (shape->comm->rank & 1) ? shape->from : shape->to, root || (shape->comm->rank & 1) ? one_out : one_in,
+        if (root) it->in_seed = it->out_seed;
+        incoming(it, call, root || (shape->comm->rank & 1) ? shape->from : shape->to,
+                 root || (shape->comm->rank & 1) ? one_out : one_in,
                  root || (shape->comm->rank & 1) ? one_out : one_in);
         return;
     }
@@ -252,7 +294,8 @@ static void rooted(struct shape* shape, struct call* call, struct pending* it) {
     } else {
         if (root) outgoing(it, call, shape->from, n * (one_out + 1));
         if (root) call->from_count = one_out;
-        if (has_one) incoming(it, call, shape->to, elements(shape, shape->to, mine), elements(shape, shape->to, mine));
+        if (has_one)
+            incoming(it, call, shape->to, elements(shape, shape->to, mine), elements(shape, shape->to, mine));
         if (root && shape->in_place) {
             free_buffer(&it->in);
             call->to = MPI_IN_PLACE;
@@ -263,12 +306,14 @@ static void rooted(struct shape* shape, struct call* call, struct pending* it) {
 static void exchanged(struct shape* shape, struct call* call, struct pending* it) {
     int all_same = call->kind == ALLGATHER || call->kind == ALLGATHERV || call->kind == NEIGHBOR_ALLGATHER ||
                    call->kind == NEIGHBOR_ALLGATHERV;
-    long one_out = elements(shape, shape->from, shape->blocks), one_in = elements(shape, shape->to, shape->blocks);
+    long one_out = elements(shape, shape->from, shape->blocks),
+         one_in = elements(shape, shape->to, shape->blocks);
     lay_out_each(shape, shape->senders, shape->gets_from, 0, call);
     if (all_same) {
         int side = shape->comm->inter ? 1 - shape->comm->side : shape->comm->side;
         for (int i = 0; i < shape->senders && shape->varying; ++i) {
-            call->to_counts.small[i] = (int)elements(shape, shape->to, blocks_for(shape, side, shape->gets_from[i], 63));
+            call->to_counts.small[i] =
+                (int)elements(shape, shape->to, blocks_for(shape, side, shape->gets_from[i], 63));
             call->to_counts.large[i] = call->to_counts.small[i];
         }
         outgoing(it, call, shape->from,
@@ -295,7 +340,9 @@ static void reduced(struct shape* shape, struct call* call, struct pending* it) 
         call->to_counts.small = slot_memory(shape->slot, (size_t)comm->size * sizeof(int));
         call->to_counts.large = slot_memory(shape->slot, (size_t)comm->size * sizeof(MPI_Count));
         for (int i = 0; i < comm->size; ++i)
-            call->to_counts.small[i] = (int)(comm->size == 1 || i > 1 ? result : i == 0 ? result - result / 2 : result + result / 2);
+            call->to_counts.small[i] = (int)(comm->size == 1 || i > 1 ? result
+                                             : i == 0                 ? result - result / 2
+                                                                      : result + result / 2);
         for (int i = 0; i < comm->size; ++i) call->to_counts.large[i] = call->to_counts.small[i];
         result = call->to_counts.small[comm->rank];
     }
@@ -329,8 +376,8 @@ static int prepare(struct shape* shape, const struct step* step, enum kind kind)
     if (kind < NEIGHBOR_ALLGATHER) return 1;
     if (!find_neighbours(shape)) return 0;
     /* Which of two messages between the same neighbours is which differs from form to form. */
-    return kind < NEIGHBOR_ALLTOALL ||
-           (!twice_the_same(shape->sends_to, shape->receivers) && !twice_the_same(shape->gets_from, shape->senders));
+    return kind < NEIGHBOR_ALLTOALL || (!twice_the_same(shape->sends_to, shape->receivers) &&
+                                        !twice_the_same(shape->gets_from, shape->senders));
 }
 
 static enum mode mode_of(const struct step* step) {
@@ -347,7 +394,12 @@ static void run(const struct step* step, enum kind kind) {
     struct shape shape;
     /* What is not significant is checked by some libraries. */
     static char nothing[2][8];
-    struct call call = {.kind = kind, .op = MPI_OP_NULL, .from = nothing[0], .to = nothing[1], .from_type = MPI_BYTE, .to_type = MPI_BYTE};
+    struct call call = {.kind = kind,
+                        .op = MPI_OP_NULL,
+                        .from = nothing[0],
+                        .to = nothing[1],
+                        .from_type = MPI_BYTE,
+                        .to_type = MPI_BYTE};
     int fits = prepare(&shape, step, kind);
     if (fits && is_reduction(kind)) fits = (call.op = op_of(step, shape.from)) != MPI_OP_NULL;
     if (fits && is_reduction(kind)) call.from_type = call.to_type = shape.from->type;
@@ -362,14 +414,24 @@ static void run(const struct step* step, enum kind kind) {
         return;
     }
     enum mode mode = mode_of(step);
-    /* Open MPI: who has no part in one of these does not count it, and waits for ever in the next one between the groups. */
+    /* Open MPI: who has no part in one of these does not count it, and waits for ever in the next one between
+     * the groups. */
     int rooted_one = (kind >= BCAST && kind <= SCATTERV) || kind == REDUCE;
     if (ON_OPEN_MPI && shape.comm->inter && rooted_one) mode = BLOCKING;
     /* MPICH's sends other data than the blocking one; MPICH 4's persistent one that of before the start. */
     if (ON_MPICH && shape.comm->inter && kind == BCAST) mode = BLOCKING;
     if (ON_MPICH == 4 && kind == GATHER && mode == PERSISTENT) mode = STARTING;
+    /* Neither do its persistent ones between groups, nor does its non-blocking MPI_Alltoall in place, give
+     * what they should. */
+    if (ON_MPICH == 4 && shape.comm->inter && mode == PERSISTENT) mode = STARTING;
+    if (ON_MPICH == 4 && kind == ALLTOALL && shape.in_place) mode = BLOCKING;
+    /* MPICH 4's blocking reductions between groups give wrong results when one has more than two ranks. */
+    if (ON_MPICH == 4 && shape.comm->inter && is_reduction(kind) && mode == BLOCKING &&
+        shape.comm->size + shape.comm->remote > 3)
+        mode = STARTING;
     struct pending* it = add_pending(shape.slot);
-    it->out_seed = mix3((uint64_t)value(step, "seed", 0), 1, (uint64_t)(shape.comm->rank + 100 * shape.comm->side));
+    it->out_seed =
+        mix3((uint64_t)value(step, "seed", 0), 1, (uint64_t)(shape.comm->rank + 100 * shape.comm->side));
     it->in_seed = mix3((uint64_t)value(step, "seed", 0), 2, (uint64_t)shape.comm->rank);
     call.comm = shape.comm->comm;
     if (kind != BARRIER) {

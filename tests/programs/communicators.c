@@ -58,7 +58,8 @@ static void describe(const struct comm* comm) {
         OK(MPI_Group_free, (&group));
     } else {
         OK(MPI_Topo_test, (comm->comm, &topology));
-        if (topology != MPI_UNDEFINED) say(" topology=%s", topology == MPI_CART ? "cart" : topology == MPI_GRAPH ? "graph" : "dist");
+        if (topology != MPI_UNDEFINED)
+            say(" topology=%s", topology == MPI_CART ? "cart" : topology == MPI_GRAPH ? "graph" : "dist");
     }
 }
 
@@ -82,7 +83,8 @@ static void make_duplicate(const struct step* step, struct comm* from, struct co
     else if (verb_is(step, "dup"))
         OK(MPI_Comm_dup, (from->comm, &to->comm));
 #ifdef HAVE_MPI_4
-    else if (verb_is(step, "idup_with_info") && !ON_OPEN_MPI) /* whose processes may then take part in other duplicates */
+    else if (verb_is(step, "idup_with_info") &&
+             !ON_OPEN_MPI) /* whose processes may then take part in other duplicates */
         to->pending = OK(MPI_Comm_idup_with_info, (from->comm, info, &to->comm, &to->request)) == MPI_SUCCESS;
 #endif
     else
@@ -111,7 +113,8 @@ static void make_split(const struct step* step, struct comm* from, struct comm* 
     OK(MPI_Comm_split, (from->comm, colour < 0 ? MPI_UNDEFINED : colour, key, &to->comm));
 }
 
-/* Part of a communicator's group: the ranks that the step lists, in that order; those too large are left out. */
+/* Part of a communicator's group: the ranks that the step lists, in that order; those too large are left out.
+ */
 static MPI_Group chosen_group(const struct step* step, const struct comm* from, int* mine) {
     MPI_Group group, chosen;
     int ranks[MOST_RANKS], n = 0, seen[MOST_RANKS] = {0};
@@ -204,13 +207,15 @@ static void make_dist_graph(const struct step* step, struct comm* from, struct c
     OK(MPI_Topo_test, (from->comm, &topology));
     /* Open MPI 5 takes a graph on a grid for a grid, and crashes when it is asked for one. */
     int adjacent = verb_is(step, "dist_graph_adjacent") && (ON_OPEN_MPI != 5 || topology == MPI_UNDEFINED);
-    int reorder = !ON_OPEN_MPI && value(step, "reorder", 0); /* Open MPI 4.1: ends the job where nodes have few slots */
+    int reorder =
+        !ON_OPEN_MPI && value(step, "reorder", 0); /* Open MPI 4.1: ends the job where nodes have few slots */
     int weighted = (int)value(step, "weighted", 0);
     int* given = weighted ? weights : MPI_UNWEIGHTED;
     if (!adjacent && n > 1) n = 1; /* the order of several neighbours is open */
     MPI_Info info = some_info(step);
     if (adjacent) {
-        OK(MPI_Dist_graph_create_adjacent, (from->comm, n, in, given, n, out, given, info, reorder, &to->comm));
+        OK(MPI_Dist_graph_create_adjacent,
+           (from->comm, n, in, given, n, out, given, info, reorder, &to->comm));
     } else {
         for (int i = 0; i < n; ++i) out[i] = (namer + (int)(entry(step, "distances", i, 1) % size)) % size;
         OK(MPI_Dist_graph_create, (from->comm, 1, &namer, &n, out, given, info, reorder, &to->comm));
@@ -276,7 +281,8 @@ static void construct(const struct step* step, constructor* make, int intra) {
     if (to->pending || to->size) return;
     look_at(to);
     describe(to);
-    /* MPICH gives these no error handler of their own: MPI_COMM_WORLD's is called, which may be another later. */
+    /* MPICH gives these no error handler of their own: MPI_COMM_WORLD's is called, which may be another
+     * later. */
     if (ON_MPICH && to->size && (strstr(step->verb, "create") || verb_is(step, "merge")))
         OK(MPI_Comm_set_errhandler, (to->comm, MPI_ERRORS_RETURN));
 }
@@ -310,7 +316,8 @@ static void say_topology(const struct comm* comm) {
 static void end_communicator(const struct step* step) {
     struct comm* comm = comm_of(step, "comm");
     int disconnects = verb_is(step, "disconnect"), used = requests_on(value(step, "comm", 0));
-    /* While requests use a communicator it is open when its attributes are deleted; and they could not be started any more. */
+    /* While requests use a communicator it is open when its attributes are deleted; and they could not be
+     * started any more. */
     if (!comm || comm < comms + 2 || (used && (disconnects || comm->attributes))) {
         say(" skipped");
         return;

@@ -174,7 +174,8 @@ static int make_resized(const struct step* step, const struct type* base, struct
     struct blocks blocks = {1, {1}, {0}};
     if (!lay_out(type, base, &blocks)) return 0;
 #ifdef HAVE_COUNT_VARIANTS
-    if (value(step, "large", 0)) return !OK(MPI_Type_create_resized_c, (base->type, low, extent, &type->type));
+    if (value(step, "large", 0))
+        return !OK(MPI_Type_create_resized_c, (base->type, low, extent, &type->type));
 #endif
     return !OK(MPI_Type_create_resized, (base->type, low, extent, &type->type));
 }
@@ -208,7 +209,8 @@ static int make_subarray(const struct step* step, const struct type* base, struc
 
 /* One dimension, dealt out in blocks of `length` to `n` processes, of which this is number `which`. */
 static int make_darray(const struct step* step, const struct type* base, struct type* type) {
-    int size = (int)value(step, "size", 8), n = (int)value(step, "n", 2), length = (int)value(step, "length", 1);
+    int size = (int)value(step, "size", 8), n = (int)value(step, "n", 2),
+        length = (int)value(step, "length", 1);
     int which = (int)value(step, "which", 0), how = MPI_DISTRIBUTE_CYCLIC;
     struct blocks blocks = {0};
     if (n < 1 || length < 1 || which >= n) return 0;
@@ -217,17 +219,18 @@ static int make_darray(const struct step* step, const struct type* base, struct 
         blocks.lengths[blocks.n++] = start + length > size ? size - start : length;
     }
     return lay_out(type, base, &blocks) &&
-           !OK(MPI_Type_create_darray, (n, which, 1, &size, &how, &length, &n, MPI_ORDER_C, base->type, &type->type));
+           !OK(MPI_Type_create_darray,
+               (n, which, 1, &size, &how, &length, &n, MPI_ORDER_C, base->type, &type->type));
 }
 
 static const struct {
     const char* kind;
     int (*make)(const struct step*, const struct type*, struct type*);
 } constructors[] = {
-    {"contiguous", make_strided},     {"vector", make_strided},           {"hvector", make_strided},
-    {"indexed", make_indexed},        {"hindexed", make_indexed},         {"indexed_block", make_indexed},
-    {"hindexed_block", make_indexed}, {"struct", make_struct},            {"resized", make_resized},
-    {"duplicate", make_duplicate},    {"subarray", make_subarray},        {"darray", make_darray},
+    {"contiguous", make_strided},     {"vector", make_strided},    {"hvector", make_strided},
+    {"indexed", make_indexed},        {"hindexed", make_indexed},  {"indexed_block", make_indexed},
+    {"hindexed_block", make_indexed}, {"struct", make_struct},     {"resized", make_resized},
+    {"duplicate", make_duplicate},    {"subarray", make_subarray}, {"darray", make_darray},
 };
 
 static void make_type(const struct step* step) {
@@ -246,7 +249,8 @@ static void make_type(const struct step* step) {
     OK(MPI_Type_get_extent, (made.type, &low, &made.extent));
     OK(MPI_Type_get_true_extent, (made.type, &true_low, &true_extent));
     OK(MPI_Type_size, (made.type, &size));
-    say(" low=%ld extent=%ld true=%ld+%ld size=%d", (long)low, (long)made.extent, (long)true_low, (long)true_extent, size);
+    say(" low=%ld extent=%ld true=%ld+%ld size=%d", (long)low, (long)made.extent, (long)true_low,
+        (long)true_extent, size);
     if (made.extent < made.high - made.low) { /* consecutive elements would overlap */
         OK(MPI_Type_free, (&made.type));
         say(" not kept");
@@ -303,18 +307,33 @@ void free_buffer(struct buffer* buffer) {
 static void write_unit(unsigned char* at, int class, uint64_t random) {
     int number = (int)(random % 2001) - 1000;
     switch (class) {
-        case 1: memcpy(at, &number, sizeof number); break;
-        case 2: memcpy(at, &(double){number}, sizeof(double)); break;
-        case 3: memcpy(at, &(short){(short)(number / 100)}, sizeof(short)); break;
-        case 4: memcpy(at, &(long long){number * 1000003LL}, sizeof(long long)); break;
-        case 5: memcpy(at, &(float){(float)number}, sizeof(float)); break;
-        case 7: memcpy(at, &(unsigned){(unsigned)random}, sizeof(unsigned)); break;
-        case 8: memcpy(at, (int[]){number, (int)(random >> 32) % 100}, 2 * sizeof(int)); break;
+        case 1:
+            memcpy(at, &number, sizeof number);
+            break;
+        case 2:
+            memcpy(at, &(double){number}, sizeof(double));
+            break;
+        case 3:
+            memcpy(at, &(short){(short)(number / 100)}, sizeof(short));
+            break;
+        case 4:
+            memcpy(at, &(long long){number * 1000003LL}, sizeof(long long));
+            break;
+        case 5:
+            memcpy(at, &(float){(float)number}, sizeof(float));
+            break;
+        case 7:
+            memcpy(at, &(unsigned){(unsigned)random}, sizeof(unsigned));
+            break;
+        case 8:
+            memcpy(at, (int[]){number, (int)(random >> 32) % 100}, 2 * sizeof(int));
+            break;
         case 9:
             memcpy(at, &(double){number}, sizeof(double));
             memcpy(at + sizeof(double), &(int){(int)(random >> 32) % 100}, sizeof(int));
             break;
-        default: break; /* any bytes */
+        default:
+            break; /* any bytes */
     }
 }
 

@@ -39,13 +39,13 @@ static int get_handler(const struct step* step) {
 
 /* ---- mistakes; each returns the code of the call, and leaves nothing under way */
 typedef int mistake(const struct comm* comm);
-#define MISTAKE(name, procedure, arguments)     \
-    static int name(const struct comm* comm) {  \
-        int data[4] = {0}, other[4] = {0};      \
-        MPI_Request request = MPI_REQUEST_NULL; \
-        MPI_Comm made_comm = MPI_COMM_NULL;     \
+#define MISTAKE(name, procedure, arguments)                                  \
+    static int name(const struct comm* comm) {                               \
+        int data[4] = {0}, other[4] = {0};                                   \
+        MPI_Request request = MPI_REQUEST_NULL;                              \
+        MPI_Comm made_comm = MPI_COMM_NULL;                                  \
         (void)comm, (void)data, (void)other, (void)request, (void)made_comm; \
-        return CALL(procedure, arguments);      \
+        return CALL(procedure, arguments);                                   \
     }
 MISTAKE(send_rank, MPI_Send, (data, 1, MPI_INT, comm->remote + 2, 1, comm->comm))
 MISTAKE(send_negative_rank, MPI_Send, (data, 1, MPI_INT, -77, 1, comm->comm))
@@ -67,7 +67,8 @@ MISTAKE(recv_init_tag, MPI_Recv_init, (data, 1, MPI_INT, 0, -77, comm->comm, &re
 MISTAKE(probe_rank, MPI_Probe, (comm->remote + 3, 1, comm->comm, MPI_STATUS_IGNORE))
 MISTAKE(iprobe_tag, MPI_Iprobe, (0, -77, comm->comm, data, MPI_STATUS_IGNORE))
 MISTAKE(sendrecv_rank, MPI_Sendrecv,
-        (data, 1, MPI_INT, comm->remote + 1, 1, other, 1, MPI_INT, MPI_PROC_NULL, 1, comm->comm, MPI_STATUS_IGNORE))
+        (data, 1, MPI_INT, comm->remote + 1, 1, other, 1, MPI_INT, MPI_PROC_NULL, 1, comm->comm,
+         MPI_STATUS_IGNORE))
 MISTAKE(bcast_root, MPI_Bcast, (data, 1, MPI_INT, comm->remote + 2, comm->comm))
 MISTAKE(bcast_count, MPI_Bcast, (data, -1, MPI_INT, 0, comm->comm))
 MISTAKE(bcast_comm, MPI_Bcast, (data, 1, MPI_INT, 0, MPI_COMM_NULL))
@@ -89,15 +90,17 @@ static const struct {
     const char* name;
     mistake* make;
 } mistakes[] = {
-#define NAMED(name) {#name, name}
-    NAMED(send_rank),    NAMED(send_negative_rank), NAMED(send_tag),       NAMED(send_count),      NAMED(send_type),
-    NAMED(send_comm),    NAMED(ssend_rank),         NAMED(isend_rank),     NAMED(isend_type),      NAMED(irecv_rank),
-    NAMED(irecv_tag),    NAMED(recv_rank),          NAMED(recv_count),     NAMED(send_init_rank),  NAMED(recv_init_tag),
-    NAMED(probe_rank),   NAMED(iprobe_tag),         NAMED(sendrecv_rank),  NAMED(bcast_root),      NAMED(bcast_count),
-    NAMED(bcast_comm),   NAMED(reduce_root),        NAMED(allreduce_op),   NAMED(irecv_type), NAMED(allgather_type),
-    NAMED(ibcast_root),  NAMED(barrier_comm),       NAMED(dup_comm),       NAMED(free_comm),       NAMED(recv_init_type),
-    NAMED(cart_too_large), NAMED(cart_negative),    NAMED(wait_comm_size), NAMED(start_null),      NAMED(free_request),
-    NAMED(cancel_null),
+#define NAMED(name) \
+    { #name, name }
+    NAMED(send_rank),      NAMED(send_negative_rank), NAMED(send_tag),       NAMED(send_count),
+    NAMED(send_type),      NAMED(send_comm),          NAMED(ssend_rank),     NAMED(isend_rank),
+    NAMED(isend_type),     NAMED(irecv_rank),         NAMED(irecv_tag),      NAMED(recv_rank),
+    NAMED(recv_count),     NAMED(send_init_rank),     NAMED(recv_init_tag),  NAMED(probe_rank),
+    NAMED(iprobe_tag),     NAMED(sendrecv_rank),      NAMED(bcast_root),     NAMED(bcast_count),
+    NAMED(bcast_comm),     NAMED(reduce_root),        NAMED(allreduce_op),   NAMED(irecv_type),
+    NAMED(allgather_type), NAMED(ibcast_root),        NAMED(barrier_comm),   NAMED(dup_comm),
+    NAMED(free_comm),      NAMED(recv_init_type),     NAMED(cart_too_large), NAMED(cart_negative),
+    NAMED(wait_comm_size), NAMED(start_null),         NAMED(free_request),   NAMED(cancel_null),
 };
 
 static int make_mistake(const struct step* step) {
@@ -117,7 +120,9 @@ int error_step(const struct step* step) {
     int id = (int)(value(step, "handler", 0) % MOST_HANDLERS), done = 1;
     if (verb_is(step, "handler")) {
         done = id > 0 && !made[id];
-        if (done) made[id] = !OK(MPI_Comm_create_errhandler, (id % 2 ? first_handler : second_handler, &handlers[id]));
+        if (done)
+            made[id] =
+                !OK(MPI_Comm_create_errhandler, (id % 2 ? first_handler : second_handler, &handlers[id]));
     } else if (verb_is(step, "set_handler")) {
         done = set_handler(step, id);
     } else if (verb_is(step, "get_handler")) {
@@ -129,7 +134,9 @@ int error_step(const struct step* step) {
     } else if (verb_is(step, "call_handler")) {
         struct comm* comm = comm_of(step, "comm");
         done = comm != NULL;
-        if (done) say(" returned %d", CALL(MPI_Comm_call_errhandler, (comm->comm, MPI_ERR_TOPOLOGY)) == MPI_SUCCESS);
+        if (done)
+            say(" returned %d",
+                CALL(MPI_Comm_call_errhandler, (comm->comm, MPI_ERR_TOPOLOGY)) == MPI_SUCCESS);
     } else if (verb_is(step, "mistake")) {
         done = make_mistake(step);
     } else {

@@ -7,7 +7,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from .check import Summary, check
+from .check import LOST, OPEN, PLAIN_FAILS, WRONG, Summary, check
 from .lab import HERE, Lab, Place
 
 MPIS = ("mpich-5", "openmpi-5", "mpich-4", "openmpi-4")
@@ -25,7 +25,11 @@ def _conditions():
 
 def _as_json(summary):
     return {"programs": summary.programs, "steps": summary.steps, "calls": sum(summary.calls.values()), "same": summary.same,
-            "differ": len(summary.findings), "fail_plain": len(summary.plain_fails), "refused": 0, "seconds": round(summary.seconds)}
+            "differ": sum(finding.kind != LOST for finding in summary.findings),
+            "not_seen_again": sum(finding.kind == LOST for finding in summary.findings),
+            "fail_plain": sum(finding.kind == PLAIN_FAILS for finding in summary.plain_fails),
+            "plain_is_wrong": sum(finding.kind == WRONG for finding in summary.plain_fails),
+            "plain_differs_from_plain": sum(finding.kind == OPEN for finding in summary.plain_fails), "seconds": round(summary.seconds)}
 
 
 def _finding_as_json(finding):
@@ -57,8 +61,8 @@ def run(mpis, programs, first_seed, out, shrink_seconds, report=print):
                     "total": _as_json(everything),
                     "places": {name: _as_json(one) for name, one in by_place.items()},
                     "findings": [_finding_as_json(finding) for finding in everything.findings],
-                    "plain_fails": [{"place": finding.place.name, "seed": finding.seed, "detail": finding.detail.splitlines()[0]}
-                                    for finding in everything.plain_fails],
+                    "of_the_library": [{"place": finding.place.name, "kind": finding.kind, "seed": finding.seed,
+                                        "detail": finding.detail.splitlines()[:3]} for finding in everything.plain_fails],
                     "procedures": dict(sorted(everything.calls.items())),
                 }
                 Path(out).write_text(json.dumps(result, indent=1) + "\n")
@@ -71,13 +75,14 @@ def join(files, out):
     """One result file of several that ran side by side."""
     parts = [json.loads(Path(file).read_text()) for file in files]
     whole = parts[0] | {"command": [part["command"] for part in parts]}
+    whole["conditions"]["commit"] = ", ".join(dict.fromkeys(part["conditions"]["commit"] for part in parts))
     for part in parts[1:]:
         whole["total"] = {key: whole["total"][key] + part["total"][key] for key in whole["total"]}
         for name, place in part["places"].items():
             known = whole["places"].setdefault(name, dict.fromkeys(place, 0))
             whole["places"][name] = {key: known[key] + place[key] for key in place}
         whole["findings"] += part["findings"]
-        whole["plain_fails"] += part["plain_fails"]
+        whole["of_the_library"] += part["of_the_library"]
         for name, count in part["procedures"].items():
             whole["procedures"][name] = whole["procedures"].get(name, 0) + count
     whole["procedures"] = dict(sorted(whole["procedures"].items()))

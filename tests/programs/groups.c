@@ -7,7 +7,10 @@ static void say_group(const char* what, MPI_Group group, MPI_Group whole) {
     OK(MPI_Group_rank, (group, &rank));
     OK(MPI_Group_compare, (group, whole, &result));
     for (int i = 0; i < size; ++i) own[i] = i;
-    say(" %s=%d/%d/%s:", what, rank, size, result == MPI_IDENT ? "ident" : result == MPI_SIMILAR ? "similar" : "unequal");
+    say(" %s=%d/%d/%s:", what, rank, size,
+        result == MPI_IDENT     ? "ident"
+        : result == MPI_SIMILAR ? "similar"
+                                : "unequal");
     if (OK(MPI_Group_translate_ranks, (group, size, own, whole, there)) == MPI_SUCCESS)
         for (int i = 0; i < size; ++i) say("%d,", there[i]);
 }

@@ -1,8 +1,9 @@
 /* Point-to-point messages in every mode.
  *
- * A step is a list of messages that all members of the communicator know. Each goes through it in phases, so that no step can
- * deadlock, whatever the sizes: the non-blocking receives, the non-blocking sends, then the blocking calls in the order of the
- * list. Receives of a step are posted before anything of a later step is sent to them, so wildcards match within the step. */
+ * A step is a list of messages that all members of the communicator know. Each goes through it in phases, so
+ * that no step can deadlock, whatever the sizes: the non-blocking receives, the non-blocking sends, then the
+ * blocking calls in the order of the list. Receives of a step are posted before anything of a later step is
+ * sent to them, so wildcards match within the step. */
 #include <sched.h>
 
 #include "program.h"
@@ -30,9 +31,10 @@ static void add(struct round* round, int side, int from, int to) {
     int receiver = (!comm->inter || side != comm->side) && to == comm->rank;
     for (int k = 0; k < value(round->step, "n", 1) && round->count < MOST_MESSAGES; ++k) {
         struct message* message = &round->list[round->count];
-        int tag = (int)value(round->step, "tag", 1) + (value(round->step, "same_tag", 0) ? 0 : round->count % 7);
-        *message = (struct message){sender, receiver, from, to, tag, round->count,
-                                    entry(round->step, "units", round->count, 1)};
+        int tag =
+            (int)value(round->step, "tag", 1) + (value(round->step, "same_tag", 0) ? 0 : round->count % 7);
+        *message = (struct message){
+            sender, receiver, from, to, tag, round->count, entry(round->step, "units", round->count, 1)};
         if (message->units > round->most_units) round->most_units = message->units;
         ++round->count;
     }
@@ -57,7 +59,8 @@ static void add_pattern(struct round* round, int side, int senders, int receiver
 }
 
 static int non_blocking(const char* mode) {
-    return mode[0] == 'i' && strcmp(mode, "iprobe") != 0 && strcmp(mode, "improbe") != 0 && strcmp(mode, "imrecv") != 0;
+    return mode[0] == 'i' && strcmp(mode, "iprobe") != 0 && strcmp(mode, "improbe") != 0 &&
+           strcmp(mode, "imrecv") != 0;
 }
 
 static int prepare(struct round* round, const struct step* step) {
@@ -72,7 +75,8 @@ static int prepare(struct round* round, const struct step* step) {
     entry_text(step, "send", 0, "isend", round->send);
     entry_text(step, "receive", 0, "irecv", round->receive);
     /* MPICH loses bytes of buffered messages that are of pairs or structures. */
-    if (ON_MPICH && strchr(round->send, 'b') && round->send_type->class >= PAIRS) strcpy(round->send, "isend");
+    if (ON_MPICH && strchr(round->send, 'b') && round->send_type->class >= PAIRS)
+        strcpy(round->send, "isend");
     round->any_source = (int)value(step, "any_source", 0);
     round->any_tag = (int)value(step, "any_tag", 0);
     const struct comm* comm = round->comm;
@@ -86,7 +90,8 @@ static int prepare(struct round* round, const struct step* step) {
 static struct pending* outgoing(struct round* round, const struct message* message) {
     struct pending* it = add_pending(round->slot);
     make_buffer(&it->out, round->send_type, message->units / round->send_type->units);
-    it->out_seed = mix3((uint64_t)value(round->step, "seed", 0), (uint64_t)message->index, (uint64_t)message->from);
+    it->out_seed =
+        mix3((uint64_t)value(round->step, "seed", 0), (uint64_t)message->index, (uint64_t)message->from);
     fill_buffer(&it->out, it->out_seed);
     return it;
 }
@@ -96,7 +101,8 @@ static struct pending* incoming(struct round* round, const struct message* messa
     const struct type* type = round->receive_type;
     long units = (round->any_source ? round->most_units : message->units) + value(round->step, "slack", 0);
     make_buffer(&it->in, type, (units + type->units - 1) / type->units);
-    it->in_seed = mix3((uint64_t)value(round->step, "seed", 0), 77, round->any_source ? 0 : (uint64_t)message->index);
+    it->in_seed =
+        mix3((uint64_t)value(round->step, "seed", 0), 77, round->any_source ? 0 : (uint64_t)message->index);
     fill_buffer(&it->in, it->in_seed);
     it->receives = 1;
     it->wild = round->any_source;
@@ -104,8 +110,11 @@ static struct pending* incoming(struct round* round, const struct message* messa
 }
 
 /* The arguments that all procedures of a kind share; with `large` counts where the MPI has them. */
-#define OUT(type_of_count) it->out.start, (type_of_count)it->out.count, it->out.layout.type, message->to, message->tag, round->comm->comm
-#define IN(type_of_count, source, tag) it->in.start, (type_of_count)it->in.count, it->in.layout.type, source, tag, round->comm->comm
+#define OUT(type_of_count)                                                                       \
+    it->out.start, (type_of_count)it->out.count, it->out.layout.type, message->to, message->tag, \
+        round->comm->comm
+#define IN(type_of_count, source, tag) \
+    it->in.start, (type_of_count)it->in.count, it->in.layout.type, source, tag, round->comm->comm
 #ifdef HAVE_COUNT_VARIANTS
 #define EITHER(name, plain, large) (value(round->step, "large", 0) ? OK(name##_c, large) : OK(name, plain))
 #else
@@ -129,6 +138,8 @@ static void send(struct round* round, const struct message* message) {
 
 static void make_send(struct round* round, const struct message* message) {
     struct pending* it = outgoing(round, message);
+    if (!strstr("send ssend bsend rsend", round->send))
+        strcpy(round->send, "send"); /* a step made simpler names none */
     it->ready = strcmp(round->send, "rsend") == 0;
     if (strcmp(round->send, "send") == 0) START(MPI_Send_init);
     if (strcmp(round->send, "ssend") == 0) START(MPI_Ssend_init);
@@ -141,12 +152,10 @@ static int find(struct round* round, struct pending* it, int source, int tag, MP
     int flag = 1, matched = strstr(round->receive, "mprobe") || strcmp(round->receive, "imrecv") == 0;
     if (strcmp(round->receive, "probe") == 0) OK(MPI_Probe, (source, tag, comm, &it->status));
     if (matched && round->receive[1] != 'm') OK(MPI_Mprobe, (source, tag, comm, found, &it->status));
-    if (strcmp(round->receive, "iprobe") == 0)
-        do {
+    if (strcmp(round->receive, "iprobe") == 0) do {
             if (OK(MPI_Iprobe, (source, tag, comm, &flag, &it->status)) || !flag) sched_yield();
         } while (!flag);
-    if (matched && round->receive[1] == 'm')
-        do {
+    if (matched && round->receive[1] == 'm') do {
             if (OK(MPI_Improbe, (source, tag, comm, &flag, found, &it->status)) || !flag) sched_yield();
         } while (!flag);
     say_status(&it->status, &it->in, round->any_source); /* what a wildcard finds is open */
@@ -155,7 +164,8 @@ static int find(struct round* round, struct pending* it, int source, int tag, MP
 
 static void receive(struct round* round, const struct message* message) {
     struct pending* it = incoming(round, message);
-    int source = round->any_source ? MPI_ANY_SOURCE : message->from, tag = round->any_tag ? MPI_ANY_TAG : message->tag;
+    int source = round->any_source ? MPI_ANY_SOURCE : message->from,
+        tag = round->any_tag ? MPI_ANY_TAG : message->tag;
     if (strcmp(round->receive, "irecv") == 0) {
         EITHER(MPI_Irecv, (IN(int, source, tag), &it->request), (IN(MPI_Count, source, tag), &it->request));
         return;
@@ -167,9 +177,11 @@ static void receive(struct round* round, const struct message* message) {
             long n = it->in.count;
             MPI_Datatype type = it->in.layout.type;
             if (strcmp(round->receive, "imrecv") == 0)
-                EITHER(MPI_Imrecv, (at, (int)n, type, &found, &it->request), (at, n, type, &found, &it->request));
+                EITHER(MPI_Imrecv, (at, (int)n, type, &found, &it->request),
+                       (at, n, type, &found, &it->request));
             else
-                EITHER(MPI_Mrecv, (at, (int)n, type, &found, &it->status), (at, n, type, &found, &it->status));
+                EITHER(MPI_Mrecv, (at, (int)n, type, &found, &it->status),
+                       (at, n, type, &found, &it->status));
             if (found != MPI_MESSAGE_NULL) say(" message is not null");
             return;
         }
@@ -181,7 +193,8 @@ static void receive(struct round* round, const struct message* message) {
 
 static void make_receive(struct round* round, const struct message* message) {
     struct pending* it = incoming(round, message);
-    int source = round->any_source ? MPI_ANY_SOURCE : message->from, tag = round->any_tag ? MPI_ANY_TAG : message->tag;
+    int source = round->any_source ? MPI_ANY_SOURCE : message->from,
+        tag = round->any_tag ? MPI_ANY_TAG : message->tag;
     EITHER(MPI_Recv_init, (IN(int, source, tag), &it->request), (IN(MPI_Count, source, tag), &it->request));
 }
 
@@ -190,19 +203,23 @@ static size_t buffered_bytes(const struct round* round) {
     size_t bytes = 0;
     for (int i = 0; i < round->count; ++i)
         if (round->list[i].sending)
-            bytes += (size_t)(round->list[i].units / round->send_type->units + 1) * (size_t)round->send_type->units *
-                         (size_t)round->send_type->unit_size * 2 + MPI_BSEND_OVERHEAD + 1024;
+            bytes += (size_t)(round->list[i].units / round->send_type->units + 1) *
+                         (size_t)round->send_type->units * (size_t)round->send_type->unit_size * 2 +
+                     MPI_BSEND_OVERHEAD + 1024;
     return bytes;
 }
 
 static void pass(struct round* round, int receives, int blocking) {
     for (int i = 0; i < round->count; ++i) {
         const struct message* message = &round->list[i];
-        int alone = message->sending && message->receiving && !non_blocking(round->send) && !non_blocking(round->receive);
+        int alone = message->sending && message->receiving && !non_blocking(round->send) &&
+                    !non_blocking(round->receive);
         if (alone) continue; /* a blocking send to oneself */
-        if (message->sending && (blocking ? !non_blocking(round->send) : !receives && non_blocking(round->send)))
+        if (message->sending &&
+            (blocking ? !non_blocking(round->send) : !receives && non_blocking(round->send)))
             send(round, message);
-        if (message->receiving && (blocking ? !non_blocking(round->receive) : receives && non_blocking(round->receive)))
+        if (message->receiving &&
+            (blocking ? !non_blocking(round->receive) : receives && non_blocking(round->receive)))
             receive(round, message);
     }
 }
@@ -239,26 +256,34 @@ static void make_persistent(struct round* round) {
 /* ---- exchanges: send and receive in one call, along a line or around a ring */
 static void exchange(struct round* round, int to, int from) {
     const struct step* step = round->step;
-    struct message out = {1, 0, round->comm->rank, to, (int)value(step, "tag", 1), 0, value(step, "units", 1)};
+    struct message out = {
+        1, 0, round->comm->rank, to, (int)value(step, "tag", 1), 0, value(step, "units", 1)};
     struct message* message = &out;
     MPI_Comm comm = round->comm->comm;
     int tag = out.tag, replace = is(step, "mode", "replace") || is(step, "mode", "ireplace");
-    if (ON_MPICH && round->send_type->class >= PAIRS) replace = 0; /* it fails for pairs and structures, and leaves a message */
+    if (ON_MPICH && round->send_type->class >= PAIRS)
+        replace = 0; /* it fails for pairs and structures, and leaves a message */
     struct pending* it = incoming(round, &out);
     make_buffer(&it->out, round->send_type, out.units / round->send_type->units);
     fill_buffer(&it->out, mix3((uint64_t)value(step, "seed", 0), 5, (uint64_t)round->comm->rank));
     if (replace) fill_buffer(&it->in, mix3((uint64_t)value(step, "seed", 0), 6, (uint64_t)round->comm->rank));
-    it->hide = ON_MPICH && (is(step, "mode", "i") || is(step, "mode", "ireplace")); /* MPICH leaves their status empty */
+    it->hide = ON_MPICH &&
+               (is(step, "mode", "i") || is(step, "mode", "ireplace")); /* MPICH leaves their status empty */
     void* at = it->in.start;
     long n = it->in.count;
     MPI_Datatype type = it->in.layout.type;
 #ifdef HAVE_MPI_4
-    /* MPICH 4.0 frees derived types too often there, 5.0 sends other bytes of them from MPI_Isendrecv_replace. */
+    /* MPICH 4.0 frees derived types too often there, 5.0 sends other bytes of them from
+     * MPI_Isendrecv_replace. */
     int bytes_lost = ON_MPICH && (round->send_type >= types + PAIRS || round->receive_type >= types + PAIRS);
+    /* MPICH 4.0 crashes there when both ends are MPI_PROC_NULL. */
+    if (ON_MPICH == 4 && to == MPI_PROC_NULL && from == MPI_PROC_NULL) bytes_lost = 1;
     if (is(step, "mode", "i") && !bytes_lost) {
         EITHER(MPI_Isendrecv,
-               (it->out.start, (int)it->out.count, it->out.layout.type, to, tag, IN(int, from, tag), &it->request),
-               (it->out.start, it->out.count, it->out.layout.type, to, tag, IN(MPI_Count, from, tag), &it->request));
+               (it->out.start, (int)it->out.count, it->out.layout.type, to, tag, IN(int, from, tag),
+                &it->request),
+               (it->out.start, it->out.count, it->out.layout.type, to, tag, IN(MPI_Count, from, tag),
+                &it->request));
         return;
     }
     if (is(step, "mode", "ireplace") && replace && !bytes_lost) {
@@ -272,8 +297,10 @@ static void exchange(struct round* round, int to, int from) {
                (at, n, type, to, tag, from, tag, comm, &it->status));
     else
         EITHER(MPI_Sendrecv,
-               (it->out.start, (int)it->out.count, it->out.layout.type, message->to, tag, IN(int, from, tag), &it->status),
-               (it->out.start, it->out.count, it->out.layout.type, message->to, tag, IN(MPI_Count, from, tag), &it->status));
+               (it->out.start, (int)it->out.count, it->out.layout.type, message->to, tag, IN(int, from, tag),
+                &it->status),
+               (it->out.start, it->out.count, it->out.layout.type, message->to, tag, IN(MPI_Count, from, tag),
+                &it->status));
 }
 
 static void run_exchange(struct round* round) {
@@ -293,7 +320,8 @@ static void run_exchange(struct round* round) {
 
 /* ---- receives that are never matched */
 static void cancel(struct round* round) {
-    struct message never = {0, 1, round->comm->inter ? 0 : round->comm->rank, 0, (int)value(round->step, "tag", 1), 0, 1};
+    struct message never = {
+        0, 1, round->comm->inter ? 0 : round->comm->rank, 0, (int)value(round->step, "tag", 1), 0, 1};
     struct pending* it = incoming(round, &never);
     int cancelled = 0;
     it->wild = 0;
@@ -330,8 +358,11 @@ int message_step(const struct step* step) {
     static const struct {
         const char* verb;
         void (*run)(struct round*);
-    } kinds[] = {{"p2p", run_round},       {"p2p_init", make_persistent}, {"exchange", run_exchange},
-                 {"cancel", cancel},       {"nobody", from_nobody}};
+    } kinds[] = {{"p2p", run_round},
+                 {"p2p_init", make_persistent},
+                 {"exchange", run_exchange},
+                 {"cancel", cancel},
+                 {"nobody", from_nobody}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
         if (!verb_is(step, kinds[i].verb)) continue;
         struct round* round = get_memory(sizeof *round);

@@ -1,5 +1,6 @@
-/* Operations of reductions: MPI's own, and functions of the program on any datatype, commutative or not. All are associative, and
- * exact on the numbers that buffers hold, so that results do not depend on the order in which a library applies them. */
+/* Operations of reductions: MPI's own, and functions of the program on any datatype, commutative or not. All
+ * are associative, and exact on the numbers that buffers hold, so that results do not depend on the order in
+ * which a library applies them. */
 #include "program.h"
 
 enum user { SUM, LEFT, RIGHT, AFFINE, USER_KINDS };
@@ -14,8 +15,10 @@ static const struct type* find(MPI_Datatype handle) {
     return type;
 }
 
-/* Units of four bytes, wherever they lie: whatever numbers they are, sums of unsigned ones wrap the same everywhere. */
-static void apply(enum user kind, unsigned char* left, unsigned char* result, long count, const struct type* type) {
+/* Units of four bytes, wherever they lie: whatever numbers they are, sums of unsigned ones wrap the same
+ * everywhere. */
+static void apply(enum user kind, unsigned char* left, unsigned char* result, long count,
+                  const struct type* type) {
     for (long i = 0; i < count; ++i)
         for (int u = 0; u < type->units; ++u) {
             MPI_Aint at = i * type->extent + type->offsets[u];
@@ -38,12 +41,12 @@ static void apply(enum user kind, unsigned char* left, unsigned char* result, lo
         }
 }
 
-#define FUNCTIONS(name, kind)                                                                            \
-    static void name(void* left, void* result, int* count, MPI_Datatype* type) {                         \
-        apply(kind, left, result, *count, find(*type));                                                  \
-    }                                                                                                    \
-    static void name##_large(void* left, void* result, MPI_Count* count, MPI_Datatype* type) {           \
-        apply(kind, left, result, (long)*count, find(*type));                                            \
+#define FUNCTIONS(name, kind)                                                                  \
+    static void name(void* left, void* result, int* count, MPI_Datatype* type) {               \
+        apply(kind, left, result, *count, find(*type));                                        \
+    }                                                                                          \
+    static void name##_large(void* left, void* result, MPI_Count* count, MPI_Datatype* type) { \
+        apply(kind, left, result, (long)*count, find(*type));                                  \
     }
 FUNCTIONS(add, SUM)
 FUNCTIONS(take_left, LEFT)
@@ -51,16 +54,22 @@ FUNCTIONS(take_right, RIGHT)
 FUNCTIONS(compose, AFFINE)
 static MPI_User_function* const functions[USER_KINDS] = {add, take_left, take_right, compose};
 typedef void large_function(void*, void*, MPI_Count*, MPI_Datatype*);
-static large_function* const large_functions[USER_KINDS] = {add_large, take_left_large, take_right_large, compose_large};
+static large_function* const large_functions[USER_KINDS] = {add_large, take_left_large, take_right_large,
+                                                            compose_large};
 
 /* The step's operation, when it is one of the type's. */
 MPI_Op op_of(const struct step* step, const struct type* type) {
-    const MPI_Op known[FIRST_USER] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_BXOR, MPI_BOR, MPI_LAND, MPI_PROD, MPI_MAXLOC, MPI_MINLOC, MPI_OP_NULL};
+    const MPI_Op known[FIRST_USER] = {MPI_SUM,  MPI_MAX,  MPI_MIN,    MPI_BXOR,   MPI_BOR,
+                                      MPI_LAND, MPI_PROD, MPI_MAXLOC, MPI_MINLOC, MPI_OP_NULL};
     long id = value(step, "op", 0);
     if (id < 0 || id >= MOST_OPS) give_up("line %d: op=%ld", step->number, id);
     if (id >= FIRST_USER) return made[id] ? operations[id] : MPI_OP_NULL;
-    int class = type->class, integer = class == 1 || class == 3 || class == 4 || class == 7, real = class == 2 || class == 5;
-    int fits = id <= 2 ? integer || real : id <= 5 ? integer : id == 6 ? class == 7 : class == 8 || class == 9;
+    int class = type->class, integer = class == 1 || class == 3 || class == 4 || class == 7,
+        real = class == 2 || class == 5;
+    int fits = id <= 2   ? integer || real
+               : id <= 5 ? integer
+               : id == 6 ? class == 7
+                         : class == 8 || class == 9;
     if ((id == 3 || id == 4) && class == 0) fits = 1;
     return fits && type < types + PREDEFINED ? known[id] : MPI_OP_NULL;
 }

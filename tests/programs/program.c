@@ -1,7 +1,7 @@
 /* Executes random programs:  program SCRIPT TRACE [SECONDS]
  *
- * SCRIPT has one or many programs, each begun by a line `program`. Rank r writes TRACE.r, and how often it called which
- * procedure to TRACE.calls.r. A program that takes more than SECONDS (30) ends the job. */
+ * SCRIPT has one or many programs, each begun by a line `program`. Rank r writes TRACE.r, and how often it
+ * called which procedure to TRACE.calls.r. A program that takes more than SECONDS (30) ends the job. */
 #include "program.h"
 
 #include <pthread.h>
@@ -39,9 +39,9 @@ static void too_long(int signal) {
 }
 
 static void execute(const struct step* step) {
-    static int (*const kinds[])(const struct step*) = {communicator_step, datatype_step,  request_step,
+    static int (*const kinds[])(const struct step*) = {communicator_step, datatype_step,   request_step,
                                                        message_step,      collective_step, operation_step,
-                                                       attribute_step,    error_step,     group_step};
+                                                       attribute_step,    error_step,      group_step};
     begin_line(step);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
         if (!kinds[i](step)) continue;
@@ -123,7 +123,8 @@ static void leave(int signal) {
     _exit(0);
 }
 
-/* MPICH 4.0 over UCX hangs in MPI_Finalize at times, most often when it is entered right after the last message. */
+/* MPICH 4.0 over UCX hangs in MPI_Finalize at times, most often when it is entered right after the last
+ * message. */
 static void finalize(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (ON_MPICH == 4) {

@@ -1,8 +1,10 @@
-/* A random program is a list of steps (generate.py), one line of text each: a verb and key=value pairs. Every rank executes
- * all of them in order, on objects that the steps name by number, and writes a line of trace per step.
+/* A random program is a list of steps (generate.py), one line of text each: a verb and key=value pairs. Every
+ * rank executes all of them in order, on objects that the steps name by number, and writes a line of trace
+ * per step.
  *
- * A step whose objects are not there is skipped, and whether they are there is the same on all ranks of a communicator. So
- * every part of a legal program is a legal program: what makes a failing one small (shrink.py) need not know what a step means. */
+ * A step whose objects are not there is skipped, and whether they are there is the same on all ranks of a
+ * communicator. So every part of a legal program is a legal program: what makes a failing one small
+ * (shrink.py) need not know what a step means. */
 #ifndef MPISEC_TESTS_PROGRAM_H
 #define MPISEC_TESTS_PROGRAM_H
 
@@ -39,11 +41,11 @@ struct call_site {
     struct call_site* next;
 };
 void count_call(struct call_site* site);
-#define CALL_(name, arguments)                   \
-    __extension__({                              \
+#define CALL_(name, arguments)                                \
+    __extension__({                                           \
         static struct call_site site_ = {.procedure = #name}; \
-        count_call(&site_);                      \
-        name arguments;                          \
+        count_call(&site_);                                   \
+        name arguments;                                       \
     })
 #define CALL(name, arguments) CALL_(name, arguments)
 /* The same for calls that cannot fail in a legal program; the trace says when one does. */
@@ -94,7 +96,14 @@ static inline uint64_t mix3(uint64_t a, uint64_t b, uint64_t c) {
 }
 
 /* ---- communicators (communicators.c) */
-enum { MOST_COMMS = 128, MOST_TYPES = 128, MOST_SLOTS = 128, MOST_OPS = 32, MOST_KEYVALS = 32, MOST_HANDLERS = 32 };
+enum {
+    MOST_COMMS = 128,
+    MOST_TYPES = 128,
+    MOST_SLOTS = 128,
+    MOST_OPS = 32,
+    MOST_KEYVALS = 32,
+    MOST_HANDLERS = 32
+};
 enum { MOST_RANKS = 64 };
 struct comm {
     MPI_Comm comm;
@@ -110,8 +119,8 @@ void look_at(struct comm* comm); /* fills in what MPI says of comm->comm */
 void finish_duplicate(int id);
 void free_communicators(void);
 
-/* ---- datatypes (datatypes.c). An element of a type is `units` units of a class (a predefined type, or a structure),
- * at known offsets: types of one class match each other. */
+/* ---- datatypes (datatypes.c). An element of a type is `units` units of a class (a predefined type, or a
+ * structure), at known offsets: types of one class match each other. */
 enum { PAIRS = 8, PREDEFINED = 10, MOST_UNITS = 64, STRUCTURES = 100 };
 struct type {
     MPI_Datatype type;
@@ -139,17 +148,17 @@ void fill_buffer(struct buffer* buffer, uint64_t seed); /* all bytes; numbers ar
 void free_buffer(struct buffer* buffer);
 uint64_t hash_buffer(const struct buffer* buffer); /* of every byte, holes and margins too */
 
-/* ---- requests (requests.c). What a step starts is in a slot, also when it is complete at once; the slot is told of when
- * all is complete. */
+/* ---- requests (requests.c). What a step starts is in a slot, also when it is complete at once; the slot is
+ * told of when all is complete. */
 struct pending {
     MPI_Request request; /* MPI_REQUEST_NULL: the call was a blocking one, `status` is its own */
     MPI_Status status;
     struct buffer in, out;
     uint64_t in_seed, out_seed;
-    int receives;         /* the status is that of a message */
-    int wild;             /* it may be any of the slot's messages that are wild */
-    int ready;            /* persistent: starts after all receives have */
-    int hide;             /* this MPI leaves the status as it was */
+    int receives; /* the status is that of a message */
+    int wild;     /* it may be any of the slot's messages that are wild */
+    int ready;    /* persistent: starts after all receives have */
+    int hide;     /* this MPI leaves the status as it was */
 };
 struct slot {
     const struct step* step;
@@ -164,7 +173,8 @@ void* slot_memory(struct slot* slot, size_t bytes);
 /* What is not to be kept for later steps (those without an id) is completed, told and forgotten. */
 void settle(struct slot* slot);
 void say_status(const MPI_Status* status, const struct buffer* buffer, int hide);
-int requests_on(long comm); /* whether there are some of the communicator of this number, persistent ones too */
+int requests_on(
+    long comm); /* whether there are some of the communicator of this number, persistent ones too */
 int request_step(const struct step* step);
 void finish_requests(void);
 

@@ -74,10 +74,12 @@ static void ask_then_wait(struct set* set) {
     for (int i = 0; i < set->count; ++i) {
         int flag = 0;
         while (!flag) {
-            if (OK(MPI_Request_get_status, (set->requests[i], &flag, &set->statuses[i])) != MPI_SUCCESS) break;
+            if (OK(MPI_Request_get_status, (set->requests[i], &flag, &set->statuses[i])) != MPI_SUCCESS)
+                break;
             if (!flag) sched_yield();
         }
-        MPI_Status known = set->statuses[i]; /* MPICH 5: MPI_Wait then knows nothing of a persistent request's message */
+        MPI_Status known =
+            set->statuses[i]; /* MPICH 5: MPI_Wait then knows nothing of a persistent request's message */
         OK(MPI_Wait, (&set->requests[i], &set->statuses[i]));
         if (flag) set->statuses[i] = known;
     }
@@ -156,7 +158,8 @@ static void complete(struct slot** list, int n, const char* how) {
         for (int i = 0; i < list[s]->count; ++i)
             if (list[s]->list[i].request != MPI_REQUEST_NULL) set.requests[k++] = list[s]->list[i].request;
     set.count = k;
-    /* MPICH leaves the status of a persistent collective as it was, and what completes several takes it for an error. */
+    /* MPICH leaves the status of a persistent collective as it was, and what completes several takes it for
+     * an error. */
     for (int s = 0; s < n; ++s)
         if (ON_MPICH && list[s]->persistent && verb_is(list[s]->step, "coll")) how = "wait";
     if (k) complete_set(&set, how);
@@ -184,8 +187,8 @@ void say_status(const MPI_Status* status, const struct buffer* buffer, int hide)
     say(" %d/%d:%d,%d,%d", status->MPI_SOURCE, status->MPI_TAG, count, elements, bytes);
 }
 
-/* A fault of the test's own, to see that it is found: MPISEC_LAB_PROGRAM_FAULT is `corrupt:VERB` or `corrupt:VERB:KIND`, or has
- * `stop` or `hang` in place of `corrupt`. */
+/* A fault of the test's own, to see that it is found: MPISEC_LAB_PROGRAM_FAULT is `corrupt:VERB` or
+ * `corrupt:VERB:KIND`, or has `stop` or `hang` in place of `corrupt`. */
 static void make_fault(const struct step* step, struct buffer* buffer) {
     const char* wanted = getenv("MPISEC_LAB_PROGRAM_FAULT");
     if (!wanted) return;
@@ -207,8 +210,9 @@ static void say_pending(const struct slot* slot, struct pending* it) {
 }
 
 static int compare_wild(const void* a, const void* b) {
-    const struct pending *x = *(struct pending* const*)a, *y = *(struct pending* const*)b;
-    if (x->status.MPI_SOURCE != y->status.MPI_SOURCE) return x->status.MPI_SOURCE < y->status.MPI_SOURCE ? -1 : 1;
+    const struct pending *x = *(struct pending*const*)a, *y = *(struct pending*const*)b;
+    if (x->status.MPI_SOURCE != y->status.MPI_SOURCE)
+        return x->status.MPI_SOURCE < y->status.MPI_SOURCE ? -1 : 1;
     if (x->status.MPI_TAG != y->status.MPI_TAG) return x->status.MPI_TAG < y->status.MPI_TAG ? -1 : 1;
     return x < y ? -1 : x > y;
 }

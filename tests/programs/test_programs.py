@@ -3,6 +3,7 @@
 `make conformance-programs` runs many more.
 """
 
+import json
 import re
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from .check import Place, check
 from .generate import MISTAKES, program
 from .lab import HERE, Lab
+from .page import PAGE, RESULTS, render
 from .shrink import Budget, shrink
 
 SAMPLE = {"mpich-5": range(200, 230), "openmpi-5": range(230, 260)}
@@ -83,3 +85,11 @@ def test_every_step_is_made_by_some_program():
     made_kinds = set(re.findall(r" kind=(\w+)", "\n".join(lines)))
     assert kinds and not kinds - made_kinds and not set(MISTAKES) - made_kinds
     assert len(made) > 40
+
+
+def test_the_page_is_that_of_the_results():
+    results = json.loads(RESULTS.read_text())
+    assert render(results) == PAGE.read_text(), "`python -m programs page` writes it anew"
+    total, counted = results["total"], ("same", "differ", "not_seen_again", "fail_plain", "plain_is_wrong", "plain_differs_from_plain")
+    assert total["programs"] == sum(total[key] for key in counted)
+    assert len(results["findings"]) == total["differ"] + total["not_seen_again"]

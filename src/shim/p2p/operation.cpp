@@ -155,7 +155,7 @@ void complete_operation(Operation& operation) {
         if (may_block()) {
             // Nothing else to move: let MPI block on the one request there is.
             if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
-                MPI_Status status;
+                MPI_Status status{};  // MPICH leaves that of a send as it was
                 const int code = real.Wait(request, &status);
                 operation.sole_request_done(code, status);
             }

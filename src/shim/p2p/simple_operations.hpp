@@ -67,7 +67,7 @@ class PlainOperation : public Operation {
   private:
     void step() override {
         int flag = 0;
-        MPI_Status status;
+        MPI_Status status{};  // MPICH leaves that of a send as it was
         const int code = real.Test(&request_, &flag, &status);
         if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
     }
