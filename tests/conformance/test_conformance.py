@@ -100,6 +100,9 @@ def test_the_page_names_what_differs():
     ("[0]PETSC ERROR: bad type\n-------------------\nMPI_ABORT was invoked on rank 0 in communicator MPI_COMM_SELF\nwith errorcode 62.\n\nNOTE: invoking "
      "MPI_ABORT causes Open MPI to kill all MPI processes.\nYou may or may not see output from other processes, depending on\nexactly when Open MPI kills "
      "them.\n-------------------\nended with status 62", "[0]PETSC ERROR: bad type ended with status 62"),
+    ("too few processes\ntoo few processes\nMPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n  Proc: [[65049,1],0]\n  Errorcode: 93\n\nNOTE: invoking "
+     "MPI_ABORT causes Open MPI to kill all MPI processes.\nYou may or may not see output from other processes, depending on\nexactly when Open MPI kills "
+     "them.\nended with status 1", "too few processes ended with status 1"),
     ("At least 3 processes required\nAbort(1) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 1\nended with status 1",
      "At least 3 processes required ended with status 1"),
 ])
@@ -138,10 +141,10 @@ def test_times_are_left_out(name, plain, sealed):
     assert judge("it", passing(plain), passing(sealed)[0], described)[0] == "same"
 
 
-def test_residuals_are_not():
+def test_verdicts_are_not():
     described = {suite.name: suite for suite in SUITES}
-    row = "   2   1   1   2   8   N     0.01     -1.00    {}   0.74   PASSED EVD"
-    assert judge("it", passing(row.format("1.3")), passing(row.format("1.4"))[0], described["scalapack"])[0] == "differs"
+    row = "   2   1   1   2   8   N     0.01     -1.00    1.3   0.74   {} EVD"
+    assert judge("it", passing(row.format("PASSED")), passing(row.format("FAILED"))[0], described["scalapack"])[0] == "differs"
     assert judge("it", passing("Scaled residual: 0.3"), passing("Scaled residual: 17.2")[0], described["hpcc"])[0] == "differs"
 
 
