@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "shim/collective_space.hpp"
 #include "shim/collectives.hpp"
@@ -102,9 +103,9 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
 }
 
 /// How many duplicates that get a private communicator of their own this thread has under way. Another thread
-/// may complete them.
-std::shared_ptr<std::atomic<int>>& duplicates_of_this_thread() {
-    thread_local auto count = std::make_shared<std::atomic<int>>(0);
+/// may complete them, after this one has ended: never freed.
+std::atomic<int>* duplicates_of_this_thread() {
+    thread_local auto* const count = new std::atomic<int>(0);
     return count;
 }
 
@@ -136,7 +137,7 @@ class Duplication final : public Operation {
         int done = 0;
         const int code = real.Test(&made, &done, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS && !done) return;
-        const std::shared_ptr<std::atomic<int>> counted = std::move(counted_);
+        std::atomic<int>* const counted = std::exchange(counted_, nullptr);
         if (code != MPI_SUCCESS)
             finish(code, true);
         else
@@ -157,7 +158,7 @@ class Duplication final : public Operation {
     }
     Construction construction_;
     MPI_Comm* newcomm_;
-    std::shared_ptr<std::atomic<int>> counted_;
+    std::atomic<int>* counted_ = nullptr;
 };
 
 /// `start(MPI_Comm*, MPI_Request*)` starts the library's.
@@ -211,7 +212,7 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
 }  // namespace
 
 void finish_duplicates() {
-    const std::shared_ptr<std::atomic<int>> under_way = duplicates_of_this_thread();
+    const std::atomic<int>* under_way = duplicates_of_this_thread();
     if (*under_way == 0) return;
     WaitScope waiting("MPI_Comm_idup (a duplicate under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
