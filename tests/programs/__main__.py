@@ -5,6 +5,7 @@
     PYTHONPATH=tests python3 -m programs show SEED         a program's text
     PYTHONPATH=tests python3 -m programs all --programs 1250 -o FILE    so many on each of four MPIs, with a result file
     PYTHONPATH=tests python3 -m programs join FILE… -o FILE             one result file of several
+    PYTHONPATH=tests python3 -m programs judge FILE     looks again at what differs in a result file
     PYTHONPATH=tests python3 -m programs page           docs/programs.md from docs/results/programs.json
 """
 
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 
 from .check import Lab, Place, _split, check, verdict
-from .everything import MPIS, join
+from .everything import MPIS, join, judge
 from .everything import run as run_all
 from .generate import program
 from .page import main as write_page
@@ -104,6 +105,9 @@ def main():
     joining.add_argument("files", nargs="+")
     joining.add_argument("-o", "--out", required=True)
     joining.set_defaults(action=_join)
+    judging = commands.add_parser("judge", help="looks again at what differs in a result file")
+    judging.add_argument("file")
+    judging.set_defaults(action=lambda arguments: 1 if judge(arguments.file) else 0)
     commands.add_parser("page", help="the page of the results").set_defaults(action=lambda _: write_page())
     show = commands.add_parser("show", help="the text of a program")
     show.add_argument("seed", type=int)

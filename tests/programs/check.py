@@ -112,29 +112,41 @@ def verdict(lab, place, programs, patience=6):
 
 
 def _differences(plain, sealed):
-    """{(program, rank, line): what the line is sealed} where two runs differ."""
+    """{(program, rank, line): (words that are only plain, words that are only sealed)} where two runs differ."""
     found = {}
     for i, (one, other) in enumerate(zip(plain.traces, sealed.traces)):
         for rank, (a, b) in enumerate(zip(one, other)):
-            found |= {(i, rank, at): ours for at, (theirs, ours) in enumerate(zip(a, b)) if theirs != ours}
+            found |= {(i, rank, at): (set(theirs.split()) - set(ours.split()), set(ours.split()) - set(theirs.split()))
+                      for at, (theirs, ours) in enumerate(zip(a, b)) if theirs != ours}
     return found
 
 
-def _says(run, where, line):
+def _says(run, where, words):
     i, rank, at = where
-    return i < len(run.traces) and at < len(run.traces[i][rank]) and run.traces[i][rank][at] == line
+    if i >= len(run.traces) or at >= len(run.traces[i][rank]):
+        return False
+    line = set(run.traces[i][rank][at].split())
+    return bool(words[1]) and words[1] <= line and not words[0] & line
 
 
 def others_agree(lab, place, programs, patience=6):
-    """Whether two other MPIs give plain, in every line where plain and sealed differ, what the sealed run gives."""
+    """Whether two other MPIs give plain, wherever plain and sealed differ, what the sealed run gives."""
     sealed = lab.run(place, programs, plain=False, patience=patience)
     differences = _differences(lab.run(place, programs, plain=True, patience=patience), sealed)
     agree = 0
     for mpi in ORACLES:
         if mpi != place.mpi and differences and agree < 2:
             other = lab.run(dataclasses.replace(place, mpi=mpi), programs, plain=True, patience=patience)
-            agree += all(_says(other, where, line) for where, line in differences.items())
+            agree += all(_says(other, where, words) for where, words in differences.items())
     return agree == 2
+
+
+def fault_of_the_library(lab, place, programs, patience=6, runs=6):
+    """For what differs: WRONG or OPEN when it is not MPIsec's, else None."""
+    if others_agree(lab, place, programs, patience):
+        return WRONG
+    plain = [lab.run(place, programs, plain=True, patience=patience).traces for _ in range(runs)]
+    return OPEN if any(traces != plain[0] for traces in plain) else None
 
 
 def _split(lines):
@@ -237,8 +249,8 @@ def _look_into(lab, place, before, lines, summary, shrink_seconds, report):
     finding = investigate(lab, place, before, lines, Budget(shrink_seconds))
     if finding is None:
         finding = Finding(place, LOST, int(lines[0].partition("seed=")[2] or 0), "", lines)
-    if finding.kind == "differs" and others_agree(lab, finding.place, _split(finding.lines)):
-        finding.kind = WRONG
+    if finding.kind == "differs":
+        finding.kind = fault_of_the_library(lab, finding.place, _split(finding.lines)) or finding.kind
     summary.record(finding)
     report(f"--- {finding.kind}, seed {finding.seed}, {place.name}, {finding.steps_before} lines made {len(finding.lines)}:\n{finding.text()}---")
 

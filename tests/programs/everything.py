@@ -4,10 +4,12 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 
-from .check import LOST, OPEN, PLAIN_FAILS, WRONG, Summary, check
+from .check import LOST, OPEN, PLAIN_FAILS, WRONG, Summary, check, fault_of_the_library
+from .generate import program
 from .lab import HERE, Lab, Place
 
 MPIS = ("mpich-5", "openmpi-5", "mpich-4", "openmpi-4")
@@ -88,3 +90,43 @@ def join(files, out):
     whole["procedures"] = dict(sorted(whole["procedures"].items()))
     Path(out).write_text(json.dumps(whole, indent=1) + "\n")
     return whole
+
+
+def judge(file, report=print):
+    """Looks again at what differs in a result file: whether it is the library's fault, by the rules of check.py today."""
+    results = json.loads(Path(file).read_text())
+    remaining = []
+    with Lab() as lab:
+        for found in results["findings"]:
+            mpi, ranks, nodes = re.match(r"(\S+), (\d+) ranks on (\d+) nodes", found["place"]).groups()
+            lines = found["program"] if isinstance(found["program"], list) else program(found["seed"])
+            kind = None
+            if found["kind"] == "differs":
+                kind = fault_of_the_library(lab, Place(mpi, int(nodes), int(ranks)), [lines])
+            report(f"{found['place']}, seed {found['seed']}: {kind or found['kind']}")
+            if kind is None:
+                remaining.append(found)
+                continue
+            results["of_the_library"].append({"place": found["place"], "kind": kind, "seed": found["seed"], "detail": found["detail"][:3]})
+            key = {WRONG: "plain_is_wrong", OPEN: "plain_differs_from_plain"}[kind]
+            name = next(name for name in results["places"] if name.startswith(mpi) and results["places"][name]["differ"] > 0
+                        and _has_seed(results, name, found["seed"]))
+            for numbers in (results["total"], results["places"][name]):
+                numbers["differ"] -= 1
+                numbers[key] += 1
+    results["findings"] = remaining
+    Path(file).write_text(json.dumps(results, indent=1) + "\n")
+    return remaining
+
+
+def _has_seed(results, name, seed):
+    """Whether the programs of a placement had this seed."""
+    mpi = name.partition(",")[0]
+    commands = results["command"] if isinstance(results["command"], list) else [results["command"]]
+    for command in commands:
+        programs, first = (int(re.search(rf"--{option} (\d+)", command)[1]) for option in ("programs", "first-seed"))
+        if mpi in re.search(r"--mpis (\S+)", command)[1].split(",") and any(
+                seed in seeds and name.startswith(f"{place.name}, segments from {('64K', '4K')[place.segments]}")
+                for place, seeds in chunks(mpi, programs, first)):
+            return True
+    return False

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from .check import Place, check
+from .check import Place, check, others_agree
 from .generate import MISTAKES, program
-from .lab import HERE, Lab
+from .lab import HERE, Lab, Run
 from .page import PAGE, RESULTS, render
 from .shrink import Budget, shrink
 
@@ -64,6 +64,22 @@ def test_shrinking_keeps_what_is_needed():
 
     small = shrink(lines, fails, Budget(seconds=20))
     assert small == ["program seed=1", "step number=17 units=1025", "step number=40"]
+
+
+@pytest.mark.parametrize(("said", "agree"), [
+    ({"mpich-5": "right", "openmpi-5": "right", "openmpi-4": "other"}, True),
+    ({"mpich-5": "right", "openmpi-5": "wrong", "openmpi-4": "wrong"}, False),
+    ({"mpich-5": "wrong", "openmpi-5": "right", "openmpi-4": "right"}, True),
+])
+def test_two_other_libraries_say_who_is_wrong(said, agree):
+    """A difference is the MPI library's when two others give plain what this one gives sealed; one is not enough."""
+
+    class Told:
+        def run(self, place, programs, *, plain, patience):
+            line = said.get(place.mpi, "wrong") if plain else "right"
+            return Run(0, "", [[["1 program\n", f"2 coll={line}\n"]]])
+
+    assert others_agree(Told(), Place("mpich-4"), [["program", "coll"]]) == agree
 
 
 def test_a_program_follows_from_its_seed():
