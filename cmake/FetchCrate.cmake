@@ -1,7 +1,7 @@
 # mpisec_fetch_crate(NAME snow VERSION 0.9.6 SHA256 … RESULT variable)
 #
 # The source of a crate of the Rust registry, for the test vectors or C sources it carries: fetched once by cargo into
-# .deps/crates/NAME-VERSION. `variable` is that directory, or empty with a line that says why when cargo is missing or can not fetch it.
+# .deps/crates/NAME-VERSION. `variable` is that directory, or empty with a line that says why when cargo is missing or cannot fetch it.
 # SHA256 is the crate's checksum in the registry's index; another one is an error.
 function(mpisec_fetch_crate)
   cmake_parse_arguments(ARG "" "NAME;VERSION;SHA256;RESULT" "" ${ARGN})

@@ -91,7 +91,7 @@ class Job {
         return all;
     }
 
-    /* The problem can not be dealt out to so many ranks: returns main's status. */
+    /* The problem cannot be dealt out to so many ranks: returns main's status. */
     int refuse(const std::string& why) {
         if (rank == 0) std::fprintf(stderr, "%s: %s\n", name_, why.c_str());
         return end(2);

@@ -95,7 +95,7 @@ class LaunchedJobs:
         command = [self._mpicc[0].replace("mpicc", wrapper), *self._mpicc[1:]]
         made = subprocess.run([*command, f"-I{source.parent}", "-o", program, source, *flags], capture_output=True, text=True, check=False)
         if made.returncode != 0:
-            raise LabError(f"{shlex.join(command)} can not compile {source}:\n{made.stderr}")
+            raise LabError(f"{shlex.join(command)} cannot compile {source}:\n{made.stderr}")
         return program
 
     def run(self, words, nodes, ranks, scheme, environment=None):

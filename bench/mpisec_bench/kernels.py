@@ -1,6 +1,6 @@
 """Application kernels with the communication patterns of the NAS benchmarks (bench/kernels), each verifying its result.
 
-Row "total" is the whole suite: what an average of ratios can not say, total times can (Naser et al., CLUSTER 2019, V.A, footnote 2).
+Row "total" is the whole suite: what an average of ratios cannot say, total times can (Naser et al., CLUSTER 2019, V.A, footnote 2).
 """
 
 from mpisec_bench import programs

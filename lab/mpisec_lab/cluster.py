@@ -266,7 +266,7 @@ class Cluster:
                 job = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 said, _ = job.communicate()
                 if job.returncode != 0:
-                    raise LabError(f"the link's rate can not be set: `{shlex.join(command)}`: {_text(said).strip()}")
+                    raise LabError(f"the link's rate cannot be set: `{shlex.join(command)}`: {_text(said).strip()}")
         self._rate = rate
 
     def sweep(self, grace=0.0):
@@ -289,7 +289,7 @@ class Cluster:
     def bridge(self):
         """Name of the bridge's interface, for captures."""
         if self._user_namespace:
-            raise LabError("captures need root: tcpdump can not change its user in a user namespace")
+            raise LabError("captures need root: tcpdump cannot change its user in a user namespace")
         if self._userspace_bridge:
             raise LabError("captures need the kernel's bridge: make the cluster without userspace_bridge")
         return BRIDGE

@@ -221,7 +221,7 @@ def mac(node, network=0):
 
 def _widen_buffers(pid):
     """Gives a daemon's UDP sockets room for bursts, and returns how many bytes each then has: the default of
-    208 KiB holds 90 packets, and can not be set for a namespace."""
+    208 KiB holds 90 packets, and cannot be set for a namespace."""
     sizes = []
     try:
         for link in list(Path(f"/proc/{pid}/fd").iterdir()):

@@ -19,7 +19,7 @@ _COMMANDS = {
 def disable(interface):
     """Has the kernel write whole TCP segments with their checksums, each at most one MTU, on `interface`.
 
-    Raises OSError when the interface can not. Same effect as `ethtool -K IF tx off sg off tso off gso off`.
+    Raises OSError when the interface cannot. Same effect as `ethtool -K IF tx off sg off tso off gso off`.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in _COMMANDS.values():

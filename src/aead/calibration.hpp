@@ -39,7 +39,7 @@ void remember(const std::string& cache_file, const CalibrationKey& key, const Ch
 /// process.
 class CalibrationTurn {
   public:
-    /// Waits for its turn, 250 ms at most. Where it can not be had (no directory, no locks there), goes on
+    /// Waits for its turn, 250 ms at most. Where it cannot be had (no directory, no locks there), goes on
     /// without.
     explicit CalibrationTurn(const std::string& cache_file);
     ~CalibrationTurn();

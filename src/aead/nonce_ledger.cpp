@@ -50,7 +50,7 @@ void write_process_ledger() {
     const int descriptor = mkstemp(path.data());
     std::FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
     if (!file) {
-        std::fprintf(stderr, "mpisec: the ledger of nonces can not be written to %s: %m\n", path.c_str());
+        std::fprintf(stderr, "mpisec: the ledger of nonces cannot be written to %s: %m\n", path.c_str());
         return;
     }
     ledger.nonces.write(file);

@@ -36,7 +36,7 @@ int open_flags() {
 
 Result<const Library*> open_plugin(const fs::path& file) {
     void* handle = dlopen(file.c_str(), open_flags());
-    if (!handle) return fail("The crypto plug-in " + file.string() + " can not be opened: " + dlerror());
+    if (!handle) return fail("The crypto plug-in " + file.string() + " cannot be opened: " + dlerror());
     auto* table = static_cast<const mpisec_aead_plugin*>(dlsym(handle, MPISEC_AEAD_PLUGIN_SYMBOL));
     if (!table || table->abi != MPISEC_AEAD_PLUGIN_VERSION) {
         dlclose(handle);

@@ -12,7 +12,7 @@ bool print_crypto_libraries() {
     for (const std::string& name : aead::available()) {
         auto library = aead::load(name);
         if (!library) {
-            std::printf("crypto       %-10s can not be used: %s\n", name.c_str(),
+            std::printf("crypto       %-10s cannot be used: %s\n", name.c_str(),
                         library.error().message.c_str());
             continue;
         }

@@ -116,7 +116,7 @@ void examine_protection(const config::Settings& settings, Findings& findings) {
     if (settings.unprotected_allow)
         findings.problem(
             "protected",
-            "MPISEC_UNPROTECTED=allow: calls that MPIsec can not protect send their data in clear");
+            "MPISEC_UNPROTECTED=allow: calls that MPIsec cannot protect send their data in clear");
 }
 
 Status examine(const std::vector<std::string>& command, const std::string& mpi) {

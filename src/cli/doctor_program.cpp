@@ -44,7 +44,7 @@ void examine_procedures(const Program& program, const std::vector<LoadedLibrary>
     if (program.is_script || program.is_python || symbols.empty()) {
         findings.line(
             "calls",
-            "the MPI procedures that it calls can not be seen from outside; docs/procedures.md lists what is "
+            "the MPI procedures that it calls cannot be seen from outside; docs/procedures.md lists what is "
             "protected, all others fail with an MPI error that names them");
         return;
     }

@@ -14,7 +14,7 @@
 namespace mpisec::cli {
 namespace {
 
-/// A file in memory, read only; nothing when it is no regular file or can not be read, then errno says why.
+/// A file in memory, read only; nothing when it is no regular file or cannot be read, then errno says why.
 class Mapping {
   public:
     explicit Mapping(const std::string& path) {
@@ -93,7 +93,7 @@ bool read_dynamic(const Mapping& file, std::span<const Elf64_Phdr> headers, cons
 Result<std::optional<Elf>> read_elf(const std::string& path) {
     errno = 0;
     Mapping file(path);
-    if (!file.ok() && errno != 0) return fail("can not read " + path + ": " + std::strerror(errno));
+    if (!file.ok() && errno != 0) return fail("cannot read " + path + ": " + std::strerror(errno));
     if (!file.ok() || !is_elf(file)) return std::optional<Elf>();
 
     Elf elf;

@@ -20,7 +20,7 @@ struct Elf {
     std::vector<std::string> needed;  ///< DT_NEEDED, in order
 };
 
-/// Reads the headers of the file at `path`. Nothing when it is not ELF; an error when it can not be read or
+/// Reads the headers of the file at `path`. Nothing when it is not ELF; an error when it cannot be read or
 /// its headers lead outside of the file. Of a file for another word size or byte order only `bits` and
 /// `machine` are filled.
 Result<std::optional<Elf>> read_elf(const std::string& path);

@@ -79,7 +79,7 @@ Result<void> replace_process(const std::vector<std::string>& command, const std:
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
-    return fail("can not start " + command[0] + ": " + std::strerror(errno));
+    return fail("cannot start " + command[0] + ": " + std::strerror(errno));
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ int exec_command(int count, char** arguments) {
     CLI::App app{help, "mpisec exec"};
     std::string mpi;
     app.add_option("--mpi", mpi,
-                   "MPI family of PROGRAM, where it can not be seen: mpich (also Intel MPI), abi, openmpi")
+                   "MPI family of PROGRAM, where it cannot be seen: mpich (also Intel MPI), abi, openmpi")
         ->type_name("FAMILY");
     app.prefix_command();
     CLI11_PARSE(app, count, arguments);

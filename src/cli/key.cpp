@@ -43,7 +43,7 @@ Result<void> show(const std::string& path) {
     auto key = keys::read_key_file(path);
     if (!key) return tl::unexpected(key.error());
     struct stat status {};
-    if (stat(path.c_str(), &status) != 0) return fail("can not look at " + path);
+    if (stat(path.c_str(), &status) != 0) return fail("cannot look at " + path);
     std::printf("file         %s\npermissions  %04o, user %u, group %u\nfingerprint  %s\n", path.c_str(),
                 status.st_mode & 07777u, status.st_uid, status.st_gid, keys::fingerprint(*key).c_str());
     return {};

@@ -25,7 +25,7 @@ Result<void> loadable(const std::string& path) {
     int error = errno;
     if (fd >= 0) close(fd);
     if (page == MAP_FAILED)
-        return fail(path + " can not be loaded as code (" + std::strerror(error) +
+        return fail(path + " cannot be loaded as code (" + std::strerror(error) +
                     "): is it on a file system mounted with noexec?");
     munmap(page, 1);
     return {};
@@ -35,7 +35,7 @@ Result<void> loadable(const std::string& path) {
 
 Result<std::string> preload_with(const std::string& shim, const std::string& present) {
     if (shim.find_first_of(" :$") != std::string::npos)
-        return fail("LD_PRELOAD can not name " + shim +
+        return fail("LD_PRELOAD cannot name " + shim +
                     ": move MPIsec to a path without spaces, colons and dollar signs");
     if (auto fine = loadable(shim); !fine) return tl::unexpected(fine.error());
     std::string listed = present;

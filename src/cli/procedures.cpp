@@ -30,7 +30,7 @@ Result<ProcedureTable> ProcedureTable::load() {
     if (path.empty())
         return fail("this installation lacks the table of procedures (share/mpisec/gen/classes.toml)");
     toml::parse_result parsed = toml::parse_file(path);
-    if (!parsed) return fail(path + " can not be read: " + std::string(parsed.error().description()));
+    if (!parsed) return fail(path + " cannot be read: " + std::string(parsed.error().description()));
     ProcedureTable table;
     const toml::array* groups = parsed.table()["group"].as_array();
     if (!groups) return fail(path + " holds no groups of procedures");

@@ -78,7 +78,7 @@ Result<void> refuse_unreachable(const Program& program) {
                     ")");
     if (program.elf.interpreter.empty())
         return fail(path +
-                    " is statically linked: MPIsec can not get between it and MPI. Link it with the shared "
+                    " is statically linked: MPIsec cannot get between it and MPI. Link it with the shared "
                     "MPI library");
     if (program.elf.interpreter.find("ld-musl") != std::string::npos)
         return fail(path +

@@ -21,7 +21,7 @@ struct Program {
     bool is_python = false;  ///< `executable` is a Python interpreter: it may load MPI while it runs (mpi4py)
 };
 
-/// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD can not reach and would thus run
+/// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD cannot reach and would thus run
 /// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs,
 /// programs for another processor.
 Result<Program> find_program(const std::string& name);

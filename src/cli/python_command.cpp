@@ -26,7 +26,7 @@ Error become_python(const std::string& module, const std::vector<std::string>& a
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     words.push_back(nullptr);
     execvp(words[0], const_cast<char* const*>(words.data()));
-    return {std::string("can not start python3: ") + std::strerror(errno)};
+    return {std::string("cannot start python3: ") + std::strerror(errno)};
 }
 
 void run_in_python(CLI::App& command, Status& status, const std::string& package,

@@ -163,14 +163,14 @@ Error draw(const std::string& document, const std::string& file) {
     std::FILE* input = std::tmpfile();
     if (!input || std::fputs(document.c_str(), input) < 0 || std::fflush(input) != 0 ||
         std::fseek(input, 0, SEEK_SET) != 0 || dup2(fileno(input), STDIN_FILENO) < 0)
-        return {"can not write a temporary file"};
+        return {"cannot write a temporary file"};
     return become_python("mpisec_bench.plot_sim", {"-o", file});
 }
 
-/// What CLI11 can not check; empty when all is well.
+/// What CLI11 cannot check; empty when all is well.
 std::string nonsense(const SimOptions& options) {
     if (options.nodes > options.ranks)
-        return fmt::format("{} ranks can not fill {} nodes.", options.ranks, options.nodes);
+        return fmt::format("{} ranks cannot fill {} nodes.", options.ranks, options.nodes);
     for (std::uint64_t bytes : options.sizes)
         if (bytes % unit(options.collective) != 0)
             return fmt::format("{} combines elements of {} bytes: {} bytes are not whole elements.",

@@ -75,7 +75,7 @@ Result<void> write(const std::string& path, const std::string& text) {
     std::FILE* file = std::fopen(path.c_str(), "w");
     const bool written = file && std::fputs(text.c_str(), file) >= 0;
     if (!file || std::fclose(file) != 0 || !written)
-        return fail(fmt::format("can not write {}: {}.", path, std::strerror(errno)));
+        return fail(fmt::format("cannot write {}: {}.", path, std::strerror(errno)));
     return {};
 }
 

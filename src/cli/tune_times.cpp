@@ -25,7 +25,7 @@ void add(std::vector<Number>& ascending, Number value) {
 
 Result<MeasuredTimes> read_times(const std::string& path) {
     std::ifstream file(path);
-    if (!file) return fail("can not read the times in " + path + ".");
+    if (!file) return fail("cannot read the times in " + path + ".");
     MeasuredTimes read;
     Measured measured;
     try {

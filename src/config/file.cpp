@@ -22,7 +22,7 @@ Result<std::string> read_file(const std::string& path, const char* what, const c
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         if (may_be_absent && (errno == ENOENT || errno == ENOTDIR)) return std::string();
-        return failed(fmt::format("can not be opened: {}", std::strerror(errno)));
+        return failed(fmt::format("cannot be opened: {}", std::strerror(errno)));
     }
     std::string text(max_file_bytes + 1, '\0');
     std::size_t n = 0;
@@ -32,7 +32,7 @@ Result<std::string> read_file(const std::string& path, const char* what, const c
         if (got > 0) n += static_cast<std::size_t>(got);
     const int error = errno;
     close(file);
-    if (got < 0) return failed(fmt::format("can not be read: {}", std::strerror(error)));
+    if (got < 0) return failed(fmt::format("cannot be read: {}", std::strerror(error)));
     if (n > max_file_bytes) return failed("is longer than 1 MiB");
     text.resize(n);
     return text;

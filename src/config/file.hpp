@@ -7,7 +7,7 @@
 
 namespace mpisec::config {
 
-/// The file's bytes, at most 1 MiB. `what` and `hint` are for messages: "The WHAT PATH can not be opened: ….
+/// The file's bytes, at most 1 MiB. `what` and `hint` are for messages: "The WHAT PATH cannot be opened: ….
 /// HINT." An absent file is empty when it `may_be_absent`.
 Result<std::string> read_file(const std::string& path, const char* what, const char* hint,
                               bool may_be_absent = false);

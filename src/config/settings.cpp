@@ -30,7 +30,7 @@ Result<void> apply_variable(Settings& settings, std::string_view name, std::stri
                         name, nearest_variable(name).variable));
     if (value.empty()) return {};
     if (Result<void> set = setting->set(settings, value); !set)
-        return fail(fmt::format("{} can not be \"{}\": {}.", name, value, set.error().message));
+        return fail(fmt::format("{} cannot be \"{}\": {}.", name, value, set.error().message));
     settings.origin[std::string(name)] = "environment";
     return {};
 }

@@ -40,8 +40,8 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
         return fail(fmt::format("{}, line {}: {} takes a string or a number ({}).", path, line, key,
                                 setting->accepted));
     if (Result<void> set = setting->set(settings, text); !set)
-        return fail(fmt::format("{}, line {}: {} can not be \"{}\": {}.", path, line, key, text,
-                                set.error().message));
+        return fail(
+            fmt::format("{}, line {}: {} cannot be \"{}\": {}.", path, line, key, text, set.error().message));
     settings.origin[std::string(setting->variable)] = "file " + path;
     return {};
 }

@@ -91,7 +91,7 @@ std::array<std::uint8_t, checksum_bytes> checksum(const Secret& key) {
 Result<void> check_permissions(const File& file, const std::string& path) {
     struct stat status;
     if (fstat(file.get(), &status) != 0)
-        return fail(fmt::format("The key file {} can not be examined: {}.", path, std::strerror(errno)));
+        return fail(fmt::format("The key file {} cannot be examined: {}.", path, std::strerror(errno)));
     if (!S_ISREG(status.st_mode)) return fail(fmt::format("The key file {} is not a regular file.", path));
     if (status.st_uid != geteuid() && status.st_uid != 0) {
         return fail(fmt::format(
@@ -112,7 +112,7 @@ Result<void> read_text(const File& file, const std::string& path, Text& text) {
         ssize_t got = read(file.get(), text.bytes.data() + text.size, text.bytes.size() - text.size);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return fail(fmt::format("The key file {} can not be read: {}.", path, std::strerror(errno)));
+            return fail(fmt::format("The key file {} cannot be read: {}.", path, std::strerror(errno)));
         if (got == 0) break;
         text.size += static_cast<std::size_t>(got);
     }
@@ -149,7 +149,7 @@ Result<void> make_parents(const std::filesystem::path& directory) {
     if (auto made = make_parents(directory.parent_path()); !made) return made;
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return fail(
-            fmt::format("The directory {} can not be made: {}.", directory.string(), std::strerror(errno)));
+            fmt::format("The directory {} cannot be made: {}.", directory.string(), std::strerror(errno)));
     }
     return {};
 }
@@ -177,7 +177,7 @@ Result<Secret> read_key_file(const std::string& path) {
                         "on every node.",
                         path));
     }
-    if (!file) return fail(fmt::format("The key file {} can not be opened: {}.", path, std::strerror(errno)));
+    if (!file) return fail(fmt::format("The key file {} cannot be opened: {}.", path, std::strerror(errno)));
     if (auto fine = check_permissions(file, path); !fine) return tl::unexpected(fine.error());
     Text text;
     if (auto fine = read_text(file, path, text); !fine) return tl::unexpected(fine.error());
@@ -196,7 +196,7 @@ Result<void> create_key_file(const std::string& path) {
                         "replaced.",
                         path));
     }
-    if (!file) return fail(fmt::format("The key file {} can not be made: {}.", path, std::strerror(errno)));
+    if (!file) return fail(fmt::format("The key file {} cannot be made: {}.", path, std::strerror(errno)));
 
     Secret key = Secret::random();
     Text text;
@@ -211,7 +211,7 @@ Result<void> create_key_file(const std::string& path) {
     if (fchmod(file.get(), 0600) != 0 || !write_durably(file, text)) {
         int why = errno;
         unlink(path.c_str());
-        return fail(fmt::format("The key file {} can not be written: {}.", path, std::strerror(why)));
+        return fail(fmt::format("The key file {} cannot be written: {}.", path, std::strerror(why)));
     }
     File parent(open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent) fsync(parent.get());  // so that the name survives a crash too

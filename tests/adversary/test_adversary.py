@@ -73,7 +73,7 @@ def test_flip(attack, size, place):
 
 @pytest.mark.parametrize("place", ["3", "4", "20"])
 def test_flip_in_header_of_a_very_large_message(attack, place):
-    """S2, S8: whoever can not open a header does not know of the other segments; their sender must not wait for it for ever."""
+    """S2, S8: whoever cannot open a header does not know of the other segments; their sender must not wait for it for ever."""
     result, said = attack(f"flip:{place}", size=4 << 20, ways="recv,probe")
     check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, "recv,probe")
 

@@ -32,7 +32,7 @@ def test_plaintext_from_another_node_is_refused(inject, mpi, way):
 
 @pytest.mark.parametrize("size", [64, 65596])  # 65596: as long as the first part of a large message
 def test_many_forged_messages_leave_the_job_running(inject, size):
-    """S8: whoever can inject messages can not fill MPI's queues with MPIsec's own answers to them."""
+    """S8: whoever can inject messages cannot fill MPI's queues with MPIsec's own answers to them."""
     assert inject(2, count=300, size=size).items() >= {"refused": 300, "delivered": 0}.items()
 
 
@@ -46,7 +46,7 @@ def test_a_claimed_length_costs_no_memory(inject, way):
 @pytest.mark.parametrize("way,count", [("any", 1), ("mprobe", 5)])
 def test_a_long_message_does_not_overrun_open_mpi(inject, way, count):
     """S2: Open MPI writes past the end of a buffer that is shorter than a rendezvous message: where a probe has told the length, it is
-    given one that is long enough. (A receive that is posted before the message comes can not be; that falls plain too.)"""
+    given one that is long enough. (A receive that is posted before the message comes cannot be; that falls plain too.)"""
     assert inject(2, count=count, size=300000, way=way, mpi="openmpi-5").items() >= {"refused": count, "delivered": 0}.items()
 
 

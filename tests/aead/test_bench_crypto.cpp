@@ -1,4 +1,4 @@
-// `mpisec bench crypto`: it measures what it was asked for, and says what it can not.
+// `mpisec bench crypto`: it measures what it was asked for, and says what it cannot.
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_crypto.hpp"

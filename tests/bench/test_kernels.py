@@ -108,7 +108,7 @@ def test_no_such_class(program, name, arguments):
 
 
 def test_no_such_grid(run, program):
-    """mg's coarsest level can not be dealt out to five ranks, and it says so."""
+    """mg's coarsest level cannot be dealt out to five ranks, and it says so."""
     result = run([program("mg", "openmpi-5"), "S"], nodes=2, ranks=5, mpi="openmpi-5", env=YIELD)
     assert result.returncode == 2 and "mg: ranks must form a grid" in result.stderr, result.stderr
 

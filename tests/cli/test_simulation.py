@@ -112,7 +112,7 @@ def test_doctor_names_the_algorithms(mpisec):
     assert "allreduce, where the ranks of a node share one CPU: first node" in found
     assert "bcast, where" not in found
     found = mpisec("doctor", env={"MPISEC_ALLGATHER": "o-wing"}).stdout
-    assert 'PROBLEM: MPISEC_ALLGATHER can not be "o-wing": "auto" or one of naive, o-ring' in found
+    assert 'PROBLEM: MPISEC_ALLGATHER cannot be "o-wing": "auto" or one of naive, o-ring' in found
 
 
 def test_tune_from_measured_times(mpisec, tmp_path):

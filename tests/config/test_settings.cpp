@@ -176,13 +176,13 @@ TEST_F(Load, LabVariablesAndEmptyOnesAreIgnored) {
 TEST_F(Load, BadValuesAreNamedWithWhatIsAccepted) {
     setenv("MPISEC_SEGMENT", "12 apples", 1);
     EXPECT_EQ(error(),
-              "MPISEC_SEGMENT can not be \"12 apples\": \"auto\" or a whole number from 1K to 256M is "
+              "MPISEC_SEGMENT cannot be \"12 apples\": \"auto\" or a whole number from 1K to 256M is "
               "accepted, with a "
               "suffix K, M or G "
               "(powers of two).");
     unsetenv("MPISEC_SEGMENT");
     setenv("MPISEC_UNPROTECTED", "yes", 1);
-    EXPECT_EQ(error(), "MPISEC_UNPROTECTED can not be \"yes\": \"allow\" or \"refuse\" is accepted.");
+    EXPECT_EQ(error(), "MPISEC_UNPROTECTED cannot be \"yes\": \"allow\" or \"refuse\" is accepted.");
 }
 
 TEST_F(Load, FileErrorsNameFileAndLine) {
@@ -190,7 +190,7 @@ TEST_F(Load, FileErrorsNameFileAndLine) {
     EXPECT_EQ(error(),
               config_path() + ", line 2: \"segmnt\" is no setting of MPIsec; the nearest is \"segment\".");
     write_config("\n\nsegment = 5\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 3: segment can not be \"5\": ")) << error();
+    EXPECT_TRUE(error().starts_with(config_path() + ", line 3: segment cannot be \"5\": ")) << error();
     write_config("segment = true\n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: segment takes a string or a number"))
         << error();
@@ -207,10 +207,10 @@ TEST_F(Load, ANamedFileMustBeThere) {
     setenv("MPISEC_CONFIG", (home + "/none.toml").c_str(), 1);
     EXPECT_EQ(error(),
               "The settings file " + home +
-                  "/none.toml can not be opened: No such file or directory. MPISEC_CONFIG names another.");
+                  "/none.toml cannot be opened: No such file or directory. MPISEC_CONFIG names another.");
     setenv("MPISEC_CONFIG", home.c_str(), 1);
     EXPECT_EQ(error(),
-              "The settings file " + home + " can not be read: Is a directory. MPISEC_CONFIG names another.");
+              "The settings file " + home + " cannot be read: Is a directory. MPISEC_CONFIG names another.");
     setenv("MPISEC_CONFIG", "/dev/zero", 1);
     EXPECT_EQ(error(), "The settings file /dev/zero is longer than 1 MiB. MPISEC_CONFIG names another.");
     setenv("MPISEC_CONFIG", "/dev/null", 1);

@@ -29,8 +29,9 @@ from harness.description import Missing  # noqa: E402
 from harness.jobs import Job  # noqa: E402
 from harness.page import render  # noqa: E402
 from harness.sources import HOME  # noqa: E402
-from mpisec_lab.cluster import Cluster  # noqa: E402
 from suites import SUITES  # noqa: E402
+
+from mpisec_lab.cluster import Cluster  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results" / "conformance.json"
 PAGE = ROOT / "docs" / "conformance.md"
@@ -38,7 +39,7 @@ PAGE = ROOT / "docs" / "conformance.md"
 
 def run_suite(suite, mpi, run, wanted):
     """The suite's entry of the results, of those programs whose name `wanted` accepts. Raises Missing."""
-    started, date = time.monotonic(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    started, date = time.monotonic(), datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     version, commit = suite.version(mpi), built_from()
     place = HOME / f"{suite.name}-{mpi}"
     place.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,7 @@ def run_all(suites, arguments):
         return clusters[nodes].run(command, **options)
 
     try:
-        for suite, mpi in ((suite, mpi) for suite in suites for mpi in suite.mpis if arguments.mpi in (None, mpi)):
+        for suite, mpi in [(one, mpi) for one in suites for mpi in one.mpis if arguments.mpi in (None, mpi)]:
             last = known_entries().get((suite.name, mpi), {"cases": {}})
             again = [case for case, (outcome, _) in last["cases"].items() if outcome == "differs"]
             if arguments.again and not again:

@@ -7,12 +7,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness.description import Case, Program, Suite  # noqa: E402
-from harness.excerpt import excerpt  # noqa: E402
-from harness.jobs import Job  # noqa: E402
-from harness.judge import judge  # noqa: E402
-from harness.page import render  # noqa: E402
-from suites import SUITES  # noqa: E402
+from harness.description import Case, Program, Suite
+from harness.excerpt import excerpt
+from harness.jobs import Job
+from harness.judge import judge
+from harness.page import render
+from suites import SUITES
 
 HERE = Path(__file__).parent
 WANTED = {"same": "same", "noisy": "same", "different": "differs", "noisy-and-different": "differs", "fails": "failed plain too",

@@ -12,8 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from harness.jobs import Job  # noqa: E402
-from suites.mpi4py import JOBS, SUITE, program  # noqa: E402
+from harness.jobs import Job
+from suites.mpi4py import JOBS, SUITE, program
 
 # Plain MPICH keeps a core while it waits: four ranks on two cores take minutes.
 LEFT_OUT = [("mpich-5", "collectives of four")]

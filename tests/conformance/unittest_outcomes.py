@@ -25,19 +25,19 @@ class Outcomes(unittest.TestResult):
     def _note(self, test, outcome):
         self.outcomes.setdefault(test.id(), outcome)
 
-    def addSuccess(self, test):  # noqa: N802 - unittest's name
+    def addSuccess(self, test):
         self._note(test, "ok")
 
-    def addSkip(self, test, reason):  # noqa: N802
+    def addSkip(self, test, reason):
         self._note(test, "skipped")
 
-    def addFailure(self, test, err):  # noqa: N802
+    def addFailure(self, test, err):
         super().addFailure(test, err)
         self._note(test, f"{err[0].__name__}: {err[1]}"[-600:])
 
-    addError = addFailure  # noqa: N815
+    addError = addFailure
 
-    def addSubTest(self, test, subtest, err):  # noqa: N802
+    def addSubTest(self, test, subtest, err):
         if err is not None:
             self._note(test, f"{err[0].__name__}: {err[1]}"[-600:])
 

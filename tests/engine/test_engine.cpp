@@ -276,7 +276,7 @@ TEST(Engine, ACoreThatIsNotThereIsNoError) {
 TEST(Engine, AForkedChildCanExit) {
     auto engine = std::make_unique<Engine>(2, std::vector<unsigned>{});
     std::this_thread::sleep_for(
-        20ms);  // the workers sleep: a condition variable with sleepers can not be destroyed
+        20ms);  // the workers sleep: a condition variable with sleepers cannot be destroyed
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {

@@ -1,4 +1,4 @@
-"""S1 on real jobs: what can not be sealed yet is refused between nodes, by name, and works inside a node."""
+"""S1 on real jobs: what cannot be sealed yet is refused between nodes, by name, and works inside a node."""
 
 import subprocess
 from pathlib import Path

@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "rules.h"
 
-/* BIG: of more segments than are given to MPI at once, so that MPI alone can not bring the message through.
+/* BIG: of more segments than are given to MPI at once, so that MPI alone cannot bring the message through.
  */
 enum { BIG = 12 << 20, TAG = 70, BLOCK = 70000 };
 enum { BARRIER, ALLREDUCE, SCAN, DUP, SPLIT, GROUP, FENCE, FIRST_OF_FOUR };

@@ -83,7 +83,8 @@ def _where(run, programs):
     for i in range(len(programs)):
         if not run.finished(i):
             traces = run.traces[i] if i < len(run.traces) else []
-            return "; ".join(f"rank {rank} in {lines[-1].split()[1] if lines and len(lines[-1].split()) > 1 else 'nothing'}" for rank, lines in enumerate(traces))
+            return "; ".join(
+                f"rank {rank} in {lines[-1].split()[1] if lines and len(lines[-1].split()) > 1 else 'nothing'}" for rank, lines in enumerate(traces))
     return "MPI_Finalize"
 
 

@@ -23,7 +23,7 @@ def _missing(reason):
 
 @pytest.fixture(scope="session")
 def drawing():
-    """Skips what can not be without the libraries that draw and write the page."""
+    """Skips what cannot be without the libraries that draw and write the page."""
     for module in ("matplotlib", "jinja2"):
         if importlib.util.find_spec(module) is None:
             _missing(f"{module} is not here: pip install -r tests/requirements.txt")

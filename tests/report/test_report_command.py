@@ -58,15 +58,15 @@ def test_bad_and_interrupted_files_are_marked(report, tmp_path):
     assert "a.json is of an interrupted run" in done.stderr
     page = (tmp_path / "out.html").read_text()
     assert "interrupted run</span>" in page
-    assert "b.json can not be used: it is no JSON" in page
-    assert "c.json can not be used: its format is &#39;other&#39;" in page
+    assert "b.json cannot be used: it is no JSON" in page
+    assert "c.json cannot be used: its format is &#39;other&#39;" in page
 
 
 def test_unwritable_output(report, tmp_path):
     results = report_samples.write(tmp_path / "r", {"a": report_samples.startup()})
     done = report(results, "-o", tmp_path / "absent" / "out.html")
     assert done.returncode == 1
-    assert "out.html can not be written: No such file or directory" in done.stderr
+    assert "out.html cannot be written: No such file or directory" in done.stderr
 
 
 def test_without_matplotlib_a_sentence(report, tmp_path):

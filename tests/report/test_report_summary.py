@@ -66,10 +66,10 @@ def test_interrupted_unreadable_capped_and_user_space_are_said(tmp_path):
     document["rows"][0]["capped"] = True
     for key in ("where", "runs_in"):
         document["conditions"]["overlays"] = {"ipsec": {key: "user space", "data_plane": "libipsec"}}
-        summary = summarise(_results(tmp_path, document), ["x.json can not be used: it is empty"])
+        summary = summarise(_results(tmp_path, document), ["x.json cannot be used: it is empty"])
         said = _said(summary.cautions)
         assert "Interrupted: r0.json" in said
-        assert "x.json can not be used" in said
+        assert "x.json cannot be used" in said
         assert "IPsec ran with its data plane in user space (libipsec)" in said
         assert "1 of 2 ratios are marked †" in said
         assert "IPsec (user space)" in {headline.label for headline in summary.headlines}

@@ -130,7 +130,7 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
     });
 }
 
-/// One mate can not have some room, the other can: that collective fails, and the next ones share again.
+/// One mate cannot have some room, the other can: that collective fails, and the next ones share again.
 TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
     in_processes(2, [](NodeMemory& memory, unsigned mate) {
         NodeMemory::Slot& slot = memory.slot(0);

@@ -195,7 +195,7 @@ TEST(Settings, TheBuiltInTableIsInForceUnlessTheySayElse) {
     selection = selection_of(settings);
     ASSERT_FALSE(selection);
     EXPECT_EQ(selection.error().message.rfind(
-                  "MPISEC_ALLGATHER can not be \"o-wing\": \"auto\" or one of naive, ", 0),
+                  "MPISEC_ALLGATHER cannot be \"o-wing\": \"auto\" or one of naive, ", 0),
               0u)
         << selection.error().message;
 }
@@ -263,7 +263,7 @@ TEST(Settings, ATableOfTheSite) {
     selection = selection_of(settings);
     ASSERT_FALSE(selection);
     EXPECT_EQ(selection.error().message, "The selection table " + path +
-                                             " can not be opened: No such file or directory. MPISEC_TUNING "
+                                             " cannot be opened: No such file or directory. MPISEC_TUNING "
                                              "names it.");
 }
 

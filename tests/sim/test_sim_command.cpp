@@ -143,7 +143,7 @@ TEST(SimCommand, NamedModelsAndNoEncryption) {
 TEST(SimCommand, WhatIsRefused) {
     const std::pair<const char*, const char*> cases[] = {
         {"--nodes 2", "--ranks"},
-        {"--ranks 2 --nodes 4", "2 ranks can not fill 4 nodes"},
+        {"--ranks 2 --nodes 4", "2 ranks cannot fill 4 nodes"},
         {"--ranks 0 --nodes 1", "--ranks"},
         {"--ranks 5000 --nodes 1", "--ranks"},
         {"--ranks 4 --nodes 2 --algorithm o-wing", "o-wing"},

@@ -63,7 +63,7 @@ def _write(arguments, results, unreadable):
         arguments.output.write_text(html, encoding="utf-8")
         plots = page.write_plots(results, arguments.plots) if arguments.plots else []
     except OSError as error:
-        raise ReportError(f"{error.filename} can not be written: {error.strerror}") from error
+        raise ReportError(f"{error.filename} cannot be written: {error.strerror}") from error
     print(f"{arguments.output}" + (f" and {len(plots)} plots in {arguments.plots}" if plots else ""))
 
 

@@ -1,4 +1,4 @@
-"""Reading result files ("format": "mpisec-result-1", docs/report.md) and refusing what can not be one.
+"""Reading result files ("format": "mpisec-result-1", docs/report.md) and refusing what cannot be one.
 
 Times are microseconds (milliseconds become such), ratios time under the scheme / plain time; low and high
 bound the 95 % interval of the median ratio.
@@ -132,7 +132,7 @@ def read(path, keys=None):
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError(
-            f"{path} can not be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
         ) from error
     except json.JSONDecodeError as error:
         empty = not path.read_text(encoding="utf-8").strip()
@@ -141,11 +141,11 @@ def read(path, keys=None):
             if empty
             else f"it is no JSON from line {error.lineno} on ({error.msg}); was the run interrupted?"
         )
-        raise ReportError(f"{path} can not be used: {why}") from error
+        raise ReportError(f"{path} cannot be used: {why}") from error
     try:
         return _result(document, path, keys if keys is not None else set())
     except (ReportError, TypeError, ValueError, OverflowError) as error:
-        raise ReportError(f"{path} can not be used: {error}") from error
+        raise ReportError(f"{path} cannot be used: {error}") from error
 
 
 def _result(document, path, keys):

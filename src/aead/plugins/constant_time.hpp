@@ -18,7 +18,7 @@ inline bool equal_tags(std::uint8_t (&expected)[tag_bytes], const std::uint8_t* 
     std::memset(expected, 0, sizeof expected);
     asm("" : : "r"(expected) : "memory");  // the compiler may not leave the wiping out
     std::uint64_t first = left[0] ^ right[0], second = left[1] ^ right[1];
-    // The compiler knows neither value here, so that it can not look at the second only if the first is zero.
+    // The compiler knows neither value here, so that it cannot look at the second only if the first is zero.
     asm("" : "+r"(first), "+r"(second));
     return (first | second) == 0;
 }

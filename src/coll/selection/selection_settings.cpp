@@ -45,7 +45,7 @@ Result<Selection> selection_of(const config::Settings& settings, Cpus cpus) {
         if (wanted == "auto") continue;
         const Entry* entry = find_algorithm(collective, wanted);
         if (!entry)
-            return fail(fmt::format("{} can not be \"{}\": \"auto\" or one of {} is accepted.",
+            return fail(fmt::format("{} cannot be \"{}\": \"auto\" or one of {} is accepted.",
                                     config::algorithm_variables[static_cast<std::size_t>(i)], wanted,
                                     names_of_algorithms(collective)));
         selection->force(collective, entry);

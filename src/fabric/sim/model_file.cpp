@@ -136,7 +136,7 @@ Result<ClusterModel> read_model(const std::string& path) {
     while (const std::size_t n = file ? std::fread(some, 1, sizeof some, file.get()) : 0)
         text.append(some, n);
     if (!file || std::ferror(file.get()))
-        return fail(fmt::format("can not read the cluster model {}: {}.", path, std::strerror(errno)));
+        return fail(fmt::format("cannot read the cluster model {}: {}.", path, std::strerror(errno)));
     return parse_model(text, path);
 }
 

@@ -1,6 +1,6 @@
 // A program can get past every preloaded library: it opens the MPI library itself and asks dlsym() of that
 // very handle for MPI_Send. No call reaches MPIsec then, MPI_Init included, and its traffic is in clear (S1).
-// That can not be prevented from here, but it does not stay unnoticed.
+// That cannot be prevented from here, but it does not stay unnoticed.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -93,7 +93,7 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
 }
 
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
-/// messages have one length. A negative number: this group can not take part.
+/// messages have one length. A negative number: this group cannot take part.
 using GroupCard = std::vector<std::int32_t>;
 enum GroupCardProblem : std::int32_t { no_bridge = -1, no_answer = -2 };
 

@@ -7,7 +7,7 @@
 
 namespace mpisec::shim {
 
-/// Reads the selection from the settings; ends the job with a sentence when it can not.
+/// Reads the selection from the settings; ends the job with a sentence when it cannot.
 void read_selection();
 /// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
 std::array<std::uint8_t, 16> selection_mark();

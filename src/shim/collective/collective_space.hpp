@@ -6,7 +6,7 @@
 // order.
 //
 // A persistent collective has a space of its own: the order in which several of them are started need not be
-// the same on all ranks (MPI standard section 6.13), so they can not share a count.
+// the same on all ranks (MPI standard section 6.13), so they cannot share a count.
 #pragma once
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // Buffered sends (M9). A sealed message is buffered in MPIsec's own memory, never in the user's attached
-// buffer, so sealing can not overflow that one; its size still limits what may be buffered, as the standard
+// buffer, so sealing cannot overflow that one; its size still limits what may be buffered, as the standard
 // says (MPI standard section 3.6).
 //
 // Messages to ranks of the same node go into the user's buffer, as the MPI library does it, where the library

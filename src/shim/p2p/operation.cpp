@@ -50,7 +50,7 @@ int raise_route(const Route& route, const char* call) {
             "more");
     else if (!route.comm)
         say(std::string(call) +
-            ": MPIsec does not know this communicator and can not protect its traffic, so the call is "
+            ": MPIsec does not know this communicator and cannot protect its traffic, so the call is "
             "refused");
     return raise(route.comm, route.error);
 }

@@ -8,7 +8,7 @@
 //    Of a message that it had accepted it asks again: the sender then names the next that may be meant.
 //
 // A sender looks for refusals while a large send of its stands still; the receiver leaves at most a few
-// unanswered and tells of the others one by one as answers come, so that whoever can inject messages can not
+// unanswered and tells of the others one by one as answers come, so that whoever can inject messages cannot
 // pile them up in MPI. An attacker who also holds these back causes what he can cause anyway by holding back
 // messages: the stall report (S8).
 #pragma once

@@ -75,7 +75,7 @@ bool pass_gate_slowly(const char* procedure) {
 
 Starting::Starting() {
     static const int registered = pthread_atfork(nullptr, count_fork, shut_child);
-    if (registered != 0) abort_job("MPIsec can not be told of fork(): out of memory");
+    if (registered != 0) abort_job("MPIsec cannot be told of fork(): out of memory");
     Phase expected = Phase::before;
     while (!(begun_ = gate.phase.compare_exchange_strong(expected, Phase::starting))) {
         if (expected == Phase::forked) end_child("MPI_Init");

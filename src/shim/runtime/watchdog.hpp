@@ -1,4 +1,4 @@
-// Says who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). What never arrives can not be
+// Says who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). What never arrives cannot be
 // told from a slow link, so this reports, and ends the job only when MPISEC_STALL_ACTION=abort; or when a
 // call waits long while another rank of this node has certainly died, unless MPISEC_STALL_ACTION=report.
 #pragma once

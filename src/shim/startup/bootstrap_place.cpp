@@ -18,7 +18,7 @@ void add(keys::Sha256& hash, const std::string& text) {
     hash.update(keys::as_bytes(text)).update(keys::as_bytes("\n"));
 }
 
-/// What a path leads to, by device and inode: "-" when it can not be told.
+/// What a path leads to, by device and inode: "-" when it cannot be told.
 std::string identity(const char* path) {
     struct stat status;
     if (stat(path, &status) != 0) return "-";

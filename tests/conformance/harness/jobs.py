@@ -31,7 +31,7 @@ class Job:
         """{case: (outcome, detail)} and the number of messages sealed, None when it was not run sealed. Plain is run again only when sealed differs from it."""
         plains = [self._once("plain", {})]
         if all("ran out of time" in case.said for case in plains[0].values()):
-            return {name: ("failed plain too", f"ran out of {self._program.timeout} s") for name in plains[0]}, None
+            return dict.fromkeys(plains[0], ("failed plain too", f"ran out of {self._program.timeout} s")), None
         sealed = self._once("sealed", {})
         messages = self._sealed_messages()
         judged = self._judge(plains, sealed)

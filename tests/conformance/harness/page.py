@@ -5,8 +5,8 @@ from harness.judge import OUTCOMES
 _HEAD = """# Conformance
 
 Programs that others wrote, run plain and sealed on nodes of the [lab](lab.md), and what became of each. `{command}` made this page and
-[results/conformance.json](results/conformance.json), in {minutes} minutes, between {first} and {last}, on {machine}. `make conformance CONFORMANCE="hpcc lammps"`
-runs these suites alone and replaces their results; the table names the commit that MPIsec was built from.
+[results/conformance.json](results/conformance.json), in {minutes} minutes, between {first} and {last}, on {machine}.
+`make conformance CONFORMANCE="hpcc lammps"` runs these suites alone and replaces their results; the table names the commit that MPIsec was built from.
 
 | outcome | |
 | --- | --- |

@@ -2,6 +2,7 @@
 
 from harness.description import Missing, Program, Suite, package_version
 from harness.sources import called, debian_source
+
 from mpisec_lab.mpis import find_mpi
 
 TESTS = ("all_gather_test", "all_reduce_test", "all_to_all_test", "broadcast_test", "broadcast_stl_test", "gather_test", "graph_topology_test",

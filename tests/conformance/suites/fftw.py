@@ -3,6 +3,7 @@ the sources and linked with Debian's library."""
 
 from harness.description import Program, Suite, package_version
 from harness.sources import called, debian_source
+
 from mpisec_lab.mpis import find_mpi
 
 # In and out of place, complex and real, one to four dimensions, even, odd and prime sizes, transposed, several at once.
@@ -34,7 +35,8 @@ def built(mpi, place):
 def programs(mpi, place):
     """A job per problem. The random input has a fixed seed, and the plan is not chosen by measured times."""
     program = built(mpi, place)
-    return [Program(name=problem, command=[program, "--user-option=estimate", "--random-seed=1", "--verbose=1", "--verify-rounds=2", "--verify", problem]) for problem in PROBLEMS]
+    return [Program(name=problem, command=[program, "--user-option=estimate", "--random-seed=1", "--verbose=1", "--verify-rounds=2",
+                                           "--verify", problem]) for problem in PROBLEMS]
 
 
 SUITE = Suite(

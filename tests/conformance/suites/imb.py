@@ -4,6 +4,7 @@ end with the same message sizes and repetitions."""
 import subprocess
 
 from harness.description import Missing, Program, Suite
+
 from mpisec_lab.mpis import find_mpi
 
 FEW = ("-iter", "10", "-iter_policy", "off", "-msglog", "2:14", "-npmin", "2", "-time", "100")

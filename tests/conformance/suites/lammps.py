@@ -34,5 +34,6 @@ SUITE = Suite(
     mpis=("openmpi-4",),
     programs=programs,
     compared="standard output (all thermodynamic quantities), but for lines with times and the shares of CPU time",
-    drop=(r"^(Loop time|Performance|Total wall time|CPU total)|CPU use|wall clock|seconds|\bCPU =", r"^(Pair|Bond|Kspace|Neigh|Comm|Output|Modify|Other|Rigid) *\|"),
+    drop=(r"^(Loop time|Performance|Total wall time|CPU total)|CPU use|wall clock|seconds|\bCPU =",
+          r"^(Pair|Bond|Kspace|Neigh|Comm|Output|Modify|Other|Rigid) *\|"),
 )

@@ -1,8 +1,6 @@
 """mpi4py's own test suite, of the version that the lab's interpreters have. tests/conformance/test_mpi4py.py runs it too."""
 
-import fnmatch
 import json
-import os
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 from harness.description import Case, Program, Suite
 from harness.jobs import explanation
 from harness.sources import ROOT, pypi_source
+
 from mpisec_lab.mpis import find_mpi
 
 HERE = Path(__file__).resolve().parent.parent

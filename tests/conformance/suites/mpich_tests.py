@@ -8,6 +8,7 @@ from collections import Counter
 
 from harness.description import Missing, Program, Suite
 from harness.sources import called, debian_source
+
 from mpisec_lab.mpis import find_mpi
 
 DIRECTORIES = ("pt2pt", "coll", "comm", "topo", "attr", "group", "info", "datatype", "errhan", "threads/pt2pt", "threads/comm")

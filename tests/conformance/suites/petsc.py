@@ -7,6 +7,7 @@ import subprocess
 
 from harness.description import Missing, Program, Suite, package_version
 from harness.sources import called, debian_source
+
 from mpisec_lab.mpis import find_mpi
 
 PARTS = ("vec/vec", "ksp/ksp", "ksp/pc", "snes", "ts", "dm", "mat")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from harness.description import Program, Suite, here, package_version
 from harness.sources import installed_version, pypi_source
+
 from suites.mpi4py import unittest_cases
 
 RUNNER = Path(__file__).resolve().parent.parent / "unittest_outcomes.py"
