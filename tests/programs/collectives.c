@@ -351,6 +351,8 @@ static void reduced(struct shape* shape, struct call* call, struct pending* it) 
     call->to_count = call->kind == REDUCE_SCATTER ? 0 : result;
     call->to_type = shape->from->type;
     if (shape->in_place && root) take_in_place(it, call);
+    /* Of a longer input in place, what is behind the result. */
+    if (shape->in_place && root && total > result) it->open = total - result;
 }
 
 /* ---- the step */
@@ -420,7 +422,7 @@ static void run(const struct step* step, enum kind kind) {
     if (ON_OPEN_MPI && shape.comm->inter && rooted_one) mode = BLOCKING;
     /* MPICH's sends other data than the blocking one; MPICH 4's persistent one that of before the start. */
     if (ON_MPICH && shape.comm->inter && kind == BCAST) mode = BLOCKING;
-    if (ON_MPICH == 4 && kind == GATHER && mode == PERSISTENT) mode = STARTING;
+    if (ON_MPICH == 4 && mode == PERSISTENT && (kind == GATHER || shape.in_place)) mode = STARTING;
     /* Neither do its persistent ones between groups, nor does its non-blocking MPI_Alltoall in place, give
      * what they should. */
     if (ON_MPICH == 4 && shape.comm->inter && mode == PERSISTENT) mode = STARTING;

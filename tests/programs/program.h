@@ -159,6 +159,7 @@ struct pending {
     int wild;     /* it may be any of the slot's messages that are wild */
     int ready;    /* persistent: starts after all receives have */
     int hide;     /* this MPI leaves the status as it was */
+    long open;    /* so many elements at the end of `in` have what MPI leaves open */
 };
 struct slot {
     const struct step* step;

@@ -202,8 +202,16 @@ static void make_fault(const struct step* step, struct buffer* buffer) {
     if (buffer->memory && buffer->count > 0) buffer->start[buffer->layout.offsets[0]] ^= 1;
 }
 
+static void forget_open(struct pending* it) {
+    const struct type* type = &it->in.layout;
+    for (long i = it->in.count - it->open; i < it->in.count; ++i)
+        for (int u = 0; u < type->units; ++u)
+            memset(it->in.start + i * type->extent + type->offsets[u], 0, (size_t)type->unit_size);
+}
+
 static void say_pending(const struct slot* slot, struct pending* it) {
     make_fault(slot->step, &it->in);
+    forget_open(it);
     if (it->receives) say_status(&it->status, &it->in, it->hide);
     if (it->in.memory) say("=%08x", (unsigned)(hash_buffer(&it->in) >> 32));
     if (it->out.memory) say(">%08x", (unsigned)(hash_buffer(&it->out) >> 32)); /* only read (M7) */
