@@ -40,8 +40,8 @@ static int idup(MPI_Comm* made) {
     EXPECT(0, 1, 2, 3);
     return idup_of(world, made);
 }
-/* A duplicate's duplicate gets few of the world's blocks of tags: it uses them up, and is given another
- * private communicator. */
+/* A duplicate's duplicate gets few of the world's blocks of tags and uses them up. MPI_Comm_dup then gives it
+ * another private communicator, MPI_Comm_idup blocks of the reserve. */
 enum { OFTEN = 20 };
 static int often(int (*make)(MPI_Comm, MPI_Comm*), MPI_Comm* made) {
     EXPECT(0, 1, 2, 3);
@@ -165,8 +165,7 @@ static int split_of_inter(MPI_Comm* made) {
     return MPI_Comm_split(inter, 0, -rank, made);
 }
 
-/* The lie: about which procedure below, on its nth call, about ranks (0) or topology (1). A 0th call never
- * comes: the case is only for the honest run. */
+/* The lie: about which procedure below, on its nth call, about ranks (0) or topology (1). */
 static const struct {
     const char* name;
     int (*make)(MPI_Comm*);
@@ -177,7 +176,7 @@ static const struct {
     {"dup-private", dup_often, "Comm_create", 1, 0},
     {"dup_with_info", dup_with_info, "Comm_dup_with_info", 1, 0},
     {"idup", idup, "Comm_idup", 1, 0},
-    {"idup-private", idup_often, "Comm_create", 1, 0},
+    {"idup-reserve", idup_often, "Comm_idup", 16, 0},
     {"idup_with_info", idup_with_info, "Comm_idup_with_info", 1, 0},
     {"dup-in-node", dup_in_node, "Comm_dup", 1, 0},
     {"create", create, "Comm_create", 1, 0},
