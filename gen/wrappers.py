@@ -109,7 +109,7 @@ def _decision(binding: Procedure, group: Group, real: str, refusal: str, own: st
             return [f"    if (!crosses_nodes({comm}) || {waived}) return {real};", f"    return {refusal};"]
         return [
             f"    if (crosses_nodes({comm})) return {waived} ? {real} : {refusal};",
-            f"    const int met = meet_members({comm});",
+            f"    const int met = progress_barrier_of_members({comm});",
             f"    return met == MPI_SUCCESS ? {real} : met;",
         ]
     if group.class_ == "same-node" and group.check != "world":
@@ -126,7 +126,7 @@ def _remedy(binding: Procedure, group: Group, real: str, own: str) -> list[str]:
     if group.blocks == "poll":
         return ["    progress();", f"    return {real};"]
     kind = "FILE" if binding.base.startswith("MPI_File") else "WINDOW"
-    meet = "meet_file" if kind == "FILE" else "meet_window"
+    meet = "progress_barrier_of_file" if kind == "FILE" else "progress_barrier_of_window"
     return [
         f"    const int met = {meet}({_parameter(binding, kind)});",
         f"    return met == MPI_SUCCESS ? {real} : met;",
@@ -146,7 +146,7 @@ def _collective(binding: Procedure, group: Group, real: str) -> list[str]:
     if group.blocks == "meet" and blocks:
         inside = [
             f"    if (!crosses_nodes({binding.communicator})) {{",
-            f"        const int met = meet_members({binding.communicator});",
+            f"        const int met = progress_barrier_of_members({binding.communicator});",
             f"        return met == MPI_SUCCESS ? {real} : met;",
             "    }",
         ]

@@ -48,7 +48,7 @@ def allowed(includer, included):
 
 
 def upward(source):
-    """["shim/p2p/pair.cpp includes shim/calls/", …] of all sources in the directory."""
+    """["shim/p2p/peer_state.cpp includes shim/calls/", …] of all sources in the directory."""
     found = []
     for path in sorted(source.rglob("*.[ch]pp")):
         here = path.relative_to(source)

@@ -13,7 +13,7 @@
 //! run pruned-too-early | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DPRUNED_TOO_EARLY | assertion violated !(overtaken)
 //! run older-receives-forgotten | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DOLDER_RECEIVES_FORGOTTEN | assertion violated !(overtaken)
 // Counters, epochs, replay set and order of the messages from one rank to another on one communicator
-// (src/shim/p2p/pair.hpp, pair.cpp, sending.cpp; src/shim/p2p/arrival.cpp, src/wire/replay.cpp, order.cpp).
+// (src/shim/p2p/peer_state.hpp, peer_state.cpp, sending.cpp; src/shim/p2p/verify.cpp, src/wire/replay.cpp, order.cpp).
 //
 // THREADS threads of the sender send N messages with tags 0 and 1; MPI may refuse one of them. An epoch lasts REKEY messages. The
 // attacker drops, replays, reorders, changes and forges, ATTACKS times in all. The receiver posts RECEIVES receives; MPI matches
@@ -246,7 +246,7 @@ inline trackers_empty() {
     od
 }
 
-// arrival.cpp, in_order()
+// verify.cpp, in_order()
 inline check_order() {
     find_oldest(); find_base(); trackers_empty();
 #ifdef OLDER_RECEIVES_FORGOTTEN
@@ -297,7 +297,7 @@ inline hand_to_program() {
     fi
 }
 
-// arrival.cpp, accept()
+// verify.cpp, accept()
 inline accept() {
 #ifdef EPOCH_BELIEVED_UNOPENED
     if

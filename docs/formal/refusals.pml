@@ -13,7 +13,7 @@
 //! run counter-ignored | -DANY_ORDER -DCOUNTERS_LEFT -DBOUND=0 -DCOUNTER_IGNORED | assertion violated !(damage_unbounded)
 //! run one-lost-per-attack | -DBOUND=attacks | assertion violated !(damage_unbounded)
 // Refused large messages: what the two ranks say to each other when the first part of a large message was not accepted, so that
-// its sender is not left waiting with segments that nobody receives (src/shim/p2p/refusals.cpp, src/shim/p2p/arrival.cpp).
+// its sender is not left waiting with segments that nobody receives (src/shim/p2p/rejected_messages.cpp, src/shim/p2p/verify.cpp).
 //
 // One sender, one receiver, N large messages in flight at once (MPI_Isend); message i has counter i. The attacker changes, forges
 // and replays first parts, ATTACKS times in all. It does not drop them, nor the notices: what never arrives leaves the sender to
@@ -102,7 +102,7 @@ inline tell_refused(claim) {
 #endif
 }
 
-// arrival.cpp, accept() and refuse(); the pipeline then receives the segments.
+// verify.cpp, accept() and refuse(); the pipeline then receives the segments.
 inline accept(message, claim) {
     if
     :: message == NONE || claim != message -> tell_refused(claim)  // does not authenticate

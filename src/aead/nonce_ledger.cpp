@@ -61,7 +61,7 @@ void write_process_ledger() {
 
 // Which bytes count follows from the nonce itself, so that every nonce has one place. Those of a pair's
 // messages have their kind in byte 3 and count in bytes 4 to 11; those of segments count in bytes 0 to 7, and
-// those of a collective's boxes come again and again with the next number in bytes 0 to 3.
+// those of a collective's sealed blocks come again and again with the next number in bytes 0 to 3.
 bool NonceLedger::record(const KeyFingerprint& key, const std::uint8_t* nonce) {
     static_assert(nonce_bytes == 12);
     const std::uint32_t counts_from = nonce[3] == 1 || nonce[3] == 2 ? 4 : 0;

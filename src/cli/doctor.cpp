@@ -31,7 +31,7 @@ constexpr const char* doctor_examples =
 void examine_crypto(const config::Settings& settings, Findings& findings) {
     if (!print_crypto_libraries())
         return findings.problem("crypto", "without a crypto library no job can start");
-    // The same file as the shim's (src/shim/startup/bootstrap_node.cpp): what is measured here need not be
+    // The same file as the shim's (src/shim/startup/node_proof.cpp): what is measured here need not be
     // measured by the job.
     std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
     auto selection = aead::select(settings.aead, remembered);

@@ -16,11 +16,11 @@ constexpr std::uint64_t element = 8;
 class Sum final : public fabric::Reduction {
   public:
     Sum() { Reduction::element = cli::element; }
-    bool combine(fabric::PlainRoom, fabric::Plain) const override { return true; }
+    bool combine(fabric::PlaintextBuffer, fabric::Plaintext) const override { return true; }
 };
 const Sum sum;
 
-fabric::PlainRoom vector_of(std::uint64_t bytes) {
+fabric::PlaintextBuffer vector_of(std::uint64_t bytes) {
     return {fabric::sim::untouchable(), bytes};
 }
 

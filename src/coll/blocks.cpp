@@ -10,32 +10,33 @@ bool Blocks::one_run(const std::vector<int>& ranks) const {
     return true;
 }
 
-fabric::PlainRoom Blocks::room(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+fabric::PlaintextBuffer Blocks::room(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
     if (ranks.empty()) return {};
     if (one_run(ranks)) return {base + offset[static_cast<std::size_t>(ranks.front())], bytes(ranks)};
-    return fabric.plain(bytes(ranks));
+    return fabric.plaintext(bytes(ranks));
 }
 
-fabric::Plain Blocks::pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
-    const fabric::PlainRoom packed = room(fabric, ranks);
+fabric::Plaintext Blocks::pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+    const fabric::PlaintextBuffer packed = room(fabric, ranks);
     if (!one_run(ranks)) gather(fabric, ranks, packed);
     return packed;
 }
 
-void Blocks::gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlainRoom packed) const {
+void Blocks::gather(fabric::Fabric& fabric, const std::vector<int>& ranks,
+                    fabric::PlaintextBuffer packed) const {
     std::size_t at = 0;
     for (int rank : ranks) {
-        const fabric::PlainRoom block = of(rank);
+        const fabric::PlaintextBuffer block = of(rank);
         fabric.copy(packed.subspan(at, block.size()), block);
         at += block.size();
     }
 }
 
-void Blocks::unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plain packed) const {
+void Blocks::unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plaintext packed) const {
     if (ranks.empty() || packed.data() == base + offset[static_cast<std::size_t>(ranks.front())]) return;
     std::size_t at = 0;
     for (int rank : ranks) {
-        const fabric::PlainRoom block = of(rank);
+        const fabric::PlaintextBuffer block = of(rank);
         fabric.copy(block, packed.subspan(at, block.size()));
         at += block.size();
     }

@@ -16,7 +16,7 @@ struct Blocks {
     std::vector<std::size_t> offset;
     std::vector<std::size_t> size;
 
-    fabric::PlainRoom of(int rank) const {
+    fabric::PlaintextBuffer of(int rank) const {
         const auto r = static_cast<std::size_t>(rank);
         return {base + offset[r], size[r]};
     }
@@ -26,15 +26,15 @@ struct Blocks {
         });
     }
     /// Copies the blocks of `ranks`, one after the other, to `packed`.
-    void gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlainRoom packed) const;
+    void gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlaintextBuffer packed) const;
     /// The blocks of `ranks` as one run of bytes: where they lie, when they do so one after the other, else
     /// copied to a room of the fabric.
-    fabric::Plain pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    fabric::Plaintext pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
     /// Room for what pack() gives on the other side: the blocks' own place when they are one run, else a room
     /// to unpack from.
-    fabric::PlainRoom room(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    fabric::PlaintextBuffer room(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
     /// After something came into room(): to the blocks, unless it is there.
-    void unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plain packed) const;
+    void unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plaintext packed) const;
 
   private:
     bool one_run(const std::vector<int>& ranks) const;

@@ -51,7 +51,7 @@ std::optional<Collective> collective_by_name(std::string_view name);
 ///                   neighbor_allgather: data goes to all destinations
 struct Call {
     int root = 0;
-    fabric::PlainRoom data;
+    fabric::PlaintextBuffer data;
     Blocks to, from;
     std::vector<int> destinations, sources;
     const fabric::Reduction* reduction = nullptr;

@@ -19,19 +19,21 @@
 
 namespace mpisec::fabric {
 
-using Plain = std::span<const std::uint8_t>;
-using PlainRoom = std::span<std::uint8_t>;
+using Plaintext = std::span<const std::uint8_t>;
+using PlaintextBuffer = std::span<std::uint8_t>;
 
-/// Room for sealed boxes. Only a Fabric makes it, and only seal() and receive() write to it.
-class Cipher {
+/// Room for sealed blocks. Only a Fabric makes it, and only seal() and receive() write to it.
+class CiphertextBuffer {
   public:
-    Cipher() = default;
+    CiphertextBuffer() = default;
     std::size_t size() const { return bytes_.size(); }
-    Cipher part(std::size_t offset, std::size_t n) const { return Cipher(bytes_.subspan(offset, n)); }
+    CiphertextBuffer part(std::size_t offset, std::size_t n) const {
+        return CiphertextBuffer(bytes_.subspan(offset, n));
+    }
 
   private:
     friend class Fabric;
-    explicit Cipher(std::span<std::uint8_t> bytes) : bytes_(bytes) {}
+    explicit CiphertextBuffer(std::span<std::uint8_t> bytes) : bytes_(bytes) {}
     std::span<std::uint8_t> bytes_;
 };
 
@@ -39,9 +41,9 @@ constexpr std::size_t sealed_bytes(std::size_t plain) {
     return plain + aead::tag_bytes;
 }
 
-/// Names one sealed box within its collective. A rank seals each index at most once per collective (S4);
-/// whoever opens the box knows both numbers from the algorithm, so neither travels.
-struct Box {
+/// Names one sealed block within its collective. A rank seals each index at most once per collective (S4);
+/// whoever opens the sealed block knows both numbers from the algorithm, so neither travels.
+struct SealedBlock {
     int sealer;  ///< rank
     std::uint64_t index;
 };
@@ -54,7 +56,7 @@ class Reduction {
     bool commutes = true;     ///< else operands must stay in rank order
     /// inout = in op inout, element by element; sizes are equal. False when the operation itself reports an
     /// error.
-    [[nodiscard]] virtual bool combine(PlainRoom inout, Plain in) const = 0;
+    [[nodiscard]] virtual bool combine(PlaintextBuffer inout, Plaintext in) const = 0;
 };
 
 class Fabric;
@@ -83,43 +85,45 @@ class Fabric {
     const Topology& topology() const { return topology_; }
     int node() const { return topology_.node(rank_); }
     int local() const { return topology_.local(rank_); }
-    const std::vector<int>& mates() const { return topology_.members(node()); }
+    const std::vector<int>& node_peers() const { return topology_.members(node()); }
 
     /// Messages of this collective, matched by sender and in the order of sending. What is sent and room that
     /// is received into must stay until awaited. Sizes of both ends are equal.
-    Pending send(int to, Cipher boxes) { return begin(start_send(to, boxes.bytes_, true)); }
-    Pending receive(int from, Cipher room) { return begin(start_receive(from, room.bytes_, true)); }
-    Pending send_here(int to, Plain bytes) {
+    Pending send(int to, CiphertextBuffer sealed_blocks) {
+        return begin(start_send(to, sealed_blocks.bytes_, true));
+    }
+    Pending receive(int from, CiphertextBuffer room) { return begin(start_receive(from, room.bytes_, true)); }
+    Pending send_here(int to, Plaintext bytes) {
         return begin(start_send(to, {const_cast<std::uint8_t*>(bytes.data()), bytes.size()}, false));
     }
-    Pending receive_here(int from, PlainRoom room) { return begin(start_receive(from, room, false)); }
+    Pending receive_here(int from, PlaintextBuffer room) { return begin(start_receive(from, room, false)); }
 
-    /// `to`: sealed_bytes(from.size()). A box that this rank has sealed before in this collective, or one of
-    /// another rank's, is never sealed: its nonce would be used twice (S4).
-    void seal(Cipher to, Plain from, Box box) {
-        if (box.sealer != rank_ || !sealed_.insert(box.index)) [[unlikely]]
-            return misused(box);
-        do_seal(to.bytes_, from, box);
+    /// `to`: sealed_bytes(from.size()). A sealed block that this rank has sealed before in this collective,
+    /// or one of another rank's, is never sealed: its nonce would be used twice (S4).
+    void seal(CiphertextBuffer to, Plaintext from, SealedBlock sealed_block) {
+        if (sealed_block.sealer != rank_ || !sealed_.insert(sealed_block.index)) [[unlikely]]
+            return misused(sealed_block);
+        do_seal(to.bytes_, from, sealed_block);
     }
-    /// Zeros, and a failure, when the box does not open.
-    void open(PlainRoom to, Cipher from, Box box) {
-        if (!do_open(to, from.bytes_, box)) fail();
+    /// Zeros, and a failure, when the sealed block does not open.
+    void open(PlaintextBuffer to, CiphertextBuffer from, SealedBlock sealed_block) {
+        if (!do_open(to, from.bytes_, sealed_block)) fail();
     }
     /// A memory copy within the rank or its node.
-    virtual void copy(PlainRoom to, Plain from) = 0;
+    virtual void copy(PlaintextBuffer to, Plaintext from) = 0;
     /// inout = in op inout: `in` is what comes from lower ranks, when the operation does not commute.
-    virtual void combine(const Reduction& reduction, PlainRoom inout, Plain in) = 0;
+    virtual void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) = 0;
 
     /// Memory of this rank until the collective ends.
-    Cipher cipher(std::size_t bytes) { return Cipher(room(bytes)); }
-    PlainRoom plain(std::size_t bytes) { return room(bytes); }
+    CiphertextBuffer ciphertext(std::size_t bytes) { return CiphertextBuffer(room(bytes)); }
+    PlaintextBuffer plaintext(std::size_t bytes) { return room(bytes); }
     /// Memory that all ranks of the node share until the collective ends: the n-th call gives the same to all
     /// of them; `bytes` must agree.
-    Cipher shared_cipher(std::size_t bytes) { return Cipher(shared_room(bytes)); }
-    PlainRoom shared_plain(std::size_t bytes) { return shared_room(bytes); }
-    /// As shared_plain(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may
+    CiphertextBuffer shared_cipher(std::size_t bytes) { return CiphertextBuffer(shared_room(bytes)); }
+    PlaintextBuffer shared_plaintext(std::size_t bytes) { return shared_room(bytes); }
+    /// As shared_plaintext(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may
     /// look into this room, which is there in a simulation without data too.
-    virtual PlainRoom shared_numbers(std::size_t bytes) { return shared_room(bytes); }
+    virtual PlaintextBuffer shared_numbers(std::size_t bytes) { return shared_room(bytes); }
     /// All ranks of the node have come here; shared memory that they wrote before is there.
     Pending node_barrier() { return begin(start_barrier()); }
 
@@ -135,10 +139,11 @@ class Fabric {
     virtual bool finished(unsigned number) = 0;
     virtual void when_finished(unsigned number, std::coroutine_handle<> waiter) = 0;
     virtual void finish(unsigned number) = 0;
-    virtual void do_seal(std::span<std::uint8_t> to, Plain from, Box box) = 0;
-    /// A fault of the algorithm: it names the rank's own box a second time, or a box of another rank.
-    virtual void misused(Box box) = 0;
-    virtual bool do_open(PlainRoom to, Plain from, Box box) = 0;
+    virtual void do_seal(std::span<std::uint8_t> to, Plaintext from, SealedBlock sealed_block) = 0;
+    /// A fault of the algorithm: it names the rank's own sealed block a second time, or a sealed block of
+    /// another rank.
+    virtual void misused(SealedBlock sealed_block) = 0;
+    virtual bool do_open(PlaintextBuffer to, Plaintext from, SealedBlock sealed_block) = 0;
     virtual std::span<std::uint8_t> room(std::size_t bytes) = 0;
     virtual std::span<std::uint8_t> shared_room(std::size_t bytes) = 0;
 
@@ -148,7 +153,7 @@ class Fabric {
 
   private:
     friend class Pending;
-    wire::ReplaySet sealed_;  ///< indices of the boxes sealed so far
+    wire::ReplaySet sealed_;  ///< indices of the sealed blocks sealed so far
     Pending begin(unsigned number) { return Pending(this, number); }
 };
 

@@ -1,6 +1,6 @@
 // Memory that the ranks of a node share, as parts of one file without a name.
 //
-// The ranks of a node open the file together in MPI_Init (bootstrap_node.hpp) and then remove its name. What
+// The ranks of a node open the file together in MPI_Init (node_proof.hpp) and then remove its name. What
 // they share afterwards is found in the file, under words in a table at its front, rather than in /dev/shm
 // under names of its own: a rank killed before its peers have come for a part leaves nothing behind, because
 // the kernel frees the file with the last process that has it.

@@ -58,11 +58,11 @@ void remove_abandoned_names(std::chrono::seconds youngest) {
     closedir(directory);
 }
 
-Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned mates,
+Result<SharedSegment> SharedSegment::attach(const std::string& name, std::size_t bytes, unsigned node_peers,
                                             bool sparse) {
     const std::size_t whole = front + rounded(bytes);
     NodeArena* arena = NodeArena::get();
-    void* memory = arena ? arena->attach(name, whole, mates, sparse) : nullptr;
+    void* memory = arena ? arena->attach(name, whole, node_peers, sparse) : nullptr;
     if (!memory) return no_memory(whole, errno);
     madvise(memory, whole, MADV_DONTDUMP);
     return SharedSegment({static_cast<std::uint8_t*>(memory) + front, whole - front});
@@ -97,33 +97,33 @@ struct NodeMemory::Slot::Control {
     alignas(line) std::atomic<std::uint64_t> left;     ///< ranks that have left, of all collectives here
     alignas(line) std::atomic<std::uint64_t> arrived;  ///< ranks that have come to barriers, of all
     /// Number of the last collective in which one failed, of those with even and of those with odd numbers: a
-    /// mate may be in the next one already.
+    /// node peer may be in the next one already.
     alignas(line) std::atomic<std::uint64_t> failed[2];
 };
 
-Result<NodeMemory> NodeMemory::attach(std::string name, unsigned mates) {
-    auto base = SharedSegment::attach(name, slots * (sizeof(Slot::Control) + small_room), mates);
+Result<NodeMemory> NodeMemory::attach(std::string name, unsigned node_peers) {
+    auto base = SharedSegment::attach(name, slots * (sizeof(Slot::Control) + small_room), node_peers);
     if (!base) return tl::unexpected(base.error());
-    return NodeMemory(std::move(name), mates, std::move(*base));
+    return NodeMemory(std::move(name), node_peers, std::move(*base));
 }
 
-NodeMemory::NodeMemory(std::string name, unsigned mates, SharedSegment base) : base_(std::move(base)) {
+NodeMemory::NodeMemory(std::string name, unsigned node_peers, SharedSegment base) : base_(std::move(base)) {
     std::uint8_t* memory = base_.bytes().data();
     for (unsigned i = 0; i < slots; ++i) {
         auto* control = reinterpret_cast<Slot::Control*>(memory);
         memory += sizeof(Slot::Control);
-        slots_.push_back(Slot(name + "-" + std::to_string(i), mates, control, {memory, small_room}));
+        slots_.push_back(Slot(name + "-" + std::to_string(i), node_peers, control, {memory, small_room}));
         memory += small_room;
     }
 }
 
 bool NodeMemory::Slot::free() const {
-    return control_->left.load(std::memory_order_acquire) >= uses_ * mates_;
+    return control_->left.load(std::memory_order_acquire) >= uses_ * node_peers_;
 }
 
 void NodeMemory::Slot::enter() {
     if (uses_ > 0 && failed()) {
-        for (Grown& grown : grown_) grown.memory.forget(grown.name);  // some mate may never have come
+        for (Grown& grown : grown_) grown.memory.forget(grown.name);  // some node peer may never have come
         grown_.clear();
         rooms_.resize(1);
     }
@@ -141,7 +141,7 @@ Result<std::span<std::uint8_t>> NodeMemory::Slot::room(std::size_t bytes) {
     if (used_ + wanted > rooms_.back().size()) {
         const std::size_t size = std::max({first_growth, 2 * rooms_.back().size(), std::bit_ceil(wanted)});
         std::string name = name_ + "-" + std::to_string(uses_) + "-" + std::to_string(grown_.size());
-        auto more = SharedSegment::attach(name, size, mates_);
+        auto more = SharedSegment::attach(name, size, node_peers_);
         if (!more) return tl::unexpected(more.error());
         rooms_.push_back(more->bytes());
         grown_.push_back({std::move(name), std::move(*more)});
@@ -154,7 +154,7 @@ Result<std::span<std::uint8_t>> NodeMemory::Slot::room(std::size_t bytes) {
 
 std::uint64_t NodeMemory::Slot::come() {
     control_->arrived.fetch_add(1, std::memory_order_acq_rel);
-    return ++barriers_ * mates_;
+    return ++barriers_ * node_peers_;
 }
 
 bool NodeMemory::Slot::met(std::uint64_t barrier) const {

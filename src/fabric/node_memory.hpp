@@ -1,10 +1,10 @@
 // Memory and barriers that the ranks of one node share for the collectives of one communicator.
 //
 // A collective runs in a slot: rooms of shared memory, a barrier, and room to say that a rank has failed. All
-// mates use the slots in the same order and ask for the same rooms, so each of them keeps the books for
-// itself; only counters and data are shared. A slot is free again when all mates have left it. When one has
-// failed, perhaps because it could not have some room, all of them forget the rooms that they had asked for:
-// their books agree again.
+// node peers use the slots in the same order and ask for the same rooms, so each of them keeps the books for
+// itself; only counters and data are shared. A slot is free again when all node peers have left it. When one
+// has failed, perhaps because it could not have some room, all of them forget the rooms that they had asked
+// for: their books agree again.
 //
 // The memory is parts of the node's arena (node_arena.hpp), under names in its table. Whoever comes first
 // makes a part, whoever comes last takes its name away.
@@ -28,12 +28,12 @@ namespace mpisec::fabric {
 /// `youngest` are left alone: their maker may not have locked them yet.
 void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds(60));
 
-/// Shared memory that `mates` processes map under one name.
+/// Shared memory that `node peers` processes map under one name.
 class SharedSegment {
   public:
     /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory
     /// yet: populate() what is used.
-    static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned mates,
+    static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned node_peers,
                                         bool sparse = false);
     /// Gives pages to part of a sparse segment; false when there is no memory left for them.
     static bool populate(std::span<std::uint8_t> part);
@@ -55,15 +55,15 @@ class NodeMemory {
     static constexpr unsigned slots = 6;
     static constexpr std::size_t small_room = 16 * 1024;  ///< bytes of a slot that are there from the start
 
-    /// `name`: begins with a slash, alike for the mates of this node and for nobody else.
-    static Result<NodeMemory> attach(std::string name, unsigned mates);
+    /// `name`: begins with a slash, alike for the node peers of this node and for nobody else.
+    static Result<NodeMemory> attach(std::string name, unsigned node_peers);
     NodeMemory(NodeMemory&&) noexcept = default;
 
     class Slot;
     Slot& slot(unsigned number);
 
   private:
-    NodeMemory(std::string name, unsigned mates, SharedSegment base);
+    NodeMemory(std::string name, unsigned node_peers, SharedSegment base);
 
     SharedSegment base_;
     std::vector<Slot> slots_;
@@ -71,10 +71,10 @@ class NodeMemory {
 
 class NodeMemory::Slot {
   public:
-    /// Whether all mates have left the collective that was here before.
+    /// Whether all node peers have left the collective that was here before.
     bool free() const;
     void enter();
-    /// The same memory for all mates, aligned to 64 bytes, not zeroed; until they leave.
+    /// The same memory for all node peers, aligned to 64 bytes, not zeroed; until they leave.
     Result<std::span<std::uint8_t>> room(std::size_t bytes);
     /// This rank has come to the next barrier; returns what met() wants to know.
     std::uint64_t come();
@@ -87,11 +87,11 @@ class NodeMemory::Slot {
   private:
     friend class NodeMemory;
     struct Control;
-    Slot(std::string name, unsigned mates, Control* control, std::span<std::uint8_t> room)
-        : name_(std::move(name)), mates_(mates), control_(control), rooms_{room} {}
+    Slot(std::string name, unsigned node_peers, Control* control, std::span<std::uint8_t> room)
+        : name_(std::move(name)), node_peers_(node_peers), control_(control), rooms_{room} {}
 
     std::string name_;
-    unsigned mates_;
+    unsigned node_peers_;
     Control* control_;
     std::vector<std::span<std::uint8_t>> rooms_;  ///< the small one, then those of `grown_`
     struct Grown {

@@ -12,30 +12,31 @@ constexpr std::uint32_t chunks_populated_at_once = 16;
 std::size_t pages(std::size_t bytes) {
     return (bytes + page - 1) / page * page;
 }
-std::size_t front_bytes(unsigned mates) {
-    return pages(agreement_bytes + std::size_t{mates} * mates * sizeof(std::atomic<std::uint32_t>));
+std::size_t front_bytes(unsigned node_peers) {
+    return pages(agreement_bytes + std::size_t{node_peers} * node_peers * sizeof(std::atomic<std::uint32_t>));
 }
 
 }  // namespace
 
-Result<SentRecords> SentRecords::attach(const std::string& name, unsigned mates, unsigned self,
+Result<SentRecords> SentRecords::attach(const std::string& name, unsigned node_peers, unsigned self,
                                         std::size_t region) {
     region = std::max(pages(region), chunk_bytes);
     // One page more, because the segment's own first bytes are in front.
-    auto memory = SharedSegment::attach(name, page + front_bytes(mates) + mates * region, mates, true);
+    auto memory =
+        SharedSegment::attach(name, page + front_bytes(node_peers) + node_peers * region, node_peers, true);
     if (!memory) return tl::unexpected(memory.error());
-    SentRecords records(std::move(*memory), mates, self, region);
-    if (!SharedSegment::populate({records.begin_, front_bytes(mates)}))
+    SentRecords records(std::move(*memory), node_peers, self, region);
+    if (!SharedSegment::populate({records.begin_, front_bytes(node_peers)}))
         return fail("there is no memory in /dev/shm for the records that the ranks of this node share");
     return records;
 }
 
-SentRecords::SentRecords(SharedSegment memory, unsigned mates, unsigned self, std::size_t region)
-    : memory_(std::move(memory)), region_(region), self_(self), sending_(mates), receiving_(mates) {
+SentRecords::SentRecords(SharedSegment memory, unsigned node_peers, unsigned self, std::size_t region)
+    : memory_(std::move(memory)), region_(region), self_(self), sending_(node_peers), receiving_(node_peers) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.bytes().data());
     begin_ = memory_.bytes().data() + (pages(address) - address);
     first_chunks_ = reinterpret_cast<std::atomic<std::uint32_t>*>(begin_ + agreement_bytes);
-    regions_ = begin_ + front_bytes(mates);
+    regions_ = begin_ + front_bytes(node_peers);
 }
 
 std::span<std::uint8_t> SentRecords::agreement() const {
@@ -70,7 +71,7 @@ std::uint32_t SentRecords::chunk_of_another_queue() {
         const std::uint32_t number = oldest_read_chunk(queue);
         if (number == 0) continue;
         SentRecord* records = chunk(self_, number) + 1;
-        // Their numbers may be what this queue's mate waits for.
+        // Their numbers may be what this queue's node peer waits for.
         for (std::uint32_t i = 0; i < records_per_chunk; ++i)
             records[i].number.store(0, std::memory_order_relaxed);
         return number;
@@ -78,14 +79,14 @@ std::uint32_t SentRecords::chunk_of_another_queue() {
     return 0;
 }
 
-bool SentRecords::extend(Sending& queue, unsigned mate) {
-    // The records in a chunk of this queue have smaller numbers than any that the mate still waits for.
+bool SentRecords::extend(Sending& queue, unsigned node_peer) {
+    // The records in a chunk of this queue have smaller numbers than any that the node peer still waits for.
     std::uint32_t number = oldest_read_chunk(queue);
     if (number == 0) number = new_chunk();
     if (number == 0) number = chunk_of_another_queue();
     if (number == 0) return false;
     if (queue.chunk == 0) {
-        first_chunk(self_, mate).store(number, std::memory_order_release);
+        first_chunk(self_, node_peer).store(number, std::memory_order_release);
     } else {
         link(self_, queue.chunk).next.store(number, std::memory_order_release);
         queue.full.push_back(queue.chunk);
@@ -95,18 +96,18 @@ bool SentRecords::extend(Sending& queue, unsigned mate) {
     return true;
 }
 
-void SentRecords::withdraw(unsigned mate, SentRecord& record, std::uint32_t number) {
+void SentRecords::withdraw(unsigned node_peer, SentRecord& record, std::uint32_t number) {
     const Receiving& own = receiving_[self_];
-    const bool read = mate == self_ && ((own.number - number) & record_number) < record_number / 2;
+    const bool read = node_peer == self_ && ((own.number - number) & record_number) < record_number / 2;
     if (!read) record.number.fetch_or(withdrawn_record, std::memory_order_release);
 }
 
-bool SentRecords::go_on(Receiving& queue, unsigned mate) {
+bool SentRecords::go_on(Receiving& queue, unsigned node_peer) {
     const std::uint32_t next = queue.chunk == 0
-                                   ? first_chunk(mate, self_).load(std::memory_order_acquire)
-                                   : link(mate, queue.chunk).next.load(std::memory_order_acquire);
+                                   ? first_chunk(node_peer, self_).load(std::memory_order_acquire)
+                                   : link(node_peer, queue.chunk).next.load(std::memory_order_acquire);
     if (next == 0) return false;
-    if (queue.chunk != 0) link(mate, queue.chunk).read.store(1, std::memory_order_release);
+    if (queue.chunk != 0) link(node_peer, queue.chunk).read.store(1, std::memory_order_release);
     queue.chunk = next;
     queue.read = 0;
     return true;

@@ -1,11 +1,11 @@
 // Records of messages between the ranks of one node, in memory that only they share
 // (MPISEC_SAME_NODE=verify).
 //
-// For each ordered pair of mates there is a queue without an end: a sender may leave any number of records
-// before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from its own
-// region, a long one of which only what is used has pages; the receiver marks a chunk when it has read it to
-// its end, and the sender fills it again, for another receiver when there is no room left. Memory is as much
-// as was once unread.
+// For each ordered pair of node peers there is a queue without an end: a sender may leave any number of
+// records before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from
+// its own region, a long one of which only what is used has pages; the receiver marks a chunk when it has
+// read it to its end, and the sender fills it again, for another receiver when there is no room left. Memory
+// is as much as was once unread.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct alignas(64) SentRecord {
 };
 static_assert(sizeof(SentRecord) == 64);
 
-/// Marks in a record's number. The mate may see the record, its check is still being made.
+/// Marks in a record's number. The node peer may see the record, its check is still being made.
 inline constexpr std::uint32_t unfinished_record = std::uint32_t{1} << 31;
 /// What was announced is not sent.
 inline constexpr std::uint32_t withdrawn_record = std::uint32_t{1} << 30;
@@ -39,24 +39,25 @@ inline constexpr std::uint32_t record_number = withdrawn_record - 1;
 
 class SentRecords {
   public:
-    /// `self`: this process among `mates`, from 0. `region`: bytes that each mate's unread records may take.
-    static Result<SentRecords> attach(const std::string& name, unsigned mates, unsigned self,
+    /// `self`: this process among `node peers`, from 0. `region`: bytes that each node peer's unread records
+    /// may take.
+    static Result<SentRecords> attach(const std::string& name, unsigned node_peers, unsigned self,
                                       std::size_t region = std::size_t{64} << 20);
 
-    /// Zero at first, for what the mates agree on; the same memory for all.
+    /// Zero at first, for what the node peers agree on; the same memory for all.
     std::span<std::uint8_t> agreement() const;
 
-    /// Room for the next record to `mate`, to be filled but for its number; null when there is no memory
+    /// Room for the next record to `node peer`, to be filled but for its number; null when there is no memory
     /// left.
-    SentRecord* next(unsigned mate) {
-        Sending& queue = sending_[mate];
-        if (queue.used == records_per_chunk && !extend(queue, mate)) return nullptr;
+    SentRecord* next(unsigned node_peer) {
+        Sending& queue = sending_[node_peer];
+        if (queue.used == records_per_chunk && !extend(queue, node_peer)) return nullptr;
         return chunk(self_, queue.chunk) + 1 + queue.used;
     }
-    /// Lets the mate see it; returns its number. With `unfinished_record` the mate waits for the check, which
-    /// must be filled, and finish() called, before this process waits for anything.
-    std::uint32_t publish(unsigned mate, std::uint32_t flag = 0) {
-        Sending& queue = sending_[mate];
+    /// Lets the node peer see it; returns its number. With `unfinished_record` the node peer waits for the
+    /// check, which must be filled, and finish() called, before this process waits for anything.
+    std::uint32_t publish(unsigned node_peer, std::uint32_t flag = 0) {
+        Sending& queue = sending_[node_peer];
         SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
         queue.number = (queue.number + 1) & record_number;
         record->number.store(queue.number | flag, std::memory_order_release);
@@ -69,29 +70,30 @@ class SentRecords {
     static bool finished(const SentRecord& record) {
         return !(record.number.load(std::memory_order_acquire) & unfinished_record);
     }
-    /// Marks it, unless the mate has read it: who must know then has to be told in another way. From the same
-    /// thread as next(), before or after finish().
-    void withdraw(unsigned mate, SentRecord& record, std::uint32_t number);
+    /// Marks it, unless the node peer has read it: who must know then has to be told in another way. From the
+    /// same thread as next(), before or after finish().
+    void withdraw(unsigned node_peer, SentRecord& record, std::uint32_t number);
     static bool withdrawn(const SentRecord& record) {
         return record.number.load(std::memory_order_acquire) & withdrawn_record;
     }
-    /// The first unread record from `mate`, or null.
-    const SentRecord* first(unsigned mate) {
-        Receiving& queue = receiving_[mate];
-        if (queue.read == records_per_chunk && !go_on(queue, mate)) [[unlikely]]
+    /// The first unread record from `node peer`, or null.
+    const SentRecord* first(unsigned node_peer) {
+        Receiving& queue = receiving_[node_peer];
+        if (queue.read == records_per_chunk && !go_on(queue, node_peer)) [[unlikely]]
             return nullptr;
-        const SentRecord* record = chunk(mate, queue.chunk) + 1 + queue.read;
+        const SentRecord* record = chunk(node_peer, queue.chunk) + 1 + queue.read;
         const std::uint32_t number = record->number.load(std::memory_order_acquire);
         return ((number ^ (queue.number + 1)) & record_number) == 0 ? record : nullptr;
     }
     /// Asks for the cache line of the next record, which its sender has.
-    void fetch(unsigned mate) const {
-        const Receiving& queue = receiving_[mate];
-        if (queue.read < records_per_chunk) __builtin_prefetch(chunk(mate, queue.chunk) + 1 + queue.read);
+    void fetch(unsigned node_peer) const {
+        const Receiving& queue = receiving_[node_peer];
+        if (queue.read < records_per_chunk)
+            __builtin_prefetch(chunk(node_peer, queue.chunk) + 1 + queue.read);
     }
-    void pop(unsigned mate) {
-        ++receiving_[mate].read;
-        ++receiving_[mate].number;
+    void pop(unsigned node_peer) {
+        ++receiving_[node_peer].read;
+        ++receiving_[node_peer].number;
     }
 
   private:
@@ -113,7 +115,7 @@ class SentRecords {
         std::uint32_t number = 0;
     };
 
-    SentRecords(SharedSegment memory, unsigned mates, unsigned self, std::size_t region);
+    SentRecords(SharedSegment memory, unsigned node_peers, unsigned self, std::size_t region);
     SentRecord* chunk(unsigned owner, std::uint32_t number) const {
         return reinterpret_cast<SentRecord*>(regions_ + owner * region_) +
                std::size_t{number - 1} * (records_per_chunk + 1);
@@ -124,11 +126,11 @@ class SentRecords {
     std::atomic<std::uint32_t>& first_chunk(unsigned from, unsigned to) const {
         return first_chunks_[from * sending_.size() + to];
     }
-    bool extend(Sending& queue, unsigned mate);
+    bool extend(Sending& queue, unsigned node_peer);
     std::uint32_t oldest_read_chunk(Sending& queue);  ///< taken out of the queue; 0: there is none
     std::uint32_t chunk_of_another_queue();           ///< the same of any queue
     std::uint32_t new_chunk();
-    bool go_on(Receiving& queue, unsigned mate);
+    bool go_on(Receiving& queue, unsigned node_peer);
 
     SharedSegment memory_;
     std::uint8_t* begin_;

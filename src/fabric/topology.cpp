@@ -10,13 +10,13 @@ Topology::Topology(const std::vector<int>& node_of_rank) {
     for (int name : node_of_rank) {
         const int node = number.try_emplace(name, static_cast<int>(number.size())).first->second;
         if (static_cast<std::size_t>(node) == members_.size()) members_.emplace_back();
-        auto& mates = members_[static_cast<std::size_t>(node)];
-        local_.push_back(static_cast<int>(mates.size()));
-        mates.push_back(static_cast<int>(node_.size()));
+        auto& node_peers = members_[static_cast<std::size_t>(node)];
+        local_.push_back(static_cast<int>(node_peers.size()));
+        node_peers.push_back(static_cast<int>(node_.size()));
         node_.push_back(node);
     }
-    for (const auto& mates : members_) {
-        const int size = static_cast<int>(mates.size());
+    for (const auto& node_peers : members_) {
+        const int size = static_cast<int>(node_peers.size());
         smallest_ = smallest_ == 0 ? size : std::min(smallest_, size);
     }
 }

@@ -1,15 +1,16 @@
-// The master, and everything derived from it, is uniformly random, so each step is HKDF-Expand alone (RFC
+// The job secret, and everything derived from it, is uniformly random, so each step is HKDF-Expand alone (RFC
 // 5869 section 3.3). The info strings are a label and fields of fixed length, little-endian; no label is the
 // beginning of another.
 //
-//   pair AEAD key     Expand(master,       "mpisec v1 pair aead"    | source(4) | destination(4) | epoch(4))
-//   pair message key  Expand(master,       "mpisec v1 pair message" | source(4) | destination(4) | epoch(4))
-//   message key       Expand(pair message, "mpisec v1 segments"     | counter(8))
-//   collective key    Expand(master,       "mpisec v1 collective aead" | context(16) | epoch(8))
-//   collective box    Expand(master,       "mpisec v1 collective box"  | context(16) | epoch(8))
-//   box key           Expand(collective box, "mpisec v1 large box"     | nonce(12))
-//   node memory name  Expand(master,       "mpisec v1 node memory"     | context(16))
-//   same-node key     Expand(master,       "mpisec v1 same node"       | node(4))
+//   of                 Expand(secret, info, …)
+//   pair AEAD key      job secret, "mpisec v1 pair aead" | source(4) | destination(4) | epoch(4)
+//   pair message key   job secret, "mpisec v1 pair message" | source(4) | destination(4) | epoch(4)
+//   message key        pair message key, "mpisec v1 segments" | counter(8)
+//   collective key     job secret, "mpisec v1 collective aead" | context(16) | epoch(8)
+//   collective box     job secret, "mpisec v1 collective box" | context(16) | epoch(8)
+//   sealed block key   collective sealed block key, "mpisec v1 large box" | nonce(12)
+//   node memory name   job secret, "mpisec v1 node memory" | context(16)
+//   same-node key      job secret, "mpisec v1 same node" | node(4)
 #include "keys/schedule.hpp"
 
 #include <algorithm>
@@ -28,12 +29,13 @@ void require_alive(const Secret& secret) {
         die_of_wiped_secret();
 }
 
-void expand_pair(const Secret& master, std::string_view label, const std::uint8_t (&pair)[12], Secret& out) {
-    require_alive(master);
+void expand_pair(const Secret& job_secret, std::string_view label, const std::uint8_t (&pair)[12],
+                 Secret& out) {
+    require_alive(job_secret);
     std::uint8_t info[64];
     std::memcpy(info, label.data(), label.size());
     std::memcpy(info + label.size(), pair, sizeof pair);
-    hkdf_expand(master.span(), {info, label.size() + sizeof pair}, {out.data(), secret_bytes});
+    hkdf_expand(job_secret.span(), {info, label.size() + sizeof pair}, {out.data(), secret_bytes});
 }
 
 /// HKDF-Expand with a label and two fields.
@@ -49,15 +51,15 @@ void expand(const Secret& key, std::string_view label, Bytes first, Bytes second
 
 }  // namespace
 
-PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t destination,
+PairSecret pair_secret(const Secret& job_secret, std::int32_t source, std::int32_t destination,
                        std::uint32_t epoch) {
     std::uint8_t pair[12];
     store_le(pair, source);
     store_le(pair + 4, destination);
     store_le(pair + 8, epoch);
     PairSecret secret;
-    expand_pair(master, "mpisec v1 pair aead", pair, secret.aead);
-    expand_pair(master, "mpisec v1 pair message", pair, secret.message);
+    expand_pair(job_secret, "mpisec v1 pair aead", pair, secret.aead);
+    expand_pair(job_secret, "mpisec v1 pair message", pair, secret.message);
     return secret;
 }
 
@@ -70,29 +72,31 @@ void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8
     hkdf_expand(message_secret.span(), info, {out, secret_bytes});
 }
 
-CollectiveSecret collective_secret(const Secret& master, std::span<const std::uint8_t, 16> context,
+CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                                    std::uint64_t epoch) {
     std::uint8_t number[8];
     store_le(number, epoch);
     CollectiveSecret secret;
-    expand(master, "mpisec v1 collective aead", context, number, {secret.aead.data(), secret_bytes});
-    expand(master, "mpisec v1 collective box", context, number, {secret.box.data(), secret_bytes});
+    expand(job_secret, "mpisec v1 collective aead", context, number, {secret.aead.data(), secret_bytes});
+    expand(job_secret, "mpisec v1 collective box", context, number,
+           {secret.sealed_block.data(), secret_bytes});
     return secret;
 }
 
-void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, std::uint8_t* out) {
-    expand(box_secret, "mpisec v1 large box", nonce, {}, {out, secret_bytes});
+void sealed_block_key(const Secret& sealed_block_secret, std::span<const std::uint8_t, 12> nonce,
+                      std::uint8_t* out) {
+    expand(sealed_block_secret, "mpisec v1 large box", nonce, {}, {out, secret_bytes});
 }
 
-void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
+void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out) {
-    expand(master, "mpisec v1 node memory", context, {}, out);
+    expand(job_secret, "mpisec v1 node memory", context, {}, out);
 }
 
-void same_node_key(const Secret& master, std::int32_t node, std::uint8_t* out) {
+void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out) {
     std::uint8_t number[4];
     store_le(number, node);
-    expand(master, "mpisec v1 same node", number, {}, {out, secret_bytes});
+    expand(job_secret, "mpisec v1 same node", number, {}, {out, secret_bytes});
 }
 
 }  // namespace mpisec::keys

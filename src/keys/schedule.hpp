@@ -1,5 +1,5 @@
 // The key schedule (docs/protocol.md, "Key schedule"): everything is HKDF-SHA256 (RFC 5869) from the job's
-// master secret, with a label.
+// job secret, with a label.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct PairSecret {
 };
 
 /// The secret of the messages that world rank `source` sends to world rank `destination` in `epoch`.
-PairSecret pair_secret(const Secret& master, std::int32_t source, std::int32_t destination,
+PairSecret pair_secret(const Secret& job_secret, std::int32_t source, std::int32_t destination,
                        std::uint32_t epoch);
 
 /// The key of the large message that carried `counter`: 32 bytes to `out`, of which the cipher takes the
@@ -25,22 +25,23 @@ void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8
 
 /// What the members of a communicator share for its collectives in one epoch.
 struct CollectiveSecret {
-    Secret aead;  ///< key_bytes of it key the AEAD of ordinary boxes
-    Secret box;   ///< derives the keys of large boxes
+    Secret aead;          ///< key_bytes of it key the AEAD of ordinary sealed blocks
+    Secret sealed_block;  ///< derives the keys of large sealed blocks
 };
 
 /// The secret of the collectives on the communicator that `context` (16 bytes) names.
-CollectiveSecret collective_secret(const Secret& master, std::span<const std::uint8_t, 16> context,
+CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                                    std::uint64_t epoch);
 
-/// The key of one large box: 32 bytes to `out`. `nonce` (12 bytes) is the box's own.
-void box_key(const Secret& box_secret, std::span<const std::uint8_t, 12> nonce, std::uint8_t* out);
+/// The key of one large sealed block: 32 bytes to `out`. `nonce` (12 bytes) is the sealed block's own.
+void sealed_block_key(const Secret& sealed_block_secret, std::span<const std::uint8_t, 12> nonce,
+                      std::uint8_t* out);
 
 /// A name that only the job's ranks can know, for memory that the ranks of a node share: 16 bytes to `out`.
-void node_memory_name(const Secret& master, std::span<const std::uint8_t, 16> context,
+void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out);
 
 /// The key of the checks that ranks of node number `node` leave each other (32 bytes to `out`).
-void same_node_key(const Secret& master, std::int32_t node, std::uint8_t* out);
+void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out);
 
 }  // namespace mpisec::keys

@@ -1,6 +1,6 @@
-// Boxes of collectives (docs/protocol.md, "Collectives"): ciphertext and tag, nothing else. Both ends know
-// the nonce and the associated data from the algorithm: which collective on which communicator, who sealed,
-// and which of the sealer's boxes it is.
+// Sealed blocks of collectives (docs/protocol.md, "Collectives"): ciphertext and tag, nothing else. Both ends
+// know the nonce and the associated data from the algorithm: which collective on which communicator, who
+// sealed, and which of the sealer's sealed blocks it is.
 #pragma once
 
 #include <cstring>
@@ -9,9 +9,9 @@
 
 namespace mpisec::wire {
 
-/// Names a box within its communicator. A sealer uses an index once in a collective, and a communicator
-/// counts its collectives, so no name comes again (S4).
-struct BoxName {
+/// Names a sealed block within its communicator. A sealer uses an index once in a collective, and a
+/// communicator counts its collectives, so no name comes again (S4).
+struct SealedBlockName {
     std::uint64_t collective;  ///< number of the collective on its communicator, from 0
     std::int32_t sealer;       ///< rank
     std::uint32_t index;
@@ -19,7 +19,7 @@ struct BoxName {
 
 /// collective(4) | sealer(4) | index(4), under a key of which there is one per communicator and epoch.
 /// `collective`: counted within the epoch.
-inline Nonce box_nonce(std::uint32_t collective, std::int32_t sealer, std::uint32_t index) {
+inline Nonce sealed_block_nonce(std::uint32_t collective, std::int32_t sealer, std::uint32_t index) {
     Nonce nonce;
     store_le(nonce.data(), collective);
     store_le(nonce.data() + 4, sealer);
@@ -27,14 +27,15 @@ inline Nonce box_nonce(std::uint32_t collective, std::int32_t sealer, std::uint3
     return nonce;
 }
 
-/// version(1) kind(1) zero(2) sealer(4) index(4) zero(4) context(16) collective(8) length(8): what a box is
-/// bound to (S2). length is the plaintext's.
-inline constexpr std::size_t box_associated_data_bytes = 48;
-using BoxAssociatedData = std::array<std::uint8_t, box_associated_data_bytes>;
+/// version(1) kind(1) zero(2) sealer(4) index(4) zero(4) context(16) collective(8) length(8): what a sealed
+/// block is bound to (S2). length is the plaintext's.
+inline constexpr std::size_t sealed_block_associated_data_bytes = 48;
+using SealedBlockAssociatedData = std::array<std::uint8_t, sealed_block_associated_data_bytes>;
 
-inline BoxAssociatedData box_associated_data(const ContextId& context, const BoxName& name,
-                                             std::uint64_t length) {
-    BoxAssociatedData ad{};
+inline SealedBlockAssociatedData sealed_block_associated_data(const ContextId& context,
+                                                              const SealedBlockName& name,
+                                                              std::uint64_t length) {
+    SealedBlockAssociatedData ad{};
     store_le(ad.data(), std::uint32_t{version} | static_cast<std::uint32_t>(Kind::collective) << 8);
     store_le(ad.data() + 4, name.sealer);
     store_le(ad.data() + 8, name.index);
@@ -44,14 +45,14 @@ inline BoxAssociatedData box_associated_data(const ContextId& context, const Box
     return ad;
 }
 
-/// Boxes that are larger, or come after the first few that a rank seals for each of the others, have keys of
-/// their own: so an epoch's key sees a bounded number of boxes and bytes, however much a collective moves
-/// (S6).
-inline constexpr std::size_t box_key_threshold = 64 * 1024;
-inline constexpr std::uint64_t common_key_boxes = 4;  ///< for each rank of the communicator
+/// Sealed blocks that are larger, or come after the first few that a rank seals for each of the others, have
+/// keys of their own: so an epoch's key sees a bounded number of sealed blocks and bytes, however much a
+/// collective moves (S6).
+inline constexpr std::size_t sealed_block_key_threshold = 64 * 1024;
+inline constexpr std::uint64_t common_key_sealed_blocks = 4;  ///< for each rank of the communicator
 
 constexpr bool has_own_key(std::size_t plain_bytes, std::uint64_t index, std::uint64_t ranks) {
-    return plain_bytes > box_key_threshold || index >= common_key_boxes * ranks;
+    return plain_bytes > sealed_block_key_threshold || index >= common_key_sealed_blocks * ranks;
 }
 
 }  // namespace mpisec::wire

@@ -18,9 +18,9 @@ std::uint64_t SegmentPlan::size(std::uint64_t index) const {
     return index == 0 ? threshold : std::min(segment_bytes, total - offset(index));
 }
 
-std::uint64_t automatic_segment_bytes(std::uint64_t total, bool crowded) {
-    return crowded ? std::clamp<std::uint64_t>(std::bit_floor(total / 2), 512 * 1024, 1024 * 1024)
-                   : std::clamp<std::uint64_t>(std::bit_floor(total / 8), 128 * 1024, 512 * 1024);
+std::uint64_t automatic_segment_bytes(std::uint64_t total, bool oversubscribed) {
+    return oversubscribed ? std::clamp<std::uint64_t>(std::bit_floor(total / 2), 512 * 1024, 1024 * 1024)
+                          : std::clamp<std::uint64_t>(std::bit_floor(total / 8), 128 * 1024, 512 * 1024);
 }
 
 }  // namespace mpisec::wire

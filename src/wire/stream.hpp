@@ -36,6 +36,6 @@ struct SegmentPlan {
 /// costs MPI a handshake and the last one's opening cannot hide behind any other; a power of two from 128 KiB
 /// to 512 KiB. Half of it, 512 KiB or 1 MiB, where ranks wait for each other's turn on a CPU to shake hands
 /// (both measured in docs/performance.md).
-std::uint64_t automatic_segment_bytes(std::uint64_t total, bool crowded);
+std::uint64_t automatic_segment_bytes(std::uint64_t total, bool oversubscribed);
 
 }  // namespace mpisec::wire

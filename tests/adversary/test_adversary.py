@@ -237,7 +237,7 @@ def test_plain_falls_to_the_attacks(attack, kind, seen):
     assert seen in said[1, "recv", 1], result.stdout
 
 
-# Open MPI sends each segment only when its receive is there: senders of refused messages would wait for ever (refusals.hpp). (A message
+# Open MPI sends each segment only when its receive is there: senders of refused messages would wait for ever (rejected_messages.hpp). (A message
 # extended by more than MPIsec leaves room for overruns the receive buffer in Open MPI itself, plain too: docs/threat-model.md.)
 @pytest.mark.parametrize("kind,size", [
     ("flip:middle", SMALL), ("flip:3", LARGE), ("flip:4", LARGE), ("flip:20", 4 << 20), ("truncate:1", LARGE),

@@ -34,10 +34,10 @@ TEST(NonceLedger, FindsARepeatInEveryLayoutOfNonces) {
         wire::segment_nonce(0, false),
         wire::segment_nonce(1, false),
         wire::segment_nonce(1, true),
-        wire::box_nonce(7, 0, 0),
-        wire::box_nonce(7, 1, 0),
-        wire::box_nonce(7, 1, 2),
-        wire::box_nonce(1u << 24 | 7, 1, 2),
+        wire::sealed_block_nonce(7, 0, 0),
+        wire::sealed_block_nonce(7, 1, 0),
+        wire::sealed_block_nonce(7, 1, 2),
+        wire::sealed_block_nonce(1u << 24 | 7, 1, 2),
     };
     for (const wire::Nonce& nonce : nonces) EXPECT_TRUE(ledger.record(one_key, nonce.data()));
     for (const wire::Nonce& nonce : nonces) EXPECT_FALSE(ledger.record(one_key, nonce.data()));
@@ -62,7 +62,8 @@ TEST(NonceLedger, ManyMessagesAreFewRuns) {
     NonceLedger ledger;
     for (std::uint64_t i = 0; i < 100000; ++i) {
         ASSERT_TRUE(ledger.record(one_key, small(3, i).data()));
-        ASSERT_TRUE(ledger.record(other_key, wire::box_nonce(static_cast<std::uint32_t>(i), 5, 1).data()));
+        ASSERT_TRUE(
+            ledger.record(other_key, wire::sealed_block_nonce(static_cast<std::uint32_t>(i), 5, 1).data()));
     }
     EXPECT_EQ(ledger.runs(), 2u);
     NonceLedger small_one(2);

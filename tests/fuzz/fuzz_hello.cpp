@@ -1,5 +1,5 @@
-// The cards of start-up, as they arrive in clear: only those that agree in every setting pass, whatever a
-// card says of itself; the rest ends the job with a sentence that a terminal can show.
+// The hellos of start-up, as they arrive in clear: only those that agree in every setting pass, whatever a
+// hello says of itself; the rest ends the job with a sentence that a terminal can show.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -9,8 +9,8 @@
 #include "check.hpp"
 #include "fake_mpi.hpp"
 #include "shim/runtime/state.hpp"
-#include "shim/startup/bootstrap_card.hpp"
-#include "shim/startup/bootstrap_cores.hpp"
+#include "shim/startup/cores.hpp"
+#include "shim/startup/hello.hpp"
 #include "wire/frame.hpp"
 
 using namespace mpisec;
@@ -18,22 +18,22 @@ using namespace mpisec::shim;
 
 namespace {
 
-Card genuine(int rank) {
-    Card card;
-    card.protocol = protocol_version;
-    card.wire_version = wire::version;
-    std::memcpy(card.version.data(), "1", 1);
-    std::memcpy(card.host.data(), "node", 4);
-    card.nonce.fill(static_cast<std::uint8_t>(rank + 1));
-    card.place.fill(static_cast<std::uint8_t>(rank / 2));
-    card.rank = rank;
-    card.segment = 131072;
-    card.rekey_messages = 1u << 28;
-    card.rekey_bytes = 1ull << 38;
-    card.kernel = 7;
-    card.cpu_set = 9;
-    card.cpus = 2;
-    return card;
+Hello genuine(int rank) {
+    Hello hello;
+    hello.protocol = protocol_version;
+    hello.wire_version = wire::version;
+    std::memcpy(hello.version.data(), "1", 1);
+    std::memcpy(hello.host.data(), "node", 4);
+    hello.nonce.fill(static_cast<std::uint8_t>(rank + 1));
+    hello.place.fill(static_cast<std::uint8_t>(rank / 2));
+    hello.rank = rank;
+    hello.segment = 131072;
+    hello.rekey_messages = 1u << 28;
+    hello.rekey_bytes = 1ull << 38;
+    hello.kernel = 7;
+    hello.cpu_set = 9;
+    hello.cpus = 2;
+    return hello;
 }
 
 void check_sentences() {
@@ -41,7 +41,7 @@ void check_sentences() {
 }
 
 /// What must be alike on all ranks (docs/protocol.md).
-bool agree(const Card& one, const Card& other) {
+bool agree(const Hello& one, const Hello& other) {
     return one.protocol == other.protocol && one.wire_version == other.wire_version &&
            std::strncmp(one.version.data(), other.version.data(), one.version.size()) == 0 &&
            one.policy == other.policy && one.threshold == other.threshold && one.segment == other.segment &&
@@ -49,32 +49,32 @@ bool agree(const Card& one, const Card& other) {
            one.selection == other.selection;
 }
 
-void check_nodes(const std::vector<Card>& cards) {
-    const std::vector<std::int32_t> node = node_map(cards);
-    FUZZ_CHECK(node.size() == cards.size());
+void check_nodes(const std::vector<Hello>& hellos) {
+    const std::vector<std::int32_t> node = node_map(hellos);
+    FUZZ_CHECK(node.size() == hellos.size());
     std::int32_t nodes = 0;
-    for (std::size_t r = 0; r < cards.size(); ++r) {
+    for (std::size_t r = 0; r < hellos.size(); ++r) {
         FUZZ_CHECK(node[r] >= 0 && node[r] <= nodes);  // numbered by their lowest rank
         nodes = std::max(nodes, node[r] + 1);
         for (std::size_t other = 0; other < r; ++other)
-            FUZZ_CHECK((node[r] == node[other]) == (cards[r].place == cards[other].place));
+            FUZZ_CHECK((node[r] == node[other]) == (hellos[r].place == hellos[other].place));
     }
-    for (const Card& card : cards) (void)crowded(cards, card.rank);
-    (void)cpus_of_job(cards, node);
-    const std::uint64_t threshold = pipeline_threshold(cards);
-    FUZZ_CHECK(threshold == cards[0].threshold || threshold == 64 * 1024 || threshold == 512 * 1024);
+    for (const Hello& hello : hellos) (void)oversubscribed(hellos, hello.rank);
+    (void)cpus_of_job(hellos, node);
+    const std::uint64_t threshold = pipeline_threshold(hellos);
+    FUZZ_CHECK(threshold == hellos[0].threshold || threshold == 64 * 1024 || threshold == 512 * 1024);
 }
 
-/// Cards of `ranks` with what the network makes of them.
-std::vector<Card> arriving(fuzz::Input& input, int ranks) {
-    std::vector<Card> cards;
-    for (int r = 0; r < ranks; ++r) cards.push_back(genuine(r));
-    auto* bytes = reinterpret_cast<std::uint8_t*>(cards.data());
+/// Hellos of `ranks` with what the network makes of them.
+std::vector<Hello> arriving(fuzz::Input& input, int ranks) {
+    std::vector<Hello> hellos;
+    for (int r = 0; r < ranks; ++r) hellos.push_back(genuine(r));
+    auto* bytes = reinterpret_cast<std::uint8_t*>(hellos.data());
     while (!input.empty()) {
         const auto at = input.take<std::uint16_t>();
-        bytes[at % (cards.size() * sizeof(Card))] = input.take<std::uint8_t>();
+        bytes[at % (hellos.size() * sizeof(Hello))] = input.take<std::uint8_t>();
     }
-    return cards;
+    return hellos;
 }
 
 }  // namespace
@@ -85,19 +85,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     state.world.rank = rank;
     fuzz::install_fake_mpi(ranks);
     fuzz::reset_fake_mpi();
-    const std::vector<Card> sent = arriving(input, ranks);
+    const std::vector<Hello> sent = arriving(input, ranks);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(sent.data());
-    fuzz::set_gathered({bytes, bytes + sent.size() * sizeof(Card)});
-    const Card own = genuine(rank);
+    fuzz::set_gathered({bytes, bytes + sent.size() * sizeof(Hello)});
+    const Hello own = genuine(rank);
     bool good = std::memcmp(&own, &sent[static_cast<std::size_t>(rank)], sizeof own) == 0;
     for (int r = 0; r < ranks; ++r) good = good && sent[static_cast<std::size_t>(r)].rank == r;
-    for (const Card& card : sent) good = good && agree(card, sent[0]);
+    for (const Hello& hello : sent) good = good && agree(hello, sent[0]);
     try {
-        const std::vector<Card> cards = exchange_cards(own, ranks, {});
-        for (const Card& card : cards) FUZZ_CHECK(!name_of(card).empty());
-        require_agreement(cards, rank);
+        const std::vector<Hello> hellos = exchange_hellos(own, ranks, {});
+        for (const Hello& hello : hellos) FUZZ_CHECK(!name_of(hello).empty());
+        require_agreement(hellos, rank);
         FUZZ_CHECK(good);
-        check_nodes(cards);
+        check_nodes(hellos);
     } catch (const fuzz::Aborted&) {
         FUZZ_CHECK(!good);
     }

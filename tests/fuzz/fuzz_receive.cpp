@@ -13,8 +13,8 @@
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/runtime/pool.hpp"
@@ -30,7 +30,7 @@ using namespace mpisec::fuzz;
 
 namespace {
 
-constexpr int world_size = 4, mate = 2;  // this rank is 0; 1 and 3 are on other nodes
+constexpr int world_size = 4, node_peer = 2;  // this rank is 0; 1 and 3 are on other nodes
 constexpr int tags = 3;
 constexpr std::size_t threshold = 64, segment = 32, longest = threshold + 10 * segment;
 
@@ -40,7 +40,7 @@ const aead::Selection& selection() {
     return all;
 }
 
-keys::Secret master() {
+keys::Secret job_secret() {
     keys::Secret secret;
     std::memset(secret.data(), 0x42, keys::secret_bytes);
     return secret;
@@ -69,9 +69,9 @@ void start_shim() {
     world.threshold = threshold;
     world.crosses_nodes = true;
     world.channel = channel_handle;
-    world.master = master();
+    world.job_secret = job_secret();
     world.selection = selection();
-    shim::make_pairs();
+    shim::make_peer_states();
     shim::register_errors();
     auto know = [](MPI_Comm comm, std::vector<std::int32_t> members, const char* constructor) {
         const shim::Membership membership{std::move(members), {}};
@@ -89,7 +89,7 @@ void stop_shim() {
     FUZZ_CHECK(!shim::work_outstanding());  // something would go on for ever
     shim::finish_detached();
     shim::free_requests();
-    shim::forget_pairs();
+    shim::forget_peer_states();
     shim::forget_all();
     shim::empty_pool();
 #ifdef MPISEC_NONCE_LEDGER
@@ -115,7 +115,7 @@ struct UserMessage {
 
 class Scenario {
   public:
-    explicit Scenario(fuzz::Input& input) : input_(input), master_(master()) {
+    explicit Scenario(fuzz::Input& input) : input_(input), job_secret_(job_secret()) {
         start_shim();
         for (MPI_Comm comm : {MPI_COMM_WORLD, channel_handle, other_handle})
             job_.contexts[comm] = shim::find_communicator(comm)->context;
@@ -140,7 +140,7 @@ class Scenario {
             case 2:
                 return send(threshold + 1 + byte() * byte() % (longest - threshold));
             case 3:
-                return send_from_mate();
+                return send_from_node_peer();
             case 4:
             case 5:
                 return deliver(0);
@@ -174,12 +174,12 @@ class Scenario {
             air_.push_back(std::move(message));
     }
 
-    void send_from_mate() {
+    void send_from_node_peer() {
         const MPI_Comm comm = user_comm();
         const int tag = static_cast<int>(byte() % tags);
         std::vector<std::uint8_t> plaintext(byte(), static_cast<std::uint8_t>(1 + sent_.size() % 160));
-        sent_.push_back({comm, mate, tag, 0, plaintext, {}, false, false});
-        arrive({comm, mate, tag, std::move(plaintext)});
+        sent_.push_back({comm, node_peer, tag, 0, plaintext, {}, false, false});
+        arrive({comm, node_peer, tag, std::move(plaintext)});
     }
 
     /// MPI keeps the order of the messages between two ranks on a communicator; who delivers another one
@@ -263,7 +263,7 @@ class Scenario {
     }
 
     int any_source() {
-        static constexpr int choices[] = {1, 1, 3, mate, MPI_ANY_SOURCE, MPI_ANY_SOURCE};
+        static constexpr int choices[] = {1, 1, 3, node_peer, MPI_ANY_SOURCE, MPI_ANY_SOURCE};
         return choices[byte() % std::size(choices)];
     }
     int any_tag() {
@@ -346,7 +346,7 @@ class Scenario {
         found->accepted = true;
         FUZZ_CHECK(std::all_of(receive.buffer.get() + n, receive.buffer.get() + receive.capacity,
                                [](std::uint8_t value) { return value == canary; }));
-        if (n < 8 || found->source == mate) return;  // two short ones may be alike
+        if (n < 8 || found->source == node_peer) return;  // two short ones may be alike
         for (const Taken& other : taken_) {
             const Genuine& before = sent_[other.message];
             if (before.comm != found->comm || before.source != found->source || before.tag != found->tag)
@@ -384,8 +384,8 @@ class Scenario {
     };
 
     fuzz::Input& input_;
-    keys::Secret master_;
-    Job job_{selection(), master_, threshold, segment, 32767, {}};
+    keys::Secret job_secret_;
+    Job job_{selection(), job_secret_, threshold, segment, 32767, {}};
     std::vector<Genuine> sent_;
     Sender one_{job_, 1, sent_}, three_{job_, 3, sent_};
     std::vector<Message> air_, history_;

@@ -29,7 +29,7 @@ struct Genuine {
 
 struct Job {
     const aead::Selection& selection;
-    const keys::Secret& master;
+    const keys::Secret& job_secret;
     std::size_t threshold;
     std::uint32_t segment;
     int tag_upper_bound;
@@ -81,7 +81,7 @@ class Sender {
         keys::Secret message;
     };
     Keys derive(int source, int destination, std::uint32_t epoch) const {
-        keys::PairSecret secret = keys::pair_secret(job_.master, source, destination, epoch);
+        keys::PairSecret secret = keys::pair_secret(job_.job_secret, source, destination, epoch);
         return {aead::KeySet(job_.selection, secret.aead.data()), std::move(secret.message)};
     }
     Keys& keys() {

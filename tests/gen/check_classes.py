@@ -149,8 +149,8 @@ class Wrappers(unittest.TestCase):
 
     def test_what_may_wait_in_the_library_gets_its_remedy(self):
         for name, remedy in (
-            ("MPI_File_write_all", "const int met = meet_file(fh);"),
-            ("MPI_Win_fence", "const int met = meet_window(win);"),
+            ("MPI_File_write_all", "const int met = progress_barrier_of_file(fh);"),
+            ("MPI_Win_fence", "const int met = progress_barrier_of_window(win);"),
             ("MPI_Win_wait", "return mpisec::shim::Win_wait(win);"),
             ("MPI_Win_lock", "return mpisec::shim::Win_lock("),
             ("MPI_File_close", "return mpisec::shim::File_close(fh);"),
@@ -165,7 +165,7 @@ class Wrappers(unittest.TestCase):
         self.assertIn('return run_collective(plan::Scan("MPI_Scan", ', text)
         self.assertIn('return start_collective(plan::Scan("MPI_Iscan", ', self.wrapper("MPI_Iscan"))
         self.assertIn('return init_collective(plan::Scan("MPI_Scan_init", ', self.wrapper("MPI_Scan_init"))
-        self.assertNotIn("meet_members", self.wrapper("MPI_Iscan"))
+        self.assertNotIn("progress_barrier_of_members", self.wrapper("MPI_Iscan"))
 
     def test_refused_and_first_calls_have_no_short_cut_for_one_node(self):
         for name in (

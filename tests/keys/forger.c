@@ -1,23 +1,23 @@
 /* Plays the network at start-up: preloaded under MPIsec, it changes what travels between nodes. Works on the
  * rank that FORGER_RANK names.
  *
- * FORGER_SEND names a start-up message by its tag (src/shim/startup/bootstrap_tree.cpp):
+ * FORGER_SEND names a start-up message by its tag (src/shim/startup/key_exchange.cpp):
  *
  * - TAG:BYTE flips a bit of that byte,
  * - TAG:+N sends N bytes more (or less, -N),
  * - TAG:drop never sends it.
  *
- * FORGER_CARD names a card as it arrives here (src/shim/startup/bootstrap_card.hpp):
+ * FORGER_HELLO names a hello as it arrives here (src/shim/startup/hello.hpp):
  *
- * - RANK:BYTE flips a bit of that byte of RANK's card,
- * - RANK:here makes RANK's card say that it is on the receiver's node. */
+ * - RANK:BYTE flips a bit of that byte of RANK's hello,
+ * - RANK:here makes RANK's hello say that it is on the receiver's node. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { card_bytes = 256, place_at = 112, place_bytes = 16 };
+enum { hello_bytes = 256, place_at = 112, place_bytes = 16 };
 
 static int my_rank(void) {
     int rank;
@@ -60,7 +60,7 @@ int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag,
     return count < 0 ? MPI_SUCCESS : next(changed, count, type, to, tag, comm);
 }
 
-/* Cards in rounds (Open MPI). What is sent stays in memory: the last message of a rank is the longest. */
+/* Hellos in rounds (Open MPI). What is sent stays in memory: the last message of a rank is the longest. */
 int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
     int (*next)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) = (int (*)(
@@ -72,9 +72,9 @@ int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag
     return next(sent, count, type, to, tag, comm, request);
 }
 
-static unsigned char* cards;
-static const void* own_card;
-static MPI_Request cards_request;
+static unsigned char* hellos;
+static const void* own_hello;
+static MPI_Request hellos_request;
 
 int PMPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, int to_count,
                     MPI_Datatype to_type, MPI_Comm comm, MPI_Request* request) {
@@ -82,25 +82,25 @@ int PMPI_Iallgather(const void* from, int count, MPI_Datatype type, void* to, in
         (int (*)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Request*))dlsym(
             RTLD_NEXT, "PMPI_Iallgather");
     int code = next(from, count, type, to, to_count, to_type, comm, request);
-    cards = to;
-    own_card = from;
-    cards_request = *request;
+    hellos = to;
+    own_hello = from;
+    hellos_request = *request;
     return code;
 }
 
 int PMPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
     int (*next)(MPI_Request*, int*, MPI_Status*) =
         (int (*)(MPI_Request*, int*, MPI_Status*))dlsym(RTLD_NEXT, "PMPI_Test");
-    const int watched = cards && *request == cards_request;
+    const int watched = hellos && *request == hellos_request;
     int code = next(request, done, status), rank;
     const char* what;
-    if (watched && *done && setting("FORGER_CARD", &rank, &what)) {
+    if (watched && *done && setting("FORGER_HELLO", &rank, &what)) {
         if (strcmp(what, "here") == 0)
-            memcpy(cards + rank * card_bytes + place_at, (const unsigned char*)own_card + place_at,
+            memcpy(hellos + rank * hello_bytes + place_at, (const unsigned char*)own_hello + place_at,
                    place_bytes);
         else
-            cards[rank * card_bytes + atoi(what)] ^= 0x10;
-        cards = NULL;
+            hellos[rank * hello_bytes + atoi(what)] ^= 0x10;
+        hellos = NULL;
     }
     return code;
 }

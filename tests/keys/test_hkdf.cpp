@@ -97,21 +97,21 @@ TEST(Schedule, KnownAnswers) {
     EXPECT_EQ(fingerprint(counting_secret()), "a5fea65a61d210dd");
 }
 
-// S4: another direction, epoch, master or counter is another key.
+// S4: another direction, epoch, job secret or counter is another key.
 TEST(Schedule, EveryInputCounts) {
-    Secret master = counting_secret(), other = counting_secret();
+    Secret job_secret = counting_secret(), other = counting_secret();
     other.data()[31] ^= 1;
     std::vector<std::string> seen;
     auto add = [&seen](const PairSecret& pair) {
         seen.push_back(hex(pair.aead.span()));
         seen.push_back(hex(pair.message.span()));
     };
-    add(pair_secret(master, 1, 2, 0));
-    add(pair_secret(master, 2, 1, 0));
-    add(pair_secret(master, 1, 2, 1));
-    add(pair_secret(master, 1, 258, 0));
+    add(pair_secret(job_secret, 1, 2, 0));
+    add(pair_secret(job_secret, 2, 1, 0));
+    add(pair_secret(job_secret, 1, 2, 1));
+    add(pair_secret(job_secret, 1, 258, 0));
     add(pair_secret(other, 1, 2, 0));
-    PairSecret pair = pair_secret(master, 1, 2, 0);
+    PairSecret pair = pair_secret(job_secret, 1, 2, 0);
     for (std::uint64_t counter :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 32, std::uint64_t{1} << 63}) {
         std::uint8_t key[secret_bytes];
@@ -120,7 +120,7 @@ TEST(Schedule, EveryInputCounts) {
     }
     for (std::int32_t node : {0, 1, 256}) {
         std::uint8_t key[secret_bytes];
-        same_node_key(master, node, key);
+        same_node_key(job_secret, node, key);
         seen.push_back(hex(key));
     }
     std::sort(seen.begin(), seen.end());

@@ -10,8 +10,8 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 MPI = "mpich-5"
-HELLO, ANSWER, MASTER, COUNT = 1, 2, 3, 4  # tags of src/shim/startup/bootstrap_tree.cpp
-CARDS = 32767  # tag of src/shim/startup/bootstrap_card.cpp
+INITIATION, ANSWER, JOB_SECRET, COUNT = 1, 2, 3, 4  # tags of src/shim/startup/key_exchange.cpp
+HELLOS = 32767  # tag of src/shim/startup/hello.cpp
 CHANGED = "something between the nodes changes messages"
 
 
@@ -43,14 +43,14 @@ def test_untouched_job_starts(attacked):
 @pytest.mark.parametrize(
     "rank, tag, byte, words",
     [
-        (1, HELLO, 0, ["rank 0", "rank 1 (node1)", CHANGED]),
-        (1, HELLO, 32, ["rank 0", "rank 1 (node1)", "uses the cipher"]),
-        (1, HELLO, 36, ["rank 0", "rank 1 (node1)", "changed the message"]),
-        (1, HELLO, 83, ["rank 0", "rank 1 (node1)", "changed the message"]),
+        (1, INITIATION, 0, ["rank 0", "rank 1 (node1)", CHANGED]),
+        (1, INITIATION, 32, ["rank 0", "rank 1 (node1)", "uses the cipher"]),
+        (1, INITIATION, 36, ["rank 0", "rank 1 (node1)", "changed the message"]),
+        (1, INITIATION, 83, ["rank 0", "rank 1 (node1)", "changed the message"]),
         (0, ANSWER, 0, ["rank 1", "rank 0 (node0)", CHANGED]),
         (0, ANSWER, 47, ["rank 1", "rank 0 (node0)", CHANGED]),
-        (0, MASTER, 5, ["rank 1", "rank 0 (node0)", "master secret", CHANGED]),
-        (0, MASTER, 40, ["rank 1", "rank 0 (node0)", "master secret", CHANGED]),
+        (0, JOB_SECRET, 5, ["rank 1", "rank 0 (node0)", "job secret", CHANGED]),
+        (0, JOB_SECRET, 40, ["rank 1", "rank 0 (node0)", "job secret", CHANGED]),
         (1, COUNT, 0, ["rank 0", "rank 1 (node1)", "confirmation", CHANGED]),
     ],
 )
@@ -59,12 +59,12 @@ def test_changed_message(attacked, rank, tag, byte, words):
 
 
 @pytest.mark.parametrize("by", ["+1", "-1", "+100", "-20"])
-@pytest.mark.parametrize("rank, tag", [(1, HELLO), (0, ANSWER), (0, MASTER), (1, COUNT)])
+@pytest.mark.parametrize("rank, tag", [(1, INITIATION), (0, ANSWER), (0, JOB_SECRET), (1, COUNT)])
 def test_message_of_another_length(attacked, rank, tag, by):
     refused(attacked(rank, send=f"{tag}:{by}"), CHANGED)
 
 
-@pytest.mark.parametrize("rank, tag, what", [(1, HELLO, "first message"), (0, MASTER, "master secret from rank")])
+@pytest.mark.parametrize("rank, tag, what", [(1, INITIATION, "first message"), (0, JOB_SECRET, "job secret from rank")])
 def test_dropped_message(attacked, rank, tag, what):
     env = {"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"}
     begun = time.monotonic()
@@ -73,30 +73,30 @@ def test_dropped_message(attacked, rank, tag, what):
 
 
 @pytest.mark.parametrize("what", ["100", "300", "-256", "+256"])
-def test_cards_that_travel_in_rounds(attacked, what):
-    """Open MPI with many ranks: a byte of the nonce changed, one of a card that is passed on, a card less, one more (a truncated
+def test_hellos_that_travel_in_rounds(attacked, what):
+    """Open MPI with many ranks: a byte of the nonce changed, one of a hello that is passed on, a hello less, one more (a truncated
     message, on which Open MPI ends the job)."""
-    result = attacked(3, ranks=9, mpi="openmpi-5", send=f"{CARDS}:{what}")
+    result = attacked(3, ranks=9, mpi="openmpi-5", send=f"{HELLOS}:{what}")
     assert result.returncode != 0, result.stdout + result.stderr  # Open MPI's launcher may hang after MPI_Abort
     assert not re.search(r"right \d", result.stdout), "a rank came out of MPI_Init"
     assert what == "+256" or "mpisec: rank " in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("byte", [40, 100, 200], ids=["host", "nonce", "cpus"])
-def test_changed_card_of_another_rank(attacked, byte):
-    """Whatever was changed on the way to one node, the hash of all cards tells."""
-    refused(attacked(1, card=f"0:{byte}"), CHANGED)
+def test_changed_hello_of_another_rank(attacked, byte):
+    """Whatever was changed on the way to one node, the hash of all hellos tells."""
+    refused(attacked(1, hello=f"0:{byte}"), CHANGED)
 
 
 def test_changed_setting_looks_like_another_setting(attacked):
-    refused(attacked(1, card="0:136"), "MPISEC_PIPELINE_THRESHOLD")
+    refused(attacked(1, hello="0:136"), "MPISEC_PIPELINE_THRESHOLD")
 
 
-def test_own_card_changed(attacked):
-    refused(attacked(1, card="1:100"), "came back changed")
+def test_own_hello_changed(attacked):
+    refused(attacked(1, hello="1:100"), "came back changed")
 
 
-@pytest.mark.parametrize("rank, card, ranks", [(1, 0, 2), (0, 3, 4)])
-def test_forged_place_never_makes_a_rank_local(attacked, rank, card, ranks):
-    """S1: a rank on another node whose card was made to say "here" is not taken for local."""
-    refused(attacked(rank, ranks=ranks, card=f"{card}:here"), "says that it is on this node")
+@pytest.mark.parametrize("rank, hello, ranks", [(1, 0, 2), (0, 3, 4)])
+def test_forged_place_never_makes_a_rank_local(attacked, rank, hello, ranks):
+    """S1: a rank on another node whose hello was made to say "here" is not taken for local."""
+    refused(attacked(rank, ranks=ranks, hello=f"{hello}:here"), "says that it is on this node")

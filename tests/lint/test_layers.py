@@ -21,8 +21,8 @@ def test_no_include_of_the_tree_points_upward():
 
 
 @pytest.mark.parametrize("file, included, upward", [
-    ("shim/p2p/pair.cpp", "shim/calls/entry.hpp", True),
-    ("shim/calls/init.cpp", "shim/p2p/pair.hpp", False),
+    ("shim/p2p/peer_state.cpp", "shim/calls/entry.hpp", True),
+    ("shim/calls/init.cpp", "shim/p2p/peer_state.hpp", False),
     ("shim/pmpi/real.hpp", "shim/runtime/state.hpp", True),
     ("wire/frame.hpp", "shim/pmpi/real.hpp", True),
     ("coll/reduce/scan.cpp", "coll/patterns/rounds.hpp", False),

@@ -63,8 +63,8 @@ def segment_nonce(index, last):
 
 
 def test_key_schedule(example):
-    assert example["pair aead"] == expand(example["master"], pair_info(b"mpisec v1 pair aead"))
-    assert example["pair message"] == expand(example["master"], pair_info(b"mpisec v1 pair message"))
+    assert example["pair aead"] == expand(example["job secret"], pair_info(b"mpisec v1 pair aead"))
+    assert example["pair message"] == expand(example["job secret"], pair_info(b"mpisec v1 pair message"))
     info = b"mpisec v1 segments" + struct.pack("<Q", LARGE_COUNTER)
     assert example["message key"] == expand(example["pair message"], info)
 
@@ -97,21 +97,21 @@ def test_large_message(example):
     assert [example["segment 1"], example["segment 2"]] == sealed[1:]
 
 
-def test_box_of_a_collective(example):
-    for label in "aead", "box":
+def test_sealed_block_of_a_collective(example):
+    for key, label in ("aead", "aead"), ("block", "box"):
         info = f"mpisec v1 collective {label}".encode() + example["context"] + struct.pack("<Q", 0)
-        assert example[f"collective {label}"] == expand(example["master"], info)
-    assert example["box nonce"] == struct.pack("<IiI", 9, 4, 2)
-    assert example["box ad"] == struct.pack("<BBHiII16sQQ", 1, 3, 0, 4, 2, 0, example["context"], 9, 16)
-    assert example["box"] == AESGCM(example["collective aead"]).encrypt(example["box nonce"], example["small plaintext"], example["box ad"])
-    assert example["large box's key"] == expand(example["collective box"], b"mpisec v1 large box" + example["box nonce"])
+        assert example[f"collective {key}"] == expand(example["job secret"], info)
+    assert example["block nonce"] == struct.pack("<IiI", 9, 4, 2)
+    assert example["block ad"] == struct.pack("<BBHiII16sQQ", 1, 3, 0, 4, 2, 0, example["context"], 9, 16)
+    assert example["sealed block"] == AESGCM(example["collective aead"]).encrypt(example["block nonce"], example["small plaintext"], example["block ad"])
+    assert example["large block's key"] == expand(example["collective block"], b"mpisec v1 large box" + example["block nonce"])
 
 
 @pytest.mark.parametrize("changed", ["tag", "context", "kind", "destination"])
 def test_associated_data_binds(example, changed):
     """What the small message is bound to: with anything else it does not open."""
     fields = {"kind": SMALL, "source": SOURCE, "destination": DESTINATION, "tag": TAG, "context": example["context"]}
-    fields[changed] = example["master"][:16] if changed == "context" else fields[changed] + 1
+    fields[changed] = example["job secret"][:16] if changed == "context" else fields[changed] + 1
     ad = struct.pack("<BBHiii16sQ", 1, fields["kind"], 0, fields["source"], fields["destination"], fields["tag"], fields["context"], 16)
     with pytest.raises(InvalidTag):
         AESGCM(example["pair aead"]).decrypt(example["small nonce"], example["small message"][12:], ad)

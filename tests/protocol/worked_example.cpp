@@ -122,27 +122,28 @@ bool large_message(const aead::Library& library, const aead::Key& key, const key
     return true;
 }
 
-/// Collective 9 on the same communicator, the 9th of epoch 0: box 2 of rank 4.
-bool box(const aead::Library& library, const keys::Secret& master) {
-    const keys::CollectiveSecret secret = keys::collective_secret(master, context, 0);
+/// Collective 9 on the same communicator, the 9th of epoch 0: sealed block 2 of rank 4.
+bool sealed_block(const aead::Library& library, const keys::Secret& job_secret) {
+    const keys::CollectiveSecret secret = keys::collective_secret(job_secret, context, 0);
     Result<aead::Key> key = library.make_key(aead::Cipher::aes_256_gcm, secret.aead.data());
     if (!must(key.has_value())) return false;
-    const wire::BoxName name{9, 4, 2};
+    const wire::SealedBlockName name{9, 4, 2};
     std::array<std::uint8_t, 16> plain;
     std::iota(plain.begin(), plain.end(), std::uint8_t{0x20});
-    const wire::Nonce nonce = wire::box_nonce(9, name.sealer, name.index);
-    const wire::BoxAssociatedData ad = wire::box_associated_data(context, name, plain.size());
+    const wire::Nonce nonce = wire::sealed_block_nonce(9, name.sealer, name.index);
+    const wire::SealedBlockAssociatedData ad =
+        wire::sealed_block_associated_data(context, name, plain.size());
     std::uint8_t sealed[plain.size() + aead::tag_bytes];
     if (!must(key->seal(sealed, plain.data(), plain.size(), nonce.data(), ad.data(), ad.size())))
         return false;
     std::uint8_t own_key[keys::secret_bytes];
-    keys::box_key(secret.box, nonce, own_key);
+    keys::sealed_block_key(secret.sealed_block, nonce, own_key);
     show("collective aead", secret.aead.span());
-    show("collective box", secret.box.span());
-    show("box nonce", nonce);
-    show("box ad", ad);
-    show("box", sealed);
-    show("large box's key", own_key);
+    show("collective block", secret.sealed_block.span());
+    show("block nonce", nonce);
+    show("block ad", ad);
+    show("sealed block", sealed);
+    show("large block's key", own_key);
     return true;
 }
 
@@ -152,16 +153,17 @@ bool example() {
         std::fprintf(stderr, "worked_example: %s\n", library.error().message.c_str());
         return false;
     }
-    keys::Secret master;
-    std::iota(master.data(), master.data() + keys::secret_bytes, std::uint8_t{0});
-    const keys::PairSecret pair = keys::pair_secret(master, source, destination, epoch);
+    keys::Secret job_secret;
+    std::iota(job_secret.data(), job_secret.data() + keys::secret_bytes, std::uint8_t{0});
+    const keys::PairSecret pair = keys::pair_secret(job_secret, source, destination, epoch);
     Result<aead::Key> key = (*library)->make_key(aead::Cipher::aes_256_gcm, pair.aead.data());
     if (!must(key.has_value())) return false;
-    show("master", master.span());
+    show("job secret", job_secret.span());
     show("context", context);
     show("pair aead", pair.aead.span());
     show("pair message", pair.message.span());
-    return small_message(*key) && large_message(**library, *key, pair.message) && box(**library, master);
+    return small_message(*key) && large_message(**library, *key, pair.message) &&
+           sealed_block(**library, job_secret);
 }
 
 /// The document must hold the example as one block, untouched.

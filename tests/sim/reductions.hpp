@@ -10,8 +10,8 @@
 namespace mpisec::test {
 
 using coll::Collective;
-using fabric::Plain;
-using fabric::PlainRoom;
+using fabric::Plaintext;
+using fabric::PlaintextBuffer;
 
 class Operation : public fabric::Reduction {
   public:
@@ -23,7 +23,7 @@ class Operation : public fabric::Reduction {
     mutable std::uint64_t combined = 0;  ///< calls so far
     mutable std::uint64_t fails_at = 0;  ///< n > 0: the n-th call reports an error
 
-    bool combine(PlainRoom inout, Plain in) const override {
+    bool combine(PlaintextBuffer inout, Plaintext in) const override {
         for (std::size_t at = 0; at < in.size(); at += element) one(inout.data() + at, in.data() + at);
         return ++combined != fails_at;
     }
@@ -169,7 +169,7 @@ inline Problem random_problem(Collective collective, const std::vector<int>& nod
     return problem;
 }
 
-inline coll::Call call_of(const Problem& problem, Collective collective, PlainRoom data) {
+inline coll::Call call_of(const Problem& problem, Collective collective, PlaintextBuffer data) {
     coll::Call call;
     call.root = problem.root;
     call.data = data;
@@ -188,7 +188,7 @@ class Vector {
   public:
     static constexpr std::size_t margin = 5;
     explicit Vector(std::size_t size) : bytes_(size + 2 * margin, untouched) {}
-    PlainRoom data() { return PlainRoom(bytes_).subspan(margin, bytes_.size() - 2 * margin); }
+    PlaintextBuffer data() { return PlaintextBuffer(bytes_).subspan(margin, bytes_.size() - 2 * margin); }
     bool intact() const {
         auto is_untouched = [](std::uint8_t byte) { return byte == untouched; };
         return std::all_of(bytes_.begin(), bytes_.begin() + margin, is_untouched) &&

@@ -19,7 +19,7 @@ void expect_noticed(const Entry& algorithm, const std::vector<int>& node_sizes, 
         gather(algorithm, topology, layout, model, options).report.messages_between;
     if (algorithm.name == "pipeline" && std::accumulate(layout.size.begin(), layout.size.end(), 0u) == 0)
         return;
-    ASSERT_GT(messages, 0u);  // others send empty boxes
+    ASSERT_GT(messages, 0u);  // others send empty sealed blocks
     for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {
         SCOPED_TRACE(describe(node_sizes, placement, layout, options));
         const Outcome outcome = gather(algorithm, topology, layout, model, options);

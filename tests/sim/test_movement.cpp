@@ -115,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(Movement, MovesBatches, testing::ValuesIn(in_batches())
 class Hermit final : public fabric::Fabric {
   public:
     explicit Hermit(const Topology& topology) : Fabric(0, topology) {}
-    void copy(fabric::PlainRoom, fabric::Plain) override {}
-    void combine(const fabric::Reduction&, fabric::PlainRoom, fabric::Plain) override {}
+    void copy(fabric::PlaintextBuffer, fabric::Plaintext) override {}
+    void combine(const fabric::Reduction&, fabric::PlaintextBuffer, fabric::Plaintext) override {}
 
   protected:
     unsigned start_send(int, std::span<std::uint8_t>, bool) override { return 0; }
@@ -125,9 +125,9 @@ class Hermit final : public fabric::Fabric {
     bool finished(unsigned) override { return true; }
     void when_finished(unsigned, std::coroutine_handle<>) override {}
     void finish(unsigned) override {}
-    void do_seal(std::span<std::uint8_t>, fabric::Plain, fabric::Box) override {}
-    void misused(fabric::Box) override {}
-    bool do_open(fabric::PlainRoom, fabric::Plain, fabric::Box) override { return true; }
+    void do_seal(std::span<std::uint8_t>, fabric::Plaintext, fabric::SealedBlock) override {}
+    void misused(fabric::SealedBlock) override {}
+    bool do_open(fabric::PlaintextBuffer, fabric::Plaintext, fabric::SealedBlock) override { return true; }
     std::span<std::uint8_t> room(std::size_t bytes) override {
         memory_.emplace_back(bytes, std::uint8_t{0xA5});
         return memory_.back();

@@ -65,15 +65,15 @@ void wait_until(const std::function<bool()>& condition) {
 }
 
 /// `body` in that many processes; false from one of them fails the test.
-void in_processes(unsigned mates, const std::function<bool(NodeMemory&, unsigned)>& body) {
+void in_processes(unsigned node_peers, const std::function<bool(NodeMemory&, unsigned)>& body) {
     const std::string name = name_of_test();
     ASSERT_GE(arena_file(), 0);
     std::vector<pid_t> children;
-    for (unsigned mate = 0; mate < mates; ++mate) {
+    for (unsigned node_peer = 0; node_peer < node_peers; ++node_peer) {
         const pid_t child = fork();
         if (child == 0) {
-            auto memory = NodeMemory::attach(name, mates);
-            _exit(memory && body(*memory, mate) ? 0 : 1);
+            auto memory = NodeMemory::attach(name, node_peers);
+            _exit(memory && body(*memory, node_peer) ? 0 : 1);
         }
         children.push_back(child);
     }
@@ -91,20 +91,20 @@ bool fill(std::span<std::uint8_t> room, std::size_t begin, std::size_t n, std::u
 }
 
 TEST(NodeMemory, RoomsAreSharedAndGrow) {
-    constexpr unsigned mates = 3;
-    in_processes(mates, [](NodeMemory& memory, unsigned mate) {
+    constexpr unsigned node_peers = 3;
+    in_processes(node_peers, [](NodeMemory& memory, unsigned node_peer) {
         for (unsigned use = 0; use < 200; ++use) {
             NodeMemory::Slot& slot = memory.slot(use % NodeMemory::slots);
             wait_until([&] { return slot.free(); });
             slot.enter();
             const std::size_t part = 1 + (use * 7919) % (use % 17 == 0 ? 300000 : 3000);
-            auto first = slot.room(mates * part);
+            auto first = slot.room(node_peers * part);
             auto second = slot.room(use % 5);
             if (!first || !second) return false;
-            fill(*first, mate * part, part, static_cast<std::uint8_t>(use + mate));
+            fill(*first, node_peer * part, part, static_cast<std::uint8_t>(use + node_peer));
             const std::uint64_t barrier = slot.come();
             wait_until([&] { return slot.met(barrier); });
-            for (unsigned other = 0; other < mates; ++other)
+            for (unsigned other = 0; other < node_peers; ++other)
                 for (std::size_t at : {other * part, other * part + part - 1})
                     if ((*first)[at] != static_cast<std::uint8_t>(use + other)) return false;
             if (slot.failed()) return false;
@@ -115,12 +115,12 @@ TEST(NodeMemory, RoomsAreSharedAndGrow) {
 }
 
 TEST(NodeMemory, FailureIsOfOneCollective) {
-    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+    in_processes(2, [](NodeMemory& memory, unsigned node_peer) {
         NodeMemory::Slot& slot = memory.slot(0);
         for (unsigned use = 0; use < 50; ++use) {
             wait_until([&] { return slot.free(); });
             slot.enter();
-            if (mate == 1 && use % 3 == 0) slot.fail();
+            if (node_peer == 1 && use % 3 == 0) slot.fail();
             const std::uint64_t barrier = slot.come();
             wait_until([&] { return slot.met(barrier); });
             if (slot.failed() != (use % 3 == 0)) return false;
@@ -130,9 +130,9 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
     });
 }
 
-/// One mate cannot have some room, the other can: that collective fails, and the next ones share again.
+/// One node peer cannot have some room, the other can: that collective fails, and the next ones share again.
 TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
-    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+    in_processes(2, [](NodeMemory& memory, unsigned node_peer) {
         NodeMemory::Slot& slot = memory.slot(0);
         const int others = ::open("/dev/null", O_RDWR), arena = arena_descriptor();
         auto use = [&](bool starved, std::size_t bytes) {
@@ -143,19 +143,21 @@ TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
             auto room = slot.room(bytes);
             if (starved) dup2(saved, arena);
             if (starved) close(saved);
-            if (room) (*room)[mate] = static_cast<std::uint8_t>(bytes + mate);
+            if (room) (*room)[node_peer] = static_cast<std::uint8_t>(bytes + node_peer);
             if (!room) slot.fail();
             std::uint64_t barrier = slot.come();
             wait_until([&] { return slot.met(barrier); });
             const bool failed = slot.failed();
-            const bool shared = room && (*room)[1 - mate] == static_cast<std::uint8_t>(bytes + 1 - mate);
+            const bool shared =
+                room && (*room)[1 - node_peer] == static_cast<std::uint8_t>(bytes + 1 - node_peer);
             barrier = slot.come();
             wait_until([&] { return slot.met(barrier); });
             slot.leave();
             return room ? failed || shared : starved && failed;
         };
         bool good = use(false, 100'000);
-        for (std::size_t i = 0; i < 20; ++i) good = use(mate == 1 && i % 4 == 1, 200'000 * (i + 1)) && good;
+        for (std::size_t i = 0; i < 20; ++i)
+            good = use(node_peer == 1 && i % 4 == 1, 200'000 * (i + 1)) && good;
         return good;
     });
 }
@@ -210,14 +212,14 @@ TEST(NodeMemory, NothingIsLeftOfAProcessThatIsKilled) {
         waitpid(child, nullptr, 0);
     }
     EXPECT_FALSE(left_over(name));
-    in_processes(2, [](NodeMemory& memory, unsigned mate) {
+    in_processes(2, [](NodeMemory& memory, unsigned node_peer) {
         memory.slot(0).enter();
         auto room = memory.slot(0).room(64);
         if (!room) return false;
-        (*room)[mate] = static_cast<std::uint8_t>(1 + mate);
+        (*room)[node_peer] = static_cast<std::uint8_t>(1 + node_peer);
         const std::uint64_t barrier = memory.slot(0).come();
         wait_until([&] { return memory.slot(0).met(barrier); });
-        return (*room)[1 - mate] == 2 - mate;
+        return (*room)[1 - node_peer] == 2 - node_peer;
     });
 }
 

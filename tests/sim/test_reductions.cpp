@@ -1,11 +1,11 @@
 // Every reduction gives every rank what the operands make in rank order, on clusters of any shape.
-#include "coll/patterns/turns.hpp"
+#include "coll/patterns/chunks.hpp"
 #include "reductions.hpp"
 
 namespace mpisec::test {
 namespace {
 
-#ifdef MPISEC_TINY_TURNS
+#ifdef MPISEC_TINY_CHUNKS
 constexpr bool fewer = true;
 #else
 constexpr bool fewer = sanitized;
@@ -59,7 +59,7 @@ TEST_P(EveryReduction, OnManySmallClusters) {
         }
 }
 
-#ifndef MPISEC_TINY_TURNS
+#ifndef MPISEC_TINY_CHUNKS
 void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_sizes, std::size_t bytes,
                          Random& random) {
     Problem problem = random_problem(reducer.collective, node_sizes, 0, random);
@@ -72,7 +72,7 @@ void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_si
 /// Several segments, and several turns through shared memory.
 TEST_P(EveryReduction, OfLongVectors) {
     Random random(11);
-    const std::size_t turn = coll::turn_bytes;
+    const std::size_t turn = coll::chunk_bytes;
     ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {1, 3, 2}, turn / 2, random));
     if (sanitized) return;
     ASSERT_NO_FATAL_FAILURE(expect_reduces_long(GetParam(), {2, 2}, turn + 99, random));
@@ -126,7 +126,7 @@ TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
     }
 }
 
-#ifndef MPISEC_TINY_TURNS
+#ifndef MPISEC_TINY_CHUNKS
 /// The tables at the top of src/coll/*.cpp, for 8 nodes of 4 ranks and 8192 bytes.
 TEST(Costs, AreThoseOfTheTables) {
     struct Row {

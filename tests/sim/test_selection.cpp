@@ -201,7 +201,7 @@ TEST(Settings, TheBuiltInTableIsInForceUnlessTheySayElse) {
 }
 
 struct Sum final : fabric::Reduction {
-    bool combine(fabric::PlainRoom, fabric::Plain) const override { return true; }
+    bool combine(fabric::PlaintextBuffer, fabric::Plaintext) const override { return true; }
 };
 
 TEST(Settings, TheBuiltInTableServesEverything) {

@@ -1,4 +1,4 @@
-// Queues of records between mates: threads here, each with a mapping of its own.
+// Queues of records between node peers: threads here, each with a mapping of its own.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,19 +17,19 @@ std::string unique_name() {
     return "/mpisec-test-records-" + std::to_string(getpid()) + "-" + std::to_string(number++);
 }
 
-void put(SentRecords& records, unsigned mate, std::uint64_t value) {
-    SentRecord* record = records.next(mate);
+void put(SentRecords& records, unsigned node_peer, std::uint64_t value) {
+    SentRecord* record = records.next(node_peer);
     ASSERT_NE(record, nullptr);
     record->bytes = value;
     std::memset(record->check, static_cast<int>(value), sizeof record->check);
-    records.publish(mate);
+    records.publish(node_peer);
 }
 
 TEST(SentRecords, TwoMatesAndOneself) {
     const std::string name = unique_name();
     auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
     ASSERT_TRUE(zero && one);
-    EXPECT_EQ(shm_unlink(name.c_str()), -1) << "all mates have it, so its name is gone";
+    EXPECT_EQ(shm_unlink(name.c_str()), -1) << "all node peers have it, so its name is gone";
     EXPECT_EQ(one->first(0), nullptr);
     for (std::uint64_t i = 0; i < 1000; ++i) {  // any number before the first is read
         put(*zero, 1, i);
@@ -88,7 +88,7 @@ TEST(SentRecords, WhatOneMateHasReadIsRoomForAnother) {
         one->pop(0);
     }
     ASSERT_NE(zero->next(0), nullptr);
-    EXPECT_EQ(zero->first(0), nullptr) << "a record that mate 1 has read, taken for one to mate 0";
+    EXPECT_EQ(zero->first(0), nullptr) << "a record that node peer 1 has read, taken for one to node peer 0";
     put(*zero, 0, 4711);
     ASSERT_NE(zero->first(0), nullptr);
     EXPECT_EQ(zero->first(0)->bytes, 4711u);

@@ -27,7 +27,7 @@ std::string error_of(const std::vector<int>& node_of_rank, const Program& progra
 /// Rank r of the first half of the ranks sends n sealed bytes to rank r of the other half.
 Task across(Fabric& fabric) {
     const int half = fabric.topology().ranks() / 2;
-    const Cipher room = fabric.cipher(n);
+    const CiphertextBuffer room = fabric.ciphertext(n);
     if (fabric.rank() < half)
         co_await fabric.send(fabric.rank() + half, room);
     else
@@ -43,10 +43,10 @@ TEST(VirtualTime, OfAMessageInsideANode) {
 
 TEST(VirtualTime, OfSealingOpeningAndCopying) {
     const Report report = run(Topology({0}), model(), [](Fabric& fabric) -> Task {
-        const Cipher box = fabric.cipher(sealed_bytes(n));
-        const PlainRoom plain = fabric.plain(n), again = fabric.plain(n);
-        fabric.seal(box, plain, {0, 0});
-        fabric.open(again, box, {0, 0});
+        const CiphertextBuffer sealed_block = fabric.ciphertext(sealed_bytes(n));
+        const PlaintextBuffer plain = fabric.plaintext(n), again = fabric.plaintext(n);
+        fabric.seal(sealed_block, plain, {0, 0});
+        fabric.open(again, sealed_block, {0, 0});
         fabric.copy(plain, again);
         co_return;
     });
@@ -57,12 +57,13 @@ TEST(VirtualTime, OfSealingOpeningAndCopying) {
 
 TEST(VirtualTime, WorkGoesOnWhileAMessageTravels) {
     const Report report = run(Topology({0, 1}), model(), [](Fabric& fabric) -> Task {
-        const Cipher box = fabric.cipher(sealed_bytes(n)), other = fabric.cipher(sealed_bytes(n));
+        const CiphertextBuffer sealed_block = fabric.ciphertext(sealed_bytes(n)),
+                               other = fabric.ciphertext(sealed_bytes(n));
         const int peer = 1 - fabric.rank();
-        fabric.seal(box, fabric.plain(n), {fabric.rank(), 0});
+        fabric.seal(sealed_block, fabric.plaintext(n), {fabric.rank(), 0});
         auto receiving = fabric.receive(peer, other);
-        auto sending = fabric.send(peer, box);
-        fabric.open(fabric.plain(n), box, {fabric.rank(), 0});
+        auto sending = fabric.send(peer, sealed_block);
+        fabric.open(fabric.plaintext(n), sealed_block, {fabric.rank(), 0});
         co_await receiving;
         co_await sending;
     });
@@ -80,7 +81,7 @@ TEST(VirtualTime, RanksOfANodeTakeTurnsOnASharedLink) {
 
 TEST(VirtualTime, ABarrierEndsWithTheLastRank) {
     const Report report = run(Topology({0, 0}), model(), [](Fabric& fabric) -> Task {
-        if (fabric.rank() == 1) fabric.copy(fabric.plain(n), fabric.plain(n));
+        if (fabric.rank() == 1) fabric.copy(fabric.plaintext(n), fabric.plaintext(n));
         co_await fabric.node_barrier();
     });
     EXPECT_DOUBLE_EQ(report.seconds, 3 + 0.125 * n + 10);
@@ -98,10 +99,10 @@ TEST(VirtualTime, OfCopyingToAndFromSharedMemory) {
     ClusterModel far = model();
     far.shared = {40, 2};
     const Report report = run(Topology({0}), far, [](Fabric& fabric) -> Task {
-        const PlainRoom shared = fabric.shared_plain(2 * n), own = fabric.plain(n);
+        const PlaintextBuffer shared = fabric.shared_plaintext(2 * n), own = fabric.plaintext(n);
         fabric.copy(shared.last(n), own);
         fabric.copy(own, shared.first(n));
-        fabric.copy(own, fabric.plain(n));
+        fabric.copy(own, fabric.plaintext(n));
         co_return;
     });
     EXPECT_EQ(report.error, "");
@@ -114,16 +115,16 @@ TEST(VirtualTime, OfWhatTheCacheDoesNotHold) {
     small.copy.beyond = 1;
     small.inside.beyond = 4;
     const Report copies = run(Topology({0}), small, [](Fabric& fabric) -> Task {
-        for (int i = 0; i < 3; ++i) fabric.copy(fabric.plain(n), fabric.plain(n));
+        for (int i = 0; i < 3; ++i) fabric.copy(fabric.plaintext(n), fabric.plaintext(n));
         co_return;
     });
     EXPECT_DOUBLE_EQ(copies.seconds, 3 * 3 + 0.125 * 1.5 * n + 1.5 * n);
     const Report messages = run(Topology({0, 0}), small, [](Fabric& fabric) -> Task {
         for (int i = 0; i < 2; ++i) {
             if (fabric.rank() == 0)
-                co_await fabric.send_here(1, fabric.plain(n));
+                co_await fabric.send_here(1, fabric.plaintext(n));
             else
-                co_await fabric.receive_here(0, fabric.plain(n));
+                co_await fabric.receive_here(0, fabric.plaintext(n));
         }
     });
     EXPECT_DOUBLE_EQ(messages.seconds, 10 + 1.5 * n + 4 * 0.5 * n);
@@ -131,15 +132,15 @@ TEST(VirtualTime, OfWhatTheCacheDoesNotHold) {
 
 TEST(VirtualTime, InsideANodeTheReceiverFetchesWhenItComes) {
     const Report late = run(Topology({0, 0}), model(), [](Fabric& fabric) -> Task {
-        if (fabric.rank() == 0) co_return co_await fabric.send_here(1, fabric.plain(n));
-        fabric.copy(fabric.plain(n), fabric.plain(n));
-        co_await fabric.receive_here(0, fabric.plain(n));
+        if (fabric.rank() == 0) co_return co_await fabric.send_here(1, fabric.plaintext(n));
+        fabric.copy(fabric.plaintext(n), fabric.plaintext(n));
+        co_await fabric.receive_here(0, fabric.plaintext(n));
     });
     EXPECT_DOUBLE_EQ(late.seconds, 3 + 0.125 * n + 1.0 * n);
     const Report two = run(Topology({0, 0, 0}), model(), [](Fabric& fabric) -> Task {
-        if (fabric.rank() > 0) co_return co_await fabric.send_here(0, fabric.plain(n));
-        co_await fabric.receive_here(1, fabric.plain(n));
-        co_await fabric.receive_here(2, fabric.plain(n));
+        if (fabric.rank() > 0) co_return co_await fabric.send_here(0, fabric.plaintext(n));
+        co_await fabric.receive_here(1, fabric.plaintext(n));
+        co_await fabric.receive_here(2, fabric.plaintext(n));
     });
     EXPECT_DOUBLE_EQ(two.seconds, 10 + 2 * 1.0 * n);
 }
@@ -148,7 +149,7 @@ TEST(VirtualTime, InsideANodeTheReceiverFetchesWhenItComes) {
 /// receiver has work to do afterwards.
 Task race(Fabric& fabric) {
     co_await across(fabric);
-    if (fabric.rank() == 2) fabric.copy(fabric.plain(n), fabric.plain(n));
+    if (fabric.rank() == 2) fabric.copy(fabric.plaintext(n), fabric.plaintext(n));
 }
 
 TEST(VirtualTime, FollowsFromTheSeed) {
@@ -168,22 +169,22 @@ TEST(VirtualTime, FollowsFromTheSeed) {
 TEST(Faults, ABoxSealedTwice) {
     const Program twice = [](Fabric& fabric) -> Task {
         for (int i = 0; i < 2; ++i)
-            fabric.seal(fabric.cipher(sealed_bytes(1)), fabric.plain(1), {fabric.rank(), 5});
+            fabric.seal(fabric.ciphertext(sealed_bytes(1)), fabric.plaintext(1), {fabric.rank(), 5});
         co_return;
     };
-    EXPECT_EQ(error_of({0}, twice), "rank 0 seals box 5 twice");
+    EXPECT_EQ(error_of({0}, twice), "rank 0 seals sealed block 5 twice");
 }
 
 TEST(Faults, SealingInTheNameOfAnother) {
     const Program forge = [](Fabric& fabric) -> Task {
-        fabric.seal(fabric.cipher(sealed_bytes(1)), fabric.plain(1), {1, 0});
+        fabric.seal(fabric.ciphertext(sealed_bytes(1)), fabric.plaintext(1), {1, 0});
         co_return;
     };
     EXPECT_EQ(error_of({0}, forge), "rank 0 seals in the name of rank 1");
 }
 
 Task in_clear(Fabric& fabric) {
-    const PlainRoom room = fabric.plain(n);
+    const PlaintextBuffer room = fabric.plaintext(n);
     if (fabric.rank() == 0)
         co_await fabric.send_here(1, room);
     else
@@ -197,7 +198,7 @@ TEST(Faults, PlaintextForAnotherNode) {
 
 TEST(Faults, WaitingForEver) {
     const Program deaf = [](Fabric& fabric) -> Task {
-        if (fabric.rank() == 0) co_await fabric.receive_here(1, fabric.plain(1));
+        if (fabric.rank() == 0) co_await fabric.receive_here(1, fabric.plaintext(1));
     };
     EXPECT_EQ(error_of({0, 0}, deaf), "rank 0 waits for ever");
     const Program alone = [](Fabric& fabric) -> Task {
@@ -208,7 +209,7 @@ TEST(Faults, WaitingForEver) {
 
 TEST(Faults, AMessageThatNobodyReceives) {
     const Program unheard = [](Fabric& fabric) -> Task {
-        if (fabric.rank() == 0) co_await fabric.send_here(1, fabric.plain(1));
+        if (fabric.rank() == 0) co_await fabric.send_here(1, fabric.plaintext(1));
     };
     EXPECT_EQ(error_of({0, 0}, unheard), "a message is never received");
 }
@@ -216,9 +217,9 @@ TEST(Faults, AMessageThatNobodyReceives) {
 TEST(Faults, AMessageThatIsNotAwaited) {
     const Program hasty = [](Fabric& fabric) -> Task {
         if (fabric.rank() == 0)
-            (void)fabric.send_here(1, fabric.plain(1));
+            (void)fabric.send_here(1, fabric.plaintext(1));
         else
-            co_await fabric.receive_here(0, fabric.plain(1));
+            co_await fabric.receive_here(0, fabric.plaintext(1));
     };
     EXPECT_EQ(error_of({0, 0}, hasty), "rank 0 does not await all that it started");
 }
@@ -226,13 +227,13 @@ TEST(Faults, AMessageThatIsNotAwaited) {
 TEST(Faults, SizesThatDoNotFit) {
     const Program longer = [](Fabric& fabric) -> Task {
         if (fabric.rank() == 0)
-            co_await fabric.send_here(1, fabric.plain(2));
+            co_await fabric.send_here(1, fabric.plaintext(2));
         else
-            co_await fabric.receive_here(0, fabric.plain(1));
+            co_await fabric.receive_here(0, fabric.plaintext(1));
     };
     EXPECT_EQ(error_of({0, 0}, longer), "rank 1 is sent another message than it expects");
     const Program shared = [](Fabric& fabric) -> Task {
-        fabric.shared_plain(static_cast<std::size_t>(fabric.rank()));
+        fabric.shared_plaintext(static_cast<std::size_t>(fabric.rank()));
         co_return;
     };
     EXPECT_EQ(error_of({0, 0}, shared), "ranks of a node ask for shared memory of different sizes");
@@ -248,7 +249,7 @@ TEST(Order, MessagesOfAPairDoNotOvertakeEachOther) {
             std::vector<fabric::Pending> under_way;
             for (std::size_t i = 0; i < bytes.size(); ++i) {
                 if (fabric.rank() == 0) bytes[i] = static_cast<std::uint8_t>(i);
-                const PlainRoom one = PlainRoom(bytes).subspan(i, 1);
+                const PlaintextBuffer one = PlaintextBuffer(bytes).subspan(i, 1);
                 under_way.push_back(fabric.rank() == 0 ? fabric.send_here(1, one)
                                                        : fabric.receive_here(0, one));
             }
@@ -264,18 +265,18 @@ TEST(Order, MessagesOfAPairDoNotOvertakeEachOther) {
 /// and to nobody else.
 TEST(Failure, ReachesWhoDependsOnIt) {
     const Report report = run(Topology({0, 0, 1, 2}), {}, [](Fabric& fabric) -> Task {
-        const Cipher box = fabric.cipher(sealed_bytes(4));
-        const PlainRoom plain = fabric.plain(4);
+        const CiphertextBuffer sealed_block = fabric.ciphertext(sealed_bytes(4));
+        const PlaintextBuffer plain = fabric.plaintext(4);
         if (fabric.rank() == 0) {
-            fabric.seal(box, plain, {0, 0});
+            fabric.seal(sealed_block, plain, {0, 0});
             fabric.fail();
-            co_await fabric.send(2, box);
+            co_await fabric.send(2, sealed_block);
             co_await fabric.send_here(1, plain);
         }
         if (fabric.rank() == 1) co_await fabric.receive_here(0, plain);
         if (fabric.rank() == 2) {
-            co_await fabric.receive(0, box);
-            fabric.open(plain, box, {0, 0});
+            co_await fabric.receive(0, sealed_block);
+            fabric.open(plain, sealed_block, {0, 0});
         }
     });
     EXPECT_EQ(report.error, "");

@@ -16,11 +16,11 @@ class BetweenNodes {
     int node_at(int distance) const { return wrap(topology_.node(rank_) + distance); }
     /// Nodes that a round of this distance hands over.
     int count(int distance) const { return std::min(distance, topology_.nodes() - distance); }
-    int source(int distance) const { return mate_of(rank_, node_at(distance)); }
+    int source(int distance) const { return node_peer_of(rank_, node_at(distance)); }
     std::vector<int> destinations(int distance) const {
         std::vector<int> all;
         for (int rank : topology_.members(node_at(-distance)))
-            if (mate_of(rank, topology_.node(rank_)) == rank_) all.push_back(rank);
+            if (node_peer_of(rank, topology_.node(rank_)) == rank_) all.push_back(rank);
         return all;
     }
     /// The rank from which what `holder` has of node `node` came in the first place, when every rank hands on
@@ -30,7 +30,7 @@ class BetweenNodes {
         while (distance > 0) {
             int step = 1;
             while (2 * step <= distance) step *= 2;
-            holder = mate_of(holder, wrap(topology_.node(holder) + step));
+            holder = node_peer_of(holder, wrap(topology_.node(holder) + step));
             distance -= step;
         }
         return holder;
@@ -38,7 +38,7 @@ class BetweenNodes {
 
   private:
     int wrap(int node) const { return (node % topology_.nodes() + topology_.nodes()) % topology_.nodes(); }
-    int mate_of(int rank, int node) const {
+    int node_peer_of(int rank, int node) const {
         return topology_.members(
             node)[static_cast<std::size_t>(topology_.local(rank) % topology_.node_size(node))];
     }

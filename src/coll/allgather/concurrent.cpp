@@ -20,7 +20,7 @@ fabric::Task concurrent(fabric::Fabric& fabric, const Blocks& blocks, Pattern pa
     const fabric::Topology& topology = fabric.topology();
     const int groups = topology.smallest_node(), mine = fabric.local() % groups;
     const bool in_group = fabric.local() < groups;
-    const int owner = fabric.mates()[static_cast<std::size_t>(mine)];
+    const int owner = fabric.node_peers()[static_cast<std::size_t>(mine)];
 
     if (!in_group) {
         co_await fabric.send_here(owner, blocks.of(fabric.rank()));
@@ -33,14 +33,14 @@ fabric::Task concurrent(fabric::Fabric& fabric, const Blocks& blocks, Pattern pa
             group.ranks.push_back(topology.members(node)[static_cast<std::size_t>(mine)]);
             group.bytes.push_back(fabric::sealed_bytes(blocks.bytes(slice(topology, node, mine))));
         }
-        const fabric::Cipher room = fabric.cipher(group.total());
-        const fabric::Plain own = blocks.pack(fabric, slice(topology, fabric.node(), mine));
+        const fabric::CiphertextBuffer room = fabric.ciphertext(group.total());
+        const fabric::Plaintext own = blocks.pack(fabric, slice(topology, fabric.node(), mine));
         if (group.size() > 1)
             fabric.seal(room.part(0, fabric::sealed_bytes(own.size())), own, {fabric.rank(), 0});
-        auto arrived = [&](int node, fabric::Cipher box) {
+        auto arrived = [&](int node, fabric::CiphertextBuffer sealed_block) {
             const std::vector<int> ranks = slice(topology, node, mine);
-            const fabric::PlainRoom to = blocks.room(fabric, ranks);
-            fabric.open(to, box, {group.ranks[static_cast<std::size_t>(node)], 0});
+            const fabric::PlaintextBuffer to = blocks.room(fabric, ranks);
+            fabric.open(to, sealed_block, {group.ranks[static_cast<std::size_t>(node)], 0});
             blocks.unpack(fabric, ranks, to);
         };
         if (pattern == Pattern::ring)

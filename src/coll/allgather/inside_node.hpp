@@ -12,14 +12,14 @@ enum class Pattern { ring, doubling };
 template <class Contribution>
 fabric::Task share_inside_node(fabric::Fabric& fabric, const Blocks& blocks, Pattern pattern,
                                Contribution contribution) {
-    Group group{fabric.mates(), {}, fabric.local()};
+    Group group{fabric.node_peers(), {}, fabric.local()};
     if (group.size() == 1) co_return;
     for (int local = 0; local < group.size(); ++local)
         group.bytes.push_back(blocks.bytes(contribution(local)));
-    const fabric::PlainRoom room = fabric.plain(group.total());
+    const fabric::PlaintextBuffer room = fabric.plaintext(group.total());
     const std::vector<int> mine = contribution(fabric.local());
     blocks.gather(fabric, mine, room.first(blocks.bytes(mine)));
-    auto arrived = [&](int local, fabric::PlainRoom part) {
+    auto arrived = [&](int local, fabric::PlaintextBuffer part) {
         blocks.unpack(fabric, contribution(local), part);
     };
     if (pattern == Pattern::ring)

@@ -12,11 +12,11 @@ fabric::Task allgather_naive(fabric::Fabric& fabric, const Blocks& blocks) {
         group.ranks.push_back(rank);
         group.bytes.push_back(fabric::sealed_bytes(blocks.of(rank).size()));
     }
-    const fabric::Cipher room = fabric.cipher(group.total());
-    const fabric::PlainRoom mine = blocks.of(fabric.rank());
+    const fabric::CiphertextBuffer room = fabric.ciphertext(group.total());
+    const fabric::PlaintextBuffer mine = blocks.of(fabric.rank());
     fabric.seal(room.part(0, fabric::sealed_bytes(mine.size())), mine, {fabric.rank(), 0});
-    co_await doubling(fabric, group, room, [&](int rank, fabric::Cipher box) {
-        fabric.open(blocks.of(rank), box, {rank, 0});
+    co_await doubling(fabric, group, room, [&](int rank, fabric::CiphertextBuffer sealed_block) {
+        fabric.open(blocks.of(rank), sealed_block, {rank, 0});
     });
 }
 

@@ -38,36 +38,36 @@ fabric::Task allgather_o_ring(fabric::Fabric& fabric, const Blocks& blocks) {
     while (ring.at(me) != fabric.rank()) ++me;
     const bool in_crosses = ring.crosses(me - 1), out_crosses = ring.crosses(me);
 
-    fabric::Cipher held;  // the block to send on, if it is sealed already
-    fabric::PlainRoom late_room;
-    fabric::Cipher late_box;
-    fabric::Box late{};
+    fabric::CiphertextBuffer held;  // the block to send on, if it is sealed already
+    fabric::PlaintextBuffer late_room;
+    fabric::CiphertextBuffer late_sealed_block;
+    fabric::SealedBlock late{};
     bool is_late = false;  // a block that is opened while the next one travels
     for (int step = 1; step < p; ++step) {
         const int sent = me - step + 1, received = me - step;  // places whose blocks these are
-        const fabric::PlainRoom out = blocks.of(ring.at(sent)), in = blocks.of(ring.at(received));
-        const fabric::Cipher in_box =
-            in_crosses ? fabric.cipher(fabric::sealed_bytes(in.size())) : fabric::Cipher();
-        auto receiving =
-            in_crosses ? fabric.receive(ring.at(me - 1), in_box) : fabric.receive_here(ring.at(me - 1), in);
+        const fabric::PlaintextBuffer out = blocks.of(ring.at(sent)), in = blocks.of(ring.at(received));
+        const fabric::CiphertextBuffer in_sealed_block =
+            in_crosses ? fabric.ciphertext(fabric::sealed_bytes(in.size())) : fabric::CiphertextBuffer();
+        auto receiving = in_crosses ? fabric.receive(ring.at(me - 1), in_sealed_block)
+                                    : fabric.receive_here(ring.at(me - 1), in);
         if (out_crosses && (step == 1 || !in_crosses)) {
-            held = fabric.cipher(fabric::sealed_bytes(out.size()));
+            held = fabric.ciphertext(fabric::sealed_bytes(out.size()));
             fabric.seal(held, out, {fabric.rank(), static_cast<std::uint64_t>(ring.at(sent))});
         }
         auto sending =
             out_crosses ? fabric.send(ring.at(me + 1), held) : fabric.send_here(ring.at(me + 1), out);
-        if (is_late) fabric.open(late_room, late_box, late);
+        if (is_late) fabric.open(late_room, late_sealed_block, late);
         co_await receiving;
         co_await sending;
         is_late = in_crosses && out_crosses;
         if (!in_crosses) continue;
-        held = in_box;
+        held = in_sealed_block;
         // Neither place is wrapped around the ring: the walk back from me - 1 meets `received`.
         late = {ring.at(ring.sealer(received, me - 1)), static_cast<std::uint64_t>(ring.at(received))};
-        late_room = in, late_box = in_box;
-        if (!is_late) fabric.open(in, in_box, late);
+        late_room = in, late_sealed_block = in_sealed_block;
+        if (!is_late) fabric.open(in, in_sealed_block, late);
     }
-    if (is_late) fabric.open(late_room, late_box, late);
+    if (is_late) fabric.open(late_room, late_sealed_block, late);
 }
 
 }  // namespace mpisec::coll

@@ -13,16 +13,16 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::Cipher;
+using fabric::CiphertextBuffer;
 using fabric::Fabric;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
-/// A segment of a rank's block, and the name of its box.
+/// A segment of a rank's block, and the name of its sealed block.
 struct Piece {
     int rank;
     Range range;
-    fabric::Box box;
+    fabric::SealedBlock sealed_block;
 };
 
 /// One rank's part in its ring, which carries the blocks of every node's ranks whose places leave the same
@@ -39,8 +39,8 @@ class Lane {
             ends_.push_back(coming_.size());
             if (step + 1 < nodes) add_pieces(going_, step);
         }
-        for (std::size_t i = 0; i < own_; ++i) boxes_.push_back(room_for(going_[i]));
-        for (const Piece& piece : coming_) boxes_.push_back(room_for(piece));
+        for (std::size_t i = 0; i < own_; ++i) sealed_blocks_.push_back(room_for(going_[i]));
+        for (const Piece& piece : coming_) sealed_blocks_.push_back(room_for(piece));
         for (std::size_t i = 0; i < ahead; ++i) expect();
         send_until(ahead);
     }
@@ -53,7 +53,7 @@ class Lane {
             const std::size_t i = taken_++;
             expect();
             send_until(taken_ + ahead);
-            fabric_.open(bytes(coming_[i]), boxes_[own_ + i], coming_[i].box);
+            fabric_.open(bytes(coming_[i]), sealed_blocks_[own_ + i], coming_[i].sealed_block);
         }
         // Who waits for its node after this must hold nothing back that another node waits for.
         send_until(going_.size());
@@ -83,19 +83,21 @@ class Lane {
             for (const Range& range : segments(plain_.of(members[place]).size(), 1))
                 pieces.push_back({members[place], range, {neighbour(-step), index++}});
     }
-    PlainRoom bytes(const Piece& piece) const { return piece.range.of(plain_.of(piece.rank)); }
-    Cipher room_for(const Piece& piece) { return fabric_.cipher(fabric::sealed_bytes(piece.range.size)); }
+    PlaintextBuffer bytes(const Piece& piece) const { return piece.range.of(plain_.of(piece.rank)); }
+    CiphertextBuffer room_for(const Piece& piece) {
+        return fabric_.ciphertext(fabric::sealed_bytes(piece.range.size));
+    }
 
     void expect() {
         if (expected_ < coming_.size())
-            receiving_.push_back(fabric_.receive(neighbour(-1), boxes_[own_ + expected_++]));
+            receiving_.push_back(fabric_.receive(neighbour(-1), sealed_blocks_[own_ + expected_++]));
     }
     /// In the order that the next node expects. Of other nodes' segments, those that have come.
     void send_until(std::size_t count) {
         for (; sent_ < std::min({count, going_.size(), own_ + taken_}); ++sent_) {
             const Piece& piece = going_[sent_];
-            if (sent_ < own_) fabric_.seal(boxes_[sent_], bytes(piece), piece.box);
-            sending_.push_back(fabric_.send(neighbour(1), boxes_[sent_]));
+            if (sent_ < own_) fabric_.seal(sealed_blocks_[sent_], bytes(piece), piece.sealed_block);
+            sending_.push_back(fabric_.send(neighbour(1), sealed_blocks_[sent_]));
         }
     }
 
@@ -103,8 +105,8 @@ class Lane {
     const Blocks& plain_;
     std::vector<Piece> going_, coming_;  ///< the node's own, then those that are handed on; all that come
     std::size_t own_ = 0;
-    std::vector<std::size_t> ends_;  ///< of coming_, by step
-    std::vector<Cipher> boxes_;      ///< of the node's own, then of those that come
+    std::vector<std::size_t> ends_;                ///< of coming_, by step
+    std::vector<CiphertextBuffer> sealed_blocks_;  ///< of the node's own, then of those that come
     std::deque<fabric::Pending> receiving_;
     std::vector<fabric::Pending> sending_;
     std::size_t expected_ = 0, taken_ = 0, sent_ = 0;
@@ -114,7 +116,7 @@ class Lane {
 
 Task allgather_pipeline(Fabric& fabric, const Blocks& blocks) {
     const fabric::Topology& topology = fabric.topology();
-    const bool alone = fabric.mates().size() == 1;
+    const bool alone = fabric.node_peers().size() == 1;
     Blocks shared = blocks;
     if (!alone) {
         std::size_t total = 0;
@@ -122,7 +124,7 @@ Task allgather_pipeline(Fabric& fabric, const Blocks& blocks) {
             shared.offset[rank] = total;
             total += blocks.size[rank];
         }
-        shared.base = fabric.shared_plain(total).data();
+        shared.base = fabric.shared_plaintext(total).data();
         fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
         co_await fabric.node_barrier();
     }

@@ -1,6 +1,6 @@
 // Bruck's exchange between nodes: what is for the node `way` nodes further travels by the powers of two of
-// which `way` is the sum, and all that makes the same step goes in one box. A lane is a rank of each node; it
-// carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
+// which `way` is the sum, and all that makes the same step goes in one sealed block. A lane is a rank of each
+// node; it carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
 #include "coll/alltoall/alltoall_nodes.hpp"
 #include "coll/alltoall/alltoall_rooms.hpp"
 #include "coll/patterns/nodes.hpp"
@@ -50,15 +50,16 @@ class Lane {
         std::size_t in_bytes = 0;
         for (int way = step; way < topology_.nodes(); ++way)
             if (way & step) in_bytes += bytes(origin(here, way, step), way);
-        const fabric::Cipher in_box = fabric_.cipher(fabric::sealed_bytes(in_bytes));
-        auto receiving = fabric_.receive(from, in_box);
-        const fabric::PlainRoom out = pack(step);
-        const fabric::Cipher out_box = fabric_.cipher(fabric::sealed_bytes(out.size()));
-        fabric_.seal(out_box, out, {fabric_.rank(), round});
-        auto sending = fabric_.send(to, out_box);
+        const fabric::CiphertextBuffer in_sealed_block = fabric_.ciphertext(fabric::sealed_bytes(in_bytes));
+        auto receiving = fabric_.receive(from, in_sealed_block);
+        const fabric::PlaintextBuffer out = pack(step);
+        const fabric::CiphertextBuffer out_sealed_block =
+            fabric_.ciphertext(fabric::sealed_bytes(out.size()));
+        fabric_.seal(out_sealed_block, out, {fabric_.rank(), round});
+        auto sending = fabric_.send(to, out_sealed_block);
         co_await receiving;
-        const fabric::PlainRoom in = fabric_.plain(in_bytes);
-        fabric_.open(in, in_box, {from, round});
+        const fabric::PlaintextBuffer in = fabric_.plaintext(in_bytes);
+        fabric_.open(in, in_sealed_block, {from, round});
         std::size_t at = 0;
         for (int way = step; way < topology_.nodes(); ++way)
             if (way & step) {
@@ -70,16 +71,16 @@ class Lane {
     }
 
     /// All that makes this step.
-    fabric::PlainRoom pack(int step) {
+    fabric::PlaintextBuffer pack(int step) {
         std::size_t total = 0, at = 0;
         auto visit = [&](auto&& part) {
             for (int way = step; way < topology_.nodes(); ++way)
-                for (fabric::Plain piece : held_[static_cast<std::size_t>(way)])
+                for (fabric::Plaintext piece : held_[static_cast<std::size_t>(way)])
                     if (way & step) part(piece);
         };
-        visit([&](fabric::Plain piece) { total += piece.size(); });
-        const fabric::PlainRoom packed = fabric_.plain(total);
-        visit([&](fabric::Plain piece) {
+        visit([&](fabric::Plaintext piece) { total += piece.size(); });
+        const fabric::PlaintextBuffer packed = fabric_.plaintext(total);
+        visit([&](fabric::Plaintext piece) {
             fabric_.copy(packed.subspan(at, piece.size()), piece);
             at += piece.size();
         });
@@ -88,9 +89,9 @@ class Lane {
 
     /// What came all its way to this node.
     void deliver(int way, const Arrivals& arrivals) {
-        fabric::Plain rest = held_[static_cast<std::size_t>(way)].front();
+        fabric::Plaintext rest = held_[static_cast<std::size_t>(way)].front();
         for (int source : ranks(node_after(topology_, fabric_.node(), -way))) {
-            const fabric::PlainRoom row = arrivals.row(source);
+            const fabric::PlaintextBuffer row = arrivals.row(source);
             fabric_.copy(row, rest.first(row.size()));
             rest = rest.subspan(row.size());
         }
@@ -100,7 +101,7 @@ class Lane {
     const fabric::Topology& topology_ = fabric_.topology();
     const std::size_t block_;
     /// By way, what is here: runs in the order of source, destination.
-    std::vector<std::vector<fabric::PlainRoom>> held_;
+    std::vector<std::vector<fabric::PlaintextBuffer>> held_;
 };
 
 }  // namespace
@@ -114,7 +115,7 @@ fabric::Task alltoall_bruck(fabric::Fabric& fabric, const Call& call) {
     co_await departures.make(fabric, call);
     arrivals.put(fabric, call);
     departures.put(fabric, call);
-    if (static_cast<int>(fabric.mates().size()) > lanes) co_await fabric.node_barrier();
+    if (static_cast<int>(fabric.node_peers().size()) > lanes) co_await fabric.node_barrier();
     Lane lane(fabric, agreed_bytes(Collective::alltoall, call).value_or(0));
     if (fabric.local() < lanes) co_await lane.run(departures, arrivals);
     co_await fabric.node_barrier();

@@ -7,7 +7,7 @@
 namespace mpisec::coll {
 fabric::Task alltoall_node(fabric::Fabric& fabric, const Call& call) {
     const fabric::Topology& topology = fabric.topology();
-    const bool alone = fabric.mates().size() == 1;
+    const bool alone = fabric.node_peers().size() == 1;
     Arrivals arrivals;
     if (!alone) {
         co_await arrivals.make(fabric, call);

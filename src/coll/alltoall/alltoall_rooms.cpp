@@ -15,8 +15,8 @@ std::size_t block_bytes(const Call& call) {
 fabric::Task Arrivals::make(fabric::Fabric& fabric, const Call& call) {
     const fabric::Topology& topology = fabric.topology();
     const auto ranks = static_cast<std::size_t>(topology.ranks());
-    mates_ = fabric.mates().size();
-    std::vector<std::size_t> sizes(mates_ * ranks, block_bytes(call));  // by destination, then source
+    node_peers_ = fabric.node_peers().size();
+    std::vector<std::size_t> sizes(node_peers_ * ranks, block_bytes(call));  // by destination, then source
     if (!call.equal_blocks)
         co_await share_numbers(fabric, call.from.size, static_cast<std::size_t>(fabric.local()) * ranks,
                                sizes);
@@ -25,23 +25,24 @@ fabric::Task Arrivals::make(fabric::Fabric& fabric, const Call& call) {
     std::size_t total = 0;
     for (int node = 0; node < topology.nodes(); ++node)
         for (int source : topology.members(node))
-            for (std::size_t local = 0; local < mates_; ++local) {
+            for (std::size_t local = 0; local < node_peers_; ++local) {
                 const std::size_t size = sizes[local * ranks + static_cast<std::size_t>(source)];
                 size_[cell(source, local)] = size;
                 offset_[cell(source, local)] = total;
                 total += size;
             }
-    room_ = fabric.shared_plain(total);
+    room_ = fabric.shared_plaintext(total);
 }
 
 void Arrivals::put(fabric::Fabric& fabric, const Call& call) const {
-    for (std::size_t local = 0; local < mates_; ++local) {
-        const fabric::PlainRoom there = block(fabric.rank(), local), mine = call.to.of(fabric.mates()[local]);
-        if (fabric.mates()[local] == fabric.rank()) continue;
+    for (std::size_t local = 0; local < node_peers_; ++local) {
+        const fabric::PlaintextBuffer there = block(fabric.rank(), local),
+                                      mine = call.to.of(fabric.node_peers()[local]);
+        if (fabric.node_peers()[local] == fabric.rank()) continue;
         if (there.size() == mine.size())
             fabric.copy(there, mine);
         else
-            fabric.fail();  // mates could not tell how much they want
+            fabric.fail();  // node peers could not tell how much they want
     }
 }
 
@@ -54,7 +55,7 @@ void Arrivals::take(fabric::Fabric& fabric, const Call& call) const {
 fabric::Task Departures::make(fabric::Fabric& fabric, const Call& call) {
     const fabric::Topology& topology = fabric.topology();
     const auto nodes = static_cast<std::size_t>(topology.nodes());
-    mates_ = fabric.mates().size();
+    node_peers_ = fabric.node_peers().size();
     std::vector<std::size_t> mine;  // by node
     for (int node = 0; node < topology.nodes(); ++node) {
         const std::vector<int>& ranks = topology.members(node);
@@ -64,17 +65,18 @@ fabric::Task Departures::make(fabric::Fabric& fabric, const Call& call) {
             mine.push_back(call.to.bytes(ranks));
     }
     std::vector<std::size_t> sizes;  // by source, then node
-    for (std::size_t local = 0; local < mates_; ++local) sizes.insert(sizes.end(), mine.begin(), mine.end());
+    for (std::size_t local = 0; local < node_peers_; ++local)
+        sizes.insert(sizes.end(), mine.begin(), mine.end());
     if (!call.equal_blocks)
         co_await share_numbers(fabric, mine, static_cast<std::size_t>(fabric.local()) * nodes, sizes);
     std::size_t total = 0;
     for (std::size_t node = 0; node < nodes; ++node)
-        for (std::size_t local = 0; local < mates_; ++local) {
+        for (std::size_t local = 0; local < node_peers_; ++local) {
             offset_.push_back(total);
             size_.push_back(sizes[local * nodes + node]);
             total += size_.back();
         }
-    room_ = fabric.shared_plain(total);
+    room_ = fabric.shared_plaintext(total);
 }
 
 void Departures::put(fabric::Fabric& fabric, const Call& call) const {

@@ -14,9 +14,9 @@ class Arrivals {
     fabric::Task make(fabric::Fabric& fabric, const Call& call);
 
     /// From one rank, for all of this node.
-    fabric::PlainRoom row(int source) const { return cells(source, source); }
+    fabric::PlaintextBuffer row(int source) const { return cells(source, source); }
     /// From all ranks of a node, another one.
-    fabric::PlainRoom of_node(const fabric::Topology& topology, int node) const {
+    fabric::PlaintextBuffer of_node(const fabric::Topology& topology, int node) const {
         return cells(topology.members(node).front(), topology.members(node).back());
     }
     /// This rank's own blocks for the others of its node.
@@ -26,18 +26,18 @@ class Arrivals {
 
   private:
     std::size_t cell(int source, std::size_t local) const {
-        return static_cast<std::size_t>(source) * mates_ + local;
+        return static_cast<std::size_t>(source) * node_peers_ + local;
     }
-    fabric::PlainRoom block(int source, std::size_t local) const {
+    fabric::PlaintextBuffer block(int source, std::size_t local) const {
         return room_.subspan(offset_[cell(source, local)], size_[cell(source, local)]);
     }
-    fabric::PlainRoom cells(int first, int last) const {
-        const std::size_t begin = offset_[cell(first, 0)], end = cell(last, mates_ - 1);
+    fabric::PlaintextBuffer cells(int first, int last) const {
+        const std::size_t begin = offset_[cell(first, 0)], end = cell(last, node_peers_ - 1);
         return room_.subspan(begin, offset_[end] + size_[end] - begin);
     }
 
-    fabric::PlainRoom room_;
-    std::size_t mates_ = 0;
+    fabric::PlaintextBuffer room_;
+    std::size_t node_peers_ = 0;
     std::vector<std::size_t> offset_, size_;  ///< by cell()
 };
 
@@ -48,24 +48,26 @@ class Departures {
     fabric::Task make(fabric::Fabric& fabric, const Call& call);
 
     /// From the rank of this node with that place, for all of another node.
-    fabric::PlainRoom run(int node, int local) const { return cells(cell(node, local), cell(node, local)); }
+    fabric::PlaintextBuffer run(int node, int local) const {
+        return cells(cell(node, local), cell(node, local));
+    }
     /// From all ranks of this node.
-    fabric::PlainRoom for_node(int node) const {
-        return cells(cell(node, 0), cell(node, static_cast<int>(mates_) - 1));
+    fabric::PlaintextBuffer for_node(int node) const {
+        return cells(cell(node, 0), cell(node, static_cast<int>(node_peers_) - 1));
     }
     /// This rank's own blocks.
     void put(fabric::Fabric& fabric, const Call& call) const;
 
   private:
     std::size_t cell(int node, int local) const {
-        return static_cast<std::size_t>(node) * mates_ + static_cast<std::size_t>(local);
+        return static_cast<std::size_t>(node) * node_peers_ + static_cast<std::size_t>(local);
     }
-    fabric::PlainRoom cells(std::size_t first, std::size_t last) const {
+    fabric::PlaintextBuffer cells(std::size_t first, std::size_t last) const {
         return room_.subspan(offset_[first], offset_[last] + size_[last] - offset_[first]);
     }
 
-    fabric::PlainRoom room_;
-    std::size_t mates_ = 0;
+    fabric::PlaintextBuffer room_;
+    std::size_t node_peers_ = 0;
     std::vector<std::size_t> offset_, size_;  ///< by cell()
 };
 

@@ -1,6 +1,6 @@
-// Barrier: nobody leaves before everybody has come. All messages are empty; between nodes they are boxes all
-// the same, so that nobody but a rank can say that the others have come. p ranks, N nodes, k ranks in the
-// smallest; seals and opens of the rank that has most, which are its messages between nodes.
+// Barrier: nobody leaves before everybody has come. All messages are empty; between nodes they are sealed
+// blocks all the same, so that nobody but a rank can say that the others have come. p ranks, N nodes, k ranks
+// in the smallest; seals and opens of the rank that has most, which are its messages between nodes.
 //
 //   naive  dissemination among all ranks. Rounds, seals, opens: ceil(lg p)
 //   node   the ranks of each node meet, one per node disseminates, they meet again. Rounds, seals, opens:
@@ -16,8 +16,8 @@ namespace {
 
 /// Tells `to`, and is told by `from`, on other nodes, that all has come that they wait for in this round.
 fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint64_t round) {
-    const fabric::Cipher out = fabric.cipher(fabric::sealed_bytes(0));
-    const fabric::Cipher in = fabric.cipher(fabric::sealed_bytes(0));
+    const fabric::CiphertextBuffer out = fabric.ciphertext(fabric::sealed_bytes(0));
+    const fabric::CiphertextBuffer in = fabric.ciphertext(fabric::sealed_bytes(0));
     auto receiving = fabric.receive(from, in);
     fabric.seal(out, {}, {fabric.rank(), round});
     auto sending = fabric.send(to, out);

@@ -1,9 +1,9 @@
 // Broadcast of m bytes to p ranks on N nodes of k. Bytes are what one rank sends at most.
 //
-//   naive              the root seals once, the box goes down a binomial tree of all ranks, everybody opens.
-//                      Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
-//   node               the box goes down a binomial tree of nodes; each opens it once, into shared memory.
-//                      Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
+//   naive              the root seals once, the sealed block goes down a binomial tree of all ranks,
+//                      everybody opens. Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
+//   node               the sealed block goes down a binomial tree of nodes; each opens it once, into shared
+//                      memory. Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
 //   pipeline           a chain of nodes hands on S sealed segments; the ranks of a node take turns with them.
 //                      Rounds N - 2 + S, bytes m / k, seals and opens S / k
 //   pipeline-tree      the same along a binary tree of nodes. Rounds 2 (lg N + S), bytes 2 m / k, S / k
@@ -22,35 +22,36 @@ fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     const int p = fabric.topology().ranks(), place = (fabric.rank() - call.root + p) % p;
     const Binomial tree(p, place);
     auto rank = [&](int at) { return (at + call.root) % p; };
-    const fabric::Box name{call.root, 0};
-    const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+    const fabric::SealedBlock name{call.root, 0};
+    const fabric::CiphertextBuffer sealed_block = fabric.ciphertext(fabric::sealed_bytes(call.data.size()));
     if (place != 0)
-        co_await fabric.receive(rank(tree.parent()), box);
+        co_await fabric.receive(rank(tree.parent()), sealed_block);
     else if (p > 1)
-        fabric.seal(box, call.data, name);
+        fabric.seal(sealed_block, call.data, name);
     std::vector<fabric::Pending> sending;
-    for (int child : tree.children()) sending.push_back(fabric.send(rank(child), box));
-    if (place != 0) fabric.open(call.data, box, name);
+    for (int child : tree.children()) sending.push_back(fabric.send(rank(child), sealed_block));
+    if (place != 0) fabric.open(call.data, sealed_block, name);
     for (auto& one : sending) co_await one;
 }
 
 fabric::Task node(fabric::Fabric& fabric, const Call& call) {
     const Leaders leaders(fabric.topology(), call.root);
     const int nodes = fabric.topology().nodes(), place = leaders.place(fabric.node());
-    const bool alone = fabric.mates().size() == 1, root = fabric.rank() == call.root;
-    const fabric::PlainRoom common = alone ? call.data : fabric.shared_plain(call.data.size());
+    const bool alone = fabric.node_peers().size() == 1, root = fabric.rank() == call.root;
+    const fabric::PlaintextBuffer common = alone ? call.data : fabric.shared_plaintext(call.data.size());
     std::vector<fabric::Pending> sending;
     if (leaders.lead(fabric.rank())) {
         const Binomial tree(nodes, place);
-        const fabric::Box name{call.root, 0};
-        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+        const fabric::SealedBlock name{call.root, 0};
+        const fabric::CiphertextBuffer sealed_block =
+            fabric.ciphertext(fabric::sealed_bytes(call.data.size()));
         if (!root)
-            co_await fabric.receive(leaders.rank(tree.parent()), box);
+            co_await fabric.receive(leaders.rank(tree.parent()), sealed_block);
         else if (nodes > 1)
-            fabric.seal(box, call.data, name);
-        for (int child : tree.children()) sending.push_back(fabric.send(leaders.rank(child), box));
+            fabric.seal(sealed_block, call.data, name);
+        for (int child : tree.children()) sending.push_back(fabric.send(leaders.rank(child), sealed_block));
         if (!root)
-            fabric.open(common, box, name);
+            fabric.open(common, sealed_block, name);
         else if (!alone)
             fabric.copy(common, call.data);
     }

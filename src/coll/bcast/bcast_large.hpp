@@ -17,7 +17,7 @@ constexpr std::size_t bcast_segment(std::size_t bytes) {
 }
 
 /// The n-th of the pieces of equal length, but for the last ones, that make up `all`.
-inline fabric::PlainRoom piece(fabric::PlainRoom all, std::size_t length, std::size_t n) {
+inline fabric::PlaintextBuffer piece(fabric::PlaintextBuffer all, std::size_t length, std::size_t n) {
     const std::size_t begin = n * length < all.size() ? n * length : all.size();
     return all.subspan(begin, length < all.size() - begin ? length : all.size() - begin);
 }

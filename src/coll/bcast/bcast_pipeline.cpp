@@ -1,7 +1,7 @@
 // Nodes hand sealed segments on, along a chain or a binary tree; on each the ranks take turns in carrying
-// them. Plaintext goes through shared memory in chunks: the root's mates seal from there, on other nodes all
-// ranks open to there. Two chunks are there at a time: while one is sealed or opened, ranks copy the other,
-// or the root puts the next one there. A node meets once per chunk.
+// them. Plaintext goes through shared memory in chunks: the root's node peers seal from there, on other nodes
+// all ranks open to there. Two chunks are there at a time: while one is sealed or opened, ranks copy the
+// other, or the root puts the next one there. A node meets once per chunk.
 #include <algorithm>
 #include <deque>
 
@@ -11,22 +11,22 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::Cipher;
+using fabric::CiphertextBuffer;
 using fabric::Fabric;
 using fabric::Pending;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// How the data is cut, and where it lies in this node.
 class Chunks {
   public:
-    Chunks(Fabric& fabric, PlainRoom data)
+    Chunks(Fabric& fabric, PlaintextBuffer data)
         : data_(data),
           length_(bcast_segment(data.size())),
           segments_(std::max<std::size_t>(1, (data.size() + length_ - 1) / length_)),
-          per_chunk_(std::max<std::size_t>(8, 2 * fabric.mates().size())),
-          alone_(fabric.mates().size() == 1) {
-        if (!alone_) shared_ = fabric.shared_plain(std::min(2 * per_chunk_ * length_, data.size()));
+          per_chunk_(std::max<std::size_t>(8, 2 * fabric.node_peers().size())),
+          alone_(fabric.node_peers().size() == 1) {
+        if (!alone_) shared_ = fabric.shared_plaintext(std::min(2 * per_chunk_ * length_, data.size()));
     }
 
     std::size_t chunks() const { return (segments_ + per_chunk_ - 1) / per_chunk_; }
@@ -34,28 +34,28 @@ class Chunks {
     std::size_t segment_bytes() const { return std::min(length_, data_.size()); }
 
     /// Where a segment is sealed from or opened to.
-    PlainRoom segment(std::size_t number) const {
-        const PlainRoom mine = piece(data_, length_, number);
+    PlaintextBuffer segment(std::size_t number) const {
+        const PlaintextBuffer mine = piece(data_, length_, number);
         if (alone_) return mine;
         return shared_.subspan(number % (2 * per_chunk_) * length_, mine.size());
     }
     /// A chunk in this rank's own memory and in the node's.
-    PlainRoom own(std::size_t chunk) const { return piece(data_, per_chunk_ * length_, chunk); }
-    PlainRoom shared(std::size_t chunk) const {
+    PlaintextBuffer own(std::size_t chunk) const { return piece(data_, per_chunk_ * length_, chunk); }
+    PlaintextBuffer shared(std::size_t chunk) const {
         if (chunk >= chunks()) return {};
         return shared_.subspan(chunk % 2 * per_chunk_ * length_, own(chunk).size());
     }
 
   private:
-    const PlainRoom data_;
-    PlainRoom shared_;
+    const PlaintextBuffer data_;
+    PlaintextBuffer shared_;
     const std::size_t length_, segments_, per_chunk_;
     const bool alone_;
 };
 
 /// A copy that is made bit by bit, between other things.
 struct Copying {
-    PlainRoom to, from;
+    PlaintextBuffer to, from;
 
     void some(Fabric& fabric, std::size_t bytes) {
         bytes = std::min(bytes, to.size());
@@ -76,10 +76,10 @@ class Carrier {
           place_(leaders.place(fabric.node())),
           fan_(fan) {
         for (std::size_t s = static_cast<std::size_t>(fabric.local()); s < chunks.first(chunks.chunks());
-             s += fabric.mates().size())
+             s += fabric.node_peers().size())
             mine_.push_back(s);
         for (std::size_t i = 0; i < std::min(window, mine_.size()); ++i) {
-            rooms_.push_back(fabric.cipher(fabric::sealed_bytes(chunks.segment_bytes())));
+            rooms_.push_back(fabric.ciphertext(fabric::sealed_bytes(chunks.segment_bytes())));
             expect(i);
         }
     }
@@ -109,11 +109,11 @@ class Carrier {
         const auto& members = fabric_.topology().members(leaders_.node(place));
         return members[segment % members.size()];
     }
-    PlainRoom plain(std::size_t i) const { return chunks_.segment(mine_[i]); }
-    Cipher box(std::size_t i) const {
+    PlaintextBuffer plain(std::size_t i) const { return chunks_.segment(mine_[i]); }
+    CiphertextBuffer sealed_block(std::size_t i) const {
         return rooms_[i % window].part(0, fabric::sealed_bytes(plain(i).size()));
     }
-    fabric::Box name(std::size_t i) const {
+    fabric::SealedBlock name(std::size_t i) const {
         return {carrier(mine_[i], 0), static_cast<std::uint64_t>(mine_[i])};
     }
 
@@ -121,26 +121,26 @@ class Carrier {
         const std::size_t i = next_++;
         if (place_ == 0) {
             if (fabric_.topology().nodes() == 1) co_return;
-            fabric_.seal(box(i), plain(i), name(i));
+            fabric_.seal(sealed_block(i), plain(i), name(i));
         } else {
             co_await receiving_.front();
             receiving_.pop_front();
         }
         send(i);
-        if (place_ != 0) fabric_.open(plain(i), box(i), name(i));
+        if (place_ != 0) fabric_.open(plain(i), sealed_block(i), name(i));
         if (i == 0) co_return;
         co_await sent();
         expect(i - 1 + window);
     }
     void expect(std::size_t i) {
         if (place_ == 0 || i >= mine_.size()) return;
-        receiving_.push_back(fabric_.receive(carrier(mine_[i], (place_ - 1) / fan_), box(i)));
+        receiving_.push_back(fabric_.receive(carrier(mine_[i], (place_ - 1) / fan_), sealed_block(i)));
     }
     void send(std::size_t i) {
         sending_.emplace_back();
         const int nodes = fabric_.topology().nodes();
         for (int child = place_ * fan_ + 1; child <= place_ * fan_ + fan_ && child < nodes; ++child)
-            sending_.back().push_back(fabric_.send(carrier(mine_[i], child), box(i)));
+            sending_.back().push_back(fabric_.send(carrier(mine_[i], child), sealed_block(i)));
     }
     /// The segment that has been on its way for longest has left its room.
     Task sent() {
@@ -154,7 +154,7 @@ class Carrier {
     const int place_, fan_;
     std::vector<std::size_t> mine_;  ///< segments, in order
     std::size_t next_ = 0;           ///< of mine_
-    std::vector<Cipher> rooms_;
+    std::vector<CiphertextBuffer> rooms_;
     std::deque<Pending> receiving_;
     std::deque<std::vector<Pending>> sending_;
 };
@@ -183,7 +183,7 @@ Task through(Fabric& fabric, const Call& call, int fan) {
     const Leaders leaders(fabric.topology(), call.root);
     const Chunks chunks(fabric, call.data);
     Carrier carrier(fabric, leaders, chunks, fan);
-    if (fabric.mates().size() == 1)
+    if (fabric.node_peers().size() == 1)
         for (std::size_t chunk = 0; chunk < chunks.chunks(); ++chunk) co_await carrier.carry(chunk, {});
     else if (leaders.place(fabric.node()) == 0)
         co_await from_roots_node(fabric, chunks, carrier, fabric.rank() == call.root);

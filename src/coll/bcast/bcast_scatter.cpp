@@ -10,13 +10,13 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::Cipher;
-using fabric::PlainRoom;
+using fabric::CiphertextBuffer;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 class Slices {
   public:
-    Slices(fabric::Fabric& fabric, const Leaders& leaders, PlainRoom all)
+    Slices(fabric::Fabric& fabric, const Leaders& leaders, PlaintextBuffer all)
         : fabric_(fabric),
           leaders_(leaders),
           all_(all),
@@ -40,18 +40,18 @@ class Slices {
     int rank(int place) const {
         return fabric_.topology().members(leaders_.node(place))[static_cast<std::size_t>(fabric_.local())];
     }
-    PlainRoom part(int place) const {
+    PlaintextBuffer part(int place) const {
         return piece(all_, length_, static_cast<std::size_t>((place - 1) * lanes_ + fabric_.local()));
     }
-    std::size_t box_bytes(int place) const { return fabric::sealed_bytes(part(place).size()); }
-    fabric::Box name(int place) const { return {rank(0), static_cast<std::uint64_t>(place)}; }
+    std::size_t sealed_block_bytes(int place) const { return fabric::sealed_bytes(part(place).size()); }
+    fabric::SealedBlock name(int place) const { return {rank(0), static_cast<std::uint64_t>(place)}; }
 
     Task scatter() {
         std::vector<fabric::Pending> sending;
         for (int place = 1; place <= nodes_; ++place) {
-            const Cipher box = fabric_.cipher(box_bytes(place));
-            fabric_.seal(box, part(place), name(place));
-            sending.push_back(fabric_.send(rank(place), box));
+            const CiphertextBuffer sealed_block = fabric_.ciphertext(sealed_block_bytes(place));
+            fabric_.seal(sealed_block, part(place), name(place));
+            sending.push_back(fabric_.send(rank(place), sealed_block));
         }
         for (auto& one : sending) co_await one;
     }
@@ -60,16 +60,17 @@ class Slices {
         Group group{{}, {}, place_ - 1};
         for (int place = 1; place <= nodes_; ++place) {
             group.ranks.push_back(rank(place));
-            group.bytes.push_back(box_bytes(place));
+            group.bytes.push_back(sealed_block_bytes(place));
         }
-        const Cipher room = fabric_.cipher(group.total()), own = room.part(0, box_bytes(place_));
+        const CiphertextBuffer room = fabric_.ciphertext(group.total()),
+                               own = room.part(0, sealed_block_bytes(place_));
         bool own_opened = false;  // while the others are under way
         auto open_own = [&] {
             if (!std::exchange(own_opened, true)) fabric_.open(part(place_), own, name(place_));
         };
-        auto arrived = [&](int index, Cipher box) {
+        auto arrived = [&](int index, CiphertextBuffer sealed_block) {
             open_own();
-            fabric_.open(part(index + 1), box, name(index + 1));
+            fabric_.open(part(index + 1), sealed_block, name(index + 1));
         };
         co_await fabric_.receive(rank(0), own);
         if (length_ * static_cast<std::size_t>(lanes_) < ring_from)
@@ -81,7 +82,7 @@ class Slices {
 
     fabric::Fabric& fabric_;
     const Leaders& leaders_;
-    const PlainRoom all_;
+    const PlaintextBuffer all_;
     const int lanes_, nodes_, place_;
     std::size_t length_ = 0;
 };
@@ -90,9 +91,9 @@ class Slices {
 
 Task bcast_scatter_allgather(fabric::Fabric& fabric, const Call& call) {
     const Leaders leaders(fabric.topology(), call.root);
-    const bool alone = fabric.mates().size() == 1, root = fabric.rank() == call.root;
+    const bool alone = fabric.node_peers().size() == 1, root = fabric.rank() == call.root;
     const bool roots_node = leaders.place(fabric.node()) == 0;
-    const PlainRoom common = alone ? call.data : fabric.shared_plain(call.data.size());
+    const PlaintextBuffer common = alone ? call.data : fabric.shared_plaintext(call.data.size());
     if (!alone && root) fabric.copy(common, call.data);
     if (!alone && roots_node) co_await fabric.node_barrier();
     Slices slices(fabric, leaders, common);

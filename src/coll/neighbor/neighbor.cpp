@@ -2,12 +2,13 @@
 // for all that it leads to (neighbor_allgather). Of the d edges that leave a rank, and as many that enter it,
 // x cross nodes. All take one round.
 //
-//   naive  every edge a message, a box if it crosses nodes. Messages d, seals and opens x
-//   once   neighbor_allgather: a rank seals once, and all its neighbours are sent the same box. Messages d,
-//          1 seal, opens x
-//   node   one box from node to node for all edges between them, both sides through shared memory; a block of
-//          neighbor_allgather is in it once. The ranks of a node first tell each other their edges. Messages,
-//          seals, opens: one per other node that the node has an edge with, shared out among its ranks
+//   naive  every edge a message, a sealed block if it crosses nodes. Messages d, seals and opens x
+//   once   neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block.
+//          Messages d, 1 seal, opens x
+//   node   one sealed block from node to node for all edges between them, both sides through shared memory; a
+//          block of neighbor_allgather is in it once. The ranks of a node first tell each other their edges.
+//          Messages, seals, opens: one per other node that the node has an edge with, shared out among its
+//          ranks
 #include "coll/entries.hpp"
 #include "coll/neighbor/neighbor_links.hpp"
 #include "coll/patterns/edges.hpp"
@@ -18,7 +19,7 @@ namespace mpisec::coll {
 namespace {
 
 using fabric::Fabric;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 template <class BlockTo>
@@ -44,36 +45,37 @@ Task naive_alltoall(Fabric& fabric, const Call& call) {
 Task once(Fabric& fabric, const Call& call) {
     auto inside = [&](int peer) { return fabric.topology().same_node(peer, fabric.rank()); };
     std::vector<fabric::Pending> receiving, sending;
-    std::vector<fabric::Cipher> boxes;  // empty inside the node
+    std::vector<fabric::CiphertextBuffer> sealed_blocks;  // empty inside the node
     for (std::size_t i = 0; i < call.sources.size(); ++i) {
         const int from = call.sources[i];
-        const PlainRoom room = call.from.of(static_cast<int>(i));
-        boxes.push_back(inside(from) ? fabric::Cipher() : fabric.cipher(fabric::sealed_bytes(room.size())));
+        const PlaintextBuffer room = call.from.of(static_cast<int>(i));
+        sealed_blocks.push_back(inside(from) ? fabric::CiphertextBuffer()
+                                             : fabric.ciphertext(fabric::sealed_bytes(room.size())));
         receiving.push_back(inside(from) ? fabric.receive_here(from, room)
-                                         : fabric.receive(from, boxes.back()));
+                                         : fabric.receive(from, sealed_blocks.back()));
     }
-    fabric::Cipher mine;  // sealed when the first neighbour needs it
+    fabric::CiphertextBuffer mine;  // sealed when the first neighbour needs it
     for (int to : call.destinations) {
         if (!inside(to) && mine.size() == 0) {
-            mine = fabric.cipher(fabric::sealed_bytes(call.data.size()));
+            mine = fabric.ciphertext(fabric::sealed_bytes(call.data.size()));
             fabric.seal(mine, call.data, {fabric.rank(), 0});
         }
         sending.push_back(inside(to) ? fabric.send_here(to, call.data) : fabric.send(to, mine));
     }
     for (std::size_t i = 0; i < receiving.size(); ++i) {
         co_await receiving[i];
-        if (boxes[i].size() > 0)
-            fabric.open(call.from.of(static_cast<int>(i)), boxes[i], {call.sources[i], 0});
+        if (sealed_blocks[i].size() > 0)
+            fabric.open(call.from.of(static_cast<int>(i)), sealed_blocks[i], {call.sources[i], 0});
     }
     for (auto& one : sending) co_await one;
 }
 
 /// A node's blocks in its shared memory: what comes, or stays, and what goes to other nodes.
 struct Rooms {
-    PlainRoom in, out;
+    PlaintextBuffer in, out;
     std::size_t stays;
 
-    PlainRoom leaving(std::size_t offset, std::size_t bytes) const {
+    PlaintextBuffer leaving(std::size_t offset, std::size_t bytes) const {
         return offset < stays ? in.subspan(offset, bytes) : out.subspan(offset - stays, bytes);
     }
 };
@@ -93,8 +95,8 @@ void for_each_node(const fabric::Topology& topology, const std::vector<Link>& li
     }
 }
 
-/// This rank's share of the boxes.
-Round boxes(const Fabric& fabric, const Links& links, const Rooms& rooms) {
+/// This rank's share of the sealed blocks.
+Round sealed_blocks(const Fabric& fabric, const Links& links, const Rooms& rooms) {
     const fabric::Topology& topology = fabric.topology();
     const int here = fabric.node();
     Round round;
@@ -118,8 +120,8 @@ Task node(Fabric& fabric, const Call& call) {
     Links links;
     co_await make_links(fabric, call, one_block, links);
     Rooms rooms;
-    rooms.in = fabric.shared_plain(links.in_bytes);
-    rooms.out = fabric.shared_plain(links.out_bytes - links.inside_bytes);
+    rooms.in = fabric.shared_plaintext(links.in_bytes);
+    rooms.out = fabric.shared_plaintext(links.out_bytes - links.inside_bytes);
     rooms.stays = links.inside_bytes;
     const Link* last = nullptr;
     for (const Link& link : links.out) {
@@ -131,7 +133,7 @@ Task node(Fabric& fabric, const Call& call) {
         last = &link;
     }
     co_await fabric.node_barrier();
-    co_await in_rounds(fabric, 1, [&](int) { return boxes(fabric, links, rooms); });
+    co_await in_rounds(fabric, 1, [&](int) { return sealed_blocks(fabric, links, rooms); });
     co_await fabric.node_barrier();
     for (const Link& link : links.in)
         if (link.to == fabric.rank())

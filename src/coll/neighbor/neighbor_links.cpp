@@ -16,7 +16,7 @@ fabric::Task count(fabric::Fabric& fabric, const Call& call, Numbers& counts, bo
     Numbers mine;
     mine.push_back(call.destinations.size());
     mine.push_back(call.sources.size());
-    counts.resize(2 * fabric.mates().size());
+    counts.resize(2 * fabric.node_peers().size());
     co_await share_numbers(fabric, mine, 2 * static_cast<std::size_t>(fabric.local()), counts, complete);
 }
 
@@ -69,8 +69,8 @@ fabric::Task make_links(fabric::Fabric& fabric, const Call& call, bool once, Lin
     if (!complete) co_return;
 
     auto next = numbers.begin();
-    for (std::size_t local = 0; local < fabric.mates().size(); ++local) {
-        const int rank = fabric.mates()[local];
+    for (std::size_t local = 0; local < fabric.node_peers().size(); ++local) {
+        const int rank = fabric.node_peers()[local];
         for (std::size_t place = 0; place < counts[2 * local]; ++place, next += 2)
             links.out.push_back({rank, static_cast<int>(next[0]), next[1], place, 0});
         for (std::size_t place = 0; place < counts[2 * local + 1]; ++place, next += 2)

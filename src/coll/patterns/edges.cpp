@@ -2,27 +2,28 @@
 
 namespace mpisec::coll {
 
-fabric::Pending Edges::send(int to, fabric::Plain bytes) {
+fabric::Pending Edges::send(int to, fabric::Plaintext bytes) {
     if (fabric_.topology().same_node(fabric_.rank(), to)) return fabric_.send_here(to, bytes);
-    const fabric::Cipher box = fabric_.cipher(fabric::sealed_bytes(bytes.size()));
-    fabric_.seal(box, bytes, {fabric_.rank(), index(sent_[static_cast<std::size_t>(to)]++, to)});
-    return fabric_.send(to, box);
+    const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(bytes.size()));
+    fabric_.seal(sealed_block, bytes, {fabric_.rank(), index(sent_[static_cast<std::size_t>(to)]++, to)});
+    return fabric_.send(to, sealed_block);
 }
 
-Edges::Receiving Edges::receive(int from, fabric::PlainRoom room) {
+Edges::Receiving Edges::receive(int from, fabric::PlaintextBuffer room) {
     if (fabric_.topology().same_node(fabric_.rank(), from))
         return {fabric_.receive_here(from, room), room, {}, {}};
-    const fabric::Cipher box = fabric_.cipher(fabric::sealed_bytes(room.size()));
-    const fabric::Box name{from, index(received_[static_cast<std::size_t>(from)]++, fabric_.rank())};
-    return {fabric_.receive(from, box), room, box, name};
+    const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(room.size()));
+    const fabric::SealedBlock name{from, index(received_[static_cast<std::size_t>(from)]++, fabric_.rank())};
+    return {fabric_.receive(from, sealed_block), room, sealed_block, name};
 }
 
 fabric::Task Edges::finish(Receiving receiving) {
     co_await receiving.pending;
-    if (receiving.box.size() > 0) fabric_.open(receiving.room, receiving.box, receiving.name);
+    if (receiving.sealed_block.size() > 0)
+        fabric_.open(receiving.room, receiving.sealed_block, receiving.name);
 }
 
-fabric::Task Edges::exchange(int to, fabric::Plain bytes, int from, fabric::PlainRoom room) {
+fabric::Task Edges::exchange(int to, fabric::Plaintext bytes, int from, fabric::PlaintextBuffer room) {
     Receiving receiving = receive(from, room);
     auto sending = send(to, bytes);
     co_await finish(receiving);

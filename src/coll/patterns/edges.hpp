@@ -1,5 +1,5 @@
-// Single messages along the edges of a pattern: as they are inside a node, each sealed in a box of its own to
-// another node.
+// Single messages along the edges of a pattern: as they are inside a node, each sealed in a sealed block of
+// its own to another node.
 #pragma once
 
 #include <vector>
@@ -9,28 +9,28 @@
 
 namespace mpisec::coll {
 
-/// Boxes are numbered by the pair of ranks: the k-th message from a to b is a's box k * p + b. An algorithm
-/// that uses Edges therefore seals nothing else.
+/// Sealed blocks are numbered by the pair of ranks: the k-th message from a to b is a's sealed block k * p +
+/// b. An algorithm that uses Edges therefore seals nothing else.
 class Edges {
   public:
     explicit Edges(fabric::Fabric& fabric)
         : fabric_(fabric), sent_(static_cast<std::size_t>(fabric.topology().ranks())), received_(sent_) {}
 
     /// Started; to be awaited. `bytes` must stay as it is until then.
-    fabric::Pending send(int to, fabric::Plain bytes);
+    fabric::Pending send(int to, fabric::Plaintext bytes);
 
     /// A receive under way, to be finished by co_await of finish().
     struct Receiving {
         fabric::Pending pending;
-        fabric::PlainRoom room;
-        fabric::Cipher box;  ///< empty inside a node
-        fabric::Box name;
+        fabric::PlaintextBuffer room;
+        fabric::CiphertextBuffer sealed_block;  ///< empty inside a node
+        fabric::SealedBlock name;
     };
-    Receiving receive(int from, fabric::PlainRoom room);
+    Receiving receive(int from, fabric::PlaintextBuffer room);
     fabric::Task finish(Receiving receiving);
 
     /// Both at once.
-    fabric::Task exchange(int to, fabric::Plain bytes, int from, fabric::PlainRoom room);
+    fabric::Task exchange(int to, fabric::Plaintext bytes, int from, fabric::PlaintextBuffer room);
 
   private:
     std::uint64_t index(std::uint64_t count, int receiver) const {

@@ -9,8 +9,8 @@
 namespace mpisec::coll {
 
 struct NodeBlocks {
-    fabric::PlainRoom all;
-    std::vector<fabric::PlainRoom> of;  ///< by local index
+    fabric::PlaintextBuffer all;
+    std::vector<fabric::PlaintextBuffer> of;  ///< by local index
 };
 
 /// This rank's block. The root's stays in its own buffer: it has a place only where all have one.

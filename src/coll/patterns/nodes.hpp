@@ -16,7 +16,7 @@ inline int peer_on(const fabric::Topology& topology, int rank, int node) {
 }
 
 /// Who on node `at` seals what goes to the node `other`, and opens what comes from there, when that is one
-/// box.
+/// sealed block.
 inline int clerk(const fabric::Topology& topology, int at, int other) {
     return topology.members(at)[static_cast<std::size_t>(other % topology.node_size(at))];
 }

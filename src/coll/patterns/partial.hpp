@@ -15,7 +15,7 @@ namespace mpisec::coll {
 struct Partial {
     fabric::Fabric* fabric;
     const fabric::Reduction* reduction;
-    fabric::PlainRoom value, spare;
+    fabric::PlaintextBuffer value, spare;
 
     /// After something came into this part of `spare` from ranks that are all lower than those in `value`, or
     /// all higher. When all parts are done: turn().
@@ -29,7 +29,7 @@ struct Partial {
         if (!from_lower) std::swap(value, spare);
     }
     /// To where the value is wanted, unless it came about there.
-    void settle(fabric::PlainRoom home) {
+    void settle(fabric::PlaintextBuffer home) {
         if (value.data() != home.data() && !home.empty()) fabric->copy(home, value);
         value = home;
     }
@@ -37,8 +37,9 @@ struct Partial {
 };
 
 /// Of all of the rank's data.
-inline Partial partial(fabric::Fabric& fabric, const fabric::Reduction& reduction, fabric::PlainRoom data) {
-    return {&fabric, &reduction, data, fabric.plain(data.size())};
+inline Partial partial(fabric::Fabric& fabric, const fabric::Reduction& reduction,
+                       fabric::PlaintextBuffer data) {
+    return {&fabric, &reduction, data, fabric.plaintext(data.size())};
 }
 
 /// In which order to take n operands that are all at hand, of which one is the rank's own: the first is the

@@ -12,8 +12,8 @@ struct Range {
     std::size_t offset = 0, size = 0;
 
     std::size_t end() const { return offset + size; }
-    fabric::PlainRoom of(fabric::PlainRoom vector) const { return vector.subspan(offset, size); }
-    fabric::Plain of(fabric::Plain vector) const { return vector.subspan(offset, size); }
+    fabric::PlaintextBuffer of(fabric::PlaintextBuffer vector) const { return vector.subspan(offset, size); }
+    fabric::Plaintext of(fabric::Plaintext vector) const { return vector.subspan(offset, size); }
     /// A part of this part.
     Range part(Range inner) const { return {offset + inner.offset, inner.size}; }
 };

@@ -7,19 +7,19 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::Cipher;
+using fabric::CiphertextBuffer;
 using fabric::Fabric;
 
-/// A round under way, with its boxes: those that come, in order, then those that go.
+/// A round under way, with its sealed blocks: those that come, in order, then those that go.
 struct Started {
     Round round;
-    std::vector<Cipher> boxes;
+    std::vector<CiphertextBuffer> sealed_blocks;
     std::vector<fabric::Pending> receiving, sending;
 };
 
-/// Places for the boxes of a round in `room`, which grows if need be; empty ones for messages inside the
-/// node.
-std::vector<Cipher> boxes_in(Cipher& room, Fabric& fabric, const Round& round) {
+/// Places for the sealed blocks of a round in `room`, which grows if need be; empty ones for messages inside
+/// the node.
+std::vector<CiphertextBuffer> sealed_blocks_in(CiphertextBuffer& room, Fabric& fabric, const Round& round) {
     std::vector<std::size_t> sizes;
     auto add = [&](int peer, std::size_t bytes) {
         sizes.push_back(fabric.topology().same_node(peer, fabric.rank()) ? 0 : fabric::sealed_bytes(bytes));
@@ -28,30 +28,30 @@ std::vector<Cipher> boxes_in(Cipher& room, Fabric& fabric, const Round& round) {
     for (const auto& out : round.out) add(out.to, out.bytes.size());
     std::size_t total = 0;
     for (std::size_t size : sizes) total += size;
-    if (room.size() < total) room = fabric.cipher(total);
-    std::vector<Cipher> boxes;
+    if (room.size() < total) room = fabric.ciphertext(total);
+    std::vector<CiphertextBuffer> sealed_blocks;
     std::size_t at = 0;
     for (std::size_t size : sizes) {
-        boxes.push_back(room.part(at, size));
+        sealed_blocks.push_back(room.part(at, size));
         at += size;
     }
-    return boxes;
+    return sealed_blocks;
 }
 
-Started start(Fabric& fabric, Round round, Cipher& room) {
+Started start(Fabric& fabric, Round round, CiphertextBuffer& room) {
     Started started{std::move(round), {}, {}, {}};
-    started.boxes = boxes_in(room, fabric, started.round);
-    auto box = started.boxes.begin();
+    started.sealed_blocks = sealed_blocks_in(room, fabric, started.round);
+    auto sealed_block = started.sealed_blocks.begin();
     for (const auto& in : started.round.in) {
-        started.receiving.push_back(box->size() > 0 ? fabric.receive(in.from, *box)
-                                                    : fabric.receive_here(in.from, in.room));
-        ++box;
+        started.receiving.push_back(sealed_block->size() > 0 ? fabric.receive(in.from, *sealed_block)
+                                                             : fabric.receive_here(in.from, in.room));
+        ++sealed_block;
     }
     for (const auto& out : started.round.out) {
-        if (box->size() > 0) fabric.seal(*box, out.bytes, {fabric.rank(), out.index});
-        started.sending.push_back(box->size() > 0 ? fabric.send(out.to, *box)
-                                                  : fabric.send_here(out.to, out.bytes));
-        ++box;
+        if (sealed_block->size() > 0) fabric.seal(*sealed_block, out.bytes, {fabric.rank(), out.index});
+        started.sending.push_back(sealed_block->size() > 0 ? fabric.send(out.to, *sealed_block)
+                                                           : fabric.send_here(out.to, out.bytes));
+        ++sealed_block;
     }
     return started;
 }
@@ -60,7 +60,8 @@ fabric::Task finish(Fabric& fabric, Started started) {
     for (std::size_t i = 0; i < started.receiving.size(); ++i) {
         const Round::In& in = started.round.in[i];
         co_await started.receiving[i];
-        if (started.boxes[i].size() > 0) fabric.open(in.room, started.boxes[i], {in.from, in.index});
+        if (started.sealed_blocks[i].size() > 0)
+            fabric.open(in.room, started.sealed_blocks[i], {in.from, in.index});
     }
     for (auto& one : started.sending) co_await one;
 }
@@ -68,7 +69,7 @@ fabric::Task finish(Fabric& fabric, Started started) {
 }  // namespace
 
 fabric::Task in_rounds(Fabric& fabric, Rounds rounds) {
-    std::array<Cipher, 2> rooms;
+    std::array<CiphertextBuffer, 2> rooms;
     std::optional<Started> under_way;
     for (int i = 0; i <= rounds.count; ++i) {
         std::optional<Started> next;

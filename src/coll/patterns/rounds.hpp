@@ -13,12 +13,12 @@ namespace mpisec::coll {
 struct Round {
     struct Out {
         int to;
-        fabric::Plain bytes;
-        std::uint64_t index;  ///< of the box
+        fabric::Plaintext bytes;
+        std::uint64_t index;  ///< of the sealed block
     };
     struct In {
         int from;
-        fabric::PlainRoom room;
+        fabric::PlaintextBuffer room;
         std::uint64_t index;
     };
     std::vector<Out> out;
@@ -31,12 +31,13 @@ struct Rounds {
     std::function<Round(int)> round;
     /// Before the round begins: its plaintext has to be there after. May be empty.
     std::function<fabric::Task(int)> before = {};
-    /// When the round is over; the next one is under way, but none of its boxes is opened. May be empty.
+    /// When the round is over; the next one is under way, but none of its sealed blocks is opened. May be
+    /// empty.
     std::function<fabric::Task(int)> after = {};
 };
 
-/// Two rounds are under way at a time. Rooms for boxes are used again, so they take what two rounds need and
-/// not what all do.
+/// Two rounds are under way at a time. Rooms for sealed blocks are used again, so they take what two rounds
+/// need and not what all do.
 fabric::Task in_rounds(fabric::Fabric& fabric, Rounds rounds);
 fabric::Task in_rounds(fabric::Fabric& fabric, int count, std::function<Round(int)> round);
 

@@ -63,7 +63,7 @@ Schedule prefixes(const Members& members, std::size_t bytes) {
 }
 
 Passing Reducing::start(const Step& step, std::size_t ahead) {
-    const fabric::PlainRoom in = step.what == Step::What::result ? partial_.value : partial_.spare;
+    const fabric::PlaintextBuffer in = step.what == Step::What::result ? partial_.value : partial_.spare;
     return {edges_,    step.to,        step.out.of(partial_.value),
             step.from, step.in.of(in), partial_.reduction->element,
             ahead};

@@ -4,8 +4,8 @@
 
 namespace mpisec::coll {
 
-using fabric::Plain;
-using fabric::PlainRoom;
+using fabric::Plaintext;
+using fabric::PlaintextBuffer;
 
 std::vector<Range> segments(std::size_t bytes, std::size_t element) {
     const std::size_t most = std::max<std::size_t>(segment_bytes / element, 1) * element;
@@ -14,20 +14,21 @@ std::vector<Range> segments(std::size_t bytes, std::size_t element) {
     return all;
 }
 
-std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plain out, std::size_t element) {
+std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plaintext out, std::size_t element) {
     std::vector<fabric::Pending> sending;
     for (const Range& part : segments(out.size(), element)) sending.push_back(edges.send(to, part.of(out)));
     return sending;
 }
 
-std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlainRoom in, std::size_t element) {
+std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlaintextBuffer in,
+                                               std::size_t element) {
     std::vector<Edges::Receiving> receiving;
     for (const Range& part : segments(in.size(), element))
         receiving.push_back(edges.receive(from, part.of(in)));
     return receiving;
 }
 
-Passing::Passing(Edges& edges, int to, Plain out, int from, PlainRoom in, std::size_t element,
+Passing::Passing(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in, std::size_t element,
                  std::size_t ahead)
     : edges_(edges),
       to_(to),
@@ -56,7 +57,7 @@ fabric::Task Passing::finish(std::function<void(Range)> arrived) {
     }
 }
 
-fabric::Task exchange_segments(Edges& edges, int to, Plain out, int from, PlainRoom in) {
+fabric::Task exchange_segments(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in) {
     co_await Passing(edges, to, out, from, in, 1).finish([](Range) {});
 }
 

@@ -11,7 +11,7 @@
 
 namespace mpisec::coll {
 
-#ifdef MPISEC_TINY_TURNS
+#ifdef MPISEC_TINY_CHUNKS
 inline constexpr std::size_t segment_bytes = 20;
 #else
 inline constexpr std::size_t segment_bytes = 128 * 1024;
@@ -19,8 +19,8 @@ inline constexpr std::size_t segment_bytes = 128 * 1024;
 std::vector<Range> segments(std::size_t bytes, std::size_t element);
 
 /// Started; each to be awaited, or finished by the edges.
-std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plain out, std::size_t element);
-std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlainRoom in,
+std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);
+std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
 /// Both under way, to be finished. What is empty is neither sent nor received.
@@ -30,8 +30,8 @@ class Passing {
     /// is sealed, others travel. Whatever else the two ranks send each other goes before or after all of
     /// these, unless all of them are sent at once.
     static constexpr std::size_t few = 3, all = ~std::size_t{0};
-    Passing(Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in, std::size_t element,
-            std::size_t ahead = few);
+    Passing(Edges& edges, int to, fabric::Plaintext out, int from, fabric::PlaintextBuffer in,
+            std::size_t element, std::size_t ahead = few);
     /// `arrived` is told each segment of `in` once it is there and the same segment of `out` is gone.
     fabric::Task finish(std::function<void(Range)> arrived);
 
@@ -40,13 +40,14 @@ class Passing {
 
     Edges& edges_;
     int to_;
-    fabric::Plain out_;
+    fabric::Plaintext out_;
     std::vector<Range> parts_out_, parts_;  ///< of `out`, of `in`
     std::vector<Edges::Receiving> receiving_;
     std::vector<fabric::Pending> sending_;
 };
 
 /// All of it.
-fabric::Task exchange_segments(Edges& edges, int to, fabric::Plain out, int from, fabric::PlainRoom in);
+fabric::Task exchange_segments(Edges& edges, int to, fabric::Plaintext out, int from,
+                               fabric::PlaintextBuffer in);
 
 }  // namespace mpisec::coll

@@ -6,7 +6,7 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// The slices of the vector that a place keeps in recursive halving, round by round.
@@ -77,15 +77,17 @@ Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, 
     fabric::Fabric& fabric = *partial.fabric;
     Group group{members.ranks, {}, members.me};
     for (const Range& share : shares) group.bytes.push_back(fabric::sealed_bytes(share.size));
-    auto box = [&](int member) {
+    auto sealed_block = [&](int member) {
         const int rank = members.rank(member), ranks = fabric.topology().ranks();
-        return fabric::Box{rank, turn * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
+        return fabric::SealedBlock{
+            rank, turn * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
     };
     const Range own = of_member(shares, members.me);
-    const fabric::Cipher room = fabric.cipher(group.total());
-    fabric.seal(room.part(0, fabric::sealed_bytes(own.size)), own.of(partial.value), box(members.me));
-    auto arrived = [&](int member, fabric::Cipher sealed) {
-        fabric.open(of_member(shares, member).of(partial.value), sealed, box(member));
+    const fabric::CiphertextBuffer room = fabric.ciphertext(group.total());
+    fabric.seal(room.part(0, fabric::sealed_bytes(own.size)), own.of(partial.value),
+                sealed_block(members.me));
+    auto arrived = [&](int member, fabric::CiphertextBuffer sealed) {
+        fabric.open(of_member(shares, member).of(partial.value), sealed, sealed_block(member));
     };
     if (by == Spread::ring)
         co_await ring(fabric, group, room, arrived);

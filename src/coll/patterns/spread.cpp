@@ -6,28 +6,28 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::Cipher;
+using fabric::CiphertextBuffer;
 using fabric::Fabric;
 using fabric::Pending;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
-Pending send(Fabric& fabric, int to, Cipher bytes) {
+Pending send(Fabric& fabric, int to, CiphertextBuffer bytes) {
     return fabric.send(to, bytes);
 }
-Pending send(Fabric& fabric, int to, PlainRoom bytes) {
+Pending send(Fabric& fabric, int to, PlaintextBuffer bytes) {
     return fabric.send_here(to, bytes);
 }
-Pending receive(Fabric& fabric, int from, Cipher room) {
+Pending receive(Fabric& fabric, int from, CiphertextBuffer room) {
     return fabric.receive(from, room);
 }
-Pending receive(Fabric& fabric, int from, PlainRoom room) {
+Pending receive(Fabric& fabric, int from, PlaintextBuffer room) {
     return fabric.receive_here(from, room);
 }
-Cipher part(Cipher room, std::size_t offset, std::size_t n) {
+CiphertextBuffer part(CiphertextBuffer room, std::size_t offset, std::size_t n) {
     return room.part(offset, n);
 }
-PlainRoom part(PlainRoom room, std::size_t offset, std::size_t n) {
+PlaintextBuffer part(PlaintextBuffer room, std::size_t offset, std::size_t n) {
     return room.subspan(offset, n);
 }
 
@@ -88,16 +88,16 @@ std::size_t Group::total() const {
     return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
 }
 
-Task ring(Fabric& fabric, Group group, Cipher room, Arrived<Cipher> arrived) {
+Task ring(Fabric& fabric, Group group, CiphertextBuffer room, Arrived<CiphertextBuffer> arrived) {
     return ring_of(fabric, std::move(group), room, std::move(arrived));
 }
-Task ring(Fabric& fabric, Group group, PlainRoom room, Arrived<PlainRoom> arrived) {
+Task ring(Fabric& fabric, Group group, PlaintextBuffer room, Arrived<PlaintextBuffer> arrived) {
     return ring_of(fabric, std::move(group), room, std::move(arrived));
 }
-Task doubling(Fabric& fabric, Group group, Cipher room, Arrived<Cipher> arrived) {
+Task doubling(Fabric& fabric, Group group, CiphertextBuffer room, Arrived<CiphertextBuffer> arrived) {
     return doubling_of(fabric, std::move(group), room, std::move(arrived));
 }
-Task doubling(Fabric& fabric, Group group, PlainRoom room, Arrived<PlainRoom> arrived) {
+Task doubling(Fabric& fabric, Group group, PlaintextBuffer room, Arrived<PlaintextBuffer> arrived) {
     return doubling_of(fabric, std::move(group), room, std::move(arrived));
 }
 

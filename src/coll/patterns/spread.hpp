@@ -28,16 +28,17 @@ using Arrived = std::function<void(int index, Room part)>;
 
 /// Ring: size - 1 rounds, each member's contribution travels alone. `room` holds total() bytes; the caller's
 /// own contribution is at its front, those of its predecessors follow.
-fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::Cipher room, Arrived<fabric::Cipher> arrived);
-fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::PlainRoom room,
-                  Arrived<fabric::PlainRoom> arrived);
+fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::CiphertextBuffer room,
+                  Arrived<fabric::CiphertextBuffer> arrived);
+fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::PlaintextBuffer room,
+                  Arrived<fabric::PlaintextBuffer> arrived);
 
 /// Dissemination (Bruck, Ho, Kipnis, Upfal, Weathersby 1997): ceil(lg size) rounds for any size; as many as
 /// recursive doubling, which for powers of two it equals in bytes too. The caller's own contribution is at
 /// the front of `room`, those of its successors follow.
-fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::Cipher room,
-                      Arrived<fabric::Cipher> arrived);
-fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::PlainRoom room,
-                      Arrived<fabric::PlainRoom> arrived);
+fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::CiphertextBuffer room,
+                      Arrived<fabric::CiphertextBuffer> arrived);
+fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::PlaintextBuffer room,
+                      Arrived<fabric::PlaintextBuffer> arrived);
 
 }  // namespace mpisec::coll

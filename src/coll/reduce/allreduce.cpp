@@ -19,7 +19,7 @@ namespace mpisec::coll {
 namespace {
 
 using fabric::Fabric;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 Task naive(Fabric& fabric, const Call& call) {
@@ -34,11 +34,11 @@ enum class Pattern { doubling, halving, ring };
 /// One turn of one slice between nodes.
 class BetweenNodes {
   public:
-    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int turn)
+    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int chunk)
         : members_(std::move(members)),
           mine_(mine),
           pattern_(pattern),
-          turn_(static_cast<std::uint64_t>(turn)),
+          turn_(static_cast<std::uint64_t>(chunk)),
           reducing_(edges, mine, schedule()) {
         if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
     }
@@ -71,11 +71,11 @@ class BetweenNodes {
 Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
-    auto between_nodes = [&](int turn) {
+    auto between_nodes = [&](int chunk) {
         const Members members = across_nodes(fabric, node.slice_number());
-        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, turn);
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, chunk);
     };
-    co_await in_turns(node, between_nodes, [&](int turn) { return node.share(turn); });
+    co_await in_turns(node, between_nodes, [&](int chunk) { return node.share(chunk); });
 }
 
 Task node(Fabric& fabric, const Call& call) {
@@ -83,8 +83,8 @@ Task node(Fabric& fabric, const Call& call) {
 }
 template <Pattern pattern>
 Task slices(Fabric& fabric, const Call& call) {
-    const int mates = static_cast<int>(fabric.mates().size());
-    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
+    const int node_peers = static_cast<int>(fabric.node_peers().size());
+    return in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
 /// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with its
@@ -92,21 +92,24 @@ Task slices(Fabric& fabric, const Call& call) {
 Task concurrent(Fabric& fabric, const Call& call) {
     if (call.data.empty()) co_return;
     const std::size_t bytes = call.data.size();
-    const int mates = static_cast<int>(fabric.mates().size()), local = fabric.local();
+    const int node_peers = static_cast<int>(fabric.node_peers().size()), local = fabric.local();
     Edges edges(fabric);
-    const PlainRoom vectors = fabric.shared_plain(bytes * fabric.mates().size());
-    auto vector_of = [&](int mate) { return vectors.subspan(static_cast<std::size_t>(mate) * bytes, bytes); };
+    const PlaintextBuffer vectors = fabric.shared_plaintext(bytes * fabric.node_peers().size());
+    auto vector_of = [&](int node_peer) {
+        return vectors.subspan(static_cast<std::size_t>(node_peer) * bytes, bytes);
+    };
     fabric.copy(vector_of(local), call.data);
     co_await fabric.node_barrier();
-    if (local < mates - 1) fabric.copy(call.data, vector_of(mates - 1));
-    for (int mate = mates - 2; mate >= 0; --mate) fabric.combine(*call.reduction, call.data, vector_of(mate));
+    if (local < node_peers - 1) fabric.copy(call.data, vector_of(node_peers - 1));
+    for (int node_peer = node_peers - 2; node_peer >= 0; --node_peer)
+        fabric.combine(*call.reduction, call.data, vector_of(node_peer));
     Partial mine = partial(fabric, *call.reduction, call.data);
     co_await Reducing(edges, mine, recursive_doubling(across_nodes(fabric, local), bytes)).finish();
     mine.settle(call.data);
 }
 
 bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
-    return reduces_by_node(topology, call) && call.data.size() <= turn_bytes &&
+    return reduces_by_node(topology, call) && call.data.size() <= chunk_bytes &&
            topology.smallest_node() * topology.nodes() == topology.ranks();
 }
 

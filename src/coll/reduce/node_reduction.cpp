@@ -3,11 +3,11 @@
 namespace mpisec::coll {
 namespace {
 
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// Copies a vector but for one range of it.
-void copy_around(fabric::Fabric& fabric, PlainRoom to, PlainRoom from, Range hole) {
+void copy_around(fabric::Fabric& fabric, PlaintextBuffer to, PlaintextBuffer from, Range hole) {
     const Range before{0, hole.offset}, after{hole.end(), from.size() - hole.end()};
     for (const Range& part : {before, after})
         if (part.size > 0) fabric.copy(part.of(to), part.of(from));
@@ -15,21 +15,21 @@ void copy_around(fabric::Fabric& fabric, PlainRoom to, PlainRoom from, Range hol
 
 }  // namespace
 
-NodeReduction::NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, PlainRoom data,
+NodeReduction::NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, PlaintextBuffer data,
                              Shape shape)
     : fabric_(fabric),
       reduction_(reduction),
       data_(data),
       shape_(shape),
-      place_((fabric.local() - shape.first + mates()) % mates()),
-      turns_(coll::turns(fabric.topology(), data.size())) {
-    for (int i = 0; i < std::min(turns_, 2); ++i) {
+      place_((fabric.local() - shape.first + node_peers()) % node_peers()),
+      chunks_(coll::chunks(fabric.topology(), data.size())) {
+    for (int i = 0; i < std::min(chunks_, 2); ++i) {
         Bank& one = bank(i);
         one.mine = {&fabric, &reduction, {}, {}};
-        if (mates() == 1) continue;
-        const std::size_t most = largest_slice(data.size(), reduction.element, turns_);
-        one.vectors = fabric.shared_plain(most * fabric.mates().size());
-        one.result = fabric.shared_plain(most);
+        if (node_peers() == 1) continue;
+        const std::size_t most = largest_slice(data.size(), reduction.element, chunks_);
+        one.vectors = fabric.shared_plaintext(most * fabric.node_peers().size());
+        one.result = fabric.shared_plaintext(most);
     }
 }
 
@@ -37,12 +37,12 @@ Range NodeReduction::cut(const Bank& bank, int pieces) const {
     return place_ < pieces ? slice(bank.data.size(), reduction_.element, pieces, place_) : Range{};
 }
 
-PlainRoom NodeReduction::vector_of(const Bank& bank, int local) const {
+PlaintextBuffer NodeReduction::vector_of(const Bank& bank, int local) const {
     return bank.vectors.subspan(static_cast<std::size_t>(local) * bank.result.size(), bank.data.size());
 }
 
-PlainRoom NodeReduction::spare(Bank& bank, std::size_t bytes) {
-    if (bank.spare.size() < bytes) bank.spare = fabric_.plain(bytes);
+PlaintextBuffer NodeReduction::spare(Bank& bank, std::size_t bytes) {
+    if (bank.spare.size() < bytes) bank.spare = fabric_.plaintext(bytes);
     return bank.spare.first(bytes);
 }
 
@@ -51,10 +51,10 @@ Task NodeReduction::meet(Bank& bank) {
     bank.in_use = false;
 }
 
-Task NodeReduction::run(int turn) {
-    Bank& now = bank(turn);
-    now.data = slice(data_.size(), reduction_.element, turns_, turn).of(data_);
-    if (mates() == 1) {
+Task NodeReduction::run(int chunk) {
+    Bank& now = bank(chunk);
+    now.data = slice(data_.size(), reduction_.element, chunks_, chunk).of(data_);
+    if (node_peers() == 1) {
         now.mine.value = now.data;
         now.mine.spare = spare(now, now.data.size());
         co_return;
@@ -75,22 +75,22 @@ Task NodeReduction::run(int turn) {
     now.mine.spare = spare(now, now.mine.value.size());
 }
 
-PlainRoom NodeReduction::reduce_part(const Bank& bank) {
+PlaintextBuffer NodeReduction::reduce_part(const Bank& bank) {
     const Range own = part(bank);
     if (own.size == 0) return own.of(bank.data);
     auto operand = [&](int local) {
         return own.of(local == fabric_.local() ? bank.data : vector_of(bank, local));
     };
-    const std::vector<int> order = order_of_operands(reduction_.commutes, mates(), fabric_.local());
-    const PlainRoom into = operand(order[0]);
+    const std::vector<int> order = order_of_operands(reduction_.commutes, node_peers(), fabric_.local());
+    const PlaintextBuffer into = operand(order[0]);
     for (std::size_t k = 1; k < order.size(); ++k) fabric_.combine(reduction_, into, operand(order[k]));
     return into;
 }
 
-Task NodeReduction::share(int turn) {
-    Bank& now = bank(turn);
+Task NodeReduction::share(int chunk) {
+    Bank& now = bank(chunk);
     const Range own = own_slice(now);
-    if (mates() == 1) {
+    if (node_peers() == 1) {
         now.mine.settle(now.data);
         co_return;
     }
@@ -100,8 +100,8 @@ Task NodeReduction::share(int turn) {
     copy_around(fabric_, now.data, now.result.first(now.data.size()), in_place ? own : Range{});
 }
 
-Task NodeReduction::share_with_first(int turn) {
-    Bank& now = bank(turn);
+Task NodeReduction::share_with_first(int chunk) {
+    Bank& now = bank(chunk);
     const Range own = own_slice(now);
     const bool first = place_ == 0;
     now.mine.settle(own.of(first ? now.data : now.result));

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "coll/collective.hpp"
+#include "coll/patterns/chunks.hpp"
 #include "coll/patterns/partial.hpp"
-#include "coll/patterns/turns.hpp"
 #include "fabric/task.hpp"
 
 namespace mpisec::coll {
@@ -28,46 +28,46 @@ class NodeReduction {
         int slices;     ///< carried between nodes by as many
         int first = 0;  ///< the rank (its place in the node) with the first part and slice; others follow
     };
-    NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, fabric::PlainRoom data,
+    NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, fabric::PlaintextBuffer data,
                   Shape shape);
 
-    int turns() const { return turns_; }
+    int chunks() const { return chunks_; }
     bool has_slice() const { return place_ < shape_.slices; }
     int slice_number() const { return place_; }
 
     /// After: mine() of the ranks that have a slice is that slice of what the node has for this turn. Turn
     /// n + 2 runs after turn n was shared, or was finished with.
-    fabric::Task run(int turn);
-    Partial& mine(int turn) { return bank(turn).mine; }
+    fabric::Task run(int chunk);
+    Partial& mine(int chunk) { return bank(chunk).mine; }
     /// mine() of all slices is the result: afterwards all ranks of the node have all of it in their data.
-    fabric::Task share(int turn);
+    fabric::Task share(int chunk);
     /// The same for the first rank alone.
-    fabric::Task share_with_first(int turn);
+    fabric::Task share_with_first(int chunk);
 
   private:
     /// What a turn works on; every second turn has the same.
     struct Bank {
-        fabric::PlainRoom vectors, result;  ///< shared
-        fabric::PlainRoom data, spare;      ///< the rank's own
+        fabric::PlaintextBuffer vectors, result;  ///< shared
+        fabric::PlaintextBuffer data, spare;      ///< the rank's own
         Partial mine;
         bool in_use = false;  ///< others may be at what is shared
     };
-    Bank& bank(int turn) { return banks_[static_cast<std::size_t>(turn % 2)]; }
-    int mates() const { return static_cast<int>(fabric_.mates().size()); }
+    Bank& bank(int chunk) { return banks_[static_cast<std::size_t>(chunk % 2)]; }
+    int node_peers() const { return static_cast<int>(fabric_.node_peers().size()); }
     Range cut(const Bank& bank, int pieces) const;
     Range part(const Bank& bank) const { return cut(bank, shape_.parts); }
     Range own_slice(const Bank& bank) const { return cut(bank, shape_.slices); }
-    fabric::PlainRoom vector_of(const Bank& bank, int local) const;
-    fabric::PlainRoom spare(Bank& bank, std::size_t bytes);
-    fabric::PlainRoom reduce_part(const Bank& bank);
+    fabric::PlaintextBuffer vector_of(const Bank& bank, int local) const;
+    fabric::PlaintextBuffer spare(Bank& bank, std::size_t bytes);
+    fabric::PlaintextBuffer reduce_part(const Bank& bank);
     fabric::Task meet(Bank& bank);
 
     fabric::Fabric& fabric_;
     const fabric::Reduction& reduction_;
-    const fabric::PlainRoom data_;
+    const fabric::PlaintextBuffer data_;
     const Shape shape_;
     const int place_;  ///< among the node's ranks, counted from the first
-    const int turns_;
+    const int chunks_;
     std::array<Bank, 2> banks_;
 };
 
@@ -77,14 +77,14 @@ class NodeReduction {
 template <class BetweenNodes, class Share>
 fabric::Task in_turns(NodeReduction& node, BetweenNodes between_nodes, Share share) {
     std::array<decltype(between_nodes(0)), 2> under_way;
-    for (int turn = 0; turn <= node.turns(); ++turn) {
-        if (turn < node.turns()) {
-            co_await node.run(turn);
-            if (node.has_slice()) under_way[static_cast<std::size_t>(turn % 2)] = between_nodes(turn);
+    for (int chunk = 0; chunk <= node.chunks(); ++chunk) {
+        if (chunk < node.chunks()) {
+            co_await node.run(chunk);
+            if (node.has_slice()) under_way[static_cast<std::size_t>(chunk % 2)] = between_nodes(chunk);
         }
-        if (turn == 0) continue;
-        if (node.has_slice()) co_await under_way[static_cast<std::size_t>((turn - 1) % 2)]->finish();
-        co_await share(turn - 1);
+        if (chunk == 0) continue;
+        if (node.has_slice()) co_await under_way[static_cast<std::size_t>((chunk - 1) % 2)]->finish();
+        co_await share(chunk - 1);
     }
 }
 

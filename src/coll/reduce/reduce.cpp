@@ -94,12 +94,12 @@ Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Patt
     if (fabric.node() == root_node) shape.first = topology.local(call.root);
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
-    auto between_nodes = [&](int turn) {
+    auto between_nodes = [&](int chunk) {
         const Members members = carriers(fabric, call.root, node.slice_number());
-        return std::make_unique<BetweenNodes>(edges, members, node.mine(turn), pattern, root_node);
+        return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, root_node);
     };
-    co_await in_turns(node, between_nodes, [&](int turn) {
-        return fabric.node() == root_node ? node.share_with_first(turn) : Task();
+    co_await in_turns(node, between_nodes, [&](int chunk) {
+        return fabric.node() == root_node ? node.share_with_first(chunk) : Task();
     });
 }
 
@@ -108,8 +108,8 @@ Task node(Fabric& fabric, const Call& call) {
 }
 template <Pattern pattern>
 Task slices(Fabric& fabric, const Call& call) {
-    const int mates = static_cast<int>(fabric.mates().size());
-    return in_nodes(fabric, call, {mates, fabric.topology().smallest_node()}, pattern);
+    const int node_peers = static_cast<int>(fabric.node_peers().size());
+    return in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace mpisec::coll {
 namespace {
 
 using fabric::Fabric;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// Everybody reduces everything: the rank's own part is then in its place.
@@ -35,10 +35,10 @@ Task allreduce(Fabric& fabric, const Call& call) {
 /// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
 class Parts {
   public:
-    Parts(const fabric::Topology& topology, const Call& call, int turns, int turn) : topology_(topology) {
+    Parts(const fabric::Topology& topology, const Call& call, int chunks, int chunk) : topology_(topology) {
         std::size_t at = 0;
         for (std::size_t size : call.from.size) {
-            const Range now = slice(size, call.reduction->element, turns, turn);
+            const Range now = slice(size, call.reduction->element, chunks, chunk);
             in_data_.push_back({at + now.offset, now.size});
             in_shared_.push_back({bytes_, now.size});
             at += size;
@@ -64,14 +64,14 @@ struct NodeVectors {
     Fabric& fabric;
     const Call& call;
     const Parts& parts;
-    PlainRoom shared;
+    PlaintextBuffer shared;
 
-    int mates() const { return static_cast<int>(fabric.mates().size()); }
-    PlainRoom part_of(int local, int rank) const {
+    int node_peers() const { return static_cast<int>(fabric.node_peers().size()); }
+    PlaintextBuffer part_of(int local, int rank) const {
         if (local == fabric.local()) return parts.in_data(rank).of(call.data);
         return vector_of(local, parts.in_shared(rank));
     }
-    PlainRoom vector_of(int local, Range range) const {
+    PlaintextBuffer vector_of(int local, Range range) const {
         return shared.subspan(static_cast<std::size_t>(local) * parts.bytes() + range.offset, range.size);
     }
     /// What others reduce.
@@ -83,9 +83,10 @@ struct NodeVectors {
         }
     }
     /// What the node has for this rank, in the place of one of the operands.
-    PlainRoom reduce(int rank) const {
-        const std::vector<int> order = order_of_operands(call.reduction->commutes, mates(), fabric.local());
-        const PlainRoom into = part_of(order[0], rank);
+    PlaintextBuffer reduce(int rank) const {
+        const std::vector<int> order =
+            order_of_operands(call.reduction->commutes, node_peers(), fabric.local());
+        const PlaintextBuffer into = part_of(order[0], rank);
         for (std::size_t k = 1; k < order.size(); ++k)
             fabric.combine(*call.reduction, into, part_of(order[k], rank));
         return into;
@@ -95,18 +96,18 @@ struct NodeVectors {
 /// One turn: nodes send each other what they have for each other's ranks.
 class Exchange {
   public:
-    Exchange(Fabric& fabric, const Call& call, Edges& edges, int turns, int turn)
+    Exchange(Fabric& fabric, const Call& call, Edges& edges, int chunks, int chunk)
         : edges_(edges),
           fabric_(fabric),
-          parts_(fabric.topology(), call, turns, turn),
+          parts_(fabric.topology(), call, chunks, chunk),
           vectors_{fabric, call, parts_, {}} {}
 
-    std::size_t shared_bytes() const { return parts_.bytes() * fabric_.mates().size(); }
+    std::size_t shared_bytes() const { return parts_.bytes() * fabric_.node_peers().size(); }
     /// Until all is under way.
-    Task begin(PlainRoom shared) {
+    Task begin(PlaintextBuffer shared) {
         vectors_.shared = shared;
         receive(result().size());
-        if (vectors_.mates() > 1) {
+        if (vectors_.node_peers() > 1) {
             vectors_.publish();
             co_await fabric_.node_barrier();
         }
@@ -121,7 +122,7 @@ class Exchange {
     void receive(std::size_t bytes) {
         for (int node = 0; node < fabric_.topology().nodes(); ++node) {
             const bool own = node == fabric_.node() || bytes == 0;
-            rooms_.push_back(own ? PlainRoom() : fabric_.plain(bytes));
+            rooms_.push_back(own ? PlaintextBuffer() : fabric_.plaintext(bytes));
             receiving_.push_back(receive_segments(edges_, parts_.carer(node, fabric_.rank()), rooms_.back(),
                                                   vectors_.call.reduction->element));
         }
@@ -136,12 +137,12 @@ class Exchange {
                          send_segments(edges_, to, vectors_.reduce(to), vectors_.call.reduction->element))
                         sending_.push_back(one);
     }
-    Task combine(PlainRoom result) {
+    Task combine(PlaintextBuffer result) {
         const fabric::Reduction& reduction = *vectors_.call.reduction;
         const std::vector<int> order =
             order_of_operands(reduction.commutes, fabric_.topology().nodes(), fabric_.node());
         rooms_[static_cast<std::size_t>(fabric_.node())] = vectors_.reduce(fabric_.rank());
-        const PlainRoom into = rooms_[static_cast<std::size_t>(order[0])];
+        const PlaintextBuffer into = rooms_[static_cast<std::size_t>(order[0])];
         for (int node : order) {
             const auto n = static_cast<std::size_t>(node);
             for (const auto& one : receiving_[n]) co_await edges_.finish(one);
@@ -150,34 +151,34 @@ class Exchange {
         if (into.data() != result.data()) fabric_.copy(result, into);
     }
 
-    PlainRoom result() const { return parts_.in_data(fabric_.rank()).of(vectors_.call.data); }
+    PlaintextBuffer result() const { return parts_.in_data(fabric_.rank()).of(vectors_.call.data); }
 
     Edges& edges_;
     Fabric& fabric_;
     const Parts parts_;
     NodeVectors vectors_;
-    std::vector<PlainRoom> rooms_;                          ///< by node
+    std::vector<PlaintextBuffer> rooms_;                    ///< by node
     std::vector<std::vector<Edges::Receiving>> receiving_;  ///< by node
     std::vector<fabric::Pending> sending_;
 };
 
 /// A turn is between nodes while the next one begins inside.
 Task node(Fabric& fabric, const Call& call) {
-    const int all = turns(fabric.topology(), call.data.size());
-    const bool shares = fabric.mates().size() > 1;
+    const int all = chunks(fabric.topology(), call.data.size());
+    const bool shares = fabric.node_peers().size() > 1;
     Edges edges(fabric);
-    std::array<PlainRoom, 2> shared;
+    std::array<PlaintextBuffer, 2> shared;
     std::array<std::unique_ptr<Exchange>, 2> under_way;
-    for (int turn = 0; turn <= all; ++turn) {
-        const auto now = static_cast<std::size_t>(turn % 2);
-        if (turn < all) {
-            under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, turn);
+    for (int chunk = 0; chunk <= all; ++chunk) {
+        const auto now = static_cast<std::size_t>(chunk % 2);
+        if (chunk < all) {
+            under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, chunk);
             const std::size_t bytes = under_way[now]->shared_bytes();
-            if (shares && turn >= 2) co_await fabric.node_barrier();  // nobody is at turn - 2 any more
-            if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plain(bytes);
+            if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody is at turn - 2 any more
+            if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plaintext(bytes);
             co_await under_way[now]->begin(shared[now]);
         }
-        if (turn > 0) co_await under_way[1 - now]->end();
+        if (chunk > 0) co_await under_way[1 - now]->end();
     }
 }
 

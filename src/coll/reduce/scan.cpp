@@ -5,14 +5,14 @@
 //   node    prefixes in shared memory; leaders' between nodes        lg N    m lg N    lg N   lg N
 //   slices  the same, every rank with a slice of all vectors         lg N    m/l lg N  lg N   lg N
 #include "coll/entries.hpp"
+#include "coll/patterns/chunks.hpp"
 #include "coll/patterns/schedule.hpp"
-#include "coll/patterns/turns.hpp"
 
 namespace mpisec::coll {
 namespace {
 
 using fabric::Fabric;
-using fabric::PlainRoom;
+using fabric::PlaintextBuffer;
 using fabric::Task;
 
 Task scan_naive(Fabric& fabric, const Call& call) {
@@ -23,12 +23,12 @@ Task scan_naive(Fabric& fabric, const Call& call) {
 
 /// Exclusive prefixes, into `before`; the first member's is not written. The schedule of inclusive ones, but
 /// what comes goes to two places. `mine` has anything afterwards.
-Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlainRoom before) {
+Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlaintextBuffer before) {
     const Schedule steps = prefixes(members, mine.value.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const Step& step = steps[i];
         const bool first = i == 0, sends_again = i + 1 < steps.size() && steps[i + 1].out.size > 0;
-        const PlainRoom in = first ? before : mine.spare;
+        const PlaintextBuffer in = first ? before : mine.spare;
         Passing passing(edges, step.to, step.out.of(mine.value), step.from, step.in.of(in),
                         mine.reduction->element);
         co_await passing.finish([&](Range part) {
@@ -41,7 +41,7 @@ Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlainRoom 
 Task exscan_naive(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    const PlainRoom before = fabric.plain(call.data.size());
+    const PlaintextBuffer before = fabric.plaintext(call.data.size());
     co_await exclusive_prefixes(edges, everybody(fabric), mine, before);
     if (fabric.rank() > 0) fabric.copy(call.data, before);
 }
@@ -49,11 +49,11 @@ Task exscan_naive(Fabric& fabric, const Call& call) {
 /// In one turn, what the ranks of a node share: their vectors, which become their prefixes within the node,
 /// and in front of them what all lower nodes have.
 struct NodePrefixes {
-    PlainRoom vectors;
+    PlaintextBuffer vectors;
     std::size_t bytes;
 
-    PlainRoom before() const { return vectors.first(bytes); }
-    PlainRoom of(int local) const {
+    PlaintextBuffer before() const { return vectors.first(bytes); }
+    PlaintextBuffer of(int local) const {
         return vectors.subspan(static_cast<std::size_t>(local + 1) * bytes, bytes);
     }
 };
@@ -66,27 +66,27 @@ struct Scan {
     bool inclusive;
     Edges edges;
 
-    int mates() const { return static_cast<int>(fabric.mates().size()); }
+    int node_peers() const { return static_cast<int>(fabric.node_peers().size()); }
     Range cut(std::size_t bytes, int pieces) const {
         return slice(bytes, reduction.element, pieces, fabric.local());
     }
 
     void inside_node(const NodePrefixes& node) const {
         const Range own = cut(node.bytes, parts);
-        for (int mate = 1; mate < mates() && own.size > 0; ++mate)
-            fabric.combine(reduction, own.of(node.of(mate)), own.of(node.of(mate - 1)));
+        for (int node_peer = 1; node_peer < node_peers() && own.size > 0; ++node_peer)
+            fabric.combine(reduction, own.of(node.of(node_peer)), own.of(node.of(node_peer - 1)));
     }
 
     Task between_nodes(const NodePrefixes& node) {
         const Range own = cut(node.bytes, slices);
-        Partial nodes = partial(fabric, reduction, fabric.plain(own.size));
+        Partial nodes = partial(fabric, reduction, fabric.plaintext(own.size));
         const bool sends = fabric.node() + 1 < fabric.topology().nodes();
-        if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(mates() - 1)));
+        if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(node_peers() - 1)));
         co_await exclusive_prefixes(edges, across_nodes(fabric, fabric.local()), nodes,
                                     own.of(node.before()));
     }
 
-    void finish(const NodePrefixes& node, PlainRoom data) const {
+    void finish(const NodePrefixes& node, PlaintextBuffer data) const {
         const bool first_node = fabric.node() == 0;
         const int last = inclusive ? fabric.local() : fabric.local() - 1;  // of the node, for this rank
         if (last >= 0) fabric.copy(data, node.of(last));
@@ -97,7 +97,7 @@ struct Scan {
             fabric.copy(data, node.before());
     }
 
-    Task turn(PlainRoom data, PlainRoom shared) {
+    Task chunk(PlaintextBuffer data, PlaintextBuffer shared) {
         const NodePrefixes node{shared, data.size()};
         fabric.copy(node.of(fabric.local()), data);
         co_await fabric.node_barrier();
@@ -109,16 +109,16 @@ struct Scan {
     }
 };
 
-Task in_nodes(Scan scan, PlainRoom data) {
+Task in_nodes(Scan scan, PlaintextBuffer data) {
     Fabric& fabric = scan.fabric;
     const std::size_t element = scan.reduction.element;
-    const int all = turns(fabric.topology(), data.size());
+    const int all = chunks(fabric.topology(), data.size());
     if (all == 0) co_return;
     const std::size_t most = largest_slice(data.size(), element, all);
-    const PlainRoom shared = fabric.shared_plain(most * (fabric.mates().size() + 1));
-    for (int turn = 0; turn < all; ++turn) {
-        if (turn > 0) co_await fabric.node_barrier();  // nobody reads the last turn's prefixes any more
-        co_await scan.turn(slice(data.size(), element, all, turn).of(data), shared);
+    const PlaintextBuffer shared = fabric.shared_plaintext(most * (fabric.node_peers().size() + 1));
+    for (int chunk = 0; chunk < all; ++chunk) {
+        if (chunk > 0) co_await fabric.node_barrier();  // nobody reads the last turn's prefixes any more
+        co_await scan.chunk(slice(data.size(), element, all, chunk).of(data), shared);
     }
 }
 
@@ -128,8 +128,9 @@ Task node(Fabric& fabric, const Call& call) {
 }
 template <bool inclusive>
 Task slices(Fabric& fabric, const Call& call) {
-    const int mates = static_cast<int>(fabric.mates().size()), smallest = fabric.topology().smallest_node();
-    return in_nodes({fabric, *call.reduction, mates, smallest, inclusive, Edges(fabric)}, call.data);
+    const int node_peers = static_cast<int>(fabric.node_peers().size()),
+              smallest = fabric.topology().smallest_node();
+    return in_nodes({fabric, *call.reduction, node_peers, smallest, inclusive, Edges(fabric)}, call.data);
 }
 
 bool suits(const fabric::Topology& topology, const Call&) {

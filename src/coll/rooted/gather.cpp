@@ -2,16 +2,16 @@
 // of one of its helpers; others seal once, if at all.
 //
 //   naive        everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
-//   node         a node's blocks meet in shared memory, its leader sends them to the root in one box. Rounds
-//                and opens N - 1, bytes m (p - k)
-//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), all else the
-//                same; blocks must be equal, or nobody on the way would know the sizes
+//   node         a node's blocks meet in shared memory, its leader sends them to the root in one sealed
+//                block. Rounds and opens N - 1, bytes m (p - k)
+//   binomial     as node, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
+//                else the same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-open  everybody to the root's node, whose other ranks take turns in opening into shared memory;
 //                the root copies. Rounds and opens (p - k) / (k - 1), bytes m for each
 #include "coll/entries.hpp"
 #include "coll/patterns/binomial.hpp"
 #include "coll/patterns/edges.hpp"
-#include "coll/patterns/node_boxes.hpp"
+#include "coll/patterns/node_sealed_blocks.hpp"
 #include "coll/patterns/rounds.hpp"
 #include "coll/rooted/root_shares.hpp"
 
@@ -30,28 +30,29 @@ fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : receiving) co_await edges.finish(one);
 }
 
-/// Each leader seals its node's blocks as box 0 and sends it with those that came from its children.
+/// Each leader seals its node's blocks as sealed block 0 and sends it with those that came from its children.
 template <class Tree>
 fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
-    const NodeBoxes<Tree> boxes(fabric, leaders, call.from, blocks);
+    const NodeSealedBlocks<Tree> sealed_blocks(fabric, leaders, call.from, blocks);
     auto open = [&](int place) {
         const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
-        const fabric::PlainRoom room = call.from.room(fabric, ranks);
-        fabric.open(room, boxes.box(place), {leaders.rank(place), 0});
+        const fabric::PlaintextBuffer room = call.from.room(fabric, ranks);
+        fabric.open(room, sealed_blocks.sealed_block(place), {leaders.rank(place), 0});
         call.from.unpack(fabric, ranks, room);
     };
-    std::vector<int> children = boxes.tree().children();
+    std::vector<int> children = sealed_blocks.tree().children();
     std::reverse(children.begin(), children.end());  // the narrowest comes first
     std::vector<fabric::Pending> receiving;
-    for (int child : children) receiving.push_back(fabric.receive(leaders.rank(child), boxes.subtree(child)));
-    const bool root = boxes.place() == 0;
-    if (!root) fabric.seal(boxes.box(boxes.place()), blocks.all, {fabric.rank(), 0});
+    for (int child : children)
+        receiving.push_back(fabric.receive(leaders.rank(child), sealed_blocks.subtree(child)));
+    const bool root = sealed_blocks.place() == 0;
+    if (!root) fabric.seal(sealed_blocks.sealed_block(sealed_blocks.place()), blocks.all, {fabric.rank(), 0});
     for (std::size_t i = 0; i < children.size(); ++i) {
         co_await receiving[i];
-        for (int k = 0; root && k < boxes.width(children[i]); ++k) open(children[i] + k);
+        for (int k = 0; root && k < sealed_blocks.width(children[i]); ++k) open(children[i] + k);
     }
-    if (!root) co_await fabric.send(leaders.rank(boxes.tree().parent()), boxes.all());
+    if (!root) co_await fabric.send(leaders.rank(sealed_blocks.tree().parent()), sealed_blocks.all());
 }
 
 template <class Tree>
@@ -62,7 +63,8 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
     if (!root) fabric.copy(blocks.of[static_cast<std::size_t>(fabric.local())], call.data);
     co_await fabric.node_barrier();
     for (std::size_t i = 0; root && i < blocks.of.size(); ++i)
-        if (fabric.mates()[i] != call.root) fabric.copy(call.from.of(fabric.mates()[i]), blocks.of[i]);
+        if (fabric.node_peers()[i] != call.root)
+            fabric.copy(call.from.of(fabric.node_peers()[i]), blocks.of[i]);
     if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
         co_await among_leaders<Tree>(fabric, call, blocks);
 }
@@ -108,9 +110,10 @@ fabric::Task shared_open(fabric::Fabric& fabric, const Call& call) {
         Opening opening(fabric, call);
         co_await opening.run();
     } else {
-        const fabric::Cipher box = fabric.cipher(fabric::sealed_bytes(call.data.size()));
-        fabric.seal(box, call.data, {fabric.rank(), 0});
-        co_await fabric.send(helper_of(fabric.topology(), call.root, fabric.rank()), box);
+        const fabric::CiphertextBuffer sealed_block =
+            fabric.ciphertext(fabric::sealed_bytes(call.data.size()));
+        fabric.seal(sealed_block, call.data, {fabric.rank(), 0});
+        co_await fabric.send(helper_of(fabric.topology(), call.root, fabric.rank()), sealed_block);
     }
 }
 

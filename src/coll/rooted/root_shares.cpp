@@ -11,19 +11,19 @@ namespace {
 /// Of a batch, unless there is not a block for each helper in so much.
 constexpr std::size_t batch_bytes = 4 << 20;
 
-/// The root has copying to do, so it helps only where it has one mate or none.
+/// The root has copying to do, so it helps only where it has one node peer or none.
 std::vector<int> helpers(const fabric::Topology& topology, int root) {
     std::vector<int> ranks = topology.members(topology.node(root));
     if (ranks.size() > 2) std::erase(ranks, root);
     return ranks;
 }
 
-/// Mates do not need help; the others take turns in the order of ranks.
+/// NodePeers do not need help; the others take turns in the order of ranks.
 std::vector<RootShares::Share> all_shares(const fabric::Topology& topology, int root) {
     const std::vector<int> by = helpers(topology, root);
     std::vector<RootShares::Share> shares;
-    for (int mate : topology.members(topology.node(root)))
-        if (mate != root) shares.push_back({mate, mate, {}});
+    for (int node_peer : topology.members(topology.node(root)))
+        if (node_peer != root) shares.push_back({node_peer, node_peer, {}});
     std::size_t turn = 0;
     for (int rank = 0; rank < topology.ranks(); ++rank)
         if (!topology.same_node(rank, root)) shares.push_back({rank, by[turn++ % by.size()], {}});
@@ -58,7 +58,8 @@ fabric::Task RootShares::make(fabric::Fabric& fabric, const Call& call, const Bl
         if (share.helper != call.root) bytes += size;
         half = std::max(half, bytes);
     }
-    const fabric::PlainRoom room = fabric.shared_plain(half * std::min<std::size_t>(batches_.size(), 2));
+    const fabric::PlaintextBuffer room =
+        fabric.shared_plaintext(half * std::min<std::size_t>(batches_.size(), 2));
     for (std::size_t number = 0; number < batches_.size(); ++number) {
         std::size_t at = number % 2 * half;
         for (Share& share : batches_[number]) {

@@ -22,7 +22,7 @@ class RootShares {
     struct Share {
         int rank;    ///< whose block it is
         int helper;  ///< who seals or opens it; for ranks of this node, who only copy it, they themselves
-        fabric::PlainRoom shared;  ///< none when the root is the helper
+        fabric::PlaintextBuffer shared;  ///< none when the root is the helper
     };
     const std::vector<Share>& batch(int number) const { return batches_[static_cast<std::size_t>(number)]; }
 

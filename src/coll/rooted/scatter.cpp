@@ -2,16 +2,16 @@
 // one of its helpers; others open once, if at all.
 //
 //   naive        the root to everybody. Rounds p - 1, bytes m (p - 1), seals p - k
-//   node         one box to the leader of each node, who opens it into shared memory. Rounds and seals N - 1,
-//                bytes m (p - k)
-//   binomial     as node, but leaders hand boxes on along a binomial tree. Rounds ceil(lg N), all else the
-//                same; blocks must be equal, or nobody on the way would know the sizes
+//   node         one sealed block to the leader of each node, who opens it into shared memory. Rounds and
+//                seals N - 1, bytes m (p - k)
+//   binomial     as node, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
+//                else the same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-seal  the root copies into shared memory; the other ranks of its node take turns in sealing and
 //                sending. Rounds and seals (p - k) / (k - 1), bytes m for each
 #include "coll/entries.hpp"
 #include "coll/patterns/binomial.hpp"
 #include "coll/patterns/edges.hpp"
-#include "coll/patterns/node_boxes.hpp"
+#include "coll/patterns/node_sealed_blocks.hpp"
 #include "coll/patterns/rounds.hpp"
 #include "coll/rooted/root_shares.hpp"
 
@@ -30,29 +30,30 @@ fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : sending) co_await one;
 }
 
-/// The root seals a box for each node, named by its place; each leader hands on its children's and opens its
-/// own into its node's blocks. The node meets when they are there.
+/// The root seals a sealed block for each node, named by its place; each leader hands on its children's and
+/// opens its own into its node's blocks. The node meets when they are there.
 template <class Tree>
 fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
-    const NodeBoxes<Tree> boxes(fabric, leaders, call.to, blocks);
-    const bool root = boxes.place() == 0;
-    auto name = [&](int place) { return fabric::Box{call.root, static_cast<std::uint64_t>(place)}; };
+    const NodeSealedBlocks<Tree> sealed_blocks(fabric, leaders, call.to, blocks);
+    const bool root = sealed_blocks.place() == 0;
+    auto name = [&](int place) { return fabric::SealedBlock{call.root, static_cast<std::uint64_t>(place)}; };
     auto seal = [&](int place) {
-        fabric.seal(boxes.box(place), call.to.pack(fabric, fabric.topology().members(leaders.node(place))),
-                    name(place));
+        fabric.seal(sealed_blocks.sealed_block(place),
+                    call.to.pack(fabric, fabric.topology().members(leaders.node(place))), name(place));
     };
     if (root)
         co_await fabric.node_barrier();
     else
-        co_await fabric.receive(leaders.rank(boxes.tree().parent()), boxes.all());
+        co_await fabric.receive(leaders.rank(sealed_blocks.tree().parent()), sealed_blocks.all());
     std::vector<fabric::Pending> sending;
-    for (int child : boxes.tree().children()) {
-        for (int k = 0; root && k < boxes.width(child); ++k) seal(child + k);
-        sending.push_back(fabric.send(leaders.rank(child), boxes.subtree(child)));
+    for (int child : sealed_blocks.tree().children()) {
+        for (int k = 0; root && k < sealed_blocks.width(child); ++k) seal(child + k);
+        sending.push_back(fabric.send(leaders.rank(child), sealed_blocks.subtree(child)));
     }
     if (!root) {
-        fabric.open(blocks.all, boxes.box(boxes.place()), name(boxes.place()));
+        fabric.open(blocks.all, sealed_blocks.sealed_block(sealed_blocks.place()),
+                    name(sealed_blocks.place()));
         co_await fabric.node_barrier();
     }
     for (auto& one : sending) co_await one;
@@ -64,7 +65,8 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
     NodeBlocks blocks;
     co_await make_room(fabric, own_bytes(fabric, call, call.to), call.equal_blocks, blocks);
     for (std::size_t i = 0; root && i < blocks.of.size(); ++i)
-        if (fabric.mates()[i] != call.root) fabric.copy(blocks.of[i], call.to.of(fabric.mates()[i]));
+        if (fabric.node_peers()[i] != call.root)
+            fabric.copy(blocks.of[i], call.to.of(fabric.node_peers()[i]));
     if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
         co_await among_leaders<Tree>(fabric, call, blocks);
     else
@@ -99,7 +101,7 @@ class Sealing {
         Round round;
         for (const auto& share : shares_.batch(batch)) {
             if (share.helper != fabric_.rank() || share.rank == fabric_.rank()) continue;
-            const fabric::Plain block = root() ? call_.to.of(share.rank) : share.shared;
+            const fabric::Plaintext block = root() ? call_.to.of(share.rank) : share.shared;
             round.out.push_back({share.rank, block, static_cast<std::uint64_t>(share.rank)});
         }
         return round;

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "fabric/sim/events.hpp"
-#include "fabric/sim/toy_box.hpp"
+#include "fabric/sim/toy_sealed_block.hpp"
 
 namespace mpisec::fabric::sim {
 namespace {
@@ -32,9 +32,9 @@ class SimFabric final : public Fabric {
     SimFabric(Cluster& cluster, int rank, const Topology& topology)
         : Fabric(rank, topology), cluster_(cluster) {}
 
-    void copy(PlainRoom to, Plain from) override;
-    void combine(const Reduction& reduction, PlainRoom inout, Plain in) override;
-    PlainRoom shared_numbers(std::size_t bytes) override;
+    void copy(PlaintextBuffer to, Plaintext from) override;
+    void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) override;
+    PlaintextBuffer shared_numbers(std::size_t bytes) override;
     bool awaited_all() const { return steps_.size() == free_.size(); }
 
     double now = 0;
@@ -52,9 +52,9 @@ class SimFabric final : public Fabric {
         if (steps_[number].message.poisoned) fail();
         free_.push_back(number);
     }
-    void do_seal(std::span<std::uint8_t> to, Plain from, Box box) override;
-    void misused(Box box) override;
-    bool do_open(PlainRoom to, Plain from, Box box) override;
+    void do_seal(std::span<std::uint8_t> to, Plaintext from, SealedBlock sealed_block) override;
+    void misused(SealedBlock sealed_block) override;
+    bool do_open(PlaintextBuffer to, Plaintext from, SealedBlock sealed_block) override;
     std::span<std::uint8_t> room(std::size_t bytes) override;
     std::span<std::uint8_t> shared_room(std::size_t bytes) override;
 
@@ -135,7 +135,7 @@ class Cluster {
     void come_to_barrier(SimFabric& rank, Step& waiting) {
         Node& node = nodes_[static_cast<std::size_t>(rank.node())];
         node.at_barrier.push_back({&rank, &waiting});
-        if (node.at_barrier.size() < rank.mates().size()) return;
+        if (node.at_barrier.size() < rank.node_peers().size()) return;
         double last = 0;
         bool failed = false;
         for (auto& [member, its] : node.at_barrier) {
@@ -171,7 +171,7 @@ class Cluster {
         return rooms[number];
     }
 
-    bool in_shared_room(const SimFabric& rank, Plain bytes) const {
+    bool in_shared_room(const SimFabric& rank, Plaintext bytes) const {
         const auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
         return std::any_of(rooms.begin(), rooms.end(), [&](std::span<std::uint8_t> room) {
             return room.data() <= bytes.data() && bytes.data() < room.data() + room.size();
@@ -278,7 +278,7 @@ double SimFabric::per_bytes(const Line& line, std::size_t n) {
     return line.beta * near + line.beyond.value_or(line.beta) * (bytes - near);
 }
 
-void SimFabric::copy(PlainRoom to, Plain from) {
+void SimFabric::copy(PlaintextBuffer to, Plaintext from) {
     if (to.size() != from.size()) return cluster_.complain("a copy between rooms of different sizes");
     const ClusterModel& model = cluster_.model();
     const bool shared = cluster_.in_shared_room(*this, from) || cluster_.in_shared_room(*this, to);
@@ -286,7 +286,7 @@ void SimFabric::copy(PlainRoom to, Plain from) {
     if (cluster_.data()) std::copy(from.begin(), from.end(), to.begin());
 }
 
-void SimFabric::combine(const Reduction& reduction, PlainRoom inout, Plain in) {
+void SimFabric::combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) {
     if (inout.size() != in.size() || in.size() % reduction.element != 0)
         return cluster_.complain("vectors of different sizes, or of parts of elements, are combined");
     work(cluster_.model().reduce, in.size());
@@ -326,32 +326,34 @@ void SimFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
     if (steps_[number].done) cluster_.resume(*this, steps_[number]);
 }
 
-void SimFabric::do_seal(std::span<std::uint8_t> to, Plain from, Box box) {
-    if (to.size() != sealed_bytes(from.size())) return cluster_.complain("a box of the wrong size is sealed");
-    if (box.index >> 32 != 0)
+void SimFabric::do_seal(std::span<std::uint8_t> to, Plaintext from, SealedBlock sealed_block) {
+    if (to.size() != sealed_bytes(from.size()))
+        return cluster_.complain("a sealed block of the wrong size is sealed");
+    if (sealed_block.index >> 32 != 0)
         return cluster_.complain("rank " + std::to_string(rank_) +
-                                 " needs more boxes than a nonce can number");
+                                 " needs more sealed blocks than a nonce can number");
     ++metrics.seals;
     metrics.sealed_bytes += from.size();
     work(cluster_.model().seal, from.size());
-    if (cluster_.data()) toy_seal(to, from, box);
+    if (cluster_.data()) toy_seal(to, from, sealed_block);
 }
 
-void SimFabric::misused(Box box) {
+void SimFabric::misused(SealedBlock sealed_block) {
     const std::string who = "rank " + std::to_string(rank_) + " seals ";
-    cluster_.complain(box.sealer != rank_ ? who + "in the name of rank " + std::to_string(box.sealer)
-                                          : who + "box " + std::to_string(box.index) + " twice");
+    cluster_.complain(sealed_block.sealer != rank_
+                          ? who + "in the name of rank " + std::to_string(sealed_block.sealer)
+                          : who + "sealed block " + std::to_string(sealed_block.index) + " twice");
 }
 
-bool SimFabric::do_open(PlainRoom to, Plain from, Box box) {
+bool SimFabric::do_open(PlaintextBuffer to, Plaintext from, SealedBlock sealed_block) {
     if (from.size() != sealed_bytes(to.size())) {
-        cluster_.complain("a box of the wrong size is opened");
+        cluster_.complain("a sealed block of the wrong size is opened");
         return false;
     }
     ++metrics.opens;
     metrics.opened_bytes += to.size();
     work(cluster_.model().open, to.size());
-    return !cluster_.data() || toy_open(to, from, box);
+    return !cluster_.data() || toy_open(to, from, sealed_block);
 }
 
 std::span<std::uint8_t> SimFabric::room(std::size_t bytes) {
@@ -360,7 +362,7 @@ std::span<std::uint8_t> SimFabric::room(std::size_t bytes) {
 std::span<std::uint8_t> SimFabric::shared_room(std::size_t bytes) {
     return cluster_.shared_room(*this, bytes);
 }
-PlainRoom SimFabric::shared_numbers(std::size_t bytes) {
+PlaintextBuffer SimFabric::shared_numbers(std::size_t bytes) {
     return cluster_.shared_room(*this, bytes, true);
 }
 

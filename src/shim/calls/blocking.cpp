@@ -2,13 +2,13 @@
 // with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
 // plus the progress loop (M5).
 #include "shim/calls/entry.hpp"
-#include "shim/p2p/asides.hpp"
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/skips.hpp"
+#include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
@@ -106,24 +106,24 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire,
                       MPI_Status& delivered, std::uint64_t position, MPI_Status* status) {
     const std::size_t bytes = wire_bytes_of(delivered);
-    Arrival arrival;
-    arrival.source = delivered.MPI_SOURCE;
-    arrival.tag = delivered.MPI_TAG;
-    accept(arrival, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf),
+    ReceivedMessage received;
+    received.source = delivered.MPI_SOURCE;
+    received.tag = delivered.MPI_TAG;
+    verify(received, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf),
            spec.buf ? capacity : 0);
-    if (arrival.large && arrival.error == MPI_SUCCESS) {
-        arrival.wire = std::move(wire);
-        std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(arrival));
+    if (received.large && received.error == MPI_SUCCESS) {
+        received.wire = std::move(wire);
+        std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(received));
         return conclude(*operation, status);
     }
-    int code = arrival.error;
-    if (code == MPI_SUCCESS && arrival.total > capacity) code = MPI_ERR_TRUNCATE;
+    int code = received.error;
+    if (code == MPI_SUCCESS && received.total > capacity) code = MPI_ERR_TRUNCATE;
     if (status != MPI_STATUS_IGNORE) {
         const int kept = status->MPI_ERROR;
         *status = delivered;
         status->MPI_ERROR = kept;
         real.Status_set_elements_x(status, constants.byte,
-                                   static_cast<MPI_Count>(std::min<std::uint64_t>(arrival.total, capacity)));
+                                   static_cast<MPI_Count>(std::min<std::uint64_t>(received.total, capacity)));
     }
     return raise(&comm, code);
 }
@@ -131,7 +131,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
 /// MPI_Mprobe, which keeps the core while it waits, or what does not.
 int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* matched) {
     if (may_block()) return real.Mprobe(spec.peer, spec.tag, spec.comm, message, matched);
-    Backoff backoff;
+    SpinThenYield backoff;
     for (;;) {
         int flag = 0;
         const int code = real.Improbe(spec.peer, spec.tag, spec.comm, &flag, message, matched);
@@ -200,7 +200,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
-    if (facts.contiguous && nothing_else() && route.comm->asides.empty()) {
+    if (facts.contiguous && nothing_else() && route.comm->unexpected.empty()) {
         const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
         WaitScope waiting(spec.call, spec.peer, spec.tag);
         return route.kind == Route::mixed ? receive_mixed_blocking(spec, *route.comm, capacity, status)

@@ -4,7 +4,7 @@
 
 #include "shim/calls/entry.hpp"
 #include "shim/calls/intercommunicator_calls.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/collective/tag_reserve.hpp"
 #include "shim/communicators/construction.hpp"
@@ -31,9 +31,10 @@ std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
     return chosen;
 }
 
-std::vector<std::int32_t> pick(const std::vector<std::int32_t>& people, const std::vector<int>& positions) {
+std::vector<std::int32_t> pick(const std::vector<std::int32_t>& world_ranks,
+                               const std::vector<int>& positions) {
     std::vector<std::int32_t> picked;
-    for (int position : positions) picked.push_back(people[static_cast<std::size_t>(position)]);
+    for (int position : positions) picked.push_back(world_ranks[static_cast<std::size_t>(position)]);
     return picked;
 }
 
@@ -80,7 +81,7 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
 template <class Call>
 int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newcomm, Call call) {
     finish_duplications(parent, constructor);
-    if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
+    if (int code = progress_barrier(parent); code != MPI_SUCCESS) return raise(&parent, code);
     *newcomm = constants.comm_null;
     MPI_Comm made = constants.comm_null;
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
@@ -123,9 +124,7 @@ class Duplication final : public Operation {
         return comm_ == &parent && made != constants.request_null;
     }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override {
-        return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG};
-    }
+    WaitInfo wait_info() const override { return {construction_.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
 
     MPI_Request made = constants.request_null;
     MPI_Comm copy = constants.comm_null;
@@ -145,14 +144,15 @@ class Duplication final : public Operation {
             if (agreement->error() != MPI_SUCCESS) return finish(agreement->error());
             construction_.blocks = agreement->blocks();
         }
-        MPI_Comm twin = constants.comm_null;
+        MPI_Comm shadow = constants.comm_null;
         // Where there is no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops
         // for ever when the local group of an inter-communicator has one member. All members have called by
         // now, and come here with their next MPI call that waits or tests.
         if (construction_.blocks.none() && crosses_nodes(construction_.expected))
-            if (const int failed = make_twin(copy, construction_.expected, &twin); failed != MPI_SUCCESS)
+            if (const int failed = make_shadow_communicator(copy, construction_.expected, &shadow);
+                failed != MPI_SUCCESS)
                 return finish(failed);
-        const int wrong = check_made(construction_, copy, twin);
+        const int wrong = check_made(construction_, copy, shadow);
         *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
         finish(wrong);
     }
@@ -170,8 +170,8 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     Guard guard;
     // Counted now, in the order of the calls, which all members share; the order of completion they need not.
     Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
-    if (parent->space) construction.blocks = parent->space->take_blocks();
-    const bool needs_block = parent->space && construction.blocks.none();
+    if (parent->collective_context) construction.blocks = parent->collective_context->take_blocks();
+    const bool needs_block = parent->collective_context && construction.blocks.none();
     const wire::ContextId context = construction.context;
     auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
     if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
@@ -222,7 +222,7 @@ void finish_duplications(Communicator& parent, const char* procedure) {
                                    [&](const Duplication* each) { return each->is_made_from(parent); });
     };
     WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (under_way()) {
         progress();
         backoff.pause();
@@ -259,7 +259,7 @@ int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
     auto call = [&](MPI_Comm* made) { return real.Comm_create(comm, group, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
     if (parent->inter) return create_inter_sealed(*parent, procedure, group, newcomm);
-    return construct(begin_construction(procedure, *parent, {world_ranks(group), {}}), newcomm, call);
+    return construct(begin_construction(procedure, *parent, {world_ranks_of(group), {}}), newcomm, call);
 }
 
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
@@ -269,8 +269,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     auto call = [&](MPI_Comm* made) { return real.Comm_create_group(comm, group, tag, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
-    const std::vector<std::int32_t> members = world_ranks(group);
-    if (int code = meet(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
+    const std::vector<std::int32_t> members = world_ranks_of(group);
+    if (int code = progress_barrier(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
     // Open MPI 5 says that a part of a grid is a grid too. So do plain programs there: that is not compared.
     std::optional<Topology> none = Topology{};
@@ -333,7 +333,7 @@ int Comm_free(MPI_Comm* comm) {
 int Comm_disconnect(MPI_Comm* comm) {
     // Open MPI's waits for all members, inside the library (M5).
     if (Communicator* known = find_communicator(*comm))
-        if (int code = meet(*known); code != MPI_SUCCESS) return raise(known, code);
+        if (int code = progress_barrier(*known); code != MPI_SUCCESS) return raise(known, code);
     return free_communicator(comm, real.Comm_disconnect);
 }
 

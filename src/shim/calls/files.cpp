@@ -24,7 +24,7 @@ Participants find_participants(MPI_File file) {
     }
     MPI_Group group;
     if (real.File_get_group(file, &group) != MPI_SUCCESS) return {};
-    Participants found{world_ranks(group)};
+    Participants found{world_ranks_of(group)};
     real.Group_free(&group);
     return found;
 }
@@ -38,13 +38,13 @@ int learn_file(int made, MPI_Comm comm, MPI_File* file) {
     return made;
 }
 
-int meet_file(MPI_File file) {
+int progress_barrier_of_file(MPI_File file) {
     const Participants all = find_participants(file);
-    return raise_on_file(file, meet(all.members, all.context));
+    return raise_on_file(file, progress_barrier(all.members, all.context));
 }
 
 int File_close(MPI_File* file) {
-    if (int code = meet_file(*file); code != MPI_SUCCESS) return code;
+    if (int code = progress_barrier_of_file(*file); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new file
         files.erase(*file);

@@ -16,13 +16,13 @@
 #include "shim/collective/collective_choice.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/skips.hpp"
-#include "shim/p2p/tally.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -50,7 +50,7 @@ void free_communicators() {
 }
 
 /// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
-/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in compare_tallies(): a moment more lets
+/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in audit_messages(): a moment more lets
 /// the last one come.
 void wait_for_mpich_4_0() {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -63,10 +63,10 @@ void wait_for_mpich_4_0() {
 
 int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
-    compare_tallies();
+    audit_messages();
     forget_refusals();
     forget_node_peers();  // those that have left together end, each in its own time
-    leave_together();
+    final_barrier();
     print_stats(replay_runs());
     report_transports();
     stop_watchdog();
@@ -76,9 +76,9 @@ int shut_down(MPI_Comm, int, void*, void*) {
     free_requests();
     wait_for_mpich_4_0();
     state.engine.reset();
-    forget_pairs();
+    forget_peer_states();
     close_records();
-    state.world.master.reset();
+    state.world.job_secret.reset();
     forget_all();
     fabric::NodeArena::close();
     empty_pool();
@@ -94,17 +94,17 @@ Communicator* know(MPI_Comm comm, const Membership& membership, const char* name
 }
 
 /// Where collectives on MPI_COMM_WORLD travel: on the channel, which costs MPI_Init no further communicator,
-/// or on a twin where the channel has too few tags.
+/// or on a shadow communicator where the channel has too few tags.
 TagBlocks blocks_of_world(const Membership& everyone) {
     TagBlocks blocks = blocks_of_channel(everyone.members);
     if (!blocks.none()) return blocks;
-    MPI_Comm twin = constants.comm_null;
-    if (make_twin(constants.comm_world, everyone, &twin) != MPI_SUCCESS)
+    MPI_Comm shadow = constants.comm_null;
+    if (make_shadow_communicator(constants.comm_world, everyone, &shadow) != MPI_SUCCESS)
         abort_job("The MPI library could not make a communicator for collectives.");
-    if (read_membership(twin) != everyone)
+    if (read_membership(shadow) != everyone)
         abort_job("A communicator for collectives does not have the ranks that it must have: something " +
                   std::string("between the nodes changes the MPI library's messages."));
-    return all_blocks(twin, everyone.members);
+    return all_blocks(shadow, everyone.members);
 }
 
 /// What they consist of needs no exchange.
@@ -118,7 +118,7 @@ void know_first_communicators() {
 }
 
 void protect() {
-    make_pairs();
+    make_peer_states();
     open_records();
     register_errors();
     int* upper_bound = nullptr;
@@ -152,8 +152,8 @@ Phase start(int thread_level) {
         state.world = establish(state.settings, selection_mark());
     }
     using Yield = config::Settings::Yield;
-    state.yields = state.settings.yield == Yield::on ||
-                   (state.settings.yield == Yield::automatic && state.world.crowded);
+    state.yield_while_waiting = state.settings.yield == Yield::on ||
+                                (state.settings.yield == Yield::automatic && state.world.oversubscribed);
     gate.single_node = !state.world.crosses_nodes;
     if (gate.single_node) {
         stop_watchdog();

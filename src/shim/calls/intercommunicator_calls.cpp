@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "shim/calls/entry.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
@@ -24,28 +24,28 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
                     std::vector<std::int32_t>& of_remote) {
     of_remote.resize(parent.remote_members.size());
     if (!parent.crosses) {
-        if (int code = meet(parent); code != MPI_SUCCESS) return raise(&parent, code);
+        if (int code = progress_barrier(parent); code != MPI_SUCCESS) return raise(&parent, code);
         return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
     }
-    const std::vector<std::int32_t>& people = parent.space->people();
-    std::vector<std::int32_t> all(people.size());
+    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
+    std::vector<std::int32_t> all(world_ranks.size());
     if (int code =
             run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
         return code;
     for (std::size_t i = 0; i < of_remote.size(); ++i)
-        of_remote[i] = all[static_cast<std::size_t>(std::ranges::find(people, parent.remote_members[i]) -
-                                                    people.begin())];
+        of_remote[i] = all[static_cast<std::size_t>(std::ranges::find(world_ranks, parent.remote_members[i]) -
+                                                    world_ranks.begin())];
     return MPI_SUCCESS;
 }
 
-/// The group of these world ranks, out of the communicator with `people`.
-MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& people,
+/// The group of these world ranks, out of the communicator with `world_ranks`.
+MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& world_ranks,
                       const std::vector<std::int32_t>& chosen) {
     if (chosen.empty()) return constants.group_empty;
     std::vector<int> ranks;
     for (std::int32_t world : chosen)
-        ranks.push_back(static_cast<int>(std::ranges::find(people, world) - people.begin()));
+        ranks.push_back(static_cast<int>(std::ranges::find(world_ranks, world) - world_ranks.begin()));
     MPI_Group whole, part;
     real.Comm_group(comm, &whole);
     real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
@@ -54,9 +54,9 @@ MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& people,
 }
 
 /// Among all ranks of both groups of `parent`, merged into `all`, the two sides find each other.
-int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& people, const Membership& sides,
+int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& world_ranks, const Membership& sides,
                      MPI_Comm* made) {
-    MPI_Group local = group_among(all, people, sides.members);
+    MPI_Group local = group_among(all, world_ranks, sides.members);
     MPI_Comm part = constants.comm_null;
     int code = real.Comm_create(all, local, &part);
     if (local != constants.group_empty) real.Group_free(&local);
@@ -65,7 +65,8 @@ int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& people, cons
         read_membership(part) != Membership{sides.members, {}})
         return MPI_SUCCESS;
     if (code == MPI_SUCCESS && part != constants.comm_null && !sides.remote_members.empty()) {
-        const auto leader = std::ranges::find(people, sides.remote_members.front()) - people.begin();
+        const auto leader =
+            std::ranges::find(world_ranks, sides.remote_members.front()) - world_ranks.begin();
         code = real.Intercomm_create(part, 0, all, static_cast<int>(leader), 0, made);
     }
     if (part != constants.comm_null) real.Comm_free(&part);
@@ -74,13 +75,14 @@ int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& people, cons
 
 /// Not on the parent's twin: other communicators may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
-    const std::vector<std::int32_t>& people = parent.space->people();
+    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
     MPI_Comm all = constants.comm_null;
-    int code = make_twin(parent.handle, membership_of(parent), &all);
+    int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
         // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
-        if (read_membership(all) == Membership{people, {}}) code = connect_sides_in(all, people, sides, made);
+        if (read_membership(all) == Membership{world_ranks, {}})
+            code = connect_sides_in(all, world_ranks, sides, made);
         real.Comm_free(&all);
     }
     if (code != MPI_SUCCESS) return raise(&parent, code);
@@ -94,29 +96,29 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
 
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
 /// messages have one length. A negative number: this group cannot take part.
-using GroupCard = std::vector<std::int32_t>;
-enum GroupCardProblem : std::int32_t { no_bridge = -1, no_answer = -2 };
+using GroupHello = std::vector<std::int32_t>;
+enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2 };
 
-GroupCard card_of(const std::vector<std::int32_t>& members) {
-    GroupCard card(static_cast<std::size_t>(state.world.size) + 1);
-    card[0] = static_cast<std::int32_t>(members.size());
-    std::ranges::copy(members, card.begin() + 1);
-    return card;
+GroupHello hello_of(const std::vector<std::int32_t>& members) {
+    GroupHello hello(static_cast<std::size_t>(state.world.size) + 1);
+    hello[0] = static_cast<std::int32_t>(members.size());
+    std::ranges::copy(members, hello.begin() + 1);
+    return hello;
 }
 
-std::size_t bytes_of(const GroupCard& card) {
-    return card.size() * sizeof card[0];
+std::size_t bytes_of(const GroupHello& hello) {
+    return hello.size() * sizeof hello[0];
 }
 
 /// The leader's part: the other group's members, under seal from its leader.
-GroupCard ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag) {
-    GroupCard theirs = card_of({});
+GroupHello ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag) {
+    GroupHello theirs = hello_of({});
     const Communicator* bridge = find_communicator(peer_comm);
     if (!bridge || !bridge->has_peer(remote_leader)) {
         theirs[0] = no_bridge;
         return theirs;
     }
-    const GroupCard ours = card_of(local.members);
+    const GroupHello ours = hello_of(local.members);
     const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
     if (exchange_with(other, ours.data(), theirs.data(), bytes_of(ours), with_tag(bridge->context, tag)) !=
         MPI_SUCCESS)
@@ -129,18 +131,18 @@ GroupCard ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int re
 int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                        std::vector<std::int32_t>& remote) {
     finish_duplications(local, "MPI_Intercomm_create");
-    if (int code = meet(local); code != MPI_SUCCESS) return raise(&local, code);
-    GroupCard card = card_of({});
-    if (local.rank == local_leader) card = ask_other_leader(local, peer_comm, remote_leader, tag);
-    if (int code = hand_down(local.members, static_cast<std::size_t>(local_leader), card.data(),
-                             bytes_of(card), local.context);
+    if (int code = progress_barrier(local); code != MPI_SUCCESS) return raise(&local, code);
+    GroupHello hello = hello_of({});
+    if (local.rank == local_leader) hello = ask_other_leader(local, peer_comm, remote_leader, tag);
+    if (int code = hand_down(local.members, static_cast<std::size_t>(local_leader), hello.data(),
+                             bytes_of(hello), local.context);
         code != MPI_SUCCESS)
         return raise(&local, code);
-    if (card[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
-    if (card[0] < 0 || card[0] > state.world.size)
+    if (hello[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
+    if (hello[0] < 0 || hello[0] > state.world.size)
         return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
                                                        "the leaders could not tell each other their groups"));
-    remote.assign(card.begin() + 1, card.begin() + 1 + card[0]);
+    remote.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
     return MPI_SUCCESS;
 }
 
@@ -148,9 +150,9 @@ int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm
 
 int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
     finish_duplications(parent, procedure);
-    const std::vector<std::int32_t>& people = parent.space->people();
+    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
     const ColorAndKey mine{color, key};
-    std::vector<ColorAndKey> all(people.size());
+    std::vector<ColorAndKey> all(world_ranks.size());
     if (int code =
             run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
@@ -159,7 +161,7 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
         for (std::int32_t world : members) {
             const ColorAndKey& theirs =
-                all[static_cast<std::size_t>(std::ranges::find(people, world) - people.begin())];
+                all[static_cast<std::size_t>(std::ranges::find(world_ranks, world) - world_ranks.begin())];
             if (color != MPI_UNDEFINED && theirs.color == color) chosen.emplace_back(theirs.key, world);
         }
         std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
@@ -174,7 +176,7 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
 
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
     finish_duplications(parent, procedure);
-    const std::vector<std::int32_t> chosen = world_ranks(group);
+    const std::vector<std::int32_t> chosen = world_ranks_of(group);
     const auto place = std::ranges::find(chosen, state.world.rank);
     const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
     std::vector<std::int32_t> of_remote;

@@ -1,14 +1,14 @@
 // Probes (M3, M4). A plain or small sealed message stays in MPI: its length tells the plaintext's. A large
-// one is taken out with a matched probe, its header opened, and set aside, where later probes and receives
+// one is taken out with a matched probe, its header opened, and queued, where later probes and receives
 // look first.
 #include <unordered_map>
 
 #include "shim/calls/entry.hpp"
-#include "shim/p2p/asides.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
@@ -25,7 +25,7 @@ struct Matched {
     Communicator* comm = nullptr;
     std::unique_ptr<PostedReceive> posted;  ///< still in MPI: its place among the receives
     std::size_t wire_bytes = 0;
-    Arrival arrival;  ///< else: taken out already
+    ReceivedMessage received;  ///< else: taken out already
     bool taken = false;
     bool verified = false;     ///< from this node, with a record
     MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
@@ -33,8 +33,8 @@ struct Matched {
 // Under the Guard. Never destroyed (state.hpp).
 auto& matched_messages = *new std::unordered_map<MPI_Message, Matched>;
 
-Outcome outcome_of(const Arrival& arrival) {
-    return {arrival.source, arrival.tag, arrival.total, false, arrival.error, false};
+Outcome outcome_of(const ReceivedMessage& received) {
+    return {received.source, received.tag, received.total, false, received.error, false};
 }
 
 /// The program gets `message`, which stays in MPI and has its place among the receives from here on.
@@ -82,9 +82,9 @@ int make_message(MPI_Message* message, MPI_Request* empty_send) {
 int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* status) {
     Guard guard;
     *flag = 1;
-    if (!comm.asides.empty()) {
-        if (Arrival* aside = find_aside(comm, spec.peer, spec.tag)) {
-            write_status(outcome_of(*aside), status);
+    if (!comm.unexpected.empty()) {
+        if (ReceivedMessage* unexpected = find_unexpected(comm, spec.peer, spec.tag)) {
+            write_status(outcome_of(*unexpected), status);
             return MPI_SUCCESS;
         }
     }
@@ -101,9 +101,9 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     code = real.Improbe(source, found.MPI_TAG, spec.comm, flag, &message, &found);
     if (code != MPI_SUCCESS || !*flag) return code;
     found = from_named_source(source, found);
-    Arrival* arrival = nullptr;
-    if (code = set_aside(comm, message, found, arrival); code != MPI_SUCCESS) return code;
-    write_status(outcome_of(*arrival), status);  // not accepted: the receive raises it
+    ReceivedMessage* received = nullptr;
+    if (code = enqueue_unexpected(comm, message, found, received); code != MPI_SUCCESS) return code;
+    write_status(outcome_of(*received), status);  // not accepted: the receive raises it
     return MPI_SUCCESS;
 }
 
@@ -113,7 +113,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
     *flag = 1;
     Matched matched;
     matched.comm = &comm;
-    if (!comm.asides.empty() && take_aside(comm, spec.peer, spec.tag, matched.arrival)) {
+    if (!comm.unexpected.empty() && take_unexpected(comm, spec.peer, spec.tag, matched.received)) {
         matched.taken = true;
     } else {
         MPI_Status found;
@@ -126,13 +126,13 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
             if (!local || comm.verifies) keep_matched(comm, *message, found, local);
             return MPI_SUCCESS;
         }
-        Arrival* arrival = nullptr;
-        if (code = set_aside(comm, *message, found, arrival); code != MPI_SUCCESS) return code;
-        matched.arrival = std::move(*arrival);
-        comm.asides.remove_if([&](const Arrival& mine) { return &mine == arrival; });
+        ReceivedMessage* received = nullptr;
+        if (code = enqueue_unexpected(comm, *message, found, received); code != MPI_SUCCESS) return code;
+        matched.received = std::move(*received);
+        comm.unexpected.remove_if([&](const ReceivedMessage& mine) { return &mine == received; });
         matched.taken = true;
     }
-    write_status(outcome_of(matched.arrival), status);
+    write_status(outcome_of(matched.received), status);
     if (int code = make_message(message, &matched.empty_send); code != MPI_SUCCESS) return code;
     hold(comm);
     matched_messages[*message] = std::move(matched);
@@ -142,7 +142,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
 template <class Attempt>
 int until_found(const ReceiveSpec& spec, Attempt attempt) {
     WaitScope waiting(spec.call, spec.peer, spec.tag);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (true) {
         int flag = 0;
         const int code = attempt(&flag);
@@ -175,7 +175,7 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
         real.Mrecv(nullptr, 0, constants.byte, &handle,
                    MPI_STATUS_IGNORE);  // the empty message behind the handle
         real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
-        operation = start_delivery(spec, *matched.comm, std::move(matched.arrival));
+        operation = start_delivery(spec, *matched.comm, std::move(matched.received));
     } else if (matched.verified) {
         operation = start_verified_mrecv(spec, *matched.comm, handle, std::move(matched.posted));
     } else {

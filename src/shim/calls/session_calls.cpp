@@ -63,7 +63,7 @@ std::string why_not_here(MPI_Group group, const char* tag, std::vector<std::int3
     }
     int size = 0;
     real.Group_size(group, &size);
-    members = world_ranks(group);
+    members = world_ranks_of(group);
     if (static_cast<int>(members.size()) != size) return "it has processes that are not in MPI_COMM_WORLD";
     if (gate.single_node) return "";
     if (settings().same_node_sealed) return "MPISEC_SAME_NODE=seal is set";
@@ -118,7 +118,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     }
     MPI_Comm made = constants.comm_null;
     *newcomm = constants.comm_null;
-    if (int code = meet_group(group, stringtag); code != MPI_SUCCESS)
+    if (int code = progress_barrier_of_group(group, stringtag); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
     if (int code = check(group, stringtag, members, made); code != MPI_SUCCESS)

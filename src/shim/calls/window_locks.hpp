@@ -21,7 +21,7 @@ class WindowLocks {
     static constexpr std::size_t bytes_for(std::size_t ranks) { return ranks * sizeof(Word); }
 
     /// Looks at which a shared lock lets those who want an exclusive one go first.
-    static constexpr unsigned patience = 4096;
+    static constexpr unsigned most_looks = 4096;
 
     bool try_exclusive(std::size_t rank) {
         std::int32_t free = 0;
@@ -29,7 +29,7 @@ class WindowLocks {
     }
     bool try_shared(std::size_t rank, unsigned looks) {
         Word& word = words_[rank];
-        if (looks < patience && word.wanted.load(std::memory_order_relaxed) > 0) return false;
+        if (looks < most_looks && word.wanted.load(std::memory_order_relaxed) > 0) return false;
         std::int32_t holders = word.holders.load(std::memory_order_relaxed);
         while (holders != exclusive)
             if (word.holders.compare_exchange_weak(holders, holders + 1, std::memory_order_acquire))

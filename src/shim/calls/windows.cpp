@@ -14,7 +14,7 @@
 
 #include "fabric/node_memory.hpp"
 #include "shim/calls/window_locks.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/mpi_fabric.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
@@ -70,19 +70,19 @@ void share_locks(Window& window) {
 int exposure_tag(const Window& window) {
     wire::ContextId context = window.all.context;
     context[0] ^= 0xff;
-    return meeting_tag(context);
+    return barrier_tag(context);
 }
 
 /// Waits until `take` is true, keeping MPIsec's and the library's messages moving.
 template <class Take>
 void wait_for_lock(const char* call, Take take) {
     WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     for (unsigned looks = 0; !take(looks); ++looks) {
         progress();
         {
             Guard guard;
-            poke_mpi();
+            drive_progress();
         }
         backoff.pause();
     }
@@ -142,18 +142,18 @@ int learn_window(int made, MPI_Comm comm, MPI_Win* win) {
     return made;
 }
 
-int meet_window(MPI_Win win) {
+int progress_barrier_of_window(MPI_Win win) {
     if (const Window* window = find_window(win))
-        return raise_on_window(win, meet(window->all.members, window->all.context));
+        return raise_on_window(win, progress_barrier(window->all.members, window->all.context));
     MPI_Group group;
     if (int code = real.Win_get_group(win, &group); code != MPI_SUCCESS) return code;
-    const std::vector<std::int32_t> members = world_ranks(group);
+    const std::vector<std::int32_t> members = world_ranks_of(group);
     real.Group_free(&group);
-    return raise_on_window(win, meet(members, wire::ContextId{}));
+    return raise_on_window(win, progress_barrier(members, wire::ContextId{}));
 }
 
 int Win_free(MPI_Win* win) {
-    if (int code = meet_window(*win); code != MPI_SUCCESS) return code;
+    if (int code = progress_barrier_of_window(*win); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new window
         windows.erase(*win);
@@ -167,7 +167,7 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
     if (code != MPI_SUCCESS || !window || (assertion & MPI_MODE_NOCHECK)) return code;
     const int tag = exposure_tag(*window);
     Guard guard;
-    for (std::int32_t rank : world_ranks(group))
+    for (std::int32_t rank : world_ranks_of(group))
         detach(begin_send({SendSpec::Mode::standard, nullptr, 0, constants.byte, rank, tag,
                            state.world.channel, "MPI_Win_post"}));
     return code;
@@ -180,7 +180,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
     {
         Guard guard;
         const int tag = exposure_tag(*window);
-        for (std::int32_t rank : world_ranks(group))
+        for (std::int32_t rank : world_ranks_of(group))
             exposures.push_back(
                 begin_receive({nullptr, 0, constants.byte, rank, tag, state.world.channel, "MPI_Win_start"}));
     }
@@ -194,7 +194,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
 
 int Win_wait(MPI_Win win) {
     WaitScope waiting("MPI_Win_wait", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (!may_block()) {
         int flag = 0;
         const int code = real.Win_test(win, &flag);
@@ -202,7 +202,7 @@ int Win_wait(MPI_Win win) {
         progress();
         {
             Guard guard;
-            poke_mpi();  // Open MPI's MPI_Win_test looks at shared memory only
+            drive_progress();  // Open MPI's MPI_Win_test looks at shared memory only
         }
         backoff.pause();
     }

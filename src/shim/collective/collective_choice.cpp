@@ -5,7 +5,7 @@
 
 #include "coll/selection/selection_settings.hpp"
 #include "keys/hkdf.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
@@ -52,11 +52,11 @@ std::array<std::uint8_t, 16> selection_mark() {
     return mark;
 }
 
-const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveContext& collective_context,
                                     const fabric::Topology& topology) {
     // Between groups: what has no node in common needs no algorithm that knows nodes.
     if (!plan.participants.empty()) return coll::algorithms(plan.collective).front();
-    CollectiveSpace::Choice& known = space.choices[static_cast<std::size_t>(plan.collective)];
+    CollectiveContext::Choice& known = collective_context.choices[static_cast<std::size_t>(plan.collective)];
     if (!known) {
         // With one rank on each node nothing can be done once for several.
         const coll::Cpus cpus = topology.ranks() > topology.nodes() ? state.world.cpus : coll::Cpus::own;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "coll/selection/selection.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/collective_plan.hpp"
-#include "shim/collective/collective_space.hpp"
 
 namespace mpisec::shim {
 
@@ -12,7 +12,7 @@ void read_selection();
 /// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
 std::array<std::uint8_t, 16> selection_mark();
 
-const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveSpace& space,
+const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveContext& collective_context,
                                     const fabric::Topology& topology);
 
 }  // namespace mpisec::shim

@@ -5,7 +5,7 @@
 
 #include "coll/selection/selection_settings.hpp"
 #include "shim/collective/collective_choice.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/mpi_fabric.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
@@ -20,18 +20,21 @@ namespace {
 
 class CollectiveOperation final : public Operation {
   public:
-    CollectiveOperation(std::shared_ptr<CollectivePlan> plan, std::shared_ptr<CollectiveSpace> space,
-                        bool blocking)
-        : Operation(plan->comm), blocking_(blocking), space_(std::move(space)), plan_(std::move(plan)) {
+    CollectiveOperation(std::shared_ptr<CollectivePlan> plan,
+                        std::shared_ptr<CollectiveContext> collective_context, bool blocking)
+        : Operation(plan->comm),
+          blocking_(blocking),
+          collective_context_(std::move(collective_context)),
+          plan_(std::move(plan)) {
         ++comm_->collectives;
-        CollectiveTicket ticket = [&] {
+        CollectiveSequence sequence = [&] {
             SealingScope alone(plan_->procedure);
-            return space_->next(blocking);
+            return collective_context_->next(blocking);
         }();
         if (plan_->participants.empty())
-            fabric_.emplace(*space_, std::move(ticket), plan_->procedure);
+            fabric_.emplace(*collective_context_, std::move(sequence), plan_->procedure);
         else if (plan_->takes_part)
-            fabric_.emplace(*space_, std::move(ticket), plan_->procedure, plan_->participants);
+            fabric_.emplace(*collective_context_, std::move(sequence), plan_->procedure, plan_->participants);
         else
             end();
         step_if_open();
@@ -46,7 +49,7 @@ class CollectiveOperation final : public Operation {
         fabric_->sole_request_done(code, status);
     }
     bool needs_progress() const override { return !blocking_; }
-    Whereabouts whereabouts() const override { return {plan_->procedure, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+    WaitInfo wait_info() const override { return {plan_->procedure, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
 
   private:
     void step_if_open() {
@@ -59,7 +62,8 @@ class CollectiveOperation final : public Operation {
             started_ = true;
             plan_->load();
             if (!plan_->good()) fabric_->fail();  // the others must not wait for this rank (S8)
-            task_ = choose_algorithm(*plan_, *space_, fabric_->topology()).run(*fabric_, plan_->call);
+            task_ = choose_algorithm(*plan_, *collective_context_, fabric_->topology())
+                        .run(*fabric_, plan_->call);
             task_.start();
         }
         fabric_->advance();
@@ -78,15 +82,16 @@ class CollectiveOperation final : public Operation {
     }
 
     bool blocking_, started_ = false;
-    std::shared_ptr<CollectiveSpace> space_;
+    std::shared_ptr<CollectiveContext> collective_context_;
     std::shared_ptr<CollectivePlan> plan_;
     std::optional<MpiFabric> fabric_;
     fabric::Task task_;  // last: it uses the others
 };
 
-std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan, std::shared_ptr<CollectiveSpace> space,
-                                 bool blocking) {
-    auto operation = std::make_unique<CollectiveOperation>(std::move(plan), std::move(space), blocking);
+std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan,
+                                 std::shared_ptr<CollectiveContext> collective_context, bool blocking) {
+    auto operation =
+        std::make_unique<CollectiveOperation>(std::move(plan), std::move(collective_context), blocking);
     enlist(*operation);
     return operation;
 }
@@ -99,7 +104,7 @@ int run_collective(std::unique_ptr<CollectivePlan> plan) {
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
-        operation = start(std::move(plan), comm->space, true);
+        operation = start(std::move(plan), comm->collective_context, true);
     }
     if (!operation->complete()) complete_operation(*operation);
     return raise(comm, operation->outcome().error);
@@ -108,23 +113,25 @@ int run_collective(std::unique_ptr<CollectivePlan> plan) {
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
     if (!plan->good()) return plan->raise();
     Guard guard;
-    auto space = plan->comm->space;
-    *request = give_request(start(std::move(plan), std::move(space), false));
+    auto collective_context = plan->comm->collective_context;
+    *request = give_request(start(std::move(plan), std::move(collective_context), false));
     return MPI_SUCCESS;
 }
 
 std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan,
-                                            std::shared_ptr<CollectiveSpace> space) {
-    return std::make_unique<CollectiveOperation>(std::move(plan), std::move(space), false);
+                                            std::shared_ptr<CollectiveContext> collective_context) {
+    return std::make_unique<CollectiveOperation>(std::move(plan), std::move(collective_context), false);
 }
 
 int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
     if (!plan->good()) return plan->raise();
     Guard guard;
     Communicator* comm = plan->comm;
-    std::shared_ptr<CollectiveSpace> space = comm->space->for_persistent(comm->persistent_collectives++);
+    std::shared_ptr<CollectiveContext> collective_context =
+        comm->collective_context->for_persistent(comm->persistent_collectives++);
     std::shared_ptr<CollectivePlan> kept = std::move(plan);
-    *request = give_persistent([kept, space] { return start(kept, space, false); }, [] {});
+    *request =
+        give_persistent([kept, collective_context] { return start(kept, collective_context, false); }, [] {});
     return MPI_SUCCESS;
 }
 

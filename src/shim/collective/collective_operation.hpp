@@ -13,9 +13,9 @@ namespace mpisec::shim {
 int run_collective(std::unique_ptr<CollectivePlan> plan);
 /// MPI_IX.
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
-/// Of MPIsec's own, on a space of its own; to be advanced by its owner, for it is not on the work list.
+/// Of MPIsec's own, on a context of its own; to be advanced by its owner, for it is not on the work list.
 std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan,
-                                            std::shared_ptr<CollectiveSpace> space);
+                                            std::shared_ptr<CollectiveContext> collective_context);
 /// MPI_X_init.
 int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
 

@@ -140,50 +140,50 @@ void CollectivePlan::pack(const Elements& elements, const TypeFacts& facts, std:
     if (elements.count > 0 && facts.size > 0) packings_.push_back({keep(elements), facts, to});
 }
 
-fabric::PlainRoom CollectivePlan::scratch(std::size_t bytes) {
+fabric::PlaintextBuffer CollectivePlan::scratch(std::size_t bytes) {
     buffers_.emplace_back(bytes + 1);
     return {buffers_.back().data(), bytes};
 }
 
-fabric::PlainRoom CollectivePlan::scratch(const Elements& from) {
+fabric::PlaintextBuffer CollectivePlan::scratch(const Elements& from) {
     TypeFacts facts;
     if (!facts_of(from, facts)) return {};
-    const fabric::PlainRoom room = scratch(bytes_of(from, facts));
+    const fabric::PlaintextBuffer room = scratch(bytes_of(from, facts));
     pack(from, facts, room.data());
     return room;
 }
 
-fabric::Plain CollectivePlan::give(const Elements& elements) {
+fabric::Plaintext CollectivePlan::give(const Elements& elements) {
     TypeFacts facts;
     if (!facts_of(elements, facts)) return {};
     if (facts.contiguous) return {address(elements), bytes_of(elements, facts)};
     return scratch(elements);
 }
 
-fabric::PlainRoom CollectivePlan::take(const Elements& elements) {
+fabric::PlaintextBuffer CollectivePlan::take(const Elements& elements) {
     TypeFacts facts;
     if (!facts_of(elements, facts)) return {};
     if (facts.contiguous) return {address(elements), bytes_of(elements, facts)};
-    const fabric::PlainRoom room = scratch(bytes_of(elements, facts));
+    const fabric::PlaintextBuffer room = scratch(bytes_of(elements, facts));
     unpack_later(room, elements);
     return room;
 }
 
-void CollectivePlan::unpack_later(fabric::Plain from, const Elements& to) {
+void CollectivePlan::unpack_later(fabric::Plaintext from, const Elements& to) {
     TypeFacts facts;
     if (!facts_of(to, facts)) return;
     unpackings_.push_back({from.data(), from.size(), keep(to), facts});
 }
 
-fabric::PlainRoom CollectivePlan::change(const Elements& from, const Elements& to) {
+fabric::PlaintextBuffer CollectivePlan::change(const Elements& from, const Elements& to) {
     TypeFacts facts;
     if (!facts_of(from, facts) || !facts_of(to, facts)) return {};
     if (!facts.contiguous) {
-        const fabric::PlainRoom room = scratch(from);
+        const fabric::PlaintextBuffer room = scratch(from);
         if (good()) unpack_later(room, to);
         return room;
     }
-    const fabric::PlainRoom room{address(to), bytes_of(to, facts)};
+    const fabric::PlaintextBuffer room{address(to), bytes_of(to, facts)};
     if (from.start != to.start) pack(from, facts, room.data());
     return room;
 }
@@ -257,7 +257,7 @@ coll::Blocks CollectivePlan::take(const ElementBlocks& blocks, int kept) {
         if (coll::Blocks own = in_place(blocks, facts); !overlap(own)) return own;
     coll::Blocks bytes = packed(blocks, facts);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const fabric::PlainRoom room{bytes.base + bytes.offset[i], bytes.size[i]};
+        const fabric::PlaintextBuffer room{bytes.base + bytes.offset[i], bytes.size[i]};
         if (static_cast<int>(i) == kept)
             pack(blocks[i], facts[i], room.data());
         else if (!room.empty())

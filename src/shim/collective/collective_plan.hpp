@@ -61,23 +61,23 @@ class CollectivePlan {
     void forbid_same(const void* send, const void* receive, MPI_Count count);
 
     /// Bytes that the algorithm reads: the user's own, or a packed copy.
-    fabric::Plain give(const Elements& elements);
+    fabric::Plaintext give(const Elements& elements);
     coll::Blocks give(const ElementBlocks& blocks);
     /// Room that the algorithm writes: the user's own, or memory that is unpacked at the end.
-    fabric::PlainRoom take(const Elements& elements);
+    fabric::PlaintextBuffer take(const Elements& elements);
     /// Block `kept` (if any) is the user's already, and is there for the algorithm too.
     coll::Blocks take(const ElementBlocks& blocks, int kept = -1);
     /// What the algorithm reads and then overwrites: `from`'s bytes where `to` takes the result.
-    fabric::PlainRoom change(const Elements& from, const Elements& to);
+    fabric::PlaintextBuffer change(const Elements& from, const Elements& to);
     /// A copy of `from`, of which nothing goes back to the user unless finish() does it.
-    fabric::PlainRoom scratch(const Elements& from);
-    fabric::PlainRoom scratch(std::size_t bytes);
+    fabric::PlaintextBuffer scratch(const Elements& from);
+    fabric::PlaintextBuffer scratch(std::size_t bytes);
     /// A packed copy of the blocks.
     coll::Blocks scratch(const ElementBlocks& blocks);
     /// Elements to elements within this process, when the call starts.
     void copy(const Elements& from, const Elements& to);
     /// From a run of bytes to elements, at the end.
-    void unpack_later(fabric::Plain from, const Elements& to);
+    void unpack_later(fabric::Plaintext from, const Elements& to);
     /// `then` is called at the end, before the unpacking; it returns an MPI error code.
     void finally(std::function<int()> then) { last_ = std::move(then); }
 
@@ -90,7 +90,7 @@ class CollectivePlan {
     coll::Collective collective;
     Communicator* comm;
     coll::Call call;
-    /// Ranks on the twin, in the order of the algorithm's ranks; empty: all.
+    /// Ranks on the shadow communicator, in the order of the algorithm's ranks; empty: all.
     std::vector<int> participants;
     bool takes_part = true;
     int error = MPI_SUCCESS;

@@ -1,6 +1,6 @@
 #include "shim/collective/collectives.hpp"
 
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives_inter.hpp"
 #include "shim/pmpi/constants.hpp"
 
@@ -19,7 +19,7 @@ int others(const CollectivePlan& plan) {
     return plan.comm->inter ? static_cast<int>(plan.comm->remote_members.size()) : plan.comm->size;
 }
 
-fabric::PlainRoom writable(fabric::Plain bytes) {
+fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
     return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
@@ -79,7 +79,7 @@ Plan allgather(Plan plan, const Elements& own, const ElementBlocks& blocks) {
     if (plan->comm->inter) {
         inter::all_take_part(*plan);
         plan->collective = Collective::alltoall;
-        const fabric::Plain bytes = plan->give(own);
+        const fabric::Plaintext bytes = plan->give(own);
         const auto remote = static_cast<std::size_t>(others(*plan));
         plan->call.to = inter::of_remote(*plan, {writable(bytes).data(), std::vector<std::size_t>(remote),
                                                  std::vector<std::size_t>(remote, bytes.size())});
@@ -196,8 +196,9 @@ Plan Allgather_of_both(const char* procedure, const void* block, MPI_Count bytes
     if (!plan->good()) return plan;
     inter::all_take_part(*plan);
     const ElementBlocks all =
-        equal_blocks(blocks, bytes, constants.byte, static_cast<int>(plan->comm->space->people().size()));
-    const int rank = plan->comm->space->rank();
+        equal_blocks(blocks, bytes, constants.byte,
+                     static_cast<int>(plan->comm->collective_context->world_ranks().size()));
+    const int rank = plan->comm->collective_context->rank();
     plan->call.from = plan->take(all, rank);
     plan->copy(elements(block, bytes, constants.byte), all[static_cast<std::size_t>(rank)]);
     return plan;

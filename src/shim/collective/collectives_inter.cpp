@@ -3,24 +3,25 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 
 namespace mpisec::shim::inter {
 namespace {
 
-std::vector<int> on_twin(const CollectivePlan& plan, const std::vector<std::int32_t>& world) {
-    const std::vector<std::int32_t>& people = plan.comm->space->people();
+std::vector<int> on_shadow(const CollectivePlan& plan, const std::vector<std::int32_t>& world) {
+    const std::vector<std::int32_t>& world_ranks = plan.comm->collective_context->world_ranks();
     std::vector<int> ranks;
     for (std::int32_t one : world)
-        ranks.push_back(static_cast<int>(std::find(people.begin(), people.end(), one) - people.begin()));
+        ranks.push_back(
+            static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), one) - world_ranks.begin()));
     return ranks;
 }
 
 }  // namespace
 
 Role take_part(CollectivePlan& plan, int root) {
-    const std::vector<int> local = on_twin(plan, plan.comm->members),
-                           remote = on_twin(plan, plan.comm->remote_members);
+    const std::vector<int> local = on_shadow(plan, plan.comm->members),
+                           remote = on_shadow(plan, plan.comm->remote_members);
     const int me = local[static_cast<std::size_t>(plan.comm->rank)];
     if (root == MPI_PROC_NULL) {
         plan.participants = {me};
@@ -39,15 +40,15 @@ Role take_part(CollectivePlan& plan, int root) {
 }
 
 void all_take_part(CollectivePlan& plan) {
-    plan.participants.resize(plan.comm->space->people().size());
+    plan.participants.resize(plan.comm->collective_context->world_ranks().size());
     std::iota(plan.participants.begin(), plan.participants.end(), 0);
     plan.call.equal_blocks = false;
 }
 
 coll::Blocks of_remote(const CollectivePlan& plan, const coll::Blocks& blocks) {
-    const std::size_t ranks = plan.comm->space->people().size();
+    const std::size_t ranks = plan.comm->collective_context->world_ranks().size();
     coll::Blocks all{blocks.base, std::vector<std::size_t>(ranks), std::vector<std::size_t>(ranks)};
-    const std::vector<int> remote = on_twin(plan, plan.comm->remote_members);
+    const std::vector<int> remote = on_shadow(plan, plan.comm->remote_members);
     for (std::size_t i = 0; i < remote.size() && i < blocks.size.size(); ++i) {
         all.offset[static_cast<std::size_t>(remote[i])] = blocks.offset[i];
         all.size[static_cast<std::size_t>(remote[i])] = blocks.size[i];
@@ -62,7 +63,7 @@ coll::Blocks behind_root(const coll::Blocks& blocks) {
     return all;
 }
 
-void reduce_vectors(CollectivePlan& plan, fabric::PlainRoom vectors, std::size_t bytes) {
+void reduce_vectors(CollectivePlan& plan, fabric::PlaintextBuffer vectors, std::size_t bytes) {
     const fabric::Reduction* reduction = plan.call.reduction;
     plan.finally([=] {
         for (std::size_t at = bytes; bytes > 0 && at < vectors.size(); at += bytes)

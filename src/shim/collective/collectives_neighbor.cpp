@@ -100,7 +100,7 @@ std::vector<int> all_places(std::size_t n) {
 }
 
 Plan allgather(Plan plan, const Neighbors& neighbors, const Elements& own, const ElementBlocks& from) {
-    const fabric::Plain data = plan->give(own);
+    const fabric::Plaintext data = plan->give(own);
     plan->call.data = {const_cast<std::uint8_t*>(data.data()), data.size()};
     for (int rank : neighbors.destinations)
         if (rank != MPI_PROC_NULL) plan->call.destinations.push_back(rank);

@@ -22,7 +22,7 @@ Plan make(const char* procedure, Collective collective, MPI_Comm comm, MPI_Count
     return plan;
 }
 
-fabric::PlainRoom writable(fabric::Plain bytes) {
+fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
     return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
@@ -42,11 +42,11 @@ struct Parts {
 /// Every rank gets all vectors of the other group and reduces them; `part` of the result is its own.
 Plan reduce_remote(Plan plan, const Elements& own, const Parts& parts, int part, void* recvbuf) {
     const std::size_t element = plan->call.reduction->element;
-    const fabric::Plain vector = plan->give(own);
+    const fabric::Plaintext vector = plan->give(own);
     const std::size_t remote = plan->comm->remote_members.size(), bytes = vector.size();
     inter::all_take_part(*plan);
     plan->collective = Collective::alltoall;
-    const fabric::PlainRoom vectors = plan->scratch(remote * bytes);
+    const fabric::PlaintextBuffer vectors = plan->scratch(remote * bytes);
     coll::Blocks from{vectors.data(), {}, std::vector<std::size_t>(remote, bytes)};
     for (std::size_t i = 0; i < remote; ++i) from.offset.push_back(i * bytes);
     plan->call.to = inter::of_remote(*plan, {writable(vector).data(), std::vector<std::size_t>(remote),
@@ -69,7 +69,7 @@ Plan reduce_to_remote_root(Plan plan, const Elements& own, void* recvbuf, int ro
     if (role != inter::Role::root) return plan;
     const std::size_t remote = plan->comm->remote_members.size();
     const std::size_t bytes = static_cast<std::size_t>(own.count) * plan->call.reduction->element;
-    const fabric::PlainRoom vectors = plan->scratch(remote * bytes);
+    const fabric::PlaintextBuffer vectors = plan->scratch(remote * bytes);
     coll::Blocks from{vectors.data(), {}, std::vector<std::size_t>(remote, bytes)};
     for (std::size_t i = 0; i < remote; ++i) from.offset.push_back(i * bytes);
     plan->call.from = inter::behind_root(from);

@@ -19,7 +19,7 @@ namespace mpisec::shim {
 namespace {
 
 constexpr std::size_t longest_message = std::size_t{1} << 30;  ///< MPI counts bytes in an int
-constexpr unsigned polls_between_pokes = 16;
+constexpr unsigned polls_between_progress = 16;
 
 /// As if each were on a node of its own: everything between them is sealed.
 fabric::Topology apart(std::size_t ranks) {
@@ -28,9 +28,9 @@ fabric::Topology apart(std::size_t ranks) {
     return fabric::Topology(node);
 }
 
-CollectiveTicket without_slot(CollectiveTicket ticket) {
-    ticket.slot = nullptr;
-    return ticket;
+CollectiveSequence without_slot(CollectiveSequence sequence) {
+    sequence.slot = nullptr;
+    return sequence;
 }
 
 int place_of(int rank, const std::vector<int>& participants) {
@@ -39,7 +39,7 @@ int place_of(int rank, const std::vector<int>& participants) {
 
 }  // namespace
 
-void poke_mpi() {
+void drive_progress() {
     int flag = 0;
     real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
 }
@@ -48,18 +48,19 @@ std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
     return std::min(bytes - part * longest_message, longest_message);
 }
 
-MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure)
-    : Fabric(space.rank(), space.topology()),
-      space_(space),
-      ticket_(std::move(ticket)),
+MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
+                     const char* procedure)
+    : Fabric(collective_context.rank(), collective_context.topology()),
+      collective_context_(collective_context),
+      sequence_(std::move(sequence)),
       procedure_(procedure),
       own_topology_(apart(0)) {}
 
-MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
-                     std::vector<int> participants)
-    : Fabric(place_of(space.rank(), participants), own_topology_),
-      space_(space),
-      ticket_(without_slot(std::move(ticket))),
+MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
+                     const char* procedure, std::vector<int> participants)
+    : Fabric(place_of(collective_context.rank(), participants), own_topology_),
+      collective_context_(collective_context),
+      sequence_(without_slot(std::move(sequence))),
       procedure_(procedure),
       participants_(std::move(participants)),
       own_topology_(apart(participants_.size())) {}
@@ -67,18 +68,18 @@ MpiFabric::MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, cons
 MpiFabric::~MpiFabric() = default;
 
 bool MpiFabric::ready() {
-    if (entered_ || !ticket_.slot) return true;
-    if (!ticket_.slot->free()) {
-        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+    if (entered_ || !sequence_.slot) return true;
+    if (!sequence_.slot->free()) {
+        if (++polls_ % polls_between_progress == 0) drive_progress();
         return false;
     }
-    ticket_.slot->enter();
+    sequence_.slot->enter();
     return entered_ = true;
 }
 
 void MpiFabric::leave() {
     spread_failure();
-    if (entered_) ticket_.slot->leave();
+    if (entered_) sequence_.slot->leave();
     entered_ = false;
 }
 
@@ -99,14 +100,15 @@ void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
     conclude(step, code, status, 0);
 }
 
-void MpiFabric::copy(fabric::PlainRoom to, fabric::Plain from) {
+void MpiFabric::copy(fabric::PlaintextBuffer to, fabric::Plaintext from) {
     if (to.size() != from.size())
         abort_job(
             "a collective was about to copy between rooms of different sizes; this is a fault of MPIsec");
     if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 
-void MpiFabric::combine(const fabric::Reduction& reduction, fabric::PlainRoom inout, fabric::Plain in) {
+void MpiFabric::combine(const fabric::Reduction& reduction, fabric::PlaintextBuffer inout,
+                        fabric::Plaintext in) {
     if (in.empty() || reduction.combine(inout, in)) return;
     note(MPI_ERR_OP);
 }
@@ -118,7 +120,7 @@ void MpiFabric::note(int code) {
 
 /// What this rank sends in plaintext to ranks of its node is no good from now on.
 void MpiFabric::spread_failure() {
-    if (failed() && entered_) ticket_.slot->fail();
+    if (failed() && entered_) sequence_.slot->fail();
 }
 
 unsigned MpiFabric::take_step() {
@@ -147,12 +149,15 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     }
     step.sealed = sealed;
     step.bytes = bytes.size();
-    const std::int32_t peer = space_.people()[static_cast<std::size_t>(rank_in_space(to))];
+    const std::int32_t peer =
+        collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(to))];
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
         if (!sealed && verifies_same_node())
-            announce_part(space_.context(), peer, ticket_.tag, {from + at, static_cast<std::size_t>(part)});
-        return real.Isend(from + at, part, constants.byte, space_.twin_rank(rank_in_space(to)), ticket_.tag,
-                          space_.twin(), request);
+            announce_part(collective_context_.context(), peer, sequence_.tag,
+                          {from + at, static_cast<std::size_t>(part)});
+        return real.Isend(from + at, part, constants.byte,
+                          collective_context_.shadow_rank(rank_in_context(to)), sequence_.tag,
+                          collective_context_.shadow(), request);
     });
     return number;
 }
@@ -165,14 +170,15 @@ unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool s
     step.bytes = room.size();
     if (!sealed && verifies_same_node()) {
         step.data = room.data();
-        step.peer = space_.people()[static_cast<std::size_t>(rank_in_space(from))];
+        step.peer = collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(from))];
         step.parts_open = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
         step.position = next_position_;
         next_position_ += step.parts_open;
     }
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
-        return real.Irecv(room.data() + at, part, constants.byte, space_.twin_rank(rank_in_space(from)),
-                          ticket_.tag, space_.twin(), request);
+        return real.Irecv(room.data() + at, part, constants.byte,
+                          collective_context_.shadow_rank(rank_in_context(from)), sequence_.tag,
+                          collective_context_.shadow(), request);
     });
     return number;
 }
@@ -192,7 +198,7 @@ unsigned MpiFabric::start_barrier() {
     const unsigned number = take_step();
     if (!entered_) return number;  // alone on the node
     spread_failure();
-    steps_[number].barrier = ticket_.slot->come();
+    steps_[number].barrier = sequence_.slot->come();
     return number;
 }
 
@@ -215,7 +221,8 @@ bool MpiFabric::verified(Step& step, std::size_t part) {
         if (other.data && other.parts_open > 0 && other.peer == step.peer)
             oldest = std::min(oldest, other.position);
     const std::span<std::uint8_t> bytes{step.data + part * longest_message, step.part_bytes(part)};
-    if (part_was_sent(space_.context(), step.peer, ticket_.tag, bytes, {step.position + part, oldest}))
+    if (part_was_sent(collective_context_.context(), step.peer, sequence_.tag, bytes,
+                      {step.position + part, oldest}))
         return true;
     std::fill(bytes.begin(), bytes.end(), 0);
     return false;
@@ -230,7 +237,7 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
         if (count >= 0 && static_cast<std::size_t>(count) == bytes) {
             if (!step.data || verified(step, part)) return;
             if (failed()) return;
-            return note(report_box_violation(procedure_, step.peer));
+            return note(report_sealed_block_violation(procedure_, step.peer));
         }
         code = MPI_ERR_TRUNCATE;
     }
@@ -247,8 +254,8 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
 bool MpiFabric::finished(unsigned number) {
     Step& step = steps_[number];
     if (step.barrier != 0) {
-        if (ticket_.slot->met(step.barrier)) return true;
-        if (++polls_ % polls_between_pokes == 0) poke_mpi();
+        if (sequence_.slot->met(step.barrier)) return true;
+        if (++polls_ % polls_between_progress == 0) drive_progress();
         return false;
     }
     if (!done(step, step.request, 0)) return false;
@@ -264,8 +271,8 @@ void MpiFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
 
 void MpiFabric::finish(unsigned number) {
     const Step& step = steps_[number];
-    // Plaintext from a mate, or the node's memory, is as good as the node's ranks are.
-    if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && ticket_.slot->failed() &&
+    // Plaintext from a node peer, or the node's memory, is as good as the node's ranks are.
+    if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && sequence_.slot->failed() &&
         !failed()) {
         say(std::string(procedure_) +
             " fails here because it failed on another rank of this node, which says why.");
@@ -276,18 +283,18 @@ void MpiFabric::finish(unsigned number) {
 
 void MpiFabric::violation(int sealer) {
     if (!failed())
-        error_ = report_box_violation(procedure_,
-                                      space_.people()[static_cast<std::size_t>(rank_in_space(sealer))]);
+        error_ = report_sealed_block_violation(
+            procedure_, collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(sealer))]);
 }
 
 namespace {
 
-/// Seals or opens (`use`) with the key that a box has.
+/// Seals or opens (`use`) with the key that a sealed block has.
 template <class Use>
-bool with_key(const CollectiveTicket& ticket, bool own_key, const wire::Nonce& nonce, Use use) {
-    if (!own_key) return use(ticket.keys->aead);
+bool with_key(const CollectiveSequence& sequence, bool own_key, const wire::Nonce& nonce, Use use) {
+    if (!own_key) return use(sequence.keys->aead);
     std::uint8_t bytes[aead::max_key_bytes];
-    keys::box_key(ticket.keys->box, nonce, bytes);
+    keys::sealed_block_key(sequence.keys->sealed_block, nonce, bytes);
     aead::KeySet own(state.world.selection, bytes);
     keys::wipe(bytes, sizeof bytes);
     return use(own);
@@ -295,52 +302,62 @@ bool with_key(const CollectiveTicket& ticket, bool own_key, const wire::Nonce& n
 
 }  // namespace
 
-bool MpiFabric::has_own_key(std::size_t bytes, fabric::Box box) const {
-    return wire::has_own_key(bytes, box.index, space_.people().size());
+bool MpiFabric::has_own_key(std::size_t bytes, fabric::SealedBlock sealed_block) const {
+    return wire::has_own_key(bytes, sealed_block.index, collective_context_.world_ranks().size());
 }
 
-/// The index as it goes into the nonce, whose 32 bits must not be exceeded: no box would be sealed then.
-std::uint32_t MpiFabric::index_of(fabric::Box box) const {
-    if (box.index > std::numeric_limits<std::uint32_t>::max())
-        abort_job(std::string(procedure_) +
-                  ": so much data takes more sealed boxes than one collective can have; call it for parts of "
-                  "the data");
-    return static_cast<std::uint32_t>(box.index);
+/// The index as it goes into the nonce, whose 32 bits must not be exceeded: no sealed block would be sealed
+/// then.
+std::uint32_t MpiFabric::index_of(fabric::SealedBlock sealed_block) const {
+    if (sealed_block.index > std::numeric_limits<std::uint32_t>::max())
+        abort_job(
+            std::string(procedure_) +
+            ": so much data takes more sealed blocks than one collective can have; call it for parts of "
+            "the data");
+    return static_cast<std::uint32_t>(sealed_block.index);
 }
 
-void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) {
-    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
-    const wire::BoxAssociatedData ad =
-        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, from.size());
+void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plaintext from,
+                        fabric::SealedBlock sealed_block) {
+    const wire::Nonce nonce =
+        wire::sealed_block_nonce(sequence_.number_in_epoch, sealed_block.sealer, index_of(sealed_block));
+    const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
+        collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
+        from.size());
     StatsTimer timer(Stats::seal_collective, from.size());
     SealingScope alone(procedure_);
-    if (!with_key(ticket_, has_own_key(from.size(), box), nonce, [&](aead::KeySet& key) {
+    if (!with_key(sequence_, has_own_key(from.size(), sealed_block), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
         }))
         abort_job("the crypto library failed to seal " + std::to_string(from.size()) +
                   " bytes of a collective; nothing was sent");
 }
 
-void MpiFabric::misused(fabric::Box box) {
+void MpiFabric::misused(fabric::SealedBlock sealed_block) {
     const std::string what =
-        box.sealer != rank() ? "a box of another rank was about to be sealed"
-                             : "box " + std::to_string(box.index) + " was about to be sealed a second time";
+        sealed_block.sealer != rank()
+            ? "a sealed block of another rank was about to be sealed"
+            : "sealed block " + std::to_string(sealed_block.index) + " was about to be sealed a second time";
     abort_job(
         std::string(procedure_) + ": " + what +
         " in one collective, which would use a nonce twice; nothing was sent. This is a fault of MPIsec: "
         "report it, and choose another algorithm for this collective meanwhile (docs/collectives.md)");
 }
 
-bool MpiFabric::do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) {
-    const wire::Nonce nonce = wire::box_nonce(ticket_.number_in_epoch, box.sealer, index_of(box));
-    const wire::BoxAssociatedData ad =
-        wire::box_associated_data(space_.context(), {ticket_.number, box.sealer, index_of(box)}, to.size());
+bool MpiFabric::do_open(fabric::PlaintextBuffer to, fabric::Plaintext from,
+                        fabric::SealedBlock sealed_block) {
+    const wire::Nonce nonce =
+        wire::sealed_block_nonce(sequence_.number_in_epoch, sealed_block.sealer, index_of(sealed_block));
+    const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
+        collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
+        to.size());
     StatsTimer timer(Stats::open_collective, to.size());
     SealingScope alone(procedure_);  // the key that opens is the key that seals
-    const bool good = with_key(ticket_, has_own_key(to.size(), box), nonce, [&](aead::KeySet& key) {
-        return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
-    });
-    if (!good) violation(box.sealer);
+    const bool good =
+        with_key(sequence_, has_own_key(to.size(), sealed_block), nonce, [&](aead::KeySet& key) {
+            return key.open(to.data(), from.data(), to.size(), nonce.data(), ad.data(), ad.size());
+        });
+    if (!good) violation(sealed_block.sealer);
     return good;
 }
 
@@ -351,7 +368,7 @@ std::span<std::uint8_t> MpiFabric::room(std::size_t bytes) {
 
 std::span<std::uint8_t> MpiFabric::shared_room(std::size_t bytes) {
     if (!entered_) return room(bytes);
-    auto shared = ticket_.slot->room(bytes);
+    auto shared = sequence_.slot->room(bytes);
     if (shared) return *shared;
     say(std::string(procedure_) + ": " + shared.error().message);
     note(MPI_ERR_NO_MEM);

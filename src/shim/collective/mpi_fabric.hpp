@@ -1,5 +1,5 @@
-// The fabric of a real job: messages on the communicator's private twin, memory of the node, boxes under the
-// communicator's keys. One per collective call.
+// The fabric of a real job: messages on the communicator's private shadow communicator, memory of the node,
+// sealed blocks under the communicator's keys. One per collective call.
 #pragma once
 
 #include <mpi.h>
@@ -8,22 +8,23 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/runtime/pool.hpp"
 
 namespace mpisec::shim {
 
 /// Lets MPI move messages, for a wait for shared memory: another rank may need one of this rank's to come to
 /// where this rank waits for it (M5). Under the Guard.
-void poke_mpi();
+void drive_progress();
 
 class MpiFabric final : public fabric::Fabric {
   public:
-    /// All ranks of the space take part. `procedure` is named in what is said of violations.
-    MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure);
-    /// Only `participants` (ranks of the space, this one among them) do; their places in the list are the
+    /// All ranks of the context take part. `procedure` is named in what is said of violations.
+    MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
+              const char* procedure);
+    /// Only `participants` (ranks of the context, this one among them) do; their places in the list are the
     /// fabric's ranks, each of them a node of its own.
-    MpiFabric(const CollectiveSpace& space, CollectiveTicket ticket, const char* procedure,
+    MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence, const char* procedure,
               std::vector<int> participants);
     ~MpiFabric() override;
 
@@ -39,8 +40,9 @@ class MpiFabric final : public fabric::Fabric {
     /// An MPI error code for what made it fail.
     int error() const { return error_; }
 
-    void copy(fabric::PlainRoom to, fabric::Plain from) override;
-    void combine(const fabric::Reduction& reduction, fabric::PlainRoom inout, fabric::Plain in) override;
+    void copy(fabric::PlaintextBuffer to, fabric::Plaintext from) override;
+    void combine(const fabric::Reduction& reduction, fabric::PlaintextBuffer inout,
+                 fabric::Plaintext in) override;
 
   protected:
     unsigned start_send(int to, std::span<std::uint8_t> bytes, bool sealed) override;
@@ -49,9 +51,11 @@ class MpiFabric final : public fabric::Fabric {
     bool finished(unsigned number) override;
     void when_finished(unsigned number, std::coroutine_handle<> waiter) override;
     void finish(unsigned number) override;
-    void do_seal(std::span<std::uint8_t> to, fabric::Plain from, fabric::Box box) override;
-    void misused(fabric::Box box) override;
-    bool do_open(fabric::PlainRoom to, fabric::Plain from, fabric::Box box) override;
+    void do_seal(std::span<std::uint8_t> to, fabric::Plaintext from,
+                 fabric::SealedBlock sealed_block) override;
+    void misused(fabric::SealedBlock sealed_block) override;
+    bool do_open(fabric::PlaintextBuffer to, fabric::Plaintext from,
+                 fabric::SealedBlock sealed_block) override;
     std::span<std::uint8_t> room(std::size_t bytes) override;
     std::span<std::uint8_t> shared_room(std::size_t bytes) override;
 
@@ -73,7 +77,7 @@ class MpiFabric final : public fabric::Fabric {
     template <class Start>
     void start_parts(Step& step, Start start);
     unsigned take_step();
-    int rank_in_space(int rank) const {
+    int rank_in_context(int rank) const {
         return participants_.empty() ? rank : participants_[static_cast<std::size_t>(rank)];
     }
     void spread_failure();
@@ -82,11 +86,11 @@ class MpiFabric final : public fabric::Fabric {
     void conclude(Step& step, int code, const MPI_Status& status, std::size_t part);
     bool verified(Step& step, std::size_t part);
     void violation(int sealer);
-    bool has_own_key(std::size_t bytes, fabric::Box box) const;
-    std::uint32_t index_of(fabric::Box box) const;
+    bool has_own_key(std::size_t bytes, fabric::SealedBlock sealed_block) const;
+    std::uint32_t index_of(fabric::SealedBlock sealed_block) const;
 
-    const CollectiveSpace& space_;
-    const CollectiveTicket ticket_;
+    const CollectiveContext& collective_context_;
+    const CollectiveSequence sequence_;
     const char* procedure_;
     const std::vector<int> participants_;
     const fabric::Topology own_topology_;  ///< of the participants

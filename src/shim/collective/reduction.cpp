@@ -66,7 +66,7 @@ class OfProgram final : public fabric::Reduction {
         uses.erase(use);
     }
 
-    bool combine(fabric::PlainRoom inout, fabric::Plain in) const override {
+    bool combine(fabric::PlaintextBuffer inout, fabric::Plaintext in) const override {
         for (std::size_t done = 0; done < in.size();) {
             const std::size_t bytes = std::min(in.size() - done, most_elements / element * element);
             if (!combine_some(inout.data() + done, in.data() + done, bytes)) return false;
@@ -100,7 +100,7 @@ class OfVectors final : public fabric::Reduction {
         element = bytes;
         commutes = true;
     }
-    bool combine(fabric::PlainRoom inout, fabric::Plain in) const override {
+    bool combine(fabric::PlaintextBuffer inout, fabric::Plaintext in) const override {
         const bool equal = in.size() == inout.size() && std::memcmp(in.data(), inout.data(), in.size()) == 0;
         if (!equal && inout.size() >= equality_flag_bytes) std::memset(inout.data(), 0, equality_flag_bytes);
         return true;

@@ -20,18 +20,19 @@ struct Reserve {
 };
 auto& reserve = *new Reserve;  // never destroyed (state.hpp)
 
-/// The block is free again when the last collective space in it has gone. Members that have freed their
+/// The block is free again when the last collective context in it has gone. Members that have freed their
 /// communicators have received all that was sent to them there, and who has not yet does not agree to the
 /// block's next use: so it may be used again, unlike those that are handed down.
 TagBlocks block_of_reserve(int index) {
     std::vector<std::int32_t> everyone(static_cast<std::size_t>(state.world.size));
     std::iota(everyone.begin(), everyone.end(), 0);
-    std::shared_ptr<Twin> twin(new Twin(state.world.channel, std::move(everyone)), [index](Twin* ended) {
-        Guard guard;
-        delete ended;
-        reserve.held[static_cast<std::size_t>(index)] = false;
-    });
-    return {std::move(twin), reserve.first + index, 1};
+    std::shared_ptr<ShadowCommunicator> shadow(
+        new ShadowCommunicator(state.world.channel, std::move(everyone)), [index](ShadowCommunicator* ended) {
+            Guard guard;
+            delete ended;
+            reserve.held[static_cast<std::size_t>(index)] = false;
+        });
+    return {std::move(shadow), reserve.first + index, 1};
 }
 
 }  // namespace
@@ -44,10 +45,10 @@ void set_reserve(int first_block, int blocks) {
 ReserveAgreement::ReserveAgreement(const char* procedure, Communicator& comm, const wire::ContextId& context)
     : procedure_(procedure),
       comm_(comm),
-      space_(comm.space->for_persistent(comm.persistent_collectives++)),
+      collective_context_(comm.collective_context->for_persistent(comm.persistent_collectives++)),
       start_(load_le<std::uint32_t>(context.data())),
       stride_(load_le<std::uint32_t>(context.data() + sizeof(std::uint32_t)) | 1),
-      held_by_(comm.space->people().size()) {
+      held_by_(comm.collective_context->world_ranks().size()) {
     ++comm_.collectives;  // MPI_Comm_free waits for it: the next attempt needs the communicator
     attempt();
 }
@@ -66,7 +67,7 @@ void ReserveAgreement::attempt() {
     auto plan = comm_.inter ? plan::Allgather_of_both(procedure_, &held_, 1, held_by_.data(), comm_.handle)
                             : plan::Allgather(procedure_, &held_, 1, constants.byte, held_by_.data(), 1,
                                               constants.byte, comm_.handle);
-    exchange_ = begin_collective(std::move(plan), space_);
+    exchange_ = begin_collective(std::move(plan), collective_context_);
 }
 
 void ReserveAgreement::conclude() {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 
@@ -18,7 +18,7 @@ namespace mpisec::shim {
 void set_reserve(int first_block, int blocks);
 
 /// All members of a communicator look for a block that is free on each of them. Every attempt is a
-/// non-blocking collective on a space of its own, so that nothing is held up, neither by the order in which
+/// non-blocking collective on a context of its own, so that nothing is held up, neither by the order in which
 /// ranks start several agreements nor by other collectives. Under the Guard.
 class ReserveAgreement {
   public:
@@ -39,7 +39,7 @@ class ReserveAgreement {
 
     const char* procedure_;
     Communicator& comm_;
-    std::shared_ptr<CollectiveSpace> space_;
+    std::shared_ptr<CollectiveContext> collective_context_;
     std::uint32_t start_, stride_;
     int attempts_ = 0, candidate_ = 0, error_ = 0;
     std::uint8_t held_ = 0;                ///< the candidate was free here, and nobody else gets it now

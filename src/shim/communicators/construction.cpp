@@ -83,8 +83,8 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     return "";
 }
 
-std::string difference_of_twin(const Membership& expected, MPI_Comm twin) {
-    const std::string wrong = difference({people_of(expected), {}, false}, twin);
+std::string difference_of_shadow(const Membership& expected, MPI_Comm shadow) {
+    const std::string wrong = difference({world_ranks_in(expected), {}, false}, shadow);
     return wrong.empty() ? "" : "in the private one for its collectives, " + wrong;
 }
 
@@ -115,36 +115,37 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
 
 int reserve_blocks(Construction& construction) {
     Communicator& parent = *construction.parent;
-    if (!construction.by_all || !parent.space) return MPI_SUCCESS;
-    if (!parent.space->has_blocks()) {
+    if (!construction.by_all || !parent.collective_context) return MPI_SUCCESS;
+    if (!parent.collective_context->has_blocks()) {
         const Membership members = membership_of(parent);
-        MPI_Comm twin = constants.comm_null;
+        MPI_Comm shadow = constants.comm_null;
         WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
-        if (const int code = make_twin(parent.handle, members, &twin); code != MPI_SUCCESS)
+        if (const int code = make_shadow_communicator(parent.handle, members, &shadow); code != MPI_SUCCESS)
             return raise(&parent, code);
-        if (const std::string wrong = difference_of_twin(members, twin); !wrong.empty())
+        if (const std::string wrong = difference_of_shadow(members, shadow); !wrong.empty())
             return raise(&parent, report_wrong_communicator(construction.procedure, wrong.c_str()));
         Guard guard;
-        parent.space->give_blocks(all_blocks(twin, people_of(members)));
+        parent.collective_context->give_blocks(all_blocks(shadow, world_ranks_in(members)));
     }
     Guard guard;
-    construction.blocks = parent.space->take_blocks();
+    construction.blocks = parent.collective_context->take_blocks();
     return MPI_SUCCESS;
 }
 
-int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin) {
+int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow) {
     const Membership& expected = construction.expected;
     std::string wrong = difference(expected, made);
     if (wrong.empty() && expected.none()) return MPI_SUCCESS;
     if (wrong.empty() && construction.topology && read_topology(made) != *construction.topology)
         wrong = "its topology is another";
     const bool crosses = crosses_nodes(expected);
-    if (wrong.empty() && crosses && construction.blocks.none()) wrong = difference_of_twin(expected, twin);
+    if (wrong.empty() && crosses && construction.blocks.none())
+        wrong = difference_of_shadow(expected, shadow);
     if (!wrong.empty()) return report_wrong_communicator(construction.procedure, wrong.c_str());
     Communicator* known = adopt(made, expected, construction.context);
     if (crosses)
-        equip(*known,
-              construction.blocks.none() ? all_blocks(twin, people_of(expected)) : construction.blocks);
+        equip(*known, construction.blocks.none() ? all_blocks(shadow, world_ranks_in(expected))
+                                                 : construction.blocks);
     return MPI_SUCCESS;
 }
 
@@ -164,7 +165,7 @@ void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
 
 int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm) {
     const Membership& expected = construction.expected;
-    MPI_Comm twin = constants.comm_null;
+    MPI_Comm shadow = constants.comm_null;
     // Also of one that is not as it should be: the other members may find nothing wrong, and would wait.
     if (made != constants.comm_null && !expected.none() && construction.blocks.none() &&
         crosses_nodes(expected)) {
@@ -172,11 +173,11 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
         real.Comm_test_inter(made, &inter);
         if ((inter != 0) == expected.inter) {
             WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
-            if (const int code = make_twin(made, expected, &twin); code != MPI_SUCCESS)
+            if (const int code = make_shadow_communicator(made, expected, &shadow); code != MPI_SUCCESS)
                 return raise(construction.parent, code);
         }
     }
-    if (const int code = check_made(construction, made, twin); code != MPI_SUCCESS)
+    if (const int code = check_made(construction, made, shadow); code != MPI_SUCCESS)
         return raise(construction.parent, code);
     if (made != constants.comm_null && !expected.none())
         inherit_error_handler(construction.parent->handle, made);

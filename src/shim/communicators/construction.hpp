@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -45,7 +45,8 @@ struct Construction {
     std::optional<Topology> topology = Topology{};  ///< not compared when there is none
     wire::ContextId context{};
     bool by_all = true;  ///< all members of the parent are in the call
-    TagBlocks blocks{};  ///< for its collectives, on the parent's twin; none: it gets a twin of its own
+    TagBlocks blocks{};  ///< for its collectives, on the parent's twin; none: it gets a shadow communicator
+                         ///< of its own
 };
 
 /// Takes the context at once: the order of constructor calls is what all members share. `constructor` is the
@@ -61,7 +62,7 @@ int reserve_blocks(Construction& construction);
 /// Compares a communicator, and the private one for its collectives where it needs one, with what must be.
 /// All right: MPIsec knows it from now on. Else the integrity error, not yet raised; the handles are given up
 /// but not freed, which would wait for ranks that may have been told something else.
-int check_made(const Construction& construction, MPI_Comm made, MPI_Comm twin);
+int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow);
 
 /// Makes the private communicator where one is needed, then the above; raises errors. On success `newcomm`
 /// is written.
@@ -95,7 +96,7 @@ int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
 template <class Call>
 int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     finish_duplications(*construction.parent, construction.procedure);
-    if (const int code = meet(*construction.parent); code != MPI_SUCCESS)
+    if (const int code = progress_barrier(*construction.parent); code != MPI_SUCCESS)
         return raise(construction.parent, code);
     return construct_met(std::move(construction), newcomm, call);
 }

@@ -23,12 +23,12 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/gate.hpp"
 #include "shim/runtime/state.hpp"
-#include "shim/startup/bootstrap_place.hpp"
+#include "shim/startup/node_id.hpp"
 
 namespace mpisec::shim {
 namespace {
 
-constexpr std::chrono::seconds patience{20};
+constexpr std::chrono::seconds time_limit{20};
 
 /// What each process of the group says of itself.
 struct Entry {
@@ -70,7 +70,7 @@ std::vector<std::int32_t> job_ranks(MPI_Group group) {
 
 std::string object_name(const std::string& tag, const std::vector<std::int32_t>& ranks) {
     keys::Sha256 hash;
-    const auto mark = place_mark();
+    const auto mark = node_id();
     hash.update(keys::as_bytes("mpisec session")).update(mark);
     hash.update(keys::as_bytes(std::to_string(tag.size()) + ":" + tag));
     std::string members;
@@ -211,7 +211,7 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
     own.process = getpid();
     keys::random_bytes(own.nonce.data(), own.nonce.size());
     own.stage.store(1, std::memory_order_release);
-    const auto limit = std::chrono::steady_clock::now() + patience;
+    const auto limit = std::chrono::steady_clock::now() + time_limit;
     Progress progress;
     bool complete = false;
     keys::Digest all{};
@@ -230,7 +230,7 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
         shared_->verdict.load(std::memory_order_acquire) == proven && complete && all_have_seen(all);
     if (good) return "";
     return "only " + std::to_string(count(1)) + " of the group's " + std::to_string(size_) +
-           " processes were found in this node's memory within " + std::to_string(patience.count()) + " s";
+           " processes were found in this node's memory within " + std::to_string(time_limit.count()) + " s";
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ bool take(std::size_t n) {
 /// Until every buffered message has left (MPI standard section 3.6.1).
 void wait_until_unused() {
     WaitScope waiting("MPI_Buffer_detach", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (true) {
         {
             Guard guard;

@@ -2,7 +2,7 @@
 //
 //   lower half   segments of large messages, then meetings
 //   upper half   collectives on MPI_COMM_WORLD and what is made from it, in whole blocks
-//   (collective_space.hpp);
+//   (collective_context.hpp);
 //                at the very top the notices
 #pragma once
 
@@ -13,11 +13,11 @@ namespace mpisec::shim {
 inline int segment_tags() {
     return state.tag_upper_bound / 4;
 }
-inline int first_meeting_tag() {
+inline int first_barrier_tag() {
     return segment_tags();
 }
-inline int meeting_tags() {
-    return state.tag_upper_bound / 2 - first_meeting_tag();
+inline int barrier_tags() {
+    return state.tag_upper_bound / 2 - first_barrier_tag();
 }
 inline int first_collective_tag() {
     return state.tag_upper_bound / 2;
@@ -33,7 +33,7 @@ inline int rest_tag() {
 inline int refusal_tag() {
     return state.tag_upper_bound - 1;
 }
-inline int tally_tag() {
+inline int audit_tag() {
     return state.tag_upper_bound;
 }
 inline int collective_tags_end() {

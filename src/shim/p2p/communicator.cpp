@@ -20,7 +20,7 @@
 namespace mpisec::shim {
 namespace {
 
-// Never destroyed (state.hpp): communicators free their twins.
+// Never destroyed (state.hpp): communicators free their shadow communicators.
 auto& registry = *new std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>>;
 auto& freed_but_held = *new std::vector<std::unique_ptr<Communicator>>;
 std::shared_mutex registry_mutex;
@@ -36,7 +36,7 @@ std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, decltype(real
     if (group_of(comm, &group) != MPI_SUCCESS) return std::nullopt;
     int size = 0;
     real.Group_size(group, &size);
-    std::vector<std::int32_t> members = world_ranks(group);
+    std::vector<std::int32_t> members = world_ranks_of(group);
     real.Group_free(&group);
     if (static_cast<int>(members.size()) != size) return std::nullopt;
     return members;
@@ -119,15 +119,15 @@ bool crosses_nodes(const Membership& membership) {
            std::ranges::any_of(membership.remote_members, elsewhere);
 }
 
-std::vector<std::int32_t> people_of(const Membership& membership) {
+std::vector<std::int32_t> world_ranks_in(const Membership& membership) {
     const auto& [members, remote, inter] = membership;
     if (!inter) return members;
     // The group with the lower first rank comes first, on both sides.
     const bool second = !remote.empty() && !members.empty() && remote.front() < members.front();
-    std::vector<std::int32_t> people = second ? remote : members;
+    std::vector<std::int32_t> world_ranks = second ? remote : members;
     const std::vector<std::int32_t>& others = second ? members : remote;
-    people.insert(people.end(), others.begin(), others.end());
-    return people;
+    world_ranks.insert(world_ranks.end(), others.begin(), others.end());
+    return world_ranks;
 }
 
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
@@ -166,7 +166,7 @@ Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::C
     return enter(std::move(comm));
 }
 
-std::vector<std::int32_t> world_ranks(MPI_Group group) {
+std::vector<std::int32_t> world_ranks_of(MPI_Group group) {
     int size = 0;
     real.Group_size(group, &size);
     std::vector<int> own(static_cast<std::size_t>(size)), translated(static_cast<std::size_t>(size));
@@ -218,13 +218,14 @@ void release_from_persistent(Communicator& comm) {
     release(comm);
 }
 
-int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin) {
+int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm* shadow) {
     if (expected.inter)
-        return real.Intercomm_merge(made, people_of(expected).front() != expected.members.front(), twin);
+        return real.Intercomm_merge(made, world_ranks_in(expected).front() != expected.members.front(),
+                                    shadow);
     MPI_Group group;
     real.Comm_group(made, &group);
     // Not MPI_Comm_dup: that would copy the user's attributes.
-    const int code = real.Comm_create(made, group, twin);
+    const int code = real.Comm_create(made, group, shadow);
     real.Group_free(&group);
     return code;
 }

@@ -1,5 +1,5 @@
 // What MPIsec knows of a communicator: who its ranks are, which of them are on this node (M1), its context
-// (docs/protocol.md, "Contexts"), and the receives and set-aside messages whose order matters (M4).
+// (docs/protocol.md, "Contexts"), and the receives and unexpected messages whose order matters (M4).
 #pragma once
 
 #include <mpi.h>
@@ -14,13 +14,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shim/p2p/arrival.hpp"
+#include "shim/p2p/verify.hpp"
 #include "wire/frame.hpp"
 #include "wire/order.hpp"
 
 namespace mpisec::shim {
 
-class CollectiveSpace;
+class CollectiveContext;
 struct TagBlocks;
 
 struct Peer {
@@ -56,7 +56,8 @@ struct Communicator {
     std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    std::shared_ptr<CollectiveSpace> space;    ///< where its collectives meet; null unless it crosses nodes
+    std::shared_ptr<CollectiveContext>
+        collective_context;                    ///< where its collectives meet; null unless it crosses nodes
     int collectives = 0;                       ///< under way
     std::uint64_t persistent_collectives = 0;  ///< made so far
 
@@ -68,8 +69,8 @@ struct Communicator {
     PostedReceive* oldest = nullptr;
     PostedReceive* newest = nullptr;
     std::unordered_map<std::uint64_t, wire::OrderTracker> order;  ///< per (source, tag)
-    std::size_t order_sweep = 64;  ///< entries at which stale ones are swept out
-    std::list<Arrival> asides;     ///< taken out of MPI by a probe, not yet received (M4)
+    std::size_t order_sweep = 64;           ///< entries at which stale ones are swept out
+    std::list<ReceivedMessage> unexpected;  ///< taken out of MPI by a probe, not yet received (M4)
 
     void post(PostedReceive& receive) {
         receive.position = next_position++;
@@ -141,7 +142,7 @@ bool crosses_nodes(const Membership& membership);
 /// The same for a handle; true for one that MPIsec does not know, false for MPI_COMM_NULL.
 bool crosses_nodes(MPI_Comm comm);
 /// World ranks in the order of the private communicator for its collectives.
-std::vector<std::int32_t> people_of(const Membership& membership);
+std::vector<std::int32_t> world_ranks_in(const Membership& membership);
 
 /// Knows `comm` from now on. The caller has compared what the MPI library made with `membership`.
 Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::ContextId& context);
@@ -155,7 +156,7 @@ wire::ContextId derive_context(Communicator& parent, const std::string& construc
 Communicator& no_parent();
 
 /// World ranks of a group of this job; empty when a process of another job is in it.
-std::vector<std::int32_t> world_ranks(MPI_Group group);
+std::vector<std::int32_t> world_ranks_of(MPI_Group group);
 
 /// Forgets it, once the MPI library has freed its handle.
 void forget(Communicator& comm);
@@ -169,10 +170,10 @@ void release_from_persistent(Communicator& comm);
 /// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside
 /// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
 /// no member is on another node.
-int meet(Communicator& comm);
-int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context);
+int progress_barrier(Communicator& comm);
+int progress_barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context);
 /// Before the MPI library's own blocking collective inside a node: the same, and raises what goes wrong.
-int meet_members(MPI_Comm comm);
+int progress_barrier_of_members(MPI_Comm comm);
 /// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
 /// is on this node. Both call it, with the same context. So are the bytes that hand_down() brings from
 /// members[root] to all members. Both return an MPI error code that was not raised.
@@ -182,7 +183,8 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
               const wire::ContextId& context);
 
 /// Asks the MPI library for the private communicator of one that it has just made, in the order of
-/// people_of(expected). Every member is in the call that made the communicator. Returns an MPI error code.
-int make_twin(MPI_Comm made, const Membership& expected, MPI_Comm* twin);
+/// world_ranks_in(expected). Every member is in the call that made the communicator. Returns an MPI error
+/// code.
+int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm* shadow);
 
 }  // namespace mpisec::shim

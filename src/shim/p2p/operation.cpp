@@ -128,16 +128,16 @@ void progress() {
 }
 
 void finish_detached() {
-    Backoff backoff;
+    SpinThenYield backoff;
     auto first = [] {
         Guard guard;
         return detached.empty() ? nullptr : detached.front().get();
     };
     while (Operation* operation = first()) {
-        Whereabouts at;
+        WaitInfo at;
         {
             Guard guard;
-            at = operation->whereabouts();
+            at = operation->wait_info();
         }
         WaitScope waiting(at.call, at.peer, at.tag);
         while (first() == operation) {
@@ -148,9 +148,9 @@ void finish_detached() {
 }
 
 void complete_operation(Operation& operation) {
-    const Whereabouts at = operation.whereabouts();
+    const WaitInfo at = operation.wait_info();
     WaitScope waiting(at.call, at.peer, at.tag);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (true) {
         if (may_block()) {
             // Nothing else to move: let MPI block on the one request there is.
@@ -176,7 +176,7 @@ void complete_operation(Operation& operation) {
 int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
     if (started != MPI_SUCCESS) return started;
     WaitScope waiting("a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (true) {
         if (may_block()) return real.Wait(request, status);
         int flag = 0;
@@ -191,10 +191,10 @@ int finish_nonblocking(int started_error, MPI_Request* request) {
     return complete_plain(started_error, request, MPI_STATUS_IGNORE);
 }
 
-void Backoff::pause() {
+void SpinThenYield::pause() {
     // Who outnumbers the cores yields at once: what it waits for may need this core. Others, after a while: a
     // yield costs little when nobody else wants the core.
-    if (state.yields || ++polls_ > 64) sched_yield();
+    if (state.yield_while_waiting || ++polls_ > 64) sched_yield();
 }
 
 }  // namespace mpisec::shim

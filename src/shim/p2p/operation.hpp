@@ -1,7 +1,7 @@
 // Started communication: what a request handle of the user stands for, and what a blocking call waits for.
 //
 // An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between the
-// arrival of two MPI messages (large messages, detached sends) are on the work list that every blocking call
+// received of two MPI messages (large messages, detached sends) are on the work list that every blocking call
 // and every test advances; the others complete with their one MPI request.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/datatype.hpp"
-#include "shim/p2p/pipeline.hpp"
 #include "shim/p2p/route.hpp"
+#include "shim/p2p/segments.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -36,7 +36,7 @@ struct Outcome {
 void write_status(const Outcome& outcome, MPI_Status* status);
 
 /// What a call waits for, for the stall report (S8) and error messages.
-struct Whereabouts {
+struct WaitInfo {
     const char* call = "";
     int peer = MPI_ANY_SOURCE;
     int tag = MPI_ANY_TAG;
@@ -68,7 +68,7 @@ class Operation {
     /// Whether advance() must be called for others to make progress, not only for this operation's own
     /// completion.
     virtual bool needs_progress() const { return false; }
-    virtual Whereabouts whereabouts() const { return {}; }
+    virtual WaitInfo wait_info() const { return {}; }
 
     bool listed = false;           ///< on the work list
     std::function<void()> at_end;  ///< of a detached operation of a freed persistent request
@@ -166,8 +166,9 @@ int isend_plain(const SendSpec& spec, MPI_Request* request);
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
 
 /// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4:
-/// set aside, or matched by a probe).
-std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm, Arrival arrival);
+/// in the unexpected queue, or matched by a probe).
+std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm,
+                                          ReceivedMessage received);
 /// The receive of a message that a matched probe took, not yet received.
 std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
                                                  MPI_Message message, std::size_t wire_bytes,
@@ -188,7 +189,7 @@ inline bool nothing_else() {
 /// Whether a call may wait inside MPI: nobody needs the core either, which MPI libraries keep while they
 /// wait.
 inline bool may_block() {
-    return nothing_else() && !state.yields;
+    return nothing_else() && !state.yield_while_waiting;
 }
 void progress();         ///< advances all of the work list once; takes the Guard
 void finish_detached();  ///< waits for all detached operations
@@ -202,7 +203,7 @@ int complete_plain(int started, MPI_Request* request, MPI_Status* status);
 int finish_nonblocking(int started_error, MPI_Request* request);
 
 /// Called between polls that found nothing: gives the core away now and then.
-class Backoff {
+class SpinThenYield {
   public:
     void pause();
 

@@ -1,21 +1,21 @@
 // Receiving one message (docs/protocol.md, "What a receiver checks"):
 //
 //   1 route          only a plain message can match: the user's own arguments go to MPI (M1)
-//   2 set aside?     a probe may have taken the message out of MPI already (M4, asides.hpp)
+//   2 unexpected?    a probe may have taken the message out of MPI already (M4, unexpected_queue.hpp)
 //   3 post           a bounce buffer, with the user's source and tag; its position is noted (Order)
 //   4 matched        the status tells whether the message is plain (same node, M2) or sealed
-//   5 accept         authenticate, check replay and order (arrival.hpp)
+//   5 accept         authenticate, check replay and order (verify.hpp)
 //   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and
 //   opens the rest
 #include <algorithm>
 #include <cstring>
 
-#include "shim/p2p/asides.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
@@ -92,12 +92,12 @@ class SealedReceive final : public Operation {
         if (code != MPI_SUCCESS) finish(code, true);
     }
 
-    void deliver(Arrival arrival) {
-        arrival_ = std::move(arrival);
-        wire_ = std::move(arrival_.wire);
-        show(arrival_.source, arrival_.tag, arrival_.total);
-        if (arrival_.error != MPI_SUCCESS) return finish(arrival_.error);
-        arrival_.large ? start_pipeline() : finish(place(wire_.data() + aead::nonce_bytes, arrival_.total));
+    void deliver(ReceivedMessage received) {
+        received_ = std::move(received);
+        wire_ = std::move(received_.wire);
+        show(received_.source, received_.tag, received_.total);
+        if (received_.error != MPI_SUCCESS) return finish(received_.error);
+        received_.large ? start_pipeline() : finish(place(wire_.data() + aead::nonce_bytes, received_.total));
     }
 
     MPI_Request* sole_request() override { return pipeline_ ? nullptr : &request_; }
@@ -127,7 +127,7 @@ class SealedReceive final : public Operation {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
     bool needs_progress() const override { return pipeline_ || capacity_ > state.world.threshold; }
-    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+    WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
     void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
@@ -151,15 +151,15 @@ class SealedReceive final : public Operation {
             if (comm_->verifies) return matched_local(status, position, MPI_SUCCESS);
             return finish(place(wire_.data(), bytes));
         }
-        arrival_.source = status.MPI_SOURCE;
-        arrival_.tag = status.MPI_TAG;
+        received_.source = status.MPI_SOURCE;
+        received_.tag = status.MPI_TAG;
         auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
-        accept(arrival_, *comm_, wire_.data(), bytes, position, direct, direct ? capacity_ : 0);
-        outcome_.bytes = arrival_.total;
-        if (arrival_.error != MPI_SUCCESS) return finish(arrival_.error);
-        if (arrival_.large) return start_pipeline();
-        const bool in_place = direct && arrival_.total <= capacity_;
-        finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, arrival_.total));
+        verify(received_, *comm_, wire_.data(), bytes, position, direct, direct ? capacity_ : 0);
+        outcome_.bytes = received_.total;
+        if (received_.error != MPI_SUCCESS) return finish(received_.error);
+        if (received_.large) return start_pipeline();
+        const bool in_place = direct && received_.total <= capacity_;
+        finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, received_.total));
     }
 
     /// Of a message from this node: it is in wire_, and the record tells whether it was sent.
@@ -188,17 +188,17 @@ class SealedReceive final : public Operation {
     /// Step 6 for a large message: its header has opened, segment 0 is in wire_.
     void start_pipeline() {
         auto* to = static_cast<std::uint8_t*>(spec_.buf);
-        if (arrival_.total > capacity_) {
+        if (received_.total > capacity_) {
             to = nullptr;
         } else if (!facts_.contiguous) {
-            packed_ = Buffer(arrival_.total);
+            packed_ = Buffer(received_.total);
             to = packed_.data();
         }
-        const wire::SegmentPlan plan{arrival_.total, state.world.threshold, arrival_.header.segment_bytes};
-        const int world_peer = comm_->peers[static_cast<std::size_t>(arrival_.source)].world;
-        pipeline_ = std::make_unique<ReceivePipeline>(arrival_.message_key->data(), plan, world_peer,
-                                                      arrival_.header.channel_tag, to);
-        arrival_.message_key.reset();
+        const wire::SegmentPlan plan{received_.total, state.world.threshold, received_.header.segment_bytes};
+        const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
+        pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
+                                                      received_.header.channel_tag, to);
+        received_.message_key.reset();
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
         step();
         enlist(*this);
@@ -221,11 +221,11 @@ class SealedReceive final : public Operation {
                                            "in a segment of a large message"));
         }
         int code = MPI_SUCCESS;
-        if (arrival_.total > capacity_) {
+        if (received_.total > capacity_) {
             outcome_.bytes = capacity_;
             code = MPI_ERR_TRUNCATE;
         } else if (packed_) {
-            code = unpack(packed_.data(), arrival_.total, spec_.buf, spec_.count, spec_.type, facts_);
+            code = unpack(packed_.data(), received_.total, spec_.buf, spec_.count, spec_.type, facts_);
         }
         packed_ = Buffer();
         wire_ = Buffer();
@@ -239,7 +239,7 @@ class SealedReceive final : public Operation {
     std::unique_ptr<PostedReceive> posted_;
     Buffer wire_;
     Buffer packed_;
-    Arrival arrival_;
+    ReceivedMessage received_;
     std::unique_ptr<ReceivePipeline> pipeline_;
 };
 
@@ -249,10 +249,10 @@ std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& r
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedReceive>(spec, route.comm, facts);
-    if (!route.comm->asides.empty()) {
-        Arrival arrival;
-        if (take_aside(*route.comm, spec.peer, spec.tag, arrival)) {
-            operation->deliver(std::move(arrival));
+    if (!route.comm->unexpected.empty()) {
+        ReceivedMessage received;
+        if (take_unexpected(*route.comm, spec.peer, spec.tag, received)) {
+            operation->deliver(std::move(received));
             return operation;
         }
     }
@@ -261,11 +261,12 @@ std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& r
     return operation;
 }
 
-std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm, Arrival arrival) {
+std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm,
+                                          ReceivedMessage received) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
-    operation->deliver(std::move(arrival));
+    operation->deliver(std::move(received));
     return operation;
 }
 

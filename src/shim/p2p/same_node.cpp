@@ -46,8 +46,8 @@ using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
 struct Records {
     fabric::SentRecords memory;
     aead::Key mac;
-    std::vector<unsigned> mate_of;  ///< by world rank; of this node's
-    std::vector<Lanes> lanes;       ///< by mate: records that were read but not settled
+    std::vector<unsigned> node_peer_of;  ///< by world rank; of this node's
+    std::vector<Lanes> lanes;            ///< by node peer: records that were read but not settled
 };
 auto& records = *new std::optional<Records>;  // under the Guard; never destroyed (state.hpp)
 
@@ -134,7 +134,7 @@ void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
 aead::Key agreed_key(const fabric::SentRecords& memory) {
     auto& agreement = *reinterpret_cast<Agreement*>(memory.agreement().data());
     std::uint8_t bytes[aead::max_key_bytes];
-    keys::same_node_key(*state.world.master, state.world.node[static_cast<std::size_t>(state.world.rank)],
+    keys::same_node_key(*state.world.job_secret, state.world.node[static_cast<std::size_t>(state.world.rank)],
                         bytes);
     if (state.world.rank_on_node == 0) decide(agreement, bytes);
     while (agreement.made.load(std::memory_order_acquire) == 0) sched_yield();
@@ -179,18 +179,18 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
 
 /// Its sender is hashing the message that it has just handed to MPI, and waits for nothing meanwhile.
 void await_check(const fabric::SentRecord& record) {
-    Backoff backoff;
+    SpinThenYield backoff;
     while (!fabric::SentRecords::finished(record)) backoff.pause();
 }
 
-/// Takes every record of this mate out of the shared memory.
-void read_all(unsigned mate) {
-    Lanes& lanes = records->lanes[mate];
-    while (const fabric::SentRecord* record = records->memory.first(mate)) {
+/// Takes every record of this node peer out of the shared memory.
+void read_all(unsigned node_peer) {
+    Lanes& lanes = records->lanes[node_peer];
+    while (const fabric::SentRecord* record = records->memory.first(node_peer)) {
         const Lane lane{record->context, record->tag};
         await_check(*record);
         if (fabric::SentRecords::withdrawn(*record)) {
-            records->memory.pop(mate);
+            records->memory.pop(node_peer);
             continue;
         }
         if (record->bytes == withdrawal) {
@@ -207,19 +207,19 @@ void read_all(unsigned mate) {
             std::memcpy(content.check, record->check, sizeof content.check);
             lanes[lane].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number, content);
         }
-        records->memory.pop(mate);
+        records->memory.pop(node_peer);
     }
 }
 
-/// There is no memory for another record until the mate has read some. Meanwhile everything moves: it may
-/// wait for this rank.
-[[gnu::cold, gnu::noinline]] fabric::SentRecord* wait_for_room(unsigned mate) {
+/// There is no memory for another record until the node peer has read some. Meanwhile everything moves: it
+/// may wait for this rank.
+[[gnu::cold, gnu::noinline]] fabric::SentRecord* wait_for_room(unsigned node_peer) {
     static bool said = false;
     if (!std::exchange(said, true))
         say("so many messages wait on this node to be received that there is no memory for more records "
             "(MPISEC_SAME_NODE=verify): sending goes on when some were received");
     for (;;) {
-        if (fabric::SentRecord* record = records->memory.next(mate)) return record;
+        if (fabric::SentRecord* record = records->memory.next(node_peer)) return record;
         for (unsigned other = 0; other < records->lanes.size(); ++other) read_all(other);
         int flag = 0;
         real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
@@ -228,47 +228,47 @@ void read_all(unsigned mate) {
     }
 }
 
-fabric::SentRecord& room_for_record(unsigned mate) {
-    fabric::SentRecord* record = records->memory.next(mate);
-    return record ? *record : *wait_for_room(mate);
+fabric::SentRecord& room_for_record(unsigned node_peer) {
+    fabric::SentRecord* record = records->memory.next(node_peer);
+    return record ? *record : *wait_for_room(node_peer);
 }
 
-unsigned mate_of(std::int32_t world_rank) {
-    return records->mate_of[static_cast<std::size_t>(world_rank)];
+unsigned node_peer_of(std::int32_t world_rank) {
+    return records->node_peer_of[static_cast<std::size_t>(world_rank)];
 }
-unsigned mate_at(const Communicator& comm, int peer) {
-    return mate_of(comm.peers[static_cast<std::size_t>(peer)].world);
+unsigned node_peer_at(const Communicator& comm, int peer) {
+    return node_peer_of(comm.peers[static_cast<std::size_t>(peer)].world);
 }
 
 /// Leaves a record; `fill` fills the check.
 template <class Fill>
-Announced put(unsigned mate, const Lane& lane, std::uint64_t bytes, Fill fill) {
-    fabric::SentRecord& record = room_for_record(mate);
+Announced put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fill) {
+    fabric::SentRecord& record = room_for_record(node_peer);
     record.tag = lane.tag;
     record.context = lane.context;
     record.bytes = bytes;
     fill(record.check);
-    return {mate, lane.context, lane.tag, records->memory.publish(mate), &record};
+    return {node_peer, lane.context, lane.tag, records->memory.publish(node_peer), &record};
 }
 
 /// Whether this is the next message of its sender, and nothing is left open: the usual case.
-bool take_next(unsigned mate, const Lane& lane, const ReceivedContent& received) {
-    if (!records->lanes[mate].empty() || received.truncated) return false;
-    const fabric::SentRecord* record = records->memory.first(mate);
+bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& received) {
+    if (!records->lanes[node_peer].empty() || received.truncated) return false;
+    const fabric::SentRecord* record = records->memory.first(node_peer);
     if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
         record->context != lane.context)
         return false;
     await_check(*record);
     if (fabric::SentRecords::withdrawn(*record)) return false;
     if (std::memcmp(record->check, received.content.check, sizeof record->check) != 0) return false;
-    records->memory.pop(mate);
+    records->memory.pop(node_peer);
     return true;
 }
 
-bool take_in_order(unsigned mate, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
+bool take_in_order(unsigned node_peer, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
                    const ReceivedContent& received) {
-    read_all(mate);
-    Lanes& lanes = records->lanes[mate];
+    read_all(node_peer);
+    Lanes& lanes = records->lanes[node_peer];
     auto found = lanes.try_emplace(lane).first;
     const bool good = found->second.received(position, received, oldest);
     if (found->second.empty()) lanes.erase(found);
@@ -277,14 +277,14 @@ bool take_in_order(unsigned mate, const Lane& lane, std::uint64_t position, std:
 
 bool was_sent(const Communicator& comm, const MPI_Status& status, std::uint64_t position,
               const ReceivedContent& received) {
-    const unsigned mate = mate_at(comm, status.MPI_SOURCE);
+    const unsigned node_peer = node_peer_at(comm, status.MPI_SOURCE);
     const Lane lane{context_of(comm.context), status.MPI_TAG};
     const std::uint64_t oldest = comm.oldest_position() > position
                                      ? comm.oldest_position()
                                      : comm.oldest_position(status.MPI_SOURCE, status.MPI_TAG);
-    if (position < oldest && take_next(mate, lane, received)) [[likely]]
+    if (position < oldest && take_next(node_peer, lane, received)) [[likely]]
         return true;
-    return take_in_order(mate, lane, position, oldest, received);
+    return take_in_order(node_peer, lane, position, oldest, received);
 }
 
 /// What was not sent must not stay where it was received (S2).
@@ -321,20 +321,20 @@ bool verifies_same_node() {
 void open_records() {
     if (!verifies_same_node()) return;
     const World& world = state.world;
-    const auto mates = static_cast<unsigned>(world.ranks_on_node);
+    const auto node_peers = static_cast<unsigned>(world.ranks_on_node);
     constexpr wire::ContextId context = {'s', 'a', 'm', 'e', ' ', 'n', 'o', 'd',
                                          'e', ' ', 'r', 'e', 'c', 'o', 'r', 'd'};
     const int node = world.node[static_cast<std::size_t>(world.rank)];
-    auto memory = fabric::SentRecords::attach(memory_name(context, node), mates,
+    auto memory = fabric::SentRecords::attach(memory_name(context, node), node_peers,
                                               static_cast<unsigned>(world.rank_on_node));
     if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
-    std::vector<unsigned> mate_of(world.node.size(), 0);
-    unsigned mate = 0;
-    for (std::size_t rank = 0; rank < mate_of.size(); ++rank)
-        if (world.same_node[rank]) mate_of[rank] = mate++;
+    std::vector<unsigned> node_peer_of(world.node.size(), 0);
+    unsigned node_peer = 0;
+    for (std::size_t rank = 0; rank < node_peer_of.size(); ++rank)
+        if (world.same_node[rank]) node_peer_of[rank] = node_peer++;
     aead::Key key = agreed_key(*memory);
     records.emplace(
-        Records{std::move(*memory), std::move(key), std::move(mate_of), std::vector<Lanes>(mates)});
+        Records{std::move(*memory), std::move(key), std::move(node_peer_of), std::vector<Lanes>(node_peers)});
 }
 
 void close_records() {
@@ -344,7 +344,7 @@ void close_records() {
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
     const Lane lane{context_of(comm.context), spec.tag};
-    return put(mate_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
+    return put(node_peer_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
         if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
         Buffer packed;
         fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
@@ -352,13 +352,13 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
 }
 
 Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
-    const unsigned mate = mate_at(comm, spec.peer);
-    fabric::SentRecord& record = room_for_record(mate);
+    const unsigned node_peer = node_peer_at(comm, spec.peer);
+    fabric::SentRecord& record = room_for_record(node_peer);
     record.tag = spec.tag;
     record.context = context_of(comm.context);
     record.bytes = n;
-    return {mate, record.context, spec.tag, records->memory.publish(mate, fabric::unfinished_record),
-            &record};
+    return {node_peer, record.context, spec.tag,
+            records->memory.publish(node_peer, fabric::unfinished_record), &record};
 }
 
 void complete(const Announced& announced, const SendSpec& spec, bool sent) {
@@ -369,15 +369,15 @@ void complete(const Announced& announced, const SendSpec& spec, bool sent) {
 }
 
 void withdraw(const Announced& announced) {
-    records->memory.withdraw(announced.mate, *announced.record, announced.number);
-    // The mate may have read it before it was marked.
-    put(announced.mate, {announced.context, announced.tag}, withdrawal,
+    records->memory.withdraw(announced.node_peer, *announced.record, announced.number);
+    // The node peer may have read it before it was marked.
+    put(announced.node_peer, {announced.context, announced.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
 }
 
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
-    put(mate_of(world_peer), lane_of(context, tag), bytes.size(),
+    put(node_peer_of(world_peer), lane_of(context, tag), bytes.size(),
         [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
 }
 
@@ -386,15 +386,15 @@ bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int 
     ReceivedContent received;
     fill_check(bytes.data(), bytes.size(), received.content.check);
     received.content.bytes = bytes.size();
-    const unsigned mate = mate_of(world_peer);
+    const unsigned node_peer = node_peer_of(world_peer);
     const Lane lane = lane_of(context, tag);
-    if (order.position < order.oldest && take_next(mate, lane, received)) return true;
-    return take_in_order(mate, lane, order.position, order.oldest, received);
+    if (order.position < order.oldest && take_next(node_peer, lane, received)) return true;
+    return take_in_order(node_peer, lane, order.position, order.oldest, received);
 }
 
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
                 MPI_Status& status) {
-    if (comm.is_local(status.MPI_SOURCE)) records->memory.fetch(mate_at(comm, status.MPI_SOURCE));
+    if (comm.is_local(status.MPI_SOURCE)) records->memory.fetch(node_peer_at(comm, status.MPI_SOURCE));
     ReceivedContent received;
     const std::size_t capacity = static_cast<std::size_t>(landing.count) * landing.facts.size;
     std::size_t n = capacity;
@@ -420,7 +420,7 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
 
 std::string memory_name(const wire::ContextId& context, int node) {
     std::array<std::uint8_t, 16> secret;
-    keys::node_memory_name(*state.world.master, context, secret);
+    keys::node_memory_name(*state.world.job_secret, context, secret);
     std::string name = "/mpisec-";
     constexpr char digits[] = "0123456789abcdef";
     for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};

@@ -27,7 +27,7 @@ void close_records();
 
 /// What a sender has announced.
 struct Announced {
-    unsigned mate;
+    unsigned node_peer;
     std::uint64_t context;
     int tag;
     std::uint32_t number;
@@ -61,7 +61,8 @@ struct Judgement {
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
                 MPI_Status& status);
 
-/// The same for the messages of collectives between ranks of a node, on the space's twin. Under the Guard.
+/// The same for the messages of collectives between ranks of a node, on the shadow communicator. Under the
+/// Guard.
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes);
 /// Place among the receives from one source, and that of the first one not finished.

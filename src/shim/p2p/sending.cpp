@@ -14,8 +14,8 @@
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/skips.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -32,13 +32,13 @@ using Mode = SendSpec::Mode;
 
 void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
                 std::int32_t world_peer, int tag) {
-    const SendTicket ticket = take_ticket(outgoing(world_peer), n);
-    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, ticket.epoch, ticket.counter});
+    const SendSequence sequence = take_sequence_number(outgoing(world_peer), n);
+    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, sequence.epoch, sequence.counter});
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
     std::memcpy(wire, nonce.data(), nonce.size());
     StatsTimer timer(Stats::seal_small, n);
-    if (!ticket.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
+    if (!sequence.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
         abort_job("the crypto library failed to seal a message of " + std::to_string(n) +
                   " bytes; nothing was sent");
 }
@@ -101,7 +101,7 @@ class SealedSend final : public Operation {
             real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
     }
     bool needs_progress() const override { return pipeline_ != nullptr; }
-    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+    WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
     void start_small() {
@@ -126,32 +126,33 @@ class SealedSend final : public Operation {
     /// Header and segment 0.
     void seal_large(std::size_t first_bytes) {
         SealingScope alone(spec_.call);
-        Outgoing& pair = outgoing(world_peer_);
-        const SendTicket ticket = take_ticket(pair, n_);
-        counter_ = ticket.counter;
+        PeerSendState& pair = outgoing(world_peer_);
+        const SendSequence sequence = take_sequence_number(pair, n_);
+        counter_ = sequence.counter;
         const std::uint64_t segment = state.settings.segment
                                           ? state.settings.segment
-                                          : wire::automatic_segment_bytes(n_, state.world.crowded);
+                                          : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
         const wire::SegmentPlan plan{n_, state.world.threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
-        keys::message_key(ticket.keys->message_secret, ticket.counter, key);
+        keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
                                                    spec_.mode == Mode::synchronous);
         keys::wipe(key, sizeof key);
-        announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, ticket.counter, header});
+        announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});
 
         wire_ = Buffer(first_bytes);
-        const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, ticket.epoch, ticket.counter});
+        const wire::Nonce nonce =
+            wire::make_nonce({wire::Kind::large_header, sequence.epoch, sequence.counter});
         const wire::AssociatedData ad = wire::associated_data(
             wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
         std::uint8_t plain_header[wire::large_header_bytes];
         wire::encode(header, plain_header);
         std::memcpy(wire_.data(), nonce.data(), nonce.size());
-        if (!ticket.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header,
-                                    nonce.data(), ad.data(), ad.size()) ||
+        if (!sequence.keys->aead.seal(wire_.data() + nonce.size(), plain_header, sizeof plain_header,
+                                      nonce.data(), ad.data(), ad.size()) ||
             !pipeline_->seal_first(wire_.data() + wire::sealed_header_bytes))
             abort_job("the crypto library failed to seal a message of " + std::to_string(n_) +
                       " bytes; nothing was sent");
@@ -170,7 +171,7 @@ class SealedSend final : public Operation {
     void first_done(int code) {
         request_ = constants.request_null;
         first_done_ = true;
-        if (pipeline_ && waits_for_match_) pipeline_->take_turns();
+        if (pipeline_ && waits_for_match_) pipeline_->limit_in_flight();
         if (pipeline_)
             pipeline_error_ = code;
         else

@@ -60,9 +60,7 @@ class PlainOperation : public Operation {
     void cancel() override {
         if (!complete_) real.Cancel(&request_);
     }
-    Whereabouts whereabouts() const override {
-        return {"a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG};
-    }
+    WaitInfo wait_info() const override { return {"a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
 
   private:
     void step() override {
@@ -87,8 +85,8 @@ class SendReceiveOperation final : public Operation {
         drop_comm();
     }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override {
-        return receive_->complete() ? send_->whereabouts() : receive_->whereabouts();
+    WaitInfo wait_info() const override {
+        return receive_->complete() ? send_->wait_info() : receive_->wait_info();
     }
 
   private:

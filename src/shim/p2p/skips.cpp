@@ -9,7 +9,7 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
@@ -77,7 +77,7 @@ bool hear_one(int peer) {
     hearing.receiving.reset();
     ++heard;
     if (outcome.error != MPI_SUCCESS || outcome.bytes != hearing.notice.size()) return false;
-    Incoming& pair = incoming(hearing.source);
+    PeerReceiveState& pair = incoming(hearing.source);
     --pair.opened;  // like what was not counted as sent
     for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
         for (std::uint64_t counter = run.first; counter <= run.last; ++counter) pair.replay.insert(counter);
@@ -140,8 +140,8 @@ void finish_skips(std::uint64_t expected) {
 
 std::size_t replay_runs() {
     std::size_t runs = 0;
-    for (std::int32_t rank = 0; incoming_pairs && rank < state.world.size; ++rank)
-        runs += incoming_pairs[rank].replay.runs();
+    for (std::int32_t rank = 0; peer_receive_states && rank < state.world.size; ++rank)
+        runs += peer_receive_states[rank].replay.runs();
     return runs;
 }
 

@@ -48,7 +48,7 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
     return codes[kind];
 }
 
-int report_box_violation(const char* procedure, int sealer) {
+int report_sealed_block_violation(const char* procedure, int sealer) {
     const auto kind = static_cast<std::size_t>(Violation::forged);
     say(std::string(texts[kind].error_string) + "; in " + procedure + ", data of world rank " +
         std::to_string(sealer) + ". Nothing of it was delivered.");

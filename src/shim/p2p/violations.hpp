@@ -21,8 +21,8 @@ void register_errors();
 /// it. The caller raises it.
 int report_violation(Violation violation, const Communicator& comm, int source, int tag, const char* detail);
 
-/// The same for a box of a collective, which world rank `sealer` had sealed.
-int report_box_violation(const char* procedure, int sealer);
+/// The same for a sealed block of a collective, which world rank `sealer` had sealed.
+int report_sealed_block_violation(const char* procedure, int sealer);
 /// The same for a message of a collective that is not as long as this rank expects, `bytes`.
 int report_length_violation(const char* procedure, std::size_t bytes);
 

@@ -16,7 +16,7 @@ struct State {
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     bool thread_multiple = false;
-    bool yields = false;  ///< who waits gives its core to others: MPISEC_YIELD
+    bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool stats = false;

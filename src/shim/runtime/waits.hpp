@@ -25,16 +25,16 @@ struct Participants {
 };
 /// Of an object just made on `comm`. Every member makes the same objects in the same order.
 Participants participants_of(MPI_Comm comm, const char* constructor);
-/// Tag on the channel of a meeting in this context (meet.cpp).
-int meeting_tag(const wire::ContextId& context);
+/// Tag on the channel of a meeting in this context (progress_barrier.cpp).
+int barrier_tag(const wire::ContextId& context);
 
 /// Before a communicator is made from a group, under this name: its members meet. Nothing to do when one of
 /// them is not in MPI_COMM_WORLD.
-int meet_group(MPI_Group group, const char* name);
+int progress_barrier_of_group(MPI_Group group, const char* name);
 
 // Windows (windows.cpp). `made`: what the constructor returned.
 int learn_window(int made, MPI_Comm comm, MPI_Win* win);
-int meet_window(MPI_Win win);
+int progress_barrier_of_window(MPI_Win win);
 int Win_free(MPI_Win* win);
 int Win_post(MPI_Group group, int assertion, MPI_Win win);
 int Win_start(MPI_Group group, int assertion, MPI_Win win);
@@ -46,7 +46,7 @@ int Win_unlock_all(MPI_Win win);
 
 // Files (files.cpp)
 int learn_file(int made, MPI_Comm comm, MPI_File* file);
-int meet_file(MPI_File file);
+int progress_barrier_of_file(MPI_File file);
 int File_close(MPI_File* file);
 
 #ifndef OPEN_MPI

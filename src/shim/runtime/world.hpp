@@ -22,12 +22,12 @@ struct World {
     int nodes = 1;
     int rank_on_node = 0;
     int ranks_on_node = 1;
-    bool crowded = false;               ///< ranks outnumber the cores that they may run on
+    bool oversubscribed = false;        ///< ranks outnumber the cores that they may run on
     coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
     std::uint64_t threshold = 0;        ///< of all ranks: longer messages are pipelined; bytes
     bool crosses_nodes = false;         ///< false: everything below is unset, nothing to protect
     MPI_Comm channel{};  ///< private duplicate of MPI_COMM_WORLD: handshake, then segments of large messages
-    std::optional<keys::Secret> master;
+    std::optional<keys::Secret> job_secret;
     aead::Selection selection;
 };
 

@@ -7,11 +7,11 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
-#include "shim/startup/bootstrap_card.hpp"
-#include "shim/startup/bootstrap_cores.hpp"
-#include "shim/startup/bootstrap_node.hpp"
-#include "shim/startup/bootstrap_tree.hpp"
-#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/startup/cores.hpp"
+#include "shim/startup/hello.hpp"
+#include "shim/startup/key_exchange.hpp"
+#include "shim/startup/node_proof.hpp"
+#include "shim/startup/waiting.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -44,20 +44,20 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
-    // MPI makes the channel while the cards travel: at start-up, with more ranks than cores, each round is
+    // MPI makes the channel while the hellos travel: at start-up, with more ranks than cores, each round is
     // dear.
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
-    const std::vector<Card> cards = exchange_cards(make_card(rank, settings, selection), size, settings);
-    require_agreement(cards, rank);
-    std::vector<std::int32_t> map = node_map(cards);
-    NodeMemory node(cards, map, rank, settings);
+    const std::vector<Hello> hellos = exchange_hellos(make_hello(rank, settings, selection), size, settings);
+    require_agreement(hellos, rank);
+    std::vector<std::int32_t> map = node_map(hellos);
+    NodeMemory node(hellos, map, rank, settings);
     know_node_peers(node.processes(), rank);
     World world = make_world(rank, std::move(map), node.members());
-    world.crowded = crowded(cards, rank);
-    world.cpus = cpus_of_job(cards, world.node);
-    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);
+    world.oversubscribed = oversubscribed(hellos, rank);
+    world.cpus = cpus_of_job(hellos, world.node);
+    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(hellos);
     if (world.crosses_nodes) world.selection = node.select_aead();
     complete(&channel_made, "the other ranks to make a communicator", settings);
     if (!world.crosses_nodes) {
@@ -71,11 +71,11 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
 
     std::optional<keys::Secret> key;
     if (node.leads()) key = long_term_key(settings);
-    std::optional<keys::Secret> master;
+    std::optional<keys::Secret> job_secret;
     if (key)
-        master =
-            agree_on_master({cards, world.node, rank, world.channel, *key, world.selection.cipher, settings});
-    world.master = node.share_master(std::move(master));
+        job_secret = agree_on_job_secret(
+            {hellos, world.node, rank, world.channel, *key, world.selection.cipher, settings});
+    world.job_secret = node.share_job_secret(std::move(job_secret));
     return world;
 }
 

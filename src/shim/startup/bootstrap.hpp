@@ -1,4 +1,4 @@
-// From a fresh MPI_COMM_WORLD to a job that shares a master secret (docs/protocol.md, "Start-up"; S5, S7).
+// From a fresh MPI_COMM_WORLD to a job that shares a job secret (docs/protocol.md, "Start-up"; S5, S7).
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace mpisec::shim {
 
 /// Collective over MPI_COMM_WORLD, right after the real MPI_Init. Finds the node map and proves it by shared
 /// memory, compares every rank's settings (S7), runs Noise NNpsk0 over the binomial tree of node leaders and
-/// hands the master secret to the ranks of each node through shared memory that has no name afterwards. On
+/// hands the job secret to the ranks of each node through shared memory that has no name afterwards. On
 /// failure every rank that knows why says it in a sentence on standard error and the job is aborted with a
 /// non-zero exit: no return. `selection`: a digest of what decides which algorithms run, the same on all
 /// ranks.

@@ -1,4 +1,4 @@
-#include "shim/p2p/tally.hpp"
+#include "shim/p2p/message_audit.hpp"
 
 #include <cstdint>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/skips.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/errors.hpp"
@@ -21,8 +21,8 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     {
         Guard guard;
         operation = sending ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte,
-                                          peer, tally_tag(), state.world.channel, "MPI_Finalize (tally)"})
-                            : begin_receive({values.data(), bytes, constants.byte, peer, tally_tag(),
+                                          peer, audit_tag(), state.world.channel, "MPI_Finalize (tally)"})
+                            : begin_receive({values.data(), bytes, constants.byte, peer, audit_tag(),
                                              state.world.channel, "MPI_Finalize (tally)"});
     }
     complete_operation(*operation);
@@ -52,7 +52,7 @@ bool sum_everywhere(std::vector<std::uint64_t>& values) {
 
 }  // namespace
 
-void compare_tallies() {
+void audit_messages() {
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
     std::uint64_t opened = 0;
     for (int peer = 0; peer < state.world.size; ++peer) {
@@ -75,7 +75,7 @@ void compare_tallies() {
         " were received: messages were lost on the way, or the program never received them");
 }
 
-void leave_together() {
+void final_barrier() {
     std::vector<std::uint64_t> nothing;
     if (!sum_everywhere(nothing)) say("MPI_Finalize: the ranks could not leave together");
 }

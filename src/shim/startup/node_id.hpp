@@ -8,11 +8,11 @@
 namespace mpisec::shim {
 
 /// Alike for two ranks when they run under one kernel, see the same /dev/shm, have the same network
-/// interfaces, user and launcher. It makes them candidates for sharing memory, which bootstrap_node.hpp then
+/// interfaces, user and launcher. It makes them candidates for sharing memory, which node_proof.hpp then
 /// proves. Same network interfaces: were the MPI library to use TCP between them, the kernel would keep it on
 /// the loopback interface. Same launcher: another job of this user has another one, so that its ranks cannot
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
-std::array<std::uint8_t, 16> place_mark();
+std::array<std::uint8_t, 16> node_id();
 /// Whether the launcher says something by which the mark tells this job from another.
 bool launcher_is_known();
 

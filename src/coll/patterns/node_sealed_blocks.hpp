@@ -1,5 +1,5 @@
-// One box per node on its way to or from the root of gather and scatter. A leader has the boxes of its
-// subtree in one run, so that it hands on each child's part as it is.
+// One sealed block per node on its way to or from the root of gather and scatter. A leader has the sealed
+// blocks of its subtree in one run, so that it hands on each child's part as it is.
 #pragma once
 
 #include <vector>
@@ -27,11 +27,12 @@ class Flat {
 };
 
 template <class Tree>
-class NodeBoxes {
+class NodeSealedBlocks {
   public:
     /// Of the leader's subtree, when it `has` these blocks of its node. What other nodes have the root knows
     /// from its call (`roots`), others only when all blocks are equal.
-    NodeBoxes(fabric::Fabric& fabric, const Leaders& leaders, const Blocks& roots, const NodeBlocks& has)
+    NodeSealedBlocks(fabric::Fabric& fabric, const Leaders& leaders, const Blocks& roots,
+                     const NodeBlocks& has)
         : nodes_(fabric.topology().nodes()), place_(leaders.place(fabric.node())), tree_(nodes_, place_) {
         for (int place = place_; place < place_ + tree_.width(); ++place) {
             const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
@@ -45,18 +46,18 @@ class NodeBoxes {
             const bool boxed = place != 0;  // the root's node needs none
             offset_.push_back(offset_.back() + (boxed ? fabric::sealed_bytes(bytes) : 0));
         }
-        room_ = fabric.cipher(offset_.back());
+        room_ = fabric.ciphertext(offset_.back());
     }
 
     int place() const { return place_; }
     const Tree& tree() const { return tree_; }
-    fabric::Cipher all() const { return room_; }
-    fabric::Cipher box(int place) const { return run(place, 1); }
-    fabric::Cipher subtree(int place) const { return run(place, width(place)); }
+    fabric::CiphertextBuffer all() const { return room_; }
+    fabric::CiphertextBuffer sealed_block(int place) const { return run(place, 1); }
+    fabric::CiphertextBuffer subtree(int place) const { return run(place, width(place)); }
     int width(int place) const { return Tree(nodes_, place).width(); }
 
   private:
-    fabric::Cipher run(int place, int count) const {
+    fabric::CiphertextBuffer run(int place, int count) const {
         const std::size_t begin = offset_[static_cast<std::size_t>(place - place_)];
         return room_.part(begin, offset_[static_cast<std::size_t>(place - place_ + count)] - begin);
     }
@@ -64,7 +65,7 @@ class NodeBoxes {
     const int nodes_, place_;
     const Tree tree_;
     std::vector<std::size_t> offset_{0};
-    fabric::Cipher room_;
+    fabric::CiphertextBuffer room_;
 };
 
 }  // namespace mpisec::coll

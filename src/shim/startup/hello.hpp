@@ -1,8 +1,8 @@
 // What every rank tells every other before there is a key: who it is, on which node, and its settings (S7).
 // (The cipher is not among them: it may depend on a calibration, and is compared in the handshake.)
 //
-// Cards travel in clear and unauthenticated. What makes them trustworthy afterwards is the handshake: its
-// prologue holds the hash of all cards, so it succeeds only between leaders that received the same ones, and
+// Hellos travel in clear and unauthenticated. What makes them trustworthy afterwards is the handshake: its
+// prologue holds the hash of all hellos, so it succeeds only between leaders that received the same ones, and
 // members compare the hash with their leader's.
 #pragma once
 
@@ -22,13 +22,13 @@ inline constexpr std::uint32_t protocol_version = 2;  ///< of the start-up excha
 
 /// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each
 /// other.
-struct Card {
+struct Hello {
     std::uint32_t protocol = 0;
     std::uint32_t wire_version = 0;
     std::array<char, 24> version{};        ///< of MPIsec, zero-padded
     std::array<char, 64> host{};           ///< for error messages, zero-padded
-    std::array<std::uint8_t, 16> nonce{};  ///< random: cards of an earlier job are not this job's
-    std::array<std::uint8_t, 16> place{};  ///< place_mark(): alike for ranks that may share memory
+    std::array<std::uint8_t, 16> nonce{};  ///< random: hellos of an earlier job are not this job's
+    std::array<std::uint8_t, 16> place{};  ///< node_id(): alike for ranks that may share memory
     std::int32_t rank = 0;
     std::uint32_t policy = 0;  ///< 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode)
     std::uint64_t threshold = 0;
@@ -41,23 +41,23 @@ struct Card {
     std::uint32_t cpus = 0;
     std::array<std::uint8_t, 52> zero{};
 };
-static_assert(sizeof(Card) == 256);
+static_assert(sizeof(Hello) == 256);
 
-Card make_card(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
+Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
 
-/// Collective over MPI_COMM_WORLD: all cards by world rank. Ends the job when this rank's own comes back
+/// Collective over MPI_COMM_WORLD: all hellos by world rank. Ends the job when this rank's own comes back
 /// changed.
-std::vector<Card> exchange_cards(const Card& own, int size, const config::Settings& settings);
+std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings);
 
 /// Ends the job, naming who differs from rank 0 in what, unless all agree.
-void require_agreement(const std::vector<Card>& cards, int rank);
+void require_agreement(const std::vector<Hello>& hellos, int rank);
 
 /// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal places are one node.
-std::vector<std::int32_t> node_map(const std::vector<Card>& cards);
+std::vector<std::int32_t> node_map(const std::vector<Hello>& hellos);
 
-keys::Digest digest(const std::vector<Card>& cards);
+keys::Digest digest(const std::vector<Hello>& hellos);
 
 /// "rank 3 (host)"
-std::string name_of(const Card& card);
+std::string name_of(const Hello& hello);
 
 }  // namespace mpisec::shim

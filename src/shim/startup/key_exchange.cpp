@@ -1,14 +1,14 @@
 // Messages, all on the private channel; little-endian:
 //
-//   1  child to parent   digest of the cards (32) and cipher (4), both in clear | Noise message 1 (48)
+//   1  child to parent   digest of the hellos (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
-//   3  parent to child   transport message: master (32) and tag
+//   3  parent to child   transport message: job secret (32) and tag
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
 //
 // Prologue of the handshake, the same on both sides:
-//   "mpisec handshake" | protocol version (4) | world size (4) | digest of the cards (32) | child's rank (4)
+//   "mpisec handshake" | protocol version (4) | world size (4) | digest of the hellos (32) | child's rank (4)
 //   | parent's rank (4)
-#include "shim/startup/bootstrap_tree.hpp"
+#include "shim/startup/key_exchange.hpp"
 
 #include <cstring>
 #include <optional>
@@ -20,7 +20,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
-#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/startup/waiting.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -30,24 +30,24 @@ using keys::noise::Role;
 using keys::noise::Transport;
 
 constexpr std::size_t clear_bytes = keys::digest_bytes + 4;
-constexpr std::size_t hello_bytes = clear_bytes + HandshakeState::message_bytes(0);
+constexpr std::size_t initiation_bytes = clear_bytes + HandshakeState::message_bytes(0);
 constexpr std::size_t answer_bytes = HandshakeState::message_bytes(0);
-constexpr std::size_t master_bytes = keys::secret_bytes + keys::noise::tag_bytes;
+constexpr std::size_t job_secret_bytes = keys::secret_bytes + keys::noise::tag_bytes;
 constexpr std::size_t count_bytes = 4 + keys::noise::tag_bytes;
 
-enum Tag : int { tag_hello = 1, tag_answer, tag_master, tag_count };
+enum Tag : int { tag_initiation = 1, tag_answer, tag_job_secret, tag_count };
 
 /// One node leader's part.
 class Leader {
   public:
-    explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
+    explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.hellos)) { find_neighbours(); }
 
     keys::Secret run() {
         handshakes();
-        keys::Secret master = receive_master();
-        for (Link& child : children_) send_master(child, master);
+        keys::Secret job_secret = receive_job_secret();
+        for (Link& child : children_) send_job_secret(child, job_secret);
         count_nodes();
-        return master;
+        return job_secret;
     }
 
   private:
@@ -84,7 +84,7 @@ class Leader {
         add("mpisec handshake", 16);
         add_number(protocol_version);
         add_number(static_cast<std::uint32_t>(own_.cipher));
-        add_number(static_cast<std::uint32_t>(own_.cards.size()));
+        add_number(static_cast<std::uint32_t>(own_.hellos.size()));
         add(digest_.data(), digest_.size());
         add_number(static_cast<std::uint32_t>(child));
         add_number(static_cast<std::uint32_t>(parent));
@@ -92,36 +92,37 @@ class Leader {
     }
 
     void handshakes() {
-        if (parent_) send_hello();
+        if (parent_) send_initiation();
         for (Link& child : children_) answer(child);
         if (!parent_) return;
         auto message = receive(parent_->rank, tag_answer, answer_bytes, "the handshake's answer");
-        // It accepted our first message, so it has our key and our cards: only what came back can be wrong.
+        // It accepted our first message, so it has our key and our hellos: only what came back can be wrong.
         if (!parent_->handshake->read_message(message))
             abort_changed(parent_->rank, "The answer to the handshake");
         finish(*parent_);
     }
 
-    void send_hello() {
+    void send_initiation() {
         parent_->handshake.emplace(Role::initiator, prologue(own_.rank, parent_->rank), own_.key);
         auto message = parent_->handshake->write_message({});
         if (!message) abort_job(message.error().message);
-        std::vector<std::uint8_t> hello(clear_bytes);
-        std::memcpy(hello.data(), digest_.data(), digest_.size());
-        store_le(hello.data() + digest_.size(), static_cast<std::uint32_t>(own_.cipher));
-        hello.insert(hello.end(), message->begin(), message->end());
-        send(parent_->rank, tag_hello, hello);
+        std::vector<std::uint8_t> initiation(clear_bytes);
+        std::memcpy(initiation.data(), digest_.data(), digest_.size());
+        store_le(initiation.data() + digest_.size(), static_cast<std::uint32_t>(own_.cipher));
+        initiation.insert(initiation.end(), message->begin(), message->end());
+        send(parent_->rank, tag_initiation, initiation);
     }
 
     void answer(Link& child) {
         child.handshake.emplace(Role::responder, prologue(child.rank, own_.rank), own_.key);
-        auto hello = receive(child.rank, tag_hello, hello_bytes, "the handshake's first message");
-        if (std::memcmp(hello.data(), digest_.data(), digest_.size()) != 0) {
+        auto initiation =
+            receive(child.rank, tag_initiation, initiation_bytes, "the handshake's first message");
+        if (std::memcmp(initiation.data(), digest_.data(), digest_.size()) != 0) {
             abort_changed(child.rank, "The node map and settings that each received");
         }
-        const auto cipher = load_le<std::uint32_t>(hello.data() + digest_.size());
+        const auto cipher = load_le<std::uint32_t>(initiation.data() + digest_.size());
         if (cipher != static_cast<std::uint32_t>(own_.cipher)) abort_cipher(child.rank, cipher);
-        if (!child.handshake->read_message(keys::Bytes(hello).subspan(clear_bytes)))
+        if (!child.handshake->read_message(keys::Bytes(initiation).subspan(clear_bytes)))
             abort_wrong_key(child.rank);
         auto message = child.handshake->write_message({});
         if (!message) abort_job(message.error().message);
@@ -136,38 +137,37 @@ class Leader {
         link.handshake.reset();
     }
 
-    keys::Secret receive_master() {
+    keys::Secret receive_job_secret() {
         if (!parent_) return keys::Secret::random();
-        auto sealed = receive(parent_->rank, tag_master, master_bytes, "the job's master secret");
-        keys::Secret master;
-        if (!parent_->transport.receive.decrypt({}, sealed, master.data())) {
-            abort_changed(parent_->rank, "The message with the job's master secret");
+        auto sealed = receive(parent_->rank, tag_job_secret, job_secret_bytes, "the job secret");
+        keys::Secret job_secret;
+        if (!parent_->transport.receive.decrypt({}, sealed, job_secret.data())) {
+            abort_changed(parent_->rank, "The message with the job secret");
         }
-        return master;
+        return job_secret;
     }
 
-    void send_master(Link& child, const keys::Secret& master) {
-        std::vector<std::uint8_t> sealed(master_bytes);
-        auto done = child.transport.send.encrypt({}, master.span(), sealed.data());
+    void send_job_secret(Link& child, const keys::Secret& job_secret) {
+        std::vector<std::uint8_t> sealed(job_secret_bytes);
+        auto done = child.transport.send.encrypt({}, job_secret.span(), sealed.data());
         if (!done) abort_job(done.error().message);
-        send(child.rank, tag_master, sealed);
+        send(child.rank, tag_job_secret, sealed);
     }
 
-    /// Sums up how many nodes have the master: rank 0 must find all of them.
+    /// Sums up how many nodes have the job secret: rank 0 must find all of them.
     void count_nodes() {
         std::uint32_t count = 1;
         std::uint8_t bytes[4];
         for (Link& child : children_) {
-            auto sealed =
-                receive(child.rank, tag_count, count_bytes, "the confirmation of the master secret");
+            auto sealed = receive(child.rank, tag_count, count_bytes, "the confirmation of the job secret");
             if (!child.transport.receive.decrypt({}, sealed, bytes))
-                abort_changed(child.rank, "The confirmation of the master secret");
+                abort_changed(child.rank, "The confirmation of the job secret");
             count += load_le<std::uint32_t>(bytes);
         }
         if (!parent_) {
             if (count != nodes_) {
                 abort_job("Only " + std::to_string(count) + " of " + std::to_string(nodes_) +
-                          " nodes have the job's master secret.");
+                          " nodes have the job secret.");
             }
             return;
         }
@@ -192,7 +192,7 @@ class Leader {
         int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
                               own_.channel, &request);
-        const std::string waiting = std::string(what) + " from " + name_of(own_.cards[from]);
+        const std::string waiting = std::string(what) + " from " + name_of(own_.hellos[from]);
         if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);
         if (code != MPI_SUCCESS || count != static_cast<int>(n)) abort_changed(from, what);
@@ -205,13 +205,13 @@ class Leader {
         for (const aead::CipherInfo& known : aead::ciphers()) {
             if (static_cast<std::uint32_t>(known.id) == cipher) theirs = known.name;
         }
-        abort_job(name_of(own_.cards[peer]) + " uses the cipher " + theirs + ", this rank uses " +
+        abort_job(name_of(own_.hellos[peer]) + " uses the cipher " + theirs + ", this rank uses " +
                   std::string(aead::info(own_.cipher).name) +
                   ": set MPISEC_AEAD alike on all nodes; `mpisec doctor` shows where a setting comes from.");
     }
 
     [[noreturn]] void abort_wrong_key(int peer) {
-        abort_job("The handshake with " + name_of(own_.cards[peer]) +
+        abort_job("The handshake with " + name_of(own_.hellos[peer]) +
                   " failed: its node has another key than this one (" + own_.settings.key_file +
                   ", fingerprint " + keys::fingerprint(own_.key) +
                   "), or something between the nodes changed the message. Run `mpisec key show` on both "
@@ -220,7 +220,7 @@ class Leader {
     }
 
     [[noreturn]] void abort_changed(int peer, const std::string& what) {
-        abort_job(what + ", between this rank and " + name_of(own_.cards[peer]) +
+        abort_job(what + ", between this rank and " + name_of(own_.hellos[peer]) +
                   ", is not what it should be: something between the nodes changes messages.");
     }
 
@@ -233,7 +233,7 @@ class Leader {
 
 }  // namespace
 
-keys::Secret agree_on_master(const Leadership& own) {
+keys::Secret agree_on_job_secret(const Leadership& own) {
     return Leader(own).run();
 }
 

@@ -1,4 +1,4 @@
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 
 #include <memory>
 #include <span>
@@ -15,11 +15,11 @@ constexpr std::size_t most_ready_keys = 4096;
 
 std::size_t ready_keys = 0;
 
-std::span<Outgoing> all_outgoing() {
-    return {outgoing_pairs, outgoing_pairs ? static_cast<std::size_t>(state.world.size) : 0};
+std::span<PeerSendState> all_outgoing() {
+    return {peer_send_states, peer_send_states ? static_cast<std::size_t>(state.world.size) : 0};
 }
-std::span<Incoming> all_incoming() {
-    return {incoming_pairs, incoming_pairs ? static_cast<std::size_t>(state.world.size) : 0};
+std::span<PeerReceiveState> all_incoming() {
+    return {peer_receive_states, peer_receive_states ? static_cast<std::size_t>(state.world.size) : 0};
 }
 
 void drop(EpochKeys*& keys) {
@@ -33,9 +33,9 @@ void drop(EpochKeys*& keys) {
 void drop_oldest() {
     std::uint64_t sum = 0, pairs = 0;
     auto each = [&](auto&& visit) {
-        for (Outgoing& pair : all_outgoing())
+        for (PeerSendState& pair : all_outgoing())
             if (pair.keys) visit(pair.last_use, pair.keys, pair.keys);
-        for (Incoming& pair : all_incoming())
+        for (PeerReceiveState& pair : all_incoming())
             if (pair.keys[0] || pair.keys[1]) visit(pair.last_use, pair.keys[0], pair.keys[1]);
     };
     each([&](std::uint64_t last_use, EpochKeys*&, EpochKeys*&) {
@@ -51,9 +51,10 @@ void drop_oldest() {
 }
 
 EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t epoch) {
-    if (!state.world.master) abort_job("a message was to be sealed after MPI_Finalize had wiped the keys");
+    if (!state.world.job_secret)
+        abort_job("a message was to be sealed after MPI_Finalize had wiped the keys");
     if (ready_keys >= most_ready_keys) drop_oldest();
-    keys::PairSecret secret = keys::pair_secret(*state.world.master, source, destination, epoch);
+    keys::PairSecret secret = keys::pair_secret(*state.world.job_secret, source, destination, epoch);
     ++ready_keys;
     return new EpochKeys{epoch, aead::KeySet(state.world.selection, secret.aead.data()),
                          std::move(secret.message)};
@@ -62,20 +63,20 @@ EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t e
 }  // namespace
 
 // Never destroyed: operations that a program leaves behind when it calls exit() use them.
-Outgoing* outgoing_pairs = nullptr;
-Incoming* incoming_pairs = nullptr;
+PeerSendState* peer_send_states = nullptr;
+PeerReceiveState* peer_receive_states = nullptr;
 std::uint64_t clock_of_use = 0;
 
-void make_pairs() {
-    auto out = std::make_unique<Outgoing[]>(static_cast<std::size_t>(state.world.size));
-    auto in = std::make_unique<Incoming[]>(static_cast<std::size_t>(state.world.size));
+void make_peer_states() {
+    auto out = std::make_unique<PeerSendState[]>(static_cast<std::size_t>(state.world.size));
+    auto in = std::make_unique<PeerReceiveState[]>(static_cast<std::size_t>(state.world.size));
     for (std::int32_t rank = 0; rank < state.world.size; ++rank)
         out[rank].destination = in[rank].source = rank;
-    outgoing_pairs = out.release();
-    incoming_pairs = in.release();
+    peer_send_states = out.release();
+    peer_receive_states = in.release();
 }
 
-void renew_keys(Outgoing& pair) {
+void renew_keys(PeerSendState& pair) {
     if (pair.epoch_messages >= state.settings.rekey_messages ||
         pair.epoch_bytes >= state.settings.rekey_bytes) {
         if (pair.epoch == wire::max_epoch)
@@ -89,7 +90,7 @@ void renew_keys(Outgoing& pair) {
     if (!pair.keys) pair.keys = derive(state.world.rank, pair.destination, pair.epoch);
 }
 
-EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
+EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
     if (pair.keys[1] && pair.keys[1]->epoch == epoch) return pair.keys[1];
     // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has
     // opened.
@@ -100,21 +101,21 @@ EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
 }
 
 std::uint64_t sent_to(std::int32_t world_rank) {
-    return outgoing_pairs ? outgoing_pairs[world_rank].sent : 0;
+    return peer_send_states ? peer_send_states[world_rank].sent : 0;
 }
 
 std::uint64_t opened_from(std::int32_t world_rank) {
-    return incoming_pairs ? incoming_pairs[world_rank].opened : 0;
+    return peer_receive_states ? peer_receive_states[world_rank].opened : 0;
 }
 
-void forget_pairs() {
-    for (Outgoing& pair : all_outgoing()) drop(pair.keys);
-    for (Incoming& pair : all_incoming()) {
+void forget_peer_states() {
+    for (PeerSendState& pair : all_outgoing()) drop(pair.keys);
+    for (PeerReceiveState& pair : all_incoming()) {
         drop(pair.keys[0]);
         drop(pair.keys[1]);
     }
-    delete[] std::exchange(outgoing_pairs, nullptr);
-    delete[] std::exchange(incoming_pairs, nullptr);
+    delete[] std::exchange(peer_send_states, nullptr);
+    delete[] std::exchange(peer_receive_states, nullptr);
 }
 
 }  // namespace mpisec::shim

@@ -1,4 +1,4 @@
-#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/startup/waiting.hpp"
 
 #include <sched.h>
 

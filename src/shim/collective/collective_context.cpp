@@ -1,4 +1,4 @@
-#include "shim/collective/collective_space.hpp"
+#include "shim/collective/collective_context.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -31,29 +31,31 @@ constexpr int part_of_reserve = 4;
 constexpr unsigned blocking_slots = 2;
 
 /// With MPISEC_SAME_NODE=seal every rank is a node of its own.
-fabric::Topology topology_of(const std::vector<std::int32_t>& people) {
+fabric::Topology topology_of(const std::vector<std::int32_t>& world_ranks) {
     std::vector<int> node;
-    for (std::int32_t world : people)
+    for (std::int32_t world : world_ranks)
         node.push_back(state.settings.same_node_sealed ? world
                                                        : state.world.node[static_cast<std::size_t>(world)]);
     return fabric::Topology(node);
 }
 
-/// So few that the boxes under one key, of all ranks together, stay below its limits (S6; wire::has_own_key).
+/// So few that the sealed blocks under one key, of all ranks together, stay below its limits (S6;
+/// wire::has_own_key).
 std::uint64_t collectives_per_epoch(std::size_t ranks) {
-    const std::uint64_t boxes = std::min<std::uint64_t>(state.settings.rekey_messages,
-                                                        state.settings.rekey_bytes / wire::box_key_threshold);
-    return std::clamp<std::uint64_t>(boxes / (wire::common_key_boxes * ranks * ranks), 1, 1u << 31);
+    const std::uint64_t sealed_blocks = std::min<std::uint64_t>(
+        state.settings.rekey_messages, state.settings.rekey_bytes / wire::sealed_block_key_threshold);
+    return std::clamp<std::uint64_t>(sealed_blocks / (wire::common_key_sealed_blocks * ranks * ranks), 1,
+                                     1u << 31);
 }
 
-/// Empty where the twin's ranks are the same people in the same order.
-std::vector<int> ranks_on(const Twin& twin, const std::vector<std::int32_t>& people) {
-    if (people == twin.people()) return {};
+/// Empty where the shadow communicator's ranks are the same world ranks in the same order.
+std::vector<int> ranks_on(const ShadowCommunicator& shadow, const std::vector<std::int32_t>& world_ranks) {
+    if (world_ranks == shadow.world_ranks()) return {};
     std::unordered_map<std::int32_t, int> rank_of;
-    for (std::size_t rank = 0; rank < twin.people().size(); ++rank)
-        rank_of[twin.people()[rank]] = static_cast<int>(rank);
+    for (std::size_t rank = 0; rank < shadow.world_ranks().size(); ++rank)
+        rank_of[shadow.world_ranks()[rank]] = static_cast<int>(rank);
     std::vector<int> ranks;
-    for (std::int32_t world : people) {
+    for (std::int32_t world : world_ranks) {
         const auto found = rank_of.find(world);
         if (found == rank_of.end())
             abort_job(
@@ -76,86 +78,88 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
 
 }  // namespace
 
-Twin::Twin(MPI_Comm handle, std::vector<std::int32_t> people) : handle_(handle), people_(std::move(people)) {
+ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, std::vector<std::int32_t> world_ranks)
+    : handle_(handle), world_ranks_(std::move(world_ranks)) {
     real.Comm_set_errhandler(handle_, constants.errors_return);
 }
 
-Twin::~Twin() {
+ShadowCommunicator::~ShadowCommunicator() {
     // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves
     // to MPI_Finalize go in another order on each rank: MPI frees them.
     if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
-TagBlocks all_blocks(MPI_Comm twin, std::vector<std::int32_t> people) {
+TagBlocks all_blocks(MPI_Comm shadow, std::vector<std::int32_t> world_ranks) {
     const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
-    return {std::make_shared<Twin>(twin, std::move(people)), 0,
+    return {std::make_shared<ShadowCommunicator>(shadow, std::move(world_ranks)), 0,
             static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
 }
 
-TagBlocks blocks_of_channel(std::vector<std::int32_t> people) {
+TagBlocks blocks_of_channel(std::vector<std::int32_t> world_ranks) {
     const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
     const int count = collective_tags_end() / tags_of_block - first;
     if (count < 1) return {};
     const int reserved = count / part_of_reserve;
     set_reserve(first + count - reserved, reserved);
-    return {std::make_shared<Twin>(state.world.channel, std::move(people)), first, count - reserved};
+    return {std::make_shared<ShadowCommunicator>(state.world.channel, std::move(world_ranks)), first,
+            count - reserved};
 }
 
-CollectiveSpace::CollectiveSpace(const TagBlocks& blocks, std::vector<std::int32_t> people,
-                                 const wire::ContextId& context)
-    : twin_(blocks.twin),
-      spare_{blocks.twin, blocks.first + 1, blocks.count - 1},
+CollectiveContext::CollectiveContext(const TagBlocks& blocks, std::vector<std::int32_t> world_ranks,
+                                     const wire::ContextId& context)
+    : shadow_(blocks.shadow),
+      spare_{blocks.shadow, blocks.first + 1, blocks.count - 1},
       context_(context),
-      rank_(static_cast<int>(std::ranges::find(people, state.world.rank) - people.begin())),
-      people_(std::move(people)),
-      twin_ranks_(ranks_on(*twin_, people_)),
-      topology_(topology_of(people_)),
+      rank_(static_cast<int>(std::ranges::find(world_ranks, state.world.rank) - world_ranks.begin())),
+      world_ranks_(std::move(world_ranks)),
+      shadow_ranks_(ranks_on(*shadow_, world_ranks_)),
+      topology_(topology_of(world_ranks_)),
       first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
-      numbers_in_epoch_(collectives_per_epoch(people_.size())) {}
+      numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {}
 
-CollectiveSpace::CollectiveSpace(const CollectiveSpace& beside, std::uint64_t number)
-    : twin_(beside.twin_),
+CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint64_t number)
+    : shadow_(beside.shadow_),
       context_(persistent_context(beside.context_, number)),
       rank_(beside.rank_),
-      people_(beside.people_),
-      twin_ranks_(beside.twin_ranks_),
+      world_ranks_(beside.world_ranks_),
+      shadow_ranks_(beside.shadow_ranks_),
       topology_(beside.topology_),
       first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
       tags_(1),
       numbers_in_epoch_(beside.numbers_in_epoch_) {}
 
-std::unique_ptr<CollectiveSpace> CollectiveSpace::for_persistent(std::uint64_t number) const {
-    return std::unique_ptr<CollectiveSpace>(new CollectiveSpace(*this, number));
+std::unique_ptr<CollectiveContext> CollectiveContext::for_persistent(std::uint64_t number) const {
+    return std::unique_ptr<CollectiveContext>(new CollectiveContext(*this, number));
 }
 
-TagBlocks CollectiveSpace::take_blocks() {
+TagBlocks CollectiveContext::take_blocks() {
     if (spare_.none()) return {};
     const int count = std::max(spare_.count / share_of_child, 1);
-    TagBlocks taken{spare_.twin, spare_.first, count};
+    TagBlocks taken{spare_.shadow, spare_.first, count};
     spare_.first += count;
     spare_.count -= count;
-    if (spare_.none()) spare_ = {};  // of a twin that may be freed now
+    if (spare_.none()) spare_ = {};  // of a shadow communicator that may be freed now
     return taken;
 }
 
-CollectiveTicket CollectiveSpace::next(bool blocking) {
-    CollectiveTicket ticket;
-    ticket.number = next_number_++;
-    const std::uint64_t epoch = ticket.number / numbers_in_epoch_;
-    ticket.number_in_epoch = static_cast<std::uint32_t>(ticket.number % numbers_in_epoch_);
+CollectiveSequence CollectiveContext::next(bool blocking) {
+    CollectiveSequence sequence;
+    sequence.number = next_number_++;
+    const std::uint64_t epoch = sequence.number / numbers_in_epoch_;
+    sequence.number_in_epoch = static_cast<std::uint32_t>(sequence.number % numbers_in_epoch_);
     if (!keys_ || keys_->epoch != epoch) {
-        keys::CollectiveSecret secret = keys::collective_secret(*state.world.master, context_, epoch);
+        keys::CollectiveSecret secret = keys::collective_secret(*state.world.job_secret, context_, epoch);
         keys_ = std::make_shared<CollectiveKeys>(CollectiveKeys{
-            epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.box)});
+            epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.sealed_block)});
     }
-    ticket.keys = keys_;
-    ticket.tag = first_tag_ + static_cast<int>(ticket.number % static_cast<std::uint64_t>(tags_));
-    ticket.slot = next_slot(blocking);
-    return ticket;
+    sequence.keys = keys_;
+    sequence.tag = first_tag_ + static_cast<int>(sequence.number % static_cast<std::uint64_t>(tags_));
+    sequence.slot = next_slot(blocking);
+    return sequence;
 }
 
-fabric::NodeMemory::Slot* CollectiveSpace::next_slot(bool blocking) {
+fabric::NodeMemory::Slot* CollectiveContext::next_slot(bool blocking) {
     const int node = topology_.node(rank_);
     if (topology_.node_size(node) == 1) return nullptr;
     if (!memory_) {
@@ -171,12 +175,13 @@ fabric::NodeMemory::Slot* CollectiveSpace::next_slot(bool blocking) {
 }
 
 void equip(Communicator& comm, const TagBlocks& blocks) {
-    comm.space = std::make_shared<CollectiveSpace>(blocks, people_of(membership_of(comm)), comm.context);
+    comm.collective_context =
+        std::make_shared<CollectiveContext>(blocks, world_ranks_in(membership_of(comm)), comm.context);
 }
 
 void finish_collectives(Communicator& comm) {
     WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    Backoff backoff;
+    SpinThenYield backoff;
     while (comm.collectives > 0) {
         progress();
         backoff.pause();
@@ -184,7 +189,7 @@ void finish_collectives(Communicator& comm) {
 }
 
 void unequip(Communicator& comm) {
-    comm.space.reset();
+    comm.collective_context.reset();
 }
 
 }  // namespace mpisec::shim

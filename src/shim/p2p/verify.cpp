@@ -1,10 +1,10 @@
-#include "shim/p2p/arrival.hpp"
+#include "shim/p2p/verify.hpp"
 
 #include <cstring>
 
 #include "shim/p2p/communicator.hpp"
-#include "shim/p2p/pair.hpp"
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/skips.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/runtime/errors.hpp"
@@ -45,39 +45,39 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
 }
 
 struct Opening {
-    Incoming& pair;
+    PeerReceiveState& pair;
     EpochKeys* keys;
     wire::NonceFields nonce;
 };
 
-bool open_small(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& opening, std::uint8_t* wire,
                 std::size_t wire_bytes, std::uint8_t* to, std::size_t room) {
     const std::size_t n = wire_bytes - wire::small_overhead;
     const wire::AssociatedData ad = wire::associated_data(
-        wire::Kind::small, comm.context, opening.pair.source, state.world.rank, arrival.tag, n);
+        wire::Kind::small, comm.context, opening.pair.source, state.world.rank, received.tag, n);
     std::uint8_t* sealed = wire + aead::nonce_bytes;
-    arrival.total = n;
+    received.total = n;
     StatsTimer timer(Stats::open_small, n);
     return opening.keys->aead.open(n <= room ? to : sealed, sealed, n, wire, ad.data(), ad.size());
 }
 
-bool open_header(Arrival& arrival, Communicator& comm, const Opening& opening, std::uint8_t* wire,
+bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& opening, std::uint8_t* wire,
                  std::size_t wire_bytes) {
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank,
-                              arrival.tag, wire_bytes);
+                              received.tag, wire_bytes);
     std::uint8_t header[wire::large_header_bytes];
     if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size()))
         return false;
-    if (!wire::decode(header, state.world.threshold, arrival.header)) return false;
-    arrival.total = arrival.header.total;
+    if (!wire::decode(header, state.world.threshold, received.header)) return false;
+    received.total = received.header.total;
     keys::message_key(opening.keys->message_secret, opening.nonce.counter,
-                      arrival.message_key.emplace().data());
+                      received.message_key.emplace().data());
     return true;
 }
 
 struct Delivered {
-    Arrival& arrival;
+    ReceivedMessage& received;
     const Communicator& comm;
     const std::uint8_t* wire;
     std::size_t wire_bytes;
@@ -85,22 +85,22 @@ struct Delivered {
 
 [[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
                                          const char* detail = nullptr) {
-    Arrival& arrival = it.arrival;
-    arrival.error = report_violation(violation, it.comm, arrival.source, arrival.tag, detail);
-    arrival.total = 0;
+    ReceivedMessage& received = it.received;
+    received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
+    received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
     // rest to be received.
-    const bool may_be_large = arrival.large || looks_large(it.wire_bytes) ||
+    const bool may_be_large = received.large || looks_large(it.wire_bytes) ||
                               it.wire_bytes < wire::small_overhead ||
                               it.wire_bytes > wire::small_wire_bytes(state.world.threshold);
     if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
-        tell_refused(it.comm, arrival.source, arrival.tag,
+        tell_refused(it.comm, received.source, received.tag,
                      it.wire_bytes < wire::small_overhead ? nullptr : it.wire);
 }
 
 /// A small message that was opened in place and is refused after all. `to` may be null when it has no bytes.
-void wipe_delivered(const Arrival& arrival, std::uint8_t* to, std::size_t room) {
-    if (arrival.total > 0 && arrival.total <= room) std::memset(to, 0, arrival.total);
+void wipe_delivered(const ReceivedMessage& received, std::uint8_t* to, std::size_t room) {
+    if (received.total > 0 && received.total <= room) std::memset(to, 0, received.total);
 }
 
 }  // namespace
@@ -113,33 +113,33 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
     return wire_bytes > wire::small_overhead ? wire_bytes - wire::small_overhead : 0;
 }
 
-void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
+void verify(ReceivedMessage& received, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
             std::uint64_t position, std::uint8_t* to, std::size_t room) {
-    const Delivered delivered{arrival, comm, wire, wire_bytes};
-    if (!comm.has_peer(arrival.source)) [[unlikely]]
+    const Delivered delivered{received, comm, wire, wire_bytes};
+    if (!comm.has_peer(received.source)) [[unlikely]]
         return refuse(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;
     if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) [[unlikely]]
         return refuse(delivered, Violation::malformed);
-    arrival.large = nonce.kind == wire::Kind::large_header;
-    if (arrival.large != looks_large(wire_bytes)) [[unlikely]]
+    received.large = nonce.kind == wire::Kind::large_header;
+    if (received.large != looks_large(wire_bytes)) [[unlikely]]
         return refuse(delivered, Violation::malformed, "its length does not fit its kind");
-    arrival.counter = nonce.counter;
+    received.counter = nonce.counter;
 
-    Incoming& pair = incoming(comm.peers[static_cast<std::size_t>(arrival.source)].world);
+    PeerReceiveState& pair = incoming(comm.peers[static_cast<std::size_t>(received.source)].world);
     Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
-    const bool opened = arrival.large ? open_header(arrival, comm, opening, wire, wire_bytes)
-                                      : open_small(arrival, comm, opening, wire, wire_bytes, to, room);
+    const bool opened = received.large ? open_header(received, comm, opening, wire, wire_bytes)
+                                       : open_small(received, comm, opening, wire, wire_bytes, to, room);
     if (!opened) [[unlikely]]
         return refuse(delivered, Violation::forged);
     if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
-        if (!arrival.large) wipe_delivered(arrival, to, room);
-        if (arrival.large) tell_misnamed(pair.source, nonce.counter);
+        if (!received.large) wipe_delivered(received, to, room);
+        if (received.large) tell_misnamed(pair.source, nonce.counter);
         return refuse(delivered, Violation::replayed);
     }
-    if (!in_order(comm, arrival.source, arrival.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
-        if (!arrival.large) wipe_delivered(arrival, to, room);
-        if (arrival.large) throw_away(pair.source, arrival.header);
+    if (!in_order(comm, received.source, received.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
+        if (!received.large) wipe_delivered(received, to, room);
+        if (received.large) throw_away(pair.source, received.header);
         return refuse(delivered, Violation::reordered);
     }
     confirm_epoch(pair, opening.keys);

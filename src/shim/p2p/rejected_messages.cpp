@@ -1,4 +1,4 @@
-#include "shim/p2p/refusals.hpp"
+#include "shim/p2p/rejected_messages.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
@@ -44,7 +44,7 @@ void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     const std::uint64_t counted = outgoing(peer).sent;
     detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
                        constants.byte, peer, tag, state.world.channel, "a notice of MPIsec"}));
-    outgoing(peer).sent = counted;  // may stay unread: not for the tally (S8)
+    outgoing(peer).sent = counted;  // may stay unread: not for the message audit (S8)
 }
 
 /// Receives notices of one kind, one at a time, as they come.
@@ -93,9 +93,7 @@ class Discard final : public Operation {
                     header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
-    Whereabouts whereabouts() const override {
-        return {"the rest of a refused message", source_, MPI_ANY_TAG};
-    }
+    WaitInfo wait_info() const override { return {"the rest of a refused message", source_, MPI_ANY_TAG}; }
 
   private:
     void step() override {

@@ -1,4 +1,4 @@
-#include "shim/startup/bootstrap_node.hpp"
+#include "shim/startup/node_proof.hpp"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -20,14 +20,14 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
-#include "shim/startup/bootstrap_wait.hpp"
+#include "shim/startup/waiting.hpp"
 
 namespace mpisec::shim {
 namespace {
 
 /// Ranks of a node come here within moments of each other; one that does not come was never there, or its
-/// card was changed.
-constexpr double patience_seconds = 20;
+/// hello was changed.
+constexpr double time_limit_seconds = 20;
 
 /// Another rank may still need a message of ours that MPI holds back until we call it.
 void keep_moving() {
@@ -67,34 +67,34 @@ aead::Selection select_or_abort(const config::Settings& settings) {
 /// One process that found the memory; at the place of its rank among the members.
 struct NodeMemory::Entry {
     std::atomic<std::uint32_t> written;  ///< 1: complete
-    std::array<std::uint8_t, 16> nonce;  ///< of its card
+    std::array<std::uint8_t, 16> nonce;  ///< of its hello
     NodePeer process;
 };
 
 struct NodeMemory::Shared {
     std::atomic<std::uint32_t> stage;
     std::atomic<std::uint32_t> entered;
-    std::atomic<std::uint32_t> copied;  ///< members that have the master
-    keys::Digest cards;                 ///< as the leader received them
+    std::atomic<std::uint32_t> copied;  ///< members that have the job secret
+    keys::Digest hellos;                ///< as the leader received them
     keys::Digest aead_wish;
     std::uint32_t cipher;
     std::array<std::array<char, 32>, aead::size_classes> libraries;
-    std::array<std::uint8_t, keys::secret_bytes> master;
+    std::array<std::uint8_t, keys::secret_bytes> job_secret;
 
     Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-NodeMemory::NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& map, int rank,
                        const config::Settings& settings)
-    : cards_(cards), rank_(rank), settings_(settings) {
+    : hellos_(hellos), rank_(rank), settings_(settings) {
     for (std::size_t r = 0; r < map.size(); ++r) {
         if (map[r] == map[rank]) members_.push_back(static_cast<std::int32_t>(r));
     }
     if (members_.size() == 1) return;
     bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
     name_ = "/mpisec-";
-    for (std::uint8_t byte : cards[members_.front()].nonce) {
+    for (std::uint8_t byte : hellos[members_.front()].nonce) {
         char digits[3];
         std::snprintf(digits, sizeof digits, "%02x", byte);
         name_ += digits;
@@ -124,7 +124,7 @@ bool NodeMemory::map(int descriptor) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) return false;
     mlock(memory,
-          bytes_);  // it will hold the master for a moment (S5); a limit on locked memory is tolerated
+          bytes_);  // it will hold the job secret for a moment (S5); a limit on locked memory is tolerated
     madvise(memory, bytes_, MADV_DONTDUMP);
     shared_ = static_cast<Shared*>(memory);
     return true;
@@ -156,7 +156,7 @@ void NodeMemory::create() {
 
 /// Waits until the leader has made it.
 void NodeMemory::open() {
-    const std::string leader = name_of(cards_[members_.front()]);
+    const std::string leader = name_of(hellos_[members_.front()]);
     StallClock stall(settings_, "shared memory with " + leader);
     while (!shared_) {
         int descriptor = shm_open(name_.c_str(), O_RDWR, 0);
@@ -170,7 +170,7 @@ void NodeMemory::open() {
             else
                 close(descriptor);
         }
-        if (stall.seconds() > patience_seconds) {
+        if (stall.seconds() > time_limit_seconds) {
             abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
         }
         if (!shared_) {
@@ -184,7 +184,7 @@ void NodeMemory::open() {
 void NodeMemory::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
     Entry& entry = shared_->entries()[place];
-    entry.nonce = cards_[rank_].nonce;
+    entry.nonce = hellos_[rank_].nonce;
     entry.process = this_process(rank_);
     entry.written.store(1, std::memory_order_release);
     shared_->entered.fetch_add(1, std::memory_order_release);
@@ -195,7 +195,7 @@ void NodeMemory::close_list() {
     StallClock stall(settings_, "the other ranks of this node to share memory");
     for (;;) {
         std::uint32_t entered = shared_->entered.load(std::memory_order_acquire);
-        if (entered >= members_.size() || stall.seconds() > patience_seconds) break;
+        if (entered >= members_.size() || stall.seconds() > time_limit_seconds) break;
         sleep_while(shared_->entered, entered);
         stall.look();
     }
@@ -203,20 +203,21 @@ void NodeMemory::close_list() {
     if (const int error = fabric::NodeArena::format(descriptor_, arena_begin())) abort_without(error);
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
-        if (!entry.written.load(std::memory_order_acquire) || entry.nonce != cards_[members_[i]].nonce) {
-            abort_job(name_of(cards_[members_[i]]) +
+        if (!entry.written.load(std::memory_order_acquire) || entry.nonce != hellos_[members_[i]].nonce) {
+            abort_job(name_of(hellos_[members_[i]]) +
                       " says that it is on this node, but does not share its memory.");
         }
     }
-    shared_->cards = digest(cards_);
+    shared_->hellos = digest(hellos_);
     publish(formed);
 }
 
 void NodeMemory::require_listed() {
     await(formed, "the list of this node's ranks");
-    if (shared_->cards == digest(cards_)) return;
+    if (shared_->hellos == digest(hellos_)) return;
     abort_job("The settings and node map that this rank received are not those that " +
-              name_of(cards_[members_.front()]) + " received: something between the nodes changes messages.");
+              name_of(hellos_[members_.front()]) +
+              " received: something between the nodes changes messages.");
 }
 
 std::vector<NodePeer> NodeMemory::processes() const {
@@ -231,7 +232,7 @@ void NodeMemory::publish(Stage stage) {
 }
 
 void NodeMemory::await(Stage stage, const char* what) {
-    StallClock stall(settings_, std::string(what) + " from " + name_of(cards_[members_.front()]));
+    StallClock stall(settings_, std::string(what) + " from " + name_of(hellos_[members_.front()]));
     for (;;) {
         std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
         if (seen >= stage) return;
@@ -261,7 +262,7 @@ aead::Selection NodeMemory::select_aead() {
         aead::Selection own = select_or_abort(settings_);
         if (own.cipher == selection.cipher) return own;
         abort_job("This rank uses the cipher " + std::string(aead::info(own.cipher).name) + ", " +
-                  name_of(cards_[members_.front()]) + " uses " +
+                  name_of(hellos_[members_.front()]) + " uses " +
                   std::string(aead::info(selection.cipher).name) + ": set MPISEC_AEAD alike on all ranks.");
     }
     for (std::size_t i = 0; i < selection.library.size(); ++i) {
@@ -272,26 +273,26 @@ aead::Selection NodeMemory::select_aead() {
     return selection;
 }
 
-keys::Secret NodeMemory::share_master(std::optional<keys::Secret> from_leader) {
+keys::Secret NodeMemory::share_job_secret(std::optional<keys::Secret> from_leader) {
     if (members_.size() == 1) return std::move(*from_leader);
     if (leads()) {
-        std::memcpy(shared_->master.data(), from_leader->data(), keys::secret_bytes);
+        std::memcpy(shared_->job_secret.data(), from_leader->data(), keys::secret_bytes);
         publish(mastered);
-        StallClock stall(settings_, "the other ranks of this node to take the master secret");
+        StallClock stall(settings_, "the other ranks of this node to take the job secret");
         for (;;) {
             std::uint32_t copied = shared_->copied.load(std::memory_order_acquire);
             if (copied + 1 == members_.size()) break;
             sleep_while(shared_->copied, copied);
             stall.look();
         }
-        keys::wipe(shared_->master.data(), shared_->master.size());
+        keys::wipe(shared_->job_secret.data(), shared_->job_secret.size());
         return std::move(*from_leader);
     }
-    await(mastered, "the job's master secret");
-    keys::Secret master(shared_->master);
+    await(mastered, "the job secret");
+    keys::Secret job_secret(shared_->job_secret);
     shared_->copied.fetch_add(1, std::memory_order_release);
     wake_all(shared_->copied);
-    return master;
+    return job_secret;
 }
 
 }  // namespace mpisec::shim

@@ -6,11 +6,11 @@ namespace mpisec::shim {
 /// Collective over the job. Compares what was sealed for this rank with what this rank accepted, as they
 /// stand now, and says a difference on standard error: messages lost on the way, or sent and never received
 /// by the program.
-void compare_tallies();
+void audit_messages();
 
 /// Collective over the job, when this rank says nothing more to the others (forget_refusals): what one sends
 /// another that has left would be unread when that one's connection closes, which resets it (TCP) and may
-/// take the tally along.
-void leave_together();
+/// take the message audit along.
+void final_barrier();
 
 }  // namespace mpisec::shim

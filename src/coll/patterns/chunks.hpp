@@ -7,17 +7,17 @@
 
 namespace mpisec::coll {
 
-#ifdef MPISEC_TINY_TURNS  // tests get through many of them with little data
-inline constexpr std::size_t turn_bytes = 64;
+#ifdef MPISEC_TINY_CHUNKS  // tests get through many of them with little data
+inline constexpr std::size_t chunk_bytes = 64;
 #else
-inline constexpr std::size_t turn_bytes = 1024 * 1024;
+inline constexpr std::size_t chunk_bytes = 1024 * 1024;
 #endif
 
 /// None without data.
-inline int turns(const fabric::Topology& topology, std::size_t bytes) {
+inline int chunks(const fabric::Topology& topology, std::size_t bytes) {
     if (bytes == 0) return 0;
     if (topology.nodes() == topology.ranks()) return 1;  // no memory is shared
-    return static_cast<int>((bytes + turn_bytes - 1) / turn_bytes);
+    return static_cast<int>((bytes + chunk_bytes - 1) / chunk_bytes);
 }
 
 }  // namespace mpisec::coll

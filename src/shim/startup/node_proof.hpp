@@ -1,10 +1,10 @@
 // Which ranks share memory with this one, proven by sharing memory (M1), and what the ranks of a node tell
 // each other through it.
 //
-// The cards propose: ranks with the same place mark. But cards arrive over the network, so each rank of the
+// The hellos propose: ranks with the same node id. But hellos arrive over the network, so each rank of the
 // proposed node opens one shared-memory object, named after a random value of the lowest of them, and enters
-// itself there with the random value of its own card. Only when exactly the proposed ranks are found in that
-// memory, with the values on their cards, are they a node; anything else ends the job (S1). MPI's own shared
+// itself there with the random value of its own hello. Only when exactly the proposed ranks are found in that
+// memory, with the values on their hellos, are they a node; anything else ends the job (S1). MPI's own shared
 // split is not asked: it too is made of unauthenticated messages, and its blocking rounds cost 0.1 to 4 s
 // where there are more ranks than cores.
 #pragma once
@@ -20,14 +20,14 @@
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/runtime/node_peers.hpp"
-#include "shim/startup/bootstrap_card.hpp"
+#include "shim/startup/hello.hpp"
 
 namespace mpisec::shim {
 
 class NodeMemory {
   public:
     /// Called by all ranks of the node that `map` proposes.
-    NodeMemory(const std::vector<Card>& cards, const std::vector<std::int32_t>& map, int rank,
+    NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& map, int rank,
                const config::Settings& settings);
     ~NodeMemory();
     NodeMemory(const NodeMemory&) = delete;
@@ -43,9 +43,9 @@ class NodeMemory {
     /// The leader's choice of crypto libraries, which may need a calibration; members whose MPISEC_AEAD is
     /// the same adopt it. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
-    /// The leader hands over the master secret and the others copy it; all return it. The shared copy is
+    /// The leader hands over the job secret and the others copy it; all return it. The shared copy is
     /// wiped before the leader returns.
-    keys::Secret share_master(std::optional<keys::Secret> from_leader);
+    keys::Secret share_job_secret(std::optional<keys::Secret> from_leader);
 
     /// The processes of the members, for node_peers.hpp.
     std::vector<NodePeer> processes() const;
@@ -68,7 +68,7 @@ class NodeMemory {
     off_t arena_begin() const;
     [[noreturn]] void abort_without(int error) const;
 
-    const std::vector<Card>& cards_;
+    const std::vector<Hello>& hellos_;
     int rank_;
     const config::Settings& settings_;
     std::vector<std::int32_t> members_;

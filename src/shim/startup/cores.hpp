@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coll/selection/selection_settings.hpp"
-#include "shim/startup/bootstrap_card.hpp"
+#include "shim/startup/hello.hpp"
 
 namespace mpisec::shim {
 
@@ -19,16 +19,16 @@ struct Cores {
 Cores cores_here();
 
 /// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
-bool crowded(const std::vector<Card>& cards, int rank);
+bool oversubscribed(const std::vector<Hello>& hellos, int rank);
 
 /// coll::Cpus::shared when all ranks of each node have one affinity mask, and at least as many nodes have it
 /// as there are CPUs in it, as far as the system tells. `node`: the number of each rank's node. The same
 /// answer on all ranks.
-coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node);
+coll::Cpus cpus_of_job(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& node);
 
 /// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
 /// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
 /// and nothing is sealed while something else is sent anyway.
-std::uint64_t pipeline_threshold(const std::vector<Card>& cards);
+std::uint64_t pipeline_threshold(const std::vector<Hello>& hellos);
 
 }  // namespace mpisec::shim

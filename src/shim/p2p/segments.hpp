@@ -17,11 +17,11 @@ namespace mpisec::shim {
 /// 16) bytes).
 inline constexpr std::uint64_t pipeline_slots = 8;
 /// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank.
-/// A link carries one after the other, so what a window of many messages needs more is only memory, which
-/// falls out of the caches. Older messages go first; but the program may receive them later than others (a
-/// probe has matched them, or a receive that is not waited for), so when nothing has left for so many turns,
-/// messages that have nothing in flight send one segment at a time: their receiver may be the one that waits.
-inline constexpr unsigned most_flying = 16, most_expected = 24, patience = 256;
+/// A link carries one after the other, so more in flight adds cold buffers, not throughput. Older messages go
+/// first; but the program may receive them later than others (a probe has matched them, or a receive that is
+/// not waited for), so after `stall_limit` passes in which nothing has left, messages that have nothing in
+/// flight send one segment at a time: their receiver may be the one that waits.
+inline constexpr unsigned most_sends_in_flight = 16, most_receives_posted = 24, stall_limit = 256;
 
 class Pipeline {
   public:
@@ -56,22 +56,22 @@ class SendPipeline : public Pipeline {
     ~SendPipeline();
     /// The receiver has matched the message: its segments count from now on, and wait for those of older
     /// messages. Before that they do not, for nobody may be there to take them.
-    void take_turns() { takes_turns_ = true; }
+    void limit_in_flight() { limited_ = true; }
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
     bool advance(int& error);
 
   private:
-    bool take_turn();
+    bool may_start_segment();
     bool start_sealing();
     bool start_sending(int& error);
     bool retire(int& error);
 
     const std::uint8_t* plaintext_;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
-    bool takes_turns_ = false;
-    bool goes_alone_ = false;   ///< lost patience: one segment at a time, whatever others do
+    bool limited_ = false;
+    bool goes_alone_ = false;   ///< was held back too often: one segment at a time, whatever others do
     std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
     std::uint64_t sent_ = 1;    ///< segments below were given to MPI
     std::uint64_t done_ = 1;    ///< segments below have left

@@ -16,7 +16,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// Messages from this size on are handed to MPI before they are hashed: the mate receives meanwhile.
+/// Messages from this size on are handed to MPI before they are hashed: the node peer receives meanwhile.
 constexpr std::size_t hashed_later = 41;  // shorter ones stand in the record
 
 /// Leaves the record, which is then in *left, then lets `start`, which does not wait, hand the message to
@@ -124,7 +124,7 @@ class VerifiedReceive final : public Operation {
     void cancel() override {
         if (!complete_) real.Cancel(&request_);
     }
-    Whereabouts whereabouts() const override { return {spec_.call, spec_.peer, spec_.tag}; }
+    WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
     void started(int code) {

@@ -4,12 +4,12 @@
 //
 // With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in
 // submit().
-#include "shim/p2p/pipeline.hpp"
+#include "shim/p2p/segments.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "shim/p2p/pair.hpp"
+#include "shim/p2p/peer_state.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
@@ -59,7 +59,7 @@ SendPipeline::~SendPipeline() {
     for (std::uint64_t segment = done_; segment < sealed_;
          ++segment)  // a worker may still read the user's buffer
         while (!slot(segment).task.finished()) engine_of_process().help();
-    if (takes_turns_) outgoing(world_peer_).flying -= static_cast<unsigned>(sealed_ - done_);
+    if (limited_) outgoing(world_peer_).sends_in_flight -= static_cast<unsigned>(sealed_ - done_);
 }
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
@@ -68,21 +68,21 @@ bool SendPipeline::seal_first(std::uint8_t* to) {
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
 }
 
-bool SendPipeline::take_turn() {
-    Outgoing& pair = outgoing(world_peer_);
-    if (pair.flying >= most_flying) {
+bool SendPipeline::may_start_segment() {
+    PeerSendState& pair = outgoing(world_peer_);
+    if (pair.sends_in_flight >= most_sends_in_flight) {
         if (sealed_ > done_) return false;
-        goes_alone_ = goes_alone_ || ++pair.refused_turns >= patience;
+        goes_alone_ = goes_alone_ || ++pair.held_back >= stall_limit;
         if (!goes_alone_) return false;
     }
-    ++pair.flying;
+    ++pair.sends_in_flight;
     return true;
 }
 
 bool SendPipeline::start_sealing() {
     SealingScope alone("a send of a large message");  // over the choice of the segment too
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
-    if (takes_turns_ && !take_turn()) return false;
+    if (limited_ && !may_start_segment()) return false;
     Slot& mine = slot(sealed_);
     mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
@@ -102,7 +102,7 @@ bool SendPipeline::start_sending(int& error) {
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
     const bool until_matched =
-        takes_turns_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
+        limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
     const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
                            state.world.channel, &mine.request);
@@ -126,9 +126,9 @@ bool SendPipeline::retire(int& error) {
     // To the pool, where the next segment finds it while caches still hold it.
     if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
     ++done_;
-    if (!takes_turns_) return true;
-    --outgoing(world_peer_).flying;
-    if (!goes_alone_) outgoing(world_peer_).refused_turns = 0;
+    if (!limited_) return true;
+    --outgoing(world_peer_).sends_in_flight;
+    if (!goes_alone_) outgoing(world_peer_).held_back = 0;
     return true;
 }
 
@@ -158,14 +158,14 @@ ReceivePipeline::~ReceivePipeline() {
     while (first_submitted_ && !first_.finished()) engine_of_process().help();
     for (std::uint64_t segment = done_; segment < opening_; ++segment)
         while (!slot(segment).task.finished()) engine_of_process().help();
-    incoming(world_peer_).expected -= static_cast<unsigned>(posted_ - done_);
+    incoming(world_peer_).receives_posted -= static_cast<unsigned>(posted_ - done_);
 }
 
 void ReceivePipeline::start_receiving() {
-    unsigned& expected = incoming(world_peer_).expected;
+    unsigned& expected = incoming(world_peer_).receives_posted;
     // One is always posted: who sends does not know which messages have more.
     while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
-           (posted_ == done_ || expected < most_expected)) {
+           (posted_ == done_ || expected < most_receives_posted)) {
         ++expected;
         Slot& mine = slot(posted_);
         mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
@@ -216,7 +216,7 @@ bool ReceivePipeline::retire() {
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
     slot(done_).wire = Buffer();
     ++done_;
-    --incoming(world_peer_).expected;
+    --incoming(world_peer_).receives_posted;
     return true;
 }
 

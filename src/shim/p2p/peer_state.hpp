@@ -21,7 +21,7 @@ struct EpochKeys {
     keys::Secret message_secret;
 };
 
-struct Outgoing {
+struct PeerSendState {
     std::int32_t destination = 0;                ///< world rank
     std::atomic<std::uint64_t> next_counter{0};  ///< never reset, never reused: S4 holds over epochs too
     std::uint32_t epoch = 0;
@@ -29,51 +29,51 @@ struct Outgoing {
     std::uint64_t epoch_bytes = 0;
     std::uint64_t sent = 0;  ///< messages that MPI took; compared at Finalize (S8)
     std::uint32_t next_channel = 0;
-    unsigned large_sends = 0;    ///< large messages whose segments are being sent
-    unsigned flying = 0;         ///< segments of those among them that their receiver has matched
-    unsigned refused_turns = 0;  ///< since the last of these segments had left
+    unsigned large_sends = 0;      ///< large messages whose segments are being sent
+    unsigned sends_in_flight = 0;  ///< segments of those among them that their receiver has matched
+    unsigned held_back = 0;        ///< times that the limit held a segment back since one has left
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };
 
-struct Incoming {
+struct PeerReceiveState {
     std::int32_t source = 0;  ///< world rank
     wire::ReplaySet replay;
-    std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
-    unsigned expected = 0;     ///< segments that have a receive
+    std::uint64_t opened = 0;      ///< messages accepted; compared at Finalize (S8)
+    unsigned receives_posted = 0;  ///< segments that have a receive
     EpochKeys* keys[2] = {nullptr,
                           nullptr};  ///< of the newest epoch, and of one other (messages received late)
     std::uint64_t last_use = 0;
 };
 
 // What a message needs is inline; what only the first of a pair or of an epoch needs is not.
-extern Outgoing* outgoing_pairs;  ///< by world rank
-extern Incoming* incoming_pairs;
+extern PeerSendState* peer_send_states;  ///< by world rank
+extern PeerReceiveState* peer_receive_states;
 extern std::uint64_t clock_of_use;
-void make_pairs();  ///< all of them, before the first call of the program is let through: none is made twice
-                    ///< (S4)
-void renew_keys(Outgoing& pair);
-EpochKeys* other_keys_of_epoch(Incoming& pair, std::uint32_t epoch);
+void make_peer_states();  ///< all of them, before the first call of the program is let through: none is made
+                          ///< twice (S4)
+void renew_keys(PeerSendState& pair);
+EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch);
 
-inline Outgoing& outgoing(std::int32_t world_rank) {
-    if (!outgoing_pairs) [[unlikely]]
-        make_pairs();  // what a program left behind ends after forget_pairs()
-    return outgoing_pairs[world_rank];
+inline PeerSendState& outgoing(std::int32_t world_rank) {
+    if (!peer_send_states) [[unlikely]]
+        make_peer_states();  // what a program left behind ends after forget_peer_states()
+    return peer_send_states[world_rank];
 }
-inline Incoming& incoming(std::int32_t world_rank) {
-    if (!incoming_pairs) [[unlikely]]
-        make_pairs();
-    return incoming_pairs[world_rank];
+inline PeerReceiveState& incoming(std::int32_t world_rank) {
+    if (!peer_receive_states) [[unlikely]]
+        make_peer_states();
+    return peer_receive_states[world_rank];
 }
 
 /// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit
 /// is reached (S6). In a SealingScope (threads.hpp).
-struct SendTicket {
+struct SendSequence {
     std::uint64_t counter;
     std::uint32_t epoch;
     EpochKeys* keys;
 };
-inline SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
+inline SendSequence take_sequence_number(PeerSendState& pair, std::uint64_t bytes) {
     if (!pair.keys || pair.epoch_messages >= state.settings.rekey_messages ||
         pair.epoch_bytes >= state.settings.rekey_bytes) [[unlikely]]
         renew_keys(pair);
@@ -84,7 +84,7 @@ inline SendTicket take_ticket(Outgoing& pair, std::uint64_t bytes) {
 }
 
 /// Keys of the epoch that a nonce claims.
-inline EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
+inline EpochKeys* keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
     pair.last_use = ++clock_of_use;
     if (pair.keys[0] && pair.keys[0]->epoch == epoch) [[likely]]
         return pair.keys[0];
@@ -92,7 +92,7 @@ inline EpochKeys* keys_of_epoch(Incoming& pair, std::uint32_t epoch) {
 }
 
 /// A message that these keys opened has passed: they become the ones kept first when their epoch is newer.
-inline void confirm_epoch(Incoming& pair, const EpochKeys* keys) {
+inline void confirm_epoch(PeerReceiveState& pair, const EpochKeys* keys) {
     if (keys != pair.keys[0] && (!pair.keys[0] || keys->epoch > pair.keys[0]->epoch)) [[unlikely]]
         std::swap(pair.keys[0], pair.keys[1]);
 }
@@ -102,6 +102,6 @@ std::uint64_t sent_to(std::int32_t world_rank);
 std::uint64_t opened_from(std::int32_t world_rank);
 
 /// Wipes every pair's keys (S5).
-void forget_pairs();
+void forget_peer_states();
 
 }  // namespace mpisec::shim

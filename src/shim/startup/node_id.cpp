@@ -1,4 +1,4 @@
-#include "shim/startup/bootstrap_place.hpp"
+#include "shim/startup/node_id.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ bool launcher_is_known() {
            (set("SLURM_JOB_ID") && set("SLURM_STEP_ID"));
 }
 
-std::array<std::uint8_t, 16> place_mark() {
+std::array<std::uint8_t, 16> node_id() {
     keys::Sha256 hash;
     add(hash, boot_id());
     add(hash, identity("/dev/shm"));

@@ -22,7 +22,7 @@ namespace mpisec::shim {
 
 struct Communicator;
 
-struct Arrival {
+struct ReceivedMessage {
     int source = 0;  ///< rank in the communicator
     int tag = 0;
     int error = MPI_SUCCESS;  ///< an MPI error code when the message was not accepted
@@ -31,7 +31,7 @@ struct Arrival {
     std::uint64_t total = 0;    ///< plaintext bytes
     wire::LargeHeader header{};
     std::optional<keys::Secret> message_key;  ///< of a large message
-    Buffer wire;  ///< as received; a small message set aside is opened in place behind its nonce
+    Buffer wire;  ///< as received; a small unexpected message is opened in place behind its nonce
 };
 
 /// What the length of MPI's message says, before anything of it is known.
@@ -42,7 +42,7 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 /// Steps 1 to 4 for the message of `wire_bytes` in `wire`. A small message of n bytes is opened to `to` when
 /// n <= room, else in place behind its nonce. `position` is that of the receive it was matched to. On failure
 /// the sentence has been said and error is set.
-void accept(Arrival& arrival, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
+void verify(ReceivedMessage& received, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
             std::uint64_t position, std::uint8_t* to, std::size_t room);
 
 }  // namespace mpisec::shim

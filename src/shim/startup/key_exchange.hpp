@@ -1,4 +1,4 @@
-// The job's master secret, from rank 0 down the binomial tree of node leaders, over Noise NNpsk0
+// The job secret, from rank 0 down the binomial tree of node leaders, over Noise NNpsk0
 // (docs/protocol.md, "Handshakes between leaders"; S5).
 #pragma once
 
@@ -10,13 +10,13 @@
 #include "aead/aead.hpp"
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
-#include "shim/startup/bootstrap_card.hpp"
+#include "shim/startup/hello.hpp"
 
 namespace mpisec::shim {
 
 /// What a leader brings to the handshakes.
 struct Leadership {
-    const std::vector<Card>& cards;
+    const std::vector<Hello>& hellos;
     const std::vector<std::int32_t>& node;  ///< the node map
     int rank;
     MPI_Comm channel;
@@ -26,9 +26,10 @@ struct Leadership {
 };
 
 /// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node
-/// n & (n - 1); the child initiates, so that all handshakes run at once. The master goes down as a transport
-/// message and the count of nodes that have it comes back up, so when rank 0 returns every node holds the
-/// same key file, cards, cipher and master. Ends the job, saying with whom and why, when a handshake fails.
-keys::Secret agree_on_master(const Leadership& own);
+/// n & (n - 1); the child initiates, so that all handshakes run at once. The job secret goes down as a
+/// transport message and the count of nodes that have it comes back up, so when rank 0 returns every node
+/// holds the same key file, hellos, cipher and job secret. Ends the job, saying with whom and why, when a
+/// handshake fails.
+keys::Secret agree_on_job_secret(const Leadership& own);
 
 }  // namespace mpisec::shim

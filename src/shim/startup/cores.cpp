@@ -1,4 +1,4 @@
-#include "shim/startup/bootstrap_cores.hpp"
+#include "shim/startup/cores.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "keys/hkdf.hpp"
-#include "shim/startup/bootstrap_place.hpp"
+#include "shim/startup/node_id.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -44,39 +44,39 @@ Cores cores_here() {
     return cores;
 }
 
-bool crowded(const std::vector<Card>& cards, int rank) {
-    const Card& own = cards[static_cast<std::size_t>(rank)];
+bool oversubscribed(const std::vector<Hello>& hellos, int rank) {
+    const Hello& own = hellos[static_cast<std::size_t>(rank)];
     if (own.cpus == 0) return false;  // the system does not say
     std::uint32_t under_kernel = 0, with_mask = 0;
-    for (const Card& card : cards) {
-        if (card.kernel != own.kernel) continue;
+    for (const Hello& hello : hellos) {
+        if (hello.kernel != own.kernel) continue;
         ++under_kernel;
-        if (card.cpu_set == own.cpu_set) ++with_mask;
+        if (hello.cpu_set == own.cpu_set) ++with_mask;
     }
     const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     return with_mask > own.cpus || under_kernel > online;
 }
 
-coll::Cpus cpus_of_job(const std::vector<Card>& cards, const std::vector<std::int32_t>& node) {
+coll::Cpus cpus_of_job(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& node) {
     using Mask = std::pair<std::uint64_t, std::uint64_t>;  // kernel, set
     std::map<std::int32_t, Mask> mask_of_node;
     std::map<Mask, std::set<std::int32_t>> nodes_of_mask;
-    for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-        const Mask mask(cards[rank].kernel, cards[rank].cpu_set);
+    for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
+        const Mask mask(hellos[rank].kernel, hellos[rank].cpu_set);
         if (mask_of_node.emplace(node[rank], mask).first->second != mask)
             return coll::Cpus::own;  // bound apart
         nodes_of_mask[mask].insert(node[rank]);
     }
-    for (const Card& card : cards)
-        if (card.cpus == 0 || card.cpus > nodes_of_mask[{card.kernel, card.cpu_set}].size())
+    for (const Hello& hello : hellos)
+        if (hello.cpus == 0 || hello.cpus > nodes_of_mask[{hello.kernel, hello.cpu_set}].size())
             return coll::Cpus::own;
     return coll::Cpus::shared;
 }
 
-std::uint64_t pipeline_threshold(const std::vector<Card>& cards) {
+std::uint64_t pipeline_threshold(const std::vector<Hello>& hellos) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
-    for (const Card& card : cards)
-        if (++ranks[{card.kernel, card.cpu_set}] > card.cpus && card.cpus > 0)
+    for (const Hello& hello : hellos)
+        if (++ranks[{hello.kernel, hello.cpu_set}] > hello.cpus && hello.cpus > 0)
             return threshold_of_shared_cpus;
     return threshold;
 }

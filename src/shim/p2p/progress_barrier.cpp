@@ -44,40 +44,40 @@ int swap_with(std::int32_t to, const void* out, std::int32_t from, void* in, MPI
 
 }  // namespace
 
-int meet_members(MPI_Comm comm) {
+int progress_barrier_of_members(MPI_Comm comm) {
     Communicator* known = find_communicator(comm);
-    return known ? raise(known, meet(*known)) : MPI_SUCCESS;
+    return known ? raise(known, progress_barrier(*known)) : MPI_SUCCESS;
 }
 
-int meeting_tag(const wire::ContextId& context) {
+int barrier_tag(const wire::ContextId& context) {
     // Members of several communicators are told apart by its context.
-    return first_meeting_tag() + static_cast<int>(load_le<std::uint32_t>(context.data()) %
-                                                  static_cast<std::uint32_t>(meeting_tags()));
+    return first_barrier_tag() + static_cast<int>(load_le<std::uint32_t>(context.data()) %
+                                                  static_cast<std::uint32_t>(barrier_tags()));
 }
 
-int meet_group(MPI_Group group, const char* name) {
+int progress_barrier_of_group(MPI_Group group, const char* name) {
     if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty)
         return MPI_SUCCESS;
     wire::ContextId context{};
     if (name)
         for (std::size_t i = 0; name[i]; ++i)
             context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
-    return meet(world_ranks(group), context);
+    return progress_barrier(world_ranks_of(group), context);
 }
 
-int meet(Communicator& comm) {
+int progress_barrier(Communicator& comm) {
     std::vector<std::int32_t> everyone = comm.members;
     everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
     std::sort(everyone.begin(), everyone.end());  // both sides of an inter-communicator agree on the order
-    return meet(everyone, comm.context);
+    return progress_barrier(everyone, comm.context);
 }
 
-int meet(const std::vector<std::int32_t>& members, const wire::ContextId& context) {
+int progress_barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context) {
     const auto here = std::find(members.begin(), members.end(), state.world.rank);
     if (here == members.end()) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
-    const int tag = meeting_tag(context);
+    const int tag = barrier_tag(context);
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];
@@ -88,7 +88,7 @@ int meet(const std::vector<std::int32_t>& members, const wire::ContextId& contex
 
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context) {
-    return swap_with(world, out, world, in, static_cast<MPI_Count>(bytes), meeting_tag(context));
+    return swap_with(world, out, world, in, static_cast<MPI_Count>(bytes), barrier_tag(context));
 }
 
 int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
@@ -98,7 +98,7 @@ int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* 
     const std::size_t size = members.size();
     const std::size_t place = (static_cast<std::size_t>(here - members.begin()) + size - root) % size;
     auto member = [&](std::size_t other) { return members[(other + root) % size]; };
-    const int tag = meeting_tag(context);
+    const int tag = barrier_tag(context);
     std::size_t bit = 1;
     while (bit < size && !(place & bit)) bit *= 2;
     if (place != 0) {

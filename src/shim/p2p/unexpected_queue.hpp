@@ -1,0 +1,26 @@
+// Unexpected messages (M4): a probe must open a large message's header to know its length, and so takes the
+// message out of MPI. Later probes and receives of the communicator look here first.
+#pragma once
+
+#include <cstddef>
+
+#include "shim/p2p/verify.hpp"
+
+namespace mpisec::shim {
+
+/// The message that a receive with this source and tag must get, when that is in the queue. With
+/// MPI_ANY_TAG a message still in MPI may have been sent earlier: then that one is queued too, and the
+/// pair's counters decide (MPI standard section 3.5, order). Null when MPI itself holds what comes first, or
+/// nothing does. Under the Guard.
+ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag);
+
+/// The same, taken out.
+bool take_unexpected(Communicator& comm, int source, int tag, ReceivedMessage& received);
+
+/// Receives the message that a matched probe took from MPI, verifies and queues it. Blocks for as long
+/// as MPI needs to hand over a message that has begun to arrive. Returns an MPI error code (raised by MPI
+/// already) when that fails; when the message is not accepted the received carries the error.
+int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status,
+                       ReceivedMessage*& received);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,208 @@
+#include "shim/startup/hello.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <thread>
+
+#include "base/version.hpp"
+#include "keys/secret.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/startup/cores.hpp"
+#include "shim/startup/node_id.hpp"
+#include "shim/startup/waiting.hpp"
+#include "wire/frame.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+template <std::size_t n>
+void put(std::array<char, n>& to, std::string_view text) {
+    std::memcpy(to.data(), text.data(), std::min(n - 1, text.size()));
+}
+
+/// A received string: up to its zero, and nothing that would upset a terminal.
+template <std::size_t n>
+std::string get(const std::array<char, n>& from) {
+    std::string text(from.data(), strnlen(from.data(), n));
+    for (char& c : text) {
+        if (c < ' ' || c > '~') c = '?';
+    }
+    return text;
+}
+
+/// Collects in what one rank differs from rank 0.
+class Comparison {
+  public:
+    void values(const char* what, const std::string& theirs, const std::string& rank0s) {
+        if (theirs == rank0s) return;
+        if (!text_.empty()) text_ += ", ";
+        text_ += std::string(what) + " " + theirs + " instead of " + rank0s;
+    }
+    void values(const char* what, std::uint64_t theirs, std::uint64_t rank0s) {
+        values(what, std::to_string(theirs), std::to_string(rank0s));
+    }
+    const std::string& text() const { return text_; }
+
+  private:
+    std::string text_;
+};
+
+/// Empty when `hello` agrees with rank 0's.
+std::string differences(const Hello& hello, const Hello& zero) {
+    Comparison comparison;
+    comparison.values("MPIsec version", get(hello.version), get(zero.version));
+    comparison.values("protocol version", hello.protocol, zero.protocol);
+    if (hello.protocol != zero.protocol) return comparison.text();  // the rest may mean something else
+    comparison.values("wire version", hello.wire_version, zero.wire_version);
+    auto policy = [](const Hello& c) { return std::string(c.policy & 1 ? "allow" : "refuse"); };
+    comparison.values("MPISEC_UNPROTECTED", policy(hello), policy(zero));
+    auto same_node = [](const Hello& c) {
+        constexpr const char* names[] = {"plain", "seal", "verify", "auto"};  // by Settings::SameNode
+        return std::string(names[c.policy >> 1 & 3]);
+    };
+    comparison.values("MPISEC_SAME_NODE", same_node(hello), same_node(zero));
+    comparison.values("further policy", hello.policy >> 3, zero.policy >> 3);
+    auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
+    comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(zero.threshold));
+    comparison.values("MPISEC_SEGMENT", size(hello.segment), size(zero.segment));
+    comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, zero.rekey_messages);
+    comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, zero.rekey_bytes);
+    if (hello.selection != zero.selection)
+        comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
+                          "the same");
+    return comparison.text();
+}
+
+constexpr const char* forged =
+    "; something between the nodes changes messages, or MPIsec is not loaded on every rank.";
+
+constexpr const char* the_hellos = "the other ranks' settings";
+
+// Open MPI's non-blocking all-gather sends from each rank to every other, and its first message to a rank
+// connects to it: with 64 ranks on two nodes that takes seven times as long as log2(64) rounds, with 8 less.
+#ifdef OPEN_MPI
+constexpr int ranks_in_one_round = 8;
+#else
+constexpr int ranks_in_one_round = INT_MAX;
+#endif
+// The program's messages come after all of these, which MPI keeps in order.
+constexpr int hellos_tag = 32767;
+
+void gather_in_one_round(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
+    MPI_Request request;
+    check_mpi(real.Iallgather(&own, sizeof own, constants.byte, hellos.data(), sizeof own, constants.byte,
+                              constants.comm_world, &request),
+              "MPI_Iallgather");
+    complete(&request, the_hellos, settings);
+}
+
+/// The all-gather of Bruck et al. (IEEE TPDS 8(11), 1997, doi:10.1109/71.642949): in each round a rank has
+/// twice as many.
+void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
+    const int size = static_cast<int>(hellos.size());
+    std::vector<Hello> found(hellos.size());  // of this rank and those after it
+    found[0] = own;
+    for (int have = 1; have < size; have *= 2) {
+        const int bytes = std::min(have, size - have) * static_cast<int>(sizeof(Hello));
+        const int after = (own.rank + have) % size, before = (own.rank - have + size) % size;
+        MPI_Request receiving, sending;
+        check_mpi(real.Irecv(&found[have], bytes, constants.byte, after, hellos_tag, constants.comm_world,
+                             &receiving),
+                  "MPI_Irecv");
+        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, constants.comm_world,
+                             &sending),
+                  "MPI_Isend");
+        complete(&receiving, the_hellos, settings);
+        complete(&sending, the_hellos, settings);
+    }
+    std::rotate_copy(found.begin(), found.end() - own.rank, found.end(), hellos.begin());
+}
+
+}  // namespace
+
+Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
+    Hello hello;
+    hello.protocol = protocol_version;
+    hello.wire_version = wire::version;
+    put(hello.version, version);
+    gethostname(hello.host.data(), hello.host.size() - 1);
+    keys::random_bytes(hello.nonce.data(), hello.nonce.size());
+    hello.place = node_id();
+    hello.rank = rank;
+    hello.policy = (settings.unprotected_allow ? 1u : 0u) | static_cast<std::uint32_t>(settings.same_node)
+                                                                << 1;
+    hello.threshold = settings.threshold;
+    hello.segment = settings.segment;
+    hello.rekey_messages = settings.rekey_messages;
+    hello.rekey_bytes = settings.rekey_bytes;
+    hello.selection = selection;
+    const Cores cores = cores_here();
+    hello.kernel = cores.kernel;
+    hello.cpu_set = cores.set;
+    hello.cpus = cores.cpus;
+    return hello;
+}
+
+std::string name_of(const Hello& hello) {
+    return "rank " + std::to_string(hello.rank) + " (" + get(hello.host) + ")";
+}
+
+std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings) {
+    std::vector<Hello> hellos(size);
+    // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
+    const bool few = size <= ranks_in_one_round;
+    few ? gather_in_one_round(own, hellos, settings) : gather_in_rounds(own, hellos, settings);
+    if (std::memcmp(&hellos[own.rank], &own, sizeof own) != 0) {
+        abort_job(std::string("The settings that this rank sent came back changed") + forged);
+    }
+    for (int r = 0; r < size; ++r) {
+        if (hellos[r].rank != r) {
+            abort_job("The settings of rank " + std::to_string(r) + " did not arrive as it sent them" +
+                      forged);
+        }
+    }
+    return hellos;
+}
+
+void require_agreement(const std::vector<Hello>& hellos, int rank) {
+    constexpr int named = 5;
+    std::string sentence;
+    int differing = 0;
+    for (const Hello& hello : hellos) {
+        std::string difference = differences(hello, hellos[0]);
+        if (difference.empty()) continue;
+        if (++differing <= named)
+            sentence += (sentence.empty() ? "" : "; ") + name_of(hello) + " has " + difference;
+    }
+    if (differing == 0) return;
+    if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
+    // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
+    if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    abort_job("The ranks' settings differ from those of " + name_of(hellos[0]) + ": " + sentence +
+              ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");
+}
+
+std::vector<std::int32_t> node_map(const std::vector<Hello>& hellos) {
+    std::map<std::array<std::uint8_t, 16>, std::int32_t> number;
+    std::vector<std::int32_t> node;
+    for (const Hello& hello : hellos) {
+        node.push_back(
+            number.try_emplace(hello.place, static_cast<std::int32_t>(number.size())).first->second);
+    }
+    return node;
+}
+
+keys::Digest digest(const std::vector<Hello>& hellos) {
+    return keys::sha256(
+        {reinterpret_cast<const std::uint8_t*>(hellos.data()), hellos.size() * sizeof(Hello)});
+}
+
+}  // namespace mpisec::shim
