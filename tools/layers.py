@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """layers.py [DIRECTORY]: includes of the C++ sources in DIRECTORY (src) that point upward, one per line; exit status 1 when there are any.
 
-Modules, and the rooms inside the two that have rooms, stand in layers. What may include what is the tables below, which
+Modules, and the directories inside the two large ones, stand in layers. What may include what is the tables below, which
 docs/architecture.md explains.
 """
 
@@ -22,8 +22,8 @@ MODULES = {
     "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
     "cli": ("base", "config", "keys", "aead", "fabric", "coll"),
 }
-# Module: its rooms from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
-ROOMS = {
+# Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
+LAYERS = {
     "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
     "shim": ("pmpi", "runtime", "startup", "p2p", "collective", "communicators", "calls"),
 }
@@ -31,20 +31,20 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.hpp"', re.MULTILINE)
 
 
 def place(directory):
-    """("shim", "p2p") of "shim/p2p/"; a module without rooms has the room ""."""
+    """("shim", "p2p") of "shim/p2p/"; a module without layers has the layer ""."""
     module, *inside = directory.strip("/").split("/")
-    return module, inside[0] if module in ROOMS and inside else ""
+    return module, inside[0] if module in LAYERS and inside else ""
 
 
 def allowed(includer, included):
     """Whether files at one place may include those at another."""
-    (module, room), (other, other_room) = includer, included
+    (module, layer), (other, other_layer) = includer, included
     if other not in MODULES:  # the public header, mpisec/
         return True
     if module != other:
         return other in MODULES[module]
-    rooms = ROOMS.get(module, ("",))
-    return rooms.index(other_room) <= rooms.index(room)
+    layers = LAYERS.get(module, ("",))
+    return layers.index(other_layer) <= layers.index(layer)
 
 
 def upward(source):

@@ -55,7 +55,7 @@ std::string cpu_identity() {
                      line.starts_with("Features") || line.starts_with("CPU implementer") ||
                      line.starts_with("CPU part");
         if (!fixed) continue;
-        for (unsigned char byte : line) digest = (digest ^ byte) * 1099511628211u;
+        for (char byte : line) digest = (digest ^ static_cast<unsigned char>(byte)) * 1099511628211u;
     }
     char text[17];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));

@@ -1,4 +1,4 @@
-// Names for the sentences of the aead room's errors, and where a plug-in's file is.
+// Names for the sentences of the aead module's errors, and where a plug-in's file is.
 #pragma once
 
 #include <string>

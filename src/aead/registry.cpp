@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 7> preference = {"ipsec-mb", "ipp",      
                                                         "openssl",  "cryptopp", "sodium"};
 
 std::size_t rank_of(std::string_view name) {
-    return std::find(preference.begin(), preference.end(), name) - preference.begin();
+    return static_cast<std::size_t>(std::find(preference.begin(), preference.end(), name) -
+                                    preference.begin());
 }
 
 // A shared crypto library must find its own symbols before those that the program or another library brought,

@@ -71,7 +71,7 @@ std::optional<Selection> from_choice(const Choice& choice, Cipher cipher, const 
     for (std::size_t i = 0; i < size_classes; ++i) {
         auto earlier = std::find(choice.begin(), choice.begin() + i, choice[i]);
         if (earlier != choice.begin() + i) {
-            selection.library[i] = selection.library[earlier - choice.begin()];
+            selection.library[i] = selection.library[static_cast<std::size_t>(earlier - choice.begin())];
             continue;
         }
         Result<const Library*> library = load(choice[i], directory);

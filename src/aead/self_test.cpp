@@ -40,7 +40,7 @@ bool self_test(const Library& library, Cipher cipher) {
     std::iota(bytes.begin(), bytes.end(), std::uint8_t{0x40});
     Result<Key> key = library.make_key(cipher, bytes.data());
     if (!key) return false;
-    for (std::size_t n : {0, 1, 16, 300, 5000})
+    for (std::size_t n : {0u, 1u, 16u, 300u, 5000u})
         if (!round_trip(*key, n)) return false;
     return true;
 }

@@ -1,4 +1,4 @@
-// Errors as values: every fallible function of MPIsec returns Result<T>; nothing throws across a room.
+// Errors as values: every fallible function of MPIsec returns Result<T>; nothing throws across a module.
 #pragma once
 
 #include <string>

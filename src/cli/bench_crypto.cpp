@@ -44,7 +44,8 @@ struct Lane {
 };
 
 double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                     values.end());
     return values[values.size() / 2];
 }
 
@@ -106,7 +107,8 @@ class Race {
   private:
     const Key* key_of(const Lane& lane, const Contestant& one) const {
         if (!one.library) return nullptr;
-        return &lane.keys[std::find(libraries_.begin(), libraries_.end(), one.library) - libraries_.begin()];
+        const auto at = std::find(libraries_.begin(), libraries_.end(), one.library) - libraries_.begin();
+        return &lane.keys[static_cast<std::size_t>(at)];
     }
 
     // Every lane runs this; lane 0 also keeps the book. Round -1 warms up and fixes how many calls fill a
@@ -126,7 +128,7 @@ class Race {
         for (const Lane& lane : lanes_) begin = std::min(begin, lane.begin), end = std::max(end, lane.end);
         std::chrono::duration<double, std::nano> spent = end - begin;
         if (round >= 0) {
-            one.ns.push_back(spent.count() / one.calls);
+            one.ns.push_back(spent.count() / static_cast<double>(one.calls));
             return;
         }
         std::chrono::duration<double, std::nano> single = lanes_[0].end - lanes_[0].begin, block = block_time;

@@ -177,7 +177,7 @@ NodeArena::Entry* NodeArena::make(const std::string& name, std::size_t bytes, bo
     const std::uint64_t offset = entry ? entry->offset : table_->end;
     const auto begin = static_cast<off_t>(offset), size = static_cast<off_t>(bytes);
     // A full /dev/shm is an error here, not a bus error later.
-    const int error = posix_fallocate(descriptor_, begin, sparse ? page : size);
+    const int error = posix_fallocate(descriptor_, begin, sparse ? static_cast<off_t>(page) : size);
     if (error != 0) {
         errno = error;
         return nullptr;

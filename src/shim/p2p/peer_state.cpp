@@ -68,10 +68,11 @@ PeerReceiveState* peer_receive_states = nullptr;
 std::uint64_t clock_of_use = 0;
 
 void make_peer_states() {
-    auto out = std::make_unique<PeerSendState[]>(static_cast<std::size_t>(state.world.size));
-    auto in = std::make_unique<PeerReceiveState[]>(static_cast<std::size_t>(state.world.size));
-    for (std::int32_t rank = 0; rank < state.world.size; ++rank)
-        out[rank].destination = in[rank].source = rank;
+    const auto size = static_cast<std::size_t>(state.world.size);
+    auto out = std::make_unique<PeerSendState[]>(size);
+    auto in = std::make_unique<PeerReceiveState[]>(size);
+    for (std::size_t rank = 0; rank < size; ++rank)
+        out[rank].destination = in[rank].source = static_cast<std::int32_t>(rank);
     peer_send_states = out.release();
     peer_receive_states = in.release();
 }

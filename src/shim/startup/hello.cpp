@@ -114,8 +114,8 @@ void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, const config
         const int bytes = std::min(have, size - have) * static_cast<int>(sizeof(Hello));
         const int after = (own.rank + have) % size, before = (own.rank - have + size) % size;
         MPI_Request receiving, sending;
-        check_mpi(real.Irecv(&found[have], bytes, constants.byte, after, hellos_tag, constants.comm_world,
-                             &receiving),
+        check_mpi(real.Irecv(&found[static_cast<std::size_t>(have)], bytes, constants.byte, after, hellos_tag,
+                             constants.comm_world, &receiving),
                   "MPI_Irecv");
         check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, constants.comm_world,
                              &sending),
@@ -155,19 +155,24 @@ std::string name_of(const Hello& hello) {
     return "rank " + std::to_string(hello.rank) + " (" + get(hello.host) + ")";
 }
 
+std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank) {
+    return name_of(hellos[static_cast<std::size_t>(rank)]);
+}
+
 std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings) {
-    std::vector<Hello> hellos(size);
+    std::vector<Hello> hellos(static_cast<std::size_t>(size));
     // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
     const bool few = size <= ranks_in_one_round;
     few ? gather_in_one_round(own, hellos, settings) : gather_in_rounds(own, hellos, settings);
-    if (std::memcmp(&hellos[own.rank], &own, sizeof own) != 0) {
+    if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }
-    for (int r = 0; r < size; ++r) {
-        if (hellos[r].rank != r) {
+    for (std::int32_t r = 0; const Hello& hello : hellos) {
+        if (hello.rank != r) {
             abort_job("The settings of rank " + std::to_string(r) + " did not arrive as it sent them" +
                       forged);
         }
+        ++r;
     }
     return hellos;
 }

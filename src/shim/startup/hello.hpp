@@ -59,5 +59,6 @@ keys::Digest digest(const std::vector<Hello>& hellos);
 
 /// "rank 3 (host)"
 std::string name_of(const Hello& hello);
+std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank);
 
 }  // namespace mpisec::shim

@@ -67,7 +67,7 @@ class Leader {
                 leaders.push_back(static_cast<int>(r));
         }
         nodes_ = leaders.size();
-        const auto own = static_cast<std::size_t>(own_.node[own_.rank]);
+        const auto own = static_cast<std::size_t>(own_.node[static_cast<std::size_t>(own_.rank)]);
         if (own != 0) parent_ = Link{leaders[own & (own - 1)], {}, {}};
         for (std::size_t bit = 1; own + bit < nodes_ && (own & bit) == 0; bit <<= 1) {
             children_.push_back(Link{leaders[own + bit], {}, {}});
@@ -192,7 +192,7 @@ class Leader {
         int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
                               own_.channel, &request);
-        const std::string waiting = std::string(what) + " from " + name_of(own_.hellos[from]);
+        const std::string waiting = std::string(what) + " from " + name_of(own_.hellos, from);
         if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);
         if (code != MPI_SUCCESS || count != static_cast<int>(n)) abort_changed(from, what);
@@ -205,13 +205,13 @@ class Leader {
         for (const aead::CipherInfo& known : aead::ciphers()) {
             if (static_cast<std::uint32_t>(known.id) == cipher) theirs = known.name;
         }
-        abort_job(name_of(own_.hellos[peer]) + " uses the cipher " + theirs + ", this rank uses " +
+        abort_job(name_of(own_.hellos, peer) + " uses the cipher " + theirs + ", this rank uses " +
                   std::string(aead::info(own_.cipher).name) +
                   ": set MPISEC_AEAD alike on all nodes; `mpisec doctor` shows where a setting comes from.");
     }
 
     [[noreturn]] void abort_wrong_key(int peer) {
-        abort_job("The handshake with " + name_of(own_.hellos[peer]) +
+        abort_job("The handshake with " + name_of(own_.hellos, peer) +
                   " failed: its node has another key than this one (" + own_.settings.key_file +
                   ", fingerprint " + keys::fingerprint(own_.key) +
                   "), or something between the nodes changed the message. Run `mpisec key show` on both "
@@ -220,7 +220,7 @@ class Leader {
     }
 
     [[noreturn]] void abort_changed(int peer, const std::string& what) {
-        abort_job(what + ", between this rank and " + name_of(own_.hellos[peer]) +
+        abort_job(what + ", between this rank and " + name_of(own_.hellos, peer) +
                   ", is not what it should be: something between the nodes changes messages.");
     }
 

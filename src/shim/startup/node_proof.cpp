@@ -89,12 +89,12 @@ NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::
                        const config::Settings& settings)
     : hellos_(hellos), rank_(rank), settings_(settings) {
     for (std::size_t r = 0; r < map.size(); ++r) {
-        if (map[r] == map[rank]) members_.push_back(static_cast<std::int32_t>(r));
+        if (map[r] == map[static_cast<std::size_t>(rank)]) members_.push_back(static_cast<std::int32_t>(r));
     }
     if (members_.size() == 1) return;
     bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
     name_ = "/mpisec-";
-    for (std::uint8_t byte : hellos[members_.front()].nonce) {
+    for (std::uint8_t byte : hellos[static_cast<std::size_t>(members_.front())].nonce) {
         char digits[3];
         std::snprintf(digits, sizeof digits, "%02x", byte);
         name_ += digits;
@@ -156,7 +156,7 @@ void NodeMemory::create() {
 
 /// Waits until the leader has made it.
 void NodeMemory::open() {
-    const std::string leader = name_of(hellos_[members_.front()]);
+    const std::string leader = name_of(hellos_, members_.front());
     StallClock stall(settings_, "shared memory with " + leader);
     while (!shared_) {
         int descriptor = shm_open(name_.c_str(), O_RDWR, 0);
@@ -184,7 +184,7 @@ void NodeMemory::open() {
 void NodeMemory::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
     Entry& entry = shared_->entries()[place];
-    entry.nonce = hellos_[rank_].nonce;
+    entry.nonce = hellos_[static_cast<std::size_t>(rank_)].nonce;
     entry.process = this_process(rank_);
     entry.written.store(1, std::memory_order_release);
     shared_->entered.fetch_add(1, std::memory_order_release);
@@ -203,8 +203,9 @@ void NodeMemory::close_list() {
     if (const int error = fabric::NodeArena::format(descriptor_, arena_begin())) abort_without(error);
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
-        if (!entry.written.load(std::memory_order_acquire) || entry.nonce != hellos_[members_[i]].nonce) {
-            abort_job(name_of(hellos_[members_[i]]) +
+        if (!entry.written.load(std::memory_order_acquire) ||
+            entry.nonce != hellos_[static_cast<std::size_t>(members_[i])].nonce) {
+            abort_job(name_of(hellos_, members_[i]) +
                       " says that it is on this node, but does not share its memory.");
         }
     }
@@ -216,7 +217,7 @@ void NodeMemory::require_listed() {
     await(formed, "the list of this node's ranks");
     if (shared_->hellos == digest(hellos_)) return;
     abort_job("The settings and node map that this rank received are not those that " +
-              name_of(hellos_[members_.front()]) +
+              name_of(hellos_, members_.front()) +
               " received: something between the nodes changes messages.");
 }
 
@@ -232,7 +233,7 @@ void NodeMemory::publish(Stage stage) {
 }
 
 void NodeMemory::await(Stage stage, const char* what) {
-    StallClock stall(settings_, std::string(what) + " from " + name_of(hellos_[members_.front()]));
+    StallClock stall(settings_, std::string(what) + " from " + name_of(hellos_, members_.front()));
     for (;;) {
         std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
         if (seen >= stage) return;
@@ -262,7 +263,7 @@ aead::Selection NodeMemory::select_aead() {
         aead::Selection own = select_or_abort(settings_);
         if (own.cipher == selection.cipher) return own;
         abort_job("This rank uses the cipher " + std::string(aead::info(own.cipher).name) + ", " +
-                  name_of(hellos_[members_.front()]) + " uses " +
+                  name_of(hellos_, members_.front()) + " uses " +
                   std::string(aead::info(selection.cipher).name) + ": set MPISEC_AEAD alike on all ranks.");
     }
     for (std::size_t i = 0; i < selection.library.size(); ++i) {

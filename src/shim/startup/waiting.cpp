@@ -23,7 +23,7 @@ void check_mpi(int code, const char* call) {
     int length = 0;
     real.Error_string(code, text, &length);
     abort_job(std::string("The key exchange at start-up stopped in ") + call + ": " +
-              std::string(text, length) + ".");
+              std::string(text, static_cast<std::size_t>(length)) + ".");
 }
 
 StallClock::StallClock(const config::Settings& settings, std::string waiting_for)
