@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint docs formal install clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint docs site formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -16,6 +16,7 @@ help:
 	@echo "make install PREFIX=… install them (relocatable)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
+	@echo "make site             the documentation as a web site in build/site (index.html), with a page for each command"
 	@echo "make lint | docs | clean"
 
 setup:
@@ -53,6 +54,9 @@ lint:
 
 docs:
 	@tools/docs.sh
+
+site:
+	@tools/site.sh
 
 formal:
 	@tools/formal.sh

@@ -212,7 +212,7 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
     std::vector<std::string> names;
     for (const coll::Entry& entry : coll::algorithms(collective)) names.emplace_back(entry.name);
     const std::string name(coll::name(collective));
-    CLI::App* command = sim.add_subcommand(name, fmt::format("{}", fmt::join(names, ", ")));
+    CLI::App* command = sim.add_subcommand(name, fmt::format("Time of {}", fmt::join(names, ", ")));
     if (std::string alias = name; alias.find('_') != std::string::npos) {
         std::replace(alias.begin(), alias.end(), '_', '-');
         command->alias(alias);

@@ -35,7 +35,7 @@ struct SegmentPlan {
 /// Segment length for a message of `total` bytes where none is set: an eighth of it, because each segment
 /// costs MPI a handshake and the last one's opening cannot hide behind any other; a power of two from 128 KiB
 /// to 512 KiB. Half of it, 512 KiB or 1 MiB, where ranks wait for each other's turn on a CPU to shake hands
-/// (both measured in docs/performance.md).
+/// (docs/adr/0007-pipelining-follows-the-cores.md).
 std::uint64_t automatic_segment_bytes(std::uint64_t total, bool oversubscribed);
 
 }  // namespace mpisec::wire
