@@ -11,6 +11,7 @@ import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpisec_lab import Cluster, LabError, find_mpi, places
@@ -26,20 +27,20 @@ LINE = re.compile(r"checksum=([0-9a-f]{16}) seconds=([0-9.]+)")
 class Heat:
     """The program on the cluster; run() gives its checksum and the seconds of its main loop."""
 
-    def __init__(self, cluster, options):
+    def __init__(self, cluster: Cluster, options: argparse.Namespace) -> None:
         self._cluster = cluster
         self._options = options
         self._program = compile_mpi(SOURCE, options.mpi, flags=["-O3"])
 
-    def cryptography(self):
+    def cryptography(self) -> str:
         """A sentence: which crypto libraries were built, and which of them this machine's calibration chooses."""
-        doctor = [places.find_mpisec(), "doctor", "--", self._program]
+        doctor = [str(places.find_mpisec()), "doctor", "--", str(self._program)]
         said = subprocess.run(doctor, capture_output=True, text=True, check=False).stdout.splitlines()
         built = [line.split()[1] for line in said if line.startswith("crypto ")]
         selected = [line.split(maxsplit=1)[1] for line in said if line.startswith("selected ")]
         return f"Crypto libraries that were built: {', '.join(built)}. Chosen here: {'; '.join(selected)}."
 
-    def run(self, plain, steps):
+    def run(self, plain: bool, steps: int) -> tuple[str, float]:
         result = self._cluster.run(
             [self._program, "1024", "2048", str(steps)],
             ranks=self._options.ranks,
@@ -54,7 +55,7 @@ class Heat:
         return found.group(1), float(found.group(2))
 
 
-def _options():
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpi", default="mpich-5", help="an MPI of `mpisec lab list` (mpich-5)")
     parser.add_argument("--nodes", type=int, default=2)
@@ -68,13 +69,16 @@ def _options():
     return options
 
 
-def _row(name, plain, sealed, verdict=""):
+def _row(name: str, values: Sequence[object], verdict: str = "") -> None:
+    plain, sealed = values
     print(f"   {name:34}{plain!s:>20}{sealed!s:>20}   {verdict}".rstrip())
 
 
-def look_at_wire(cluster, heat):
+def look_at_wire(cluster: Cluster, heat: Heat) -> bool:
     """One short run of each kind with every frame recorded. True when all is as promised."""
-    checksums, seen, volume = [], [], []
+    checksums: list[str] = []
+    seen: list[int] = []
+    volume: list[int] = []
     for plain in (True, False):
         with cluster.capture() as capture:
             checksum, _ = heat.run(plain, steps=100)
@@ -85,26 +89,26 @@ def look_at_wire(cluster, heat):
     same = checksums[0] == checksums[1]
     hidden = seen[0] > 0 and seen[1] == 0
     moved = volume[1] >= 0.9 * volume[0]
-    _row("", "plain MPI", "with MPIsec")
-    _row("checksum of the whole result", *checksums, "identical" if same else "DIFFERENT")
-    _row("bytes between the nodes", *(f"{n:,}" for n in volume), "" if moved else "TOO FEW")
-    _row(f'times "{LABEL.decode()}" is seen', *seen, "hidden" if hidden else "NOT AS PROMISED")
+    _row("", ["plain MPI", "with MPIsec"])
+    _row("checksum of the whole result", checksums, "identical" if same else "DIFFERENT")
+    _row("bytes between the nodes", [f"{n:,}" for n in volume], "" if moved else "TOO FEW")
+    _row(f'times "{LABEL.decode()}" is seen', seen, "hidden" if hidden else "NOT AS PROMISED")
     return same and hidden and moved
 
 
-def compare_times(heat, pairs):
+def compare_times(heat: Heat, pairs: int) -> None:
     """Runs in turns, so that a machine that changes speed changes it for both."""
     times = [(heat.run(True, steps=400)[1], heat.run(False, steps=400)[1]) for _ in range(pairs)]
     plain, sealed = (statistics.median(column) for column in zip(*times))
     ratios = sorted(sealed / plain for plain, sealed in times)
-    _row("main loop, median", f"{plain:.3f} s", f"{sealed:.3f} s")
+    _row("main loop, median", [f"{plain:.3f} s", f"{sealed:.3f} s"])
     print(f"   time with MPIsec: {statistics.median(ratios):.3f} x plain (median of {pairs} pairs of runs;"
           f" single pairs {ratios[0]:.2f} to {ratios[-1]:.2f})")
     if statistics.median(ratios) < 1:
         print("   below 1 is no merit of encryption: it is noise or, where ranks share cores, that MPIsec's give theirs away")
 
 
-def main():
+def main() -> int:
     options = _options()
     print(f"A heat-diffusion program in C on {options.nodes} nodes (network namespaces on this machine), {options.ranks} ranks,\n"
           f"{find_mpi(options.mpi).title}. Neighbours exchange rows; each message starts with the label {LABEL.decode()}.\n"

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10 and older
-    import tomli as tomllib
 
 TABLE = Path(__file__).with_name("classes.toml")
 CLASSES = ("sealed", "same-node", "refused", "local")

@@ -1,5 +1,5 @@
 # The generator in the build: an interpreter that has the standard's API list, and the rule that makes a family's wrappers.
-find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
 
 set(MPISEC_GEN_PYTHON "" CACHE FILEPATH "Python with pympistandard (gen/requirements.txt); empty: a venv under .deps/ is made")
 if(NOT MPISEC_GEN_PYTHON)

@@ -45,4 +45,5 @@ def _parameter(declaration: str) -> Parameter:
         else ""
     )
     kind = "OPERATION" if declaration.startswith("MPI_Op ") else kind
-    return Parameter(kind, "in", re.search(r"(\w+)(\[\])?$", declaration)[1], declaration)
+    name = re.search(r"(\w+)(\[\])?$", declaration)
+    return Parameter(kind, "in", name[1] if name else "", declaration)

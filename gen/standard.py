@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pympistandard
 
@@ -35,7 +36,7 @@ class Procedure:
         return None
 
 
-def _binding(base: str, isoc) -> Procedure:
+def _binding(base: str, isoc: Any) -> Procedure:  # pympistandard has no types
     parameters = tuple(
         Parameter(p._parseset["kind"], p._parseset["param_direction"], p.name, str(p))
         for p in isoc.parameters

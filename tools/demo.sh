@@ -4,4 +4,4 @@ set -u
 . "$(dirname "$0")/lib.sh"
 step build tools/build.sh release programs || exit 1
 echo
-exec "$PYTHON" demo/run.py "$@"
+exec .deps/demo-venv/bin/python demo/run.py "$@"

@@ -27,16 +27,17 @@ LAYERS = {
     "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
     "shim": ("pmpi", "runtime", "startup", "p2p", "collective", "communicators", "calls"),
 }
+Place = tuple[str, str]  # module, layer
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.hpp"', re.MULTILINE)
 
 
-def place(directory):
+def place(directory: str) -> Place:
     """("shim", "p2p") of "shim/p2p/"; a module without layers has the layer ""."""
     module, *inside = directory.strip("/").split("/")
     return module, inside[0] if module in LAYERS and inside else ""
 
 
-def allowed(includer, included):
+def allowed(includer: Place, included: Place) -> bool:
     """Whether files at one place may include those at another."""
     (module, layer), (other, other_layer) = includer, included
     if other not in MODULES:  # the public header, mpisec/
@@ -47,7 +48,7 @@ def allowed(includer, included):
     return layers.index(other_layer) <= layers.index(layer)
 
 
-def upward(source):
+def upward(source: Path) -> list[str]:
     """["shim/p2p/peer_state.cpp includes shim/calls/", …] of all sources in the directory."""
     found = []
     for path in sorted(source.rglob("*.[ch]pp")):

@@ -5,6 +5,7 @@ backticks that are not there, one per line; exit status 1 when there are any. Ad
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -14,12 +15,12 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 ROOTS = ("", "src")
 
 
-def anchors(page):
+def anchors(page: Path) -> set[str]:
     """What its headings are called in links, as forges make it."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in HEADING.findall(page.read_text())}
 
 
-def dead(page, top):
+def dead(page: Path, top: Path) -> Iterator[str]:
     """["LINK: no such heading", …] of one page."""
     text = page.read_text()
     for link in LINK.findall(text):
@@ -36,7 +37,7 @@ def dead(page, top):
             yield f"{source}: no such source"
 
 
-def pages(top):
+def pages(top: Path) -> list[Path]:
     """Those that git knows; all where there is no repository."""
     listed = subprocess.run(["git", "-C", top, "ls-files", "-z", "*.md"], capture_output=True, text=True)
     names = listed.stdout.split("\0") if listed.returncode == 0 else []

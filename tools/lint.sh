@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# lint.sh: layout of the C and C++ sources, includes that point upward, dead links in the documentation, Python that compiles, shell scripts that shellcheck accepts (where it is installed).
+# lint.sh: layout of the C and C++ sources, includes that point upward, functions that are too long, dead links in the documentation,
+# Python that compiles, shell scripts that shellcheck accepts. What needs a tool that is not installed is left out, and said so.
 set -u
 . "$(dirname "$0")/lib.sh"
 failed=0
+venv=$top/.deps/test-venv/bin/python # has what tests/requirements.txt names
 format=$(command -v clang-format-14 || command -v clang-format || true)
 if [ -n "$format" ]; then
     git ls-files -z '*.cpp' '*.hpp' '*.c' '*.h' '*.cu' | xargs -0 -r "$format" --dry-run -Werror || failed=1
@@ -11,12 +13,22 @@ else
 fi
 "$PYTHON" tools/layers.py || failed=1
 "$PYTHON" tools/links.py || failed=1
+if "$venv" -c 'import lizard' 2>/dev/null; then
+    "$venv" tools/sizes.py || failed=1
+else
+    echo "lizard is not installed: sizes of functions not checked"
+fi
 git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
 ruff=$(command -v ruff || ls .deps/test-venv/bin/ruff 2>/dev/null)
 if [ -n "$ruff" ]; then
     "$ruff" check --quiet . || failed=1
 else
     echo "ruff is not installed: Python only compiled"
+fi
+if "$venv" -c 'import mypy' 2>/dev/null; then
+    "$venv" -m mypy || failed=1
+else
+    echo "mypy is not installed: types of the Python not checked"
 fi
 # The lab's scripts are templates, not whole before they are filled in.
 if command -v shellcheck >/dev/null; then

@@ -63,6 +63,7 @@ mpis() {
 
 step setup-packages install_packages || exit 1
 step setup-mpis mpis || exit 1
+step setup-demo tools/venv.sh .deps/demo-venv demo/requirements.txt || exit 1
 if [ "$kind" != demo ]; then
     step setup-pytest tools/venv.sh .deps/test-venv tests/requirements.txt || exit 1
 fi

@@ -5,28 +5,50 @@ import functools
 import json
 import shlex
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from mpisec_bench import collective, everything, external, kernels, mbw, owncost, pingpong, schemes, startup
+from mpisec_bench.collectives import algorithms
 from mpisec_bench.conditions import add_common_arguments, conditions
-from mpisec_bench.jobs import LabJobs, LaunchedJobs
+from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
 from mpisec_bench.progress import Progress
-from mpisec_bench.result import Result
+from mpisec_bench.result import Result, Row
 from mpisec_bench.rounds import Method, measure
+from mpisec_bench.schemes import Scheme
 from mpisec_bench.table import table
 from mpisec_lab.cluster import interrupt_on_terminate
 from mpisec_lab.errors import LabError
 
-_BENCHMARKS = {"pingpong": pingpong, "mbw": mbw, "kernels": kernels, "startup": startup, "external": external} | dict.fromkeys(
-    collective.COLLECTIVES, collective
-)
+
+class Benchmark(Protocol):
+    """What a module here has that runs a benchmark."""
+
+    PLAIN_INSIDE: bool  # its jobs under MPIsec time plain MPI as well
+
+    def shape(self, arguments: argparse.Namespace) -> tuple[int, int]: ...
+    def title(self, arguments: argparse.Namespace) -> str: ...
+    def cases(self, arguments: argparse.Namespace) -> Sequence[Any]: ...
+    @property
+    def run(self) -> Callable[[Jobs, argparse.Namespace, Scheme, Sequence[Any], dict[str, str]], Iterator[list[Row]]]: ...
 
 
-def _parser():
+_BENCHMARKS = {"pingpong": pingpong, "mbw": mbw, "kernels": kernels, "startup": startup, "external": external}
+
+
+def _module(name: str) -> Benchmark:
+    """What runs the benchmark of this name."""
+    return _BENCHMARKS.get(name, collective)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mpisec bench")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, module in _BENCHMARKS.items():
-        command = commands.add_parser(name, help=module.__doc__.splitlines()[0], description=module.__doc__)
-        (collective.adder(name) if module is collective else module.add_arguments)(command)
+    for name in (*_BENCHMARKS, *algorithms()):
+        module = _BENCHMARKS.get(name, collective)
+        about = module.__doc__ or ""
+        command = commands.add_parser(name, help=about.splitlines()[0], description=about)
+        _BENCHMARKS[name].add_arguments(command) if name in _BENCHMARKS else collective.adder(name)(command)
         add_common_arguments(command)
     alone = commands.add_parser("owncost", help=owncost.__doc__, description=owncost.__doc__)
     alone.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")
@@ -37,10 +59,10 @@ def _parser():
     return parser
 
 
-def _jobs(arguments):
+def _jobs(arguments: argparse.Namespace) -> Jobs:
     if not arguments.launch:
         return LabJobs(arguments.mpi, rate=arguments.rate, pin=not arguments.no_pin)
-    launch = {}
+    launch: dict[str, str] = {}
     for item in arguments.launch:
         name, equals, command = item.partition("=")
         launch |= {name: command} if equals and name in schemes.OVERLAYS else {"": item}
@@ -49,10 +71,10 @@ def _jobs(arguments):
     return LaunchedJobs(launch, arguments.mpicc)
 
 
-def _run(words):
+def _run(words: Sequence[str]) -> tuple[argparse.Namespace, Result]:
     """Runs one benchmark, as its command line says; returns (arguments, Result), complete or not."""
     arguments = _parser().parse_args(words)
-    module = _BENCHMARKS[arguments.command]
+    module = _module(arguments.command)
     compared = schemes.parse(arguments.schemes)
     if not any(scheme.sealed for scheme in compared) or not module.PLAIN_INSIDE:
         compared = (schemes.PLAIN, *compared)
@@ -65,7 +87,10 @@ def _run(words):
         result = Result(arguments.command, module.title(arguments) + link, command, conditions(arguments, jobs, shape, compared), arguments.output)
         if arguments.resume:
             result.resume()
-        contestants = {scheme: functools.partial(module.run, jobs, arguments, scheme, environment=environment) for scheme in compared}
+        def jobs_of(scheme: Scheme) -> Callable[[Sequence[Any]], Iterator[list[Row]]]:
+            return lambda cases_: module.run(jobs, arguments, scheme, cases_, environment)
+
+        contestants = {scheme: jobs_of(scheme) for scheme in compared}
         try:
             measure(result, contestants, cases, Method(arguments.rounds, arguments.seconds),
                     functools.partial(Progress, result.head["title"]))
@@ -76,7 +101,7 @@ def _run(words):
         jobs.close()
 
 
-def _without_files(words):
+def _without_files(words: Sequence[str]) -> list[str]:
     """The words without --output and --resume: where a result goes is not part of what was measured."""
     kept, skip = [], False
     for word in words:
@@ -89,7 +114,7 @@ def _without_files(words):
     return kept
 
 
-def _one(words):
+def _one(words: Sequence[str]) -> bool:
     arguments, result = _run(words)
     document = result.document()
     print(json.dumps(document, indent=1) if arguments.json else table(document), flush=True)
@@ -99,7 +124,7 @@ def _one(words):
     return result.complete
 
 
-def _own_cost(arguments):
+def _own_cost(arguments: argparse.Namespace) -> bool:
     jobs = LabJobs(arguments.mpi)
     try:
         rows = owncost.measure(arguments.mpi, jobs, {"MPISEC_AEAD": arguments.aead})
@@ -109,7 +134,7 @@ def _own_cost(arguments):
     return True
 
 
-def main():
+def main() -> int:
     """Returns the exit status: 130 when interrupted."""
     interrupt_on_terminate()
     arguments = _parser().parse_args()

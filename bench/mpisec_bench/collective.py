@@ -1,21 +1,24 @@
 """Latency of a collective per size and algorithm, results verified (bench/collective.c)."""
 
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mpisec_bench.conditions import byte_counts
+from mpisec_bench.jobs import Jobs
+from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
+from mpisec_bench.schemes import Scheme
 
-COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reduce_scatter", "scan",
-               "exscan", "neighbor_allgather", "neighbor_alltoall")
 _SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
 _SIZES = "1,16,256,1024,4096,16384,65536,262144,1048576"
 PLAIN_INSIDE = True
 
 
-def adder(collective):
+def adder(collective: str) -> Callable[[argparse.ArgumentParser], None]:
     """The function that adds the options of `mpisec bench COLLECTIVE`."""
 
-    def add_arguments(parser):
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
         parser.add_argument("--ranks", type=int, default=4, help="ranks, spread over the nodes in blocks (4)")
         parser.add_argument("--sizes", type=byte_counts, default="1" if collective == "barrier" else _SIZES,
@@ -27,22 +30,22 @@ def adder(collective):
     return add_arguments
 
 
-def shape(arguments):
+def shape(arguments: argparse.Namespace) -> tuple[int, int]:
     """(nodes, ranks)."""
     return arguments.nodes, arguments.ranks
 
 
-def title(arguments):
+def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     return f"{arguments.collective}, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
 
 
-def cases(arguments):
+def cases(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """(algorithm, bytes)."""
     return [(algorithm, int(size)) for algorithm in arguments.algorithms.split(",") for size in arguments.sizes.split(",")]
 
 
-def run(jobs, arguments, scheme, cases_, environment):
+def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Sequence[tuple[str, int]], environment: dict[str, str]) -> Iterator[list[Row]]:
     """A job for each algorithm of ours, one where MPI chooses itself; yields their rows."""
     program = jobs.compile(_SOURCE)
     for algorithm in dict.fromkeys(algorithm for algorithm, _ in cases_):

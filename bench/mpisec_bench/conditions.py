@@ -1,18 +1,27 @@
 """What a figure was taken on: goes into every result."""
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from mpisec_bench.result import Document
+from mpisec_bench.schemes import Scheme
 from mpisec_lab import places
+
+if TYPE_CHECKING:
+    from mpisec_bench.jobs import Jobs
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def machine():
+def machine() -> dict[str, object]:
     """This machine as a dict."""
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as info:
         text = info.read()
@@ -21,7 +30,7 @@ def machine():
             "load": round(os.getloadavg()[0], 2)}
 
 
-def conditions(arguments, jobs, shape, schemes):
+def conditions(arguments: argparse.Namespace, jobs: Jobs, shape: tuple[int, int], schemes: Sequence[Scheme]) -> dict[str, object]:
     """Machine, MPI, networks, settings and the crypto libraries that were to choose from, as a dict."""
     told = subprocess.run([places.find_mpisec(), "info"], capture_output=True, text=True, check=True).stdout
     libraries = re.findall(r"^crypto\s+(\S+)\s+([^:\n]+):", told, flags=re.MULTILINE)
@@ -37,19 +46,19 @@ def conditions(arguments, jobs, shape, schemes):
     } | jobs.conditions(*shape, schemes)
 
 
-def _settings():
+def _settings() -> dict[str, str]:
     """MPIsec's own settings in our environment, which sealed jobs take over."""
     ours = {name: value for name, value in os.environ.items() if name.startswith("MPISEC_")}
     return {name: value for name, value in ours.items() if not name.startswith(("MPISEC_LAB_", "MPISEC_KEY"))}
 
 
-def _build():
+def _build() -> str:
     """Tells builds of one version apart: a digest of what is preloaded."""
     libraries = sorted((places.find_mpisec().parent.parent / "lib").glob("libmpisec-*.so"))
     return hashlib.sha256(b"".join(library.read_bytes() for library in libraries)).hexdigest()[:12]
 
 
-def heading(document):
+def heading(document: Document) -> str:
     """The conditions in a line, and a line on each overlay."""
     at = document["conditions"]
     rate = f"{at['rate_bits_per_second'] / 1e9:g} Gbit/s per {at.get('rate_of', 'connection')}" if at["rate_bits_per_second"] else "unshaped"
@@ -60,12 +69,12 @@ def heading(document):
     return "\n".join([line, *(_network(name, about) for name, about in at["overlays"].items() if about)])
 
 
-def _network(name, about):
+def _network(name: str, about: dict[str, Any]) -> str:
     reached = f"; one TCP connection reaches {about['raw_tcp_bits_per_second'] / 1e9:.2f} Gbit/s" if "raw_tcp_bits_per_second" in about else ""
     return f"{name}: {about['data_plane']} ({about['runs_in']}){reached}"
 
 
-def byte_counts(text):
+def byte_counts(text: str) -> str:
     """The type of --sizes: "16K,1M" -> "16384,1048576", as the programs take it."""
     found = []
     for item in text.split(","):
@@ -76,14 +85,14 @@ def byte_counts(text):
     return ",".join(map(str, found))
 
 
-def counts(text):
+def counts(text: str) -> tuple[int, ...]:
     """The type of options like --pairs: "1,2" -> (1, 2)."""
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers; write 1,2,4")
     return tuple(int(item) for item in text.split(","))
 
 
-def add_common_arguments(parser):
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of every benchmark that runs MPI jobs."""
     from mpisec_lab.link import parse_rate
 

@@ -3,10 +3,12 @@
 What an interrupted run has finished is not measured again: the same command with --resume goes on.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mpisec_bench import schemes
@@ -63,7 +65,7 @@ _PROFILES = {"quick": _QUICK, "full": _FULL}
 _CRYPTO = ("crypto", "--ciphers", "aes-128-gcm,aes-256-gcm,aegis-128x4", "--sizes", "64,256,1K,4K,16K,64K,256K,1M,4M", "--threads", "1,2")
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench all`."""
     profile = parser.add_mutually_exclusive_group()
     profile.add_argument("--quick", dest="profile", action="store_const", const="quick", help="under ten minutes on two cores (this unless --full)")
@@ -74,7 +76,7 @@ def add_arguments(parser):
     parser.set_defaults(profile="quick")
 
 
-def measure(arguments, run):
+def measure(arguments: argparse.Namespace, run: Callable[[Sequence[str]], bool]) -> bool:
     """Runs them one after the other; `run` takes the words of one, prints its table and returns whether it is complete, as this does."""
     directory = Path(arguments.output)
     wanted = _wanted(arguments)
@@ -98,14 +100,14 @@ def measure(arguments, run):
     return subprocess.run(report, check=False).returncode == 0
 
 
-def _is_complete(file, words):
+def _is_complete(file: Path, words: Sequence[str]) -> bool:
     document = read(file)
     if document["command"] != f"mpisec bench {' '.join(words)}":
         raise LabError(f"{file} holds the result of `{document['command']}`: take another directory (-o)")
-    return document["complete"]
+    return bool(document["complete"])
 
 
-def _wanted(arguments):
+def _wanted(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
     known = {"crypto": _CRYPTO} | _PROFILES[arguments.profile]
     names = arguments.only.split(",") if arguments.only else list(known)
     for name in names:
@@ -114,7 +116,7 @@ def _wanted(arguments):
     return {name: known[name] for name in names}
 
 
-def _crypto(file, words):
+def _crypto(file: Path, words: Sequence[str]) -> None:
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     told = subprocess.run([places.find_mpisec(), "bench", *words, "--json"], capture_output=True, text=True, check=False)
     if told.returncode != 0:

@@ -1,10 +1,15 @@
 """Benchmark programs of others, as they are: the OSU micro-benchmarks (their mpi4py ports too), Intel's IMB, the NAS suite."""
 
+import argparse
 import os
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mpisec_bench.jobs import Jobs
+from mpisec_bench.result import Row
+from mpisec_bench.schemes import Scheme
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS
 
@@ -12,9 +17,10 @@ PLAIN_INSIDE = False
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 
 
-def parse_osu(output, program):
+def parse_osu(output: str, program: str) -> list[Row]:
     """Rows of one OSU program: bytes and microseconds, of bandwidths the microseconds per message. Barriers have no bytes."""
-    rows, per_second = [], False
+    rows: list[Row] = []
+    per_second = False
     for line in output.splitlines():
         if line.startswith("#"):
             per_second = per_second or "MB/s" in line or "Bandwidth" in line  # the ports head every column with latency
@@ -32,9 +38,11 @@ def parse_osu(output, program):
     return [row for row in rows if row["time_us"] > 0]  # 0.00 is shorter than the clock: that has no ratio
 
 
-def parse_imb(output, _program):
+def parse_imb(output: str, _program: str) -> list[Row]:
     """Rows of IMB-MPI1 and its kin: of each benchmark the runs with most processes, t_avg or t."""
-    found, name, processes, column = {}, None, 0, None
+    found: dict[str, dict[int, list[Row]]] = {}
+    name, processes = "", 0
+    column: int | None = None
     for line in output.splitlines():
         if begun := re.match(r"#\s*Benchmarking\s+(\S+)", line):
             name, processes, column = begun.group(1), 0, None
@@ -52,7 +60,7 @@ def parse_imb(output, _program):
     return [row for runs in found.values() for row in runs[max(runs)] if row["time_us"] > 0]
 
 
-def parse_npb(output, program):
+def parse_npb(output: str, program: str) -> list[Row]:
     """The row of one NAS program; LabError when it did not verify its result."""
     told = dict(re.findall(r"^\s*(Class|Time in seconds|Verification)\s*=\s*(\S+)", output, flags=re.MULTILINE))
     name = re.search(r"(\w+) Benchmark Completed", output)
@@ -70,7 +78,7 @@ _SUITES = {  # name -> parser, what its programs' names look like
 }
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench external`."""
     parser.add_argument("--suite", choices=_SUITES, required=True, help="whose output to expect")
     parser.add_argument("--dir", required=True, help="where the programs are, at any depth; .py files run in the MPI's Python environment")
@@ -80,17 +88,17 @@ def add_arguments(parser):
     parser.add_argument("--ranks", type=int, default=2, help="ranks, spread over the nodes in blocks (2)")
 
 
-def shape(arguments):
+def shape(arguments: argparse.Namespace) -> tuple[int, int]:
     """(nodes, ranks)."""
     return arguments.nodes, arguments.ranks
 
 
-def title(arguments):
+def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     return f"{arguments.suite.upper()} programs, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
 
 
-def cases(arguments):
+def cases(arguments: argparse.Namespace) -> list[str]:
     """Paths of the programs. Raises LabError when a wanted one is not there."""
     _, pattern = _SUITES[arguments.suite]
     there = {
@@ -106,7 +114,7 @@ def cases(arguments):
     return [there[name] for name in wanted]
 
 
-def run(jobs, arguments, scheme, cases_, environment):
+def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Sequence[str], environment: dict[str, str]) -> Iterator[list[Row]]:
     """A job for each program; yields their rows."""
     parse, _ = _SUITES[arguments.suite]
     for program in cases_:

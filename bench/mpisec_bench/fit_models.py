@@ -8,17 +8,21 @@ each row by how much the scheme that the paper names is slower than the best of 
 fastest of all. What the rows do not determine is held near a first guess by a weak weight. Tables IV and V are not used.
 """
 
+from __future__ import annotations
+
 import argparse
 import math
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from mpisec_bench import paper
 from mpisec_bench.simulated import Simulation, by_size
 from mpisec_lab import places
 
+Vector = npt.NDArray[np.float64]
 _OUTPUT = Path(__file__).resolve().parents[2] / "src/fabric/sim/models"
 _NEAR_GUESS = 0.05  # weight of a parameter's distance, in logarithms, from its guess
 _NAMED = 2.0  # weight of the named scheme's excess: choosing is what the models are for
@@ -50,10 +54,10 @@ _GUESS = {
 }  # fmt: skip
 
 
-def model_text(cluster, p, comment=""):
+def model_text(cluster: str, p: dict[str, float], comment: str = "") -> str:
     """The model as TOML, with four digits."""
 
-    def line(name, alpha, beta, beyond=None):
+    def line(name: str, alpha: float, beta: float, beyond: float | None = None) -> str:
         text = f"\n[{name}]\nalpha_us = {alpha:.4g}\nbeta_ns_per_byte = {beta:.4g}\n"
         return text + (f"beyond_ns_per_byte = {beyond:.4g}\n" if beyond is not None else "")
 
@@ -73,13 +77,13 @@ def model_text(cluster, p, comment=""):
 class Fit:
     """The residuals of one cluster's model."""
 
-    def __init__(self, cluster, mpisec):
+    def __init__(self, cluster: str, mpisec: Path) -> None:
         self._cluster, self._mpisec = cluster, mpisec
         self.guess = _GUESS[cluster]
         self._table = paper.tables()[_TABLE[cluster]]
-        self._rings = {}  # by the parameters that count for it, because it takes the longest to simulate
+        self._rings: dict[tuple[float, ...], dict[int, float]] = {}  # by the parameters that count for it, because it takes the longest to simulate
 
-    def residuals(self, logs):
+    def residuals(self, logs: Vector) -> Vector:
         """At these logarithms of the parameters."""
         parameters = dict(zip(self.guess, np.exp(logs), strict=True))
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -90,7 +94,7 @@ class Fit:
         start = np.log(list(self.guess.values()))
         return np.array(errors + list(_NEAR_GUESS * (logs - start)))
 
-    def _errors(self, simulation):
+    def _errors(self, simulation: Simulation) -> list[float]:
         errors = []
         for row, predicted in zip(self._table.rows, simulation.predict(self._table, _SCHEMES[self._cluster]), strict=True):
             errors += [
@@ -108,16 +112,16 @@ class Fit:
         return errors
 
 
-def robust(residuals):
+def robust(residuals: Vector) -> Vector:
     """Huber's weights: what is off by more than 30% counts linearly, not squared."""
     return np.sqrt(np.minimum(1, 0.3 / np.maximum(np.abs(residuals), 1e-12)))
 
 
-def cost(residuals):
+def cost(residuals: Vector) -> float:
     return float(np.sum((robust(residuals) * residuals) ** 2))
 
 
-def minimize(fit, steps):
+def minimize(fit: Fit, steps: int) -> tuple[dict[str, float], Vector]:
     """Levenberg and Marquardt; the slopes by differences of 3%."""
     at = np.log(list(fit.guess.values()))
     here = fit.residuals(at)
@@ -145,7 +149,7 @@ def minimize(fit, steps):
     return dict(zip(fit.guess, np.exp(at), strict=True)), here
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=list(_GUESS), action="append", help="this one only")
     parser.add_argument("--steps", type=int, default=15)

@@ -2,12 +2,13 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 
 CONFIDENCE = 0.95
 LEAST = 6  # the extremes of six values hold the true median in 31 of 32 cases, those of five in 15 of 16
 
 
-def median_interval(values, confidence=CONFIDENCE):
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float, float]:
     """(median, low, high): a distribution-free interval of at least this confidence; the extremes of fewer than LEAST values."""
     ordered = sorted(values)
     count = len(ordered)
@@ -19,7 +20,7 @@ def median_interval(values, confidence=CONFIDENCE):
     return statistics.median(ordered), ordered[skip], ordered[count - 1 - skip]
 
 
-def settled(values, within):
+def settled(values: Sequence[float], within: float) -> bool:
     """Whether the interval of the median reaches no farther than `within` of it (0.03: 3 %) to either side."""
     if len(values) < LEAST:
         return False

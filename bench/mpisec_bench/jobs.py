@@ -4,10 +4,11 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mpisec_bench.rounds import rows_of
-from mpisec_bench.schemes import PLAIN
+from mpisec_bench.schemes import PLAIN, Scheme
 from mpisec_lab import link, places
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
@@ -22,33 +23,33 @@ _PROBE_SECONDS = 0.5
 class LabJobs:
     """Jobs on lab nodes. A cluster is made when first wanted and stands until close()."""
 
-    def __init__(self, mpi, *, rate=None, pin=True):
+    def __init__(self, mpi: str, *, rate: float | None = None, pin: bool = True) -> None:
         self.mpi = mpi
         self.rate = rate
         self._pin = pin
-        self._clusters = {}
+        self._clusters: dict[tuple[int, str], Cluster] = {}
 
-    def compile(self, source, flags=("-O2", "-ldl")):
+    def compile(self, source: str | Path, flags: Sequence[str] = ("-O2", "-ldl")) -> Path:
         """The program (Path) of a source file."""
         return compile_mpi(Path(source), self.mpi, flags=list(flags))
 
-    def cluster(self, nodes, scheme=PLAIN):
+    def cluster(self, nodes: int, scheme: Scheme = PLAIN) -> Cluster:
         """The cluster that a scheme's jobs run on."""
         key = (nodes, scheme.overlay)
         if key not in self._clusters:
-            overlay = {} if scheme.overlay == "none" else {"overlay": scheme.overlay}
-            self._clusters[key] = Cluster(nodes=nodes, pin=self._pin, **overlay).__enter__()
+            self._clusters[key] = Cluster(nodes=nodes, pin=self._pin, overlay=scheme.overlay).__enter__()
         return self._clusters[key]
 
-    def run(self, words, nodes, ranks, scheme, environment=None):
+    def run(self, words: Sequence[object], nodes: int, ranks: int, scheme: Scheme, environment: Mapping[str, str] | None = None) -> str:
         """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
         return self.cluster(nodes, scheme).run(
             words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=environment, plain=not scheme.sealed, mpisec=scheme.program, timeout=_JOB_SECONDS
         ).check().stdout
 
-    def conditions(self, nodes, _ranks, schemes):
+    def conditions(self, nodes: int, _ranks: int, schemes: Sequence[Scheme]) -> dict[str, object]:
         """What the networks are, and the bits per second that one raw TCP connection reaches on each."""
-        found = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": {}}
+        overlays: dict[str, dict[str, object]] = {}
+        found: dict[str, object] = {"pinned": self._pin, "rate_bits_per_second": self.rate, "overlays": overlays}
         if self.rate:
             found["rate_of"] = "node"  # files from before labs had links say nothing: a rate was each connection's
             found["rate_burst_bytes"] = link.burst(self.rate)  # nor these, of when TCP paced itself within the link
@@ -56,14 +57,15 @@ class LabJobs:
             found["raw_tcp_bits_per_second"] = self._probe(nodes, PLAIN)
         for scheme in schemes:
             if scheme.overlay != "none":
-                about = self.cluster(nodes, scheme).overlay.conditions
-                found["overlays"][scheme.overlay] = about | {"raw_tcp_bits_per_second": self._probe(nodes, scheme)}
+                overlay = self.cluster(nodes, scheme).overlay
+                about: dict[str, object] = dict(overlay.conditions) if overlay else {}
+                overlays[scheme.overlay] = about | {"raw_tcp_bits_per_second": self._probe(nodes, scheme)}
         return found
 
-    def _probe(self, nodes, scheme):
+    def _probe(self, nodes: int, scheme: Scheme) -> int:
         return round(check_rate(self.cluster(nodes, scheme), self.rate, _PROBE_SECONDS).measured)
 
-    def close(self):
+    def close(self) -> None:
         """Takes the clusters down."""
         for cluster in self._clusters.values():
             cluster.close()
@@ -79,7 +81,7 @@ class LaunchedJobs:
 
     rate = None
 
-    def __init__(self, launch, mpicc="mpicc"):
+    def __init__(self, launch: dict[str, str], mpicc: str = "mpicc") -> None:
         self.mpi = launch[""]
         self._launch = launch
         self._mpicc = shlex.split(mpicc)
@@ -87,7 +89,7 @@ class LaunchedJobs:
             raise LabError(f"there is no {self._mpicc[0]} here; --mpicc names the compiler of the MPI that --launch starts")
         self._directory = Path(tempfile.mkdtemp(prefix="mpisec-bench-", dir=Path.cwd()))  # on a file system that the nodes share
 
-    def compile(self, source, flags=("-O2", "-ldl")):
+    def compile(self, source: str | Path, flags: Sequence[str] = ("-O2", "-ldl")) -> Path:
         """The program (Path) of a source file, in a directory that close() removes."""
         source = Path(source)
         program = self._directory / source.stem
@@ -98,7 +100,7 @@ class LaunchedJobs:
             raise LabError(f"{shlex.join(command)} cannot compile {source}:\n{made.stderr}")
         return program
 
-    def run(self, words, nodes, ranks, scheme, environment=None):
+    def run(self, words: Sequence[object], nodes: int, ranks: int, scheme: Scheme, environment: Mapping[str, str] | None = None) -> str:
         """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
         template = self._launch.get("" if scheme.overlay == "none" else scheme.name)
         if template is None:
@@ -111,7 +113,7 @@ class LaunchedJobs:
             raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stdout}\n{job.stderr}")
         return job.stdout
 
-    def conditions(self, nodes, ranks, schemes):
+    def conditions(self, nodes: int, ranks: int, schemes: Sequence[Scheme]) -> dict[str, object]:
         """How jobs are launched; the networks are the site's and not looked at. Raises LabError when the ranks are not on so many nodes:
         within a node nothing is sealed."""
         program = self.compile(_NODES)
@@ -121,6 +123,9 @@ class LaunchedJobs:
                 raise LabError(f"--launch put {ranks} ranks on {found} node(s), not on {nodes}: give it hosts, or other --nodes")
         return {"launch": self._launch, "rate_bits_per_second": None, "overlays": {s.name: {} for s in schemes if s.overlay != "none"}}
 
-    def close(self):
+    def close(self) -> None:
         """Removes the programs."""
         shutil.rmtree(self._directory)
+
+
+Jobs = LabJobs | LaunchedJobs

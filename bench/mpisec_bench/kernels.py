@@ -3,14 +3,20 @@
 Row "total" is the whole suite: what an average of ratios cannot say, total times can (Naser et al., CLUSTER 2019, V.A, footnote 2).
 """
 
+import argparse
+from collections.abc import Iterator, Sequence
+
 from mpisec_bench import programs
+from mpisec_bench.jobs import Jobs
+from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
+from mpisec_bench.schemes import Scheme
 from mpisec_lab.errors import LabError
 
 PLAIN_INSIDE = False
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench kernels`."""
     parser.add_argument("--class", dest="size", choices=programs.CLASSES, default="S", help="size of the problems; S takes seconds (S)")
     parser.add_argument("--kernels", default=",".join(programs.KERNELS), help=f"by commas; also {', '.join(programs.FORTRAN)} where MPI has Fortran")
@@ -18,17 +24,17 @@ def add_arguments(parser):
     parser.add_argument("--ranks", type=int, default=2, help="ranks, spread over the nodes in blocks (2)")
 
 
-def shape(arguments):
+def shape(arguments: argparse.Namespace) -> tuple[int, int]:
     """(nodes, ranks)."""
     return arguments.nodes, arguments.ranks
 
 
-def title(arguments):
+def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     return f"Application kernels, class {arguments.size}, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
 
 
-def cases(arguments):
+def cases(arguments: argparse.Namespace) -> list[str]:
     """One, the suite: a total needs all of them."""
     for name in arguments.kernels.split(","):
         if name not in (*programs.KERNELS, *programs.FORTRAN):
@@ -36,7 +42,7 @@ def cases(arguments):
     return ["suite"]
 
 
-def run(jobs, arguments, scheme, _cases, environment):
+def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, _cases: Sequence[str], environment: dict[str, str]) -> Iterator[list[Row]]:
     """A job for each kernel; yields their rows, with the last one's the total's."""
     about = {"case": "suite", "class": arguments.size}
     names, total = arguments.kernels.split(","), 0.0

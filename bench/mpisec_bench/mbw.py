@@ -1,15 +1,20 @@
 """Bandwidth and message rate of one or several pairs of ranks, windows of messages in flight (bench/mbw.c)."""
 
+import argparse
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpisec_bench.conditions import byte_counts, counts
+from mpisec_bench.jobs import Jobs
+from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
+from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "mbw.c"
 PLAIN_INSIDE = True
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench mbw`."""
     parser.add_argument("--pairs", type=counts, default=(1, 2), help="numbers of pairs, by commas (1,2)")
     parser.add_argument("--sizes", type=byte_counts, default="1,16384,2097152", help="bytes of a message, by commas (1,16K,2M)")
@@ -19,23 +24,23 @@ def add_arguments(parser):
     parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
 
 
-def shape(arguments):
+def shape(arguments: argparse.Namespace) -> tuple[int, int]:
     """(nodes, ranks): of the largest number of pairs."""
     return 2, 2 * max(arguments.pairs)
 
 
-def title(arguments):
+def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     each = ", a buffer each" if arguments.buffers == "multiple" else ""
     return f"Bandwidth of {' and '.join(map(str, arguments.pairs))} pairs, windows of {arguments.window}{each}"
 
 
-def cases(arguments):
+def cases(arguments: argparse.Namespace) -> list[tuple[int, int]]:
     """(pairs, bytes)."""
     return [(pairs, int(size)) for pairs in arguments.pairs for size in arguments.sizes.split(",")]
 
 
-def run(jobs, arguments, scheme, cases_, environment):
+def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Sequence[tuple[int, int]], environment: dict[str, str]) -> Iterator[list[Row]]:
     """A job for each number of pairs; yields their rows, whose times are of a window."""
     program = jobs.compile(_SOURCE)
     for pairs in dict.fromkeys(pairs for pairs, _ in cases_):

@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _DATA = Path(__file__).with_name("data") / "allgather_paper.toml"
 
@@ -28,7 +29,7 @@ class Table:
     nodes: int
     placement: str
     ring_from: int  # bytes from which the unencrypted MPI uses its ring
-    rows: tuple
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Pair:
     sealed: float
 
 
-def bytes_of(size):
+def bytes_of(size: str) -> int:
     """64KB -> 65536."""
     for suffix, factor in (("KB", 1 << 10), ("MB", 1 << 20), ("B", 1)):
         if size.endswith(suffix):
@@ -48,18 +49,18 @@ def bytes_of(size):
     raise ValueError(size)
 
 
-def _row(size, latency, naive, best, scheme):
+def _row(size: str, latency: float, naive: float, best: float, scheme: str) -> Row:
     return Row(
         size, bytes_of(size), latency, latency * (1 + naive / 100), latency * (1 + best / 100), scheme.lower()
     )
 
 
-def _read():
+def _read() -> dict[str, Any]:
     with _DATA.open("rb") as file:
         return tomllib.load(file)
 
 
-def tables():
+def tables() -> dict[str, Table]:
     """Name -> Table."""
     return {
         table["name"]: Table(
@@ -70,7 +71,7 @@ def tables():
     }  # fmt: skip
 
 
-def pairs():
+def pairs() -> list[tuple[str, int, list[Pair]]]:
     """(cluster, bytes, Pairs) of the figures in the text; ranks, nodes and placement are Table III's."""
     return [
         (text["cluster"], bytes_of(text["size"]), [Pair(s.lower(), a * 1e3, b * 1e3) for s, a, b in text["rows"]])

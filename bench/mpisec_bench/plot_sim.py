@@ -7,13 +7,14 @@
 import argparse
 import json
 import sys
+from typing import Any
 
 _MARKERS = "osD^v<>pP*Xh"
 
 
-def curves(document):
+def curves(document: dict[str, Any]) -> dict[str, tuple[list[int], list[float]]]:
     """Algorithm -> ([sizes], [microseconds]), in the document's order."""
-    found = {}
+    found: dict[str, tuple[list[int], list[float]]] = {}
     for row in document["results"]:
         sizes, times = found.setdefault(row["algorithm"], ([], []))
         sizes.append(row["bytes"])
@@ -21,7 +22,7 @@ def curves(document):
     return found
 
 
-def size_text(size):
+def size_text(size: int) -> str:
     """65536 -> 64K."""
     for suffix, factor in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
         if size >= factor and size % factor == 0:
@@ -29,7 +30,7 @@ def size_text(size):
     return str(size)
 
 
-def draw(document, file):
+def draw(document: dict[str, Any], file: str) -> None:
     """Writes the figure; its name decides whether it is an SVG or a PNG."""
     import matplotlib
 
@@ -58,7 +59,7 @@ def draw(document, file):
     figure.savefig(file, dpi=150, metadata={"Date": None} if str(file).endswith(".svg") else None)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", required=True, help=".svg or .png")
     arguments = parser.parse_args()

@@ -9,17 +9,20 @@ best. The models were fitted to Tables III and VI, not to IV and V.
 
 import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from mpisec_bench import paper
-from mpisec_bench.simulated import Simulation
+from mpisec_bench.simulated import Predicted, Simulation
 from mpisec_lab import places
 from mpisec_lab.errors import LabError
 
 WITHIN = 0.10
 FITTED = ("III", "VI")
+Compared = dict[str, list[tuple[paper.Row, Predicted]]]
 
 
-def compare(mpisec, names=FITTED, model=None):
+def compare(mpisec: Path, names: Sequence[str] = FITTED, model: str | None = None) -> Compared:
     """Table name -> list of (Row, Predicted)."""
     tables = paper.tables()
     return {
@@ -30,18 +33,18 @@ def compare(mpisec, names=FITTED, model=None):
     }
 
 
-def right(row, predicted):
+def right(row: paper.Row, predicted: Predicted) -> bool:
     """Whether the paper's best scheme is the simulation's, or within 10% of it."""
     return predicted.excess(row.scheme) <= WITHIN
 
 
-def count(compared):
+def count(compared: Compared) -> tuple[int, int]:
     """(rows that are right, all rows)."""
     rows = [right(*pair) for pairs in compared.values() for pair in pairs]
     return sum(rows), len(rows)
 
 
-def _overhead(time, plain):
+def _overhead(time: float, plain: float) -> str:
     return f"{100 * (time / plain - 1):+.0f}%"
 
 
@@ -51,7 +54,7 @@ HEADINGS = [
 ]  # fmt: skip
 
 
-def cells(row, predicted):
+def cells(row: paper.Row, predicted: Predicted) -> list[str]:
     """A row of the comparison, as text. Overheads are each against its own unencrypted MPI."""
     best = predicted.best()
     return [
@@ -62,17 +65,17 @@ def cells(row, predicted):
     ]  # fmt: skip
 
 
-def _aligned(rows):
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
 
-def _markdown(rows):
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
 
 
-def report(compared, markdown=False):
+def report(compared: Compared, markdown: bool = False) -> str:
     """The comparison as text."""
     parts = []
     for name, pairs in compared.items():
@@ -85,7 +88,7 @@ def report(compared, markdown=False):
     return "\n".join(parts)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="mpisec sim compare-paper", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -20,18 +20,18 @@ _CXX_FLAGS = ("-O3", "-std=c++20", "-Wextra", "-DMPICH_SKIP_MPICXX", "-DOMPI_SKI
 _FORTRAN_FLAGS = ("-O3", "-fallow-argument-mismatch")  # "use mpi": buffers of several types in one file
 
 
-def source(name):
+def source(name: str) -> Path:
     """The file of a program of KERNELS or FORTRAN."""
     if name in FORTRAN:
         return _BENCH / "fortran" / f"{name.removesuffix('-fortran')}.f90"
     return _BENCH / "kernels" / f"{name}.cpp"
 
 
-def flags(name):
+def flags(name: str) -> tuple[str, ...]:
     """Its compiler options."""
     return _FORTRAN_FLAGS if name in FORTRAN else _CXX_FLAGS
 
 
-def kernel(name, mpi):
+def kernel(name: str, mpi: str) -> Path:
     """Path of a program of KERNELS or FORTRAN, compiled for `mpi`. Raises LabError with the compiler's words."""
     return compile_mpi(source(name), mpi, flags=flags(name), name=name)

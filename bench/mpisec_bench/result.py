@@ -12,9 +12,14 @@ import json
 import os
 import statistics
 from pathlib import Path
+from typing import Any
 
 from mpisec_bench.interval import LEAST, median_interval
 from mpisec_lab.errors import LabError
+
+Row = dict[str, Any]  # a JSON object: what a benchmark program printed, or a row of a result
+Point = tuple[tuple[str, Any], ...]
+Document = dict[str, Any]  # a result's file
 
 FORMAT = "mpisec-result-1"
 POINT = ("what", "class", "bytes", "pairs", "window", "algorithm")  # what names a point, as far as it applies
@@ -24,14 +29,14 @@ EXTRA = ("time_with_barrier_us", "ratio_with_barrier")  # carried along as media
 _MAY_CHANGE = {"load", "raw_tcp_bits_per_second"}  # between what was measured and what --resume adds
 
 
-def _steady(value):
+def _steady(value: object) -> object:
     """A condition without what may change, in overlays too."""
     if not isinstance(value, dict):
         return value
     return {name: _steady(inner) for name, inner in value.items() if name not in _MAY_CHANGE}
 
 
-def point(row):
+def point(row: Row) -> Point:
     """The fields of a row that name its point, as a tuple of (name, value)."""
     return tuple((name, row[name]) for name in POINT if name in row)
 
@@ -39,17 +44,17 @@ def point(row):
 class Result:
     """Rows that grow by rounds; written to `path` (None: kept) after each, so that nothing is lost."""
 
-    def __init__(self, benchmark, title, command, conditions, path=None):
+    def __init__(self, benchmark: str, title: str, command: str, conditions: dict[str, object], path: str | Path | None = None) -> None:
         self.head = {"format": FORMAT, "benchmark": benchmark, "title": title, "command": command}
         self.conditions = conditions
         self.path = Path(path) if path else None
         self.complete = False
         self.seconds = 0.0  # measured so far
         self._started = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self._samples = {}  # (point, scheme) -> {name: [values]}
-        self._capped = set()
+        self._samples: dict[tuple[Point, str], dict[str, list[float]]] = {}  # (point, scheme) -> {name: [values]}
+        self._capped: set[Point] = set()
 
-    def add(self, row, scheme, plain_us=None):
+    def add(self, row: Row, scheme: str, plain_us: float | None = None) -> None:
         """One job's row of a scheme: {…point, "time_us", and maybe its own "plain_us" and "ratio"}, or beside `plain_us`."""
         samples = self._samples.setdefault((point(row), scheme), {})
         plain_us = row.get("plain_us", plain_us)
@@ -58,26 +63,26 @@ class Result:
         for name, value in values.items():
             samples.setdefault(name, []).append(value)
 
-    def ratios(self, point_, scheme):
+    def ratios(self, point_: Point, scheme: str) -> list[float]:
         """The ratios of a point so far, one per round."""
         return self._samples.get((point_, scheme), {}).get("ratio", [])
 
-    def points(self):
+    def points(self) -> list[Point]:
         """All points so far, in the order of their first appearance."""
         return list(dict.fromkeys(where for where, _ in self._samples))
 
-    def cap(self, where):
+    def cap(self, where: Point) -> None:
         """Remembers that a point was given up before its interval was narrow enough."""
         self._capped.add(where)
 
-    def document(self):
+    def document(self) -> Document:
         """The whole as a dict, with medians."""
         return self.head | {
             "complete": self.complete, "started": self._started, "seconds": round(self.seconds, 1), "conditions": self.conditions,
             "rows": [self._row(where, scheme, samples) for (where, scheme), samples in self._samples.items()],
         }
 
-    def _row(self, where, scheme, samples):
+    def _row(self, where: Point, scheme: str, samples: dict[str, list[float]]) -> Row:
         median, low, high = median_interval(samples["ratio"])
         row = dict(where) | {"scheme": scheme} | {name: statistics.median(values) for name, values in samples.items()}
         row |= {"ratio": median, "rounds": len(samples["ratio"])}
@@ -87,7 +92,7 @@ class Result:
             row["capped"] = True
         return row | {"samples": samples}
 
-    def write(self):
+    def write(self) -> None:
         """Replaces the file as a whole."""
         if self.path is None:
             return
@@ -96,7 +101,7 @@ class Result:
         unfinished.write_text(json.dumps(self.document(), indent=1) + "\n", encoding="utf-8")
         os.replace(unfinished, self.path)
 
-    def resume(self):
+    def resume(self) -> None:
         """Takes over what an earlier run left in the file; LabError when that was another command's. No file: nothing."""
         if self.path is None or not self.path.exists():
             return
@@ -114,7 +119,7 @@ class Result:
                 self._capped.add(point(row))
 
 
-def read(path):
+def read(path: str | Path) -> Document:
     """The document in a file; LabError when it is none."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))

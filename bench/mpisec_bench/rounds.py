@@ -9,12 +9,17 @@ settled points drop out. A cap, in rounds or in seconds, ends it: what it cut of
 import contextlib
 import json
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mpisec_bench.interval import LEAST, settled
-from mpisec_bench.result import point
-from mpisec_bench.schemes import PLAIN
+from mpisec_bench.progress import Progress
+from mpisec_bench.result import Point, Result, Row, point
+from mpisec_bench.schemes import PLAIN, Scheme
 from mpisec_lab.errors import LabError
+
+Contestants = Mapping[Scheme, Callable[[Sequence[Any]], Iterable[list[Row]]]]
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,12 @@ class Method:
     within: float = 0.03  # of the median, the interval to either side
 
 
-def rows_of(output):
+def rows_of(output: str) -> list[Row]:
     """The JSON lines that a benchmark program printed."""
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
-def measure(result, contestants, cases, method, progress):
+def measure(result: Result, contestants: Contestants, cases: Sequence[Any], method: Method, begin_progress: Callable[[int], Progress]) -> None:
     """Fills `result` (result.Result), which may hold rounds of an earlier run, and writes it after every round.
 
     contestants: {Scheme: function}: given a list of cases, it returns an iterable that at each step runs the scheme's next job and
@@ -39,8 +44,8 @@ def measure(result, contestants, cases, method, progress):
     measures plain MPI within its own jobs needs no PLAIN beside it.
     cases: what can settle on its own, as message sizes. KeyboardInterrupt leaves what whole rounds have measured.
     """
-    progress = progress(len(contestants) * LEAST)  # jobs at least
-    belonging = {}  # case -> its points
+    progress = begin_progress(len(contestants) * LEAST)  # jobs at least
+    belonging: dict[Any, set[Point]] = {}  # case -> its points
     begin = time.monotonic() - result.seconds
     order = list(contestants)
     done = max((len(result.ratios(where, scheme.name)) for where in result.points() for scheme in contestants), default=0)
@@ -67,9 +72,10 @@ def measure(result, contestants, cases, method, progress):
     result.write()
 
 
-def _take_turns(contestants, order, cases, progress):
+def _take_turns(contestants: Contestants, order: Sequence[Scheme], cases: Sequence[Any], progress: Progress) -> tuple[dict[Scheme, list[Row]], int]:
     """A round: ({scheme: its rows}, number of jobs), the next job of each scheme after that of another."""
-    found, jobs = {scheme: [] for scheme in order}, 0
+    found: dict[Scheme, list[Row]] = {scheme: [] for scheme in order}
+    jobs = 0
     running = {scheme: iter(contestants[scheme](cases)) for scheme in order}
     while running:
         for scheme in tuple(running):
@@ -84,7 +90,7 @@ def _take_turns(contestants, order, cases, progress):
     return found, jobs
 
 
-def _add_round(result, found, belonging):
+def _add_round(result: Result, found: dict[Scheme, list[Row]], belonging: dict[Any, set[Point]]) -> None:
     plain = {point(row): row["time_us"] for row in found.get(PLAIN, ())}
     inside = {point(row): row["plain_us"] for rows in found.values() for row in rows if "plain_us" in row}
     for scheme, rows in found.items():
@@ -98,7 +104,7 @@ def _add_round(result, found, belonging):
             result.add(row, scheme.name, plain.get(where, inside.get(where)))
 
 
-def _settled(result, points, schemes, method):
+def _settled(result: Result, points: Iterable[Point], schemes: Sequence[Scheme], method: Method) -> bool:
     """Whether every point of a case is known well enough for each of these schemes that has it."""
     ratios = [result.ratios(where, scheme.name) for where in points for scheme in schemes]
     return all(settled(known, method.within) for known in ratios if known)

@@ -22,12 +22,12 @@ PLAIN = Scheme("plain")
 MPISEC = Scheme("mpisec", sealed=True)
 
 
-def parse(text):
+def parse(text: str) -> tuple[Scheme, ...]:
     """The type of --schemes: "mpisec,wireguard" -> schemes in that order. "mpisec@PATH" is another build. Raises LabError."""
     return tuple(_scheme(name) for name in text.split(","))
 
 
-def _scheme(name):
+def _scheme(name: str) -> Scheme:
     known = {scheme.name: scheme for scheme in (MPISEC, *(Scheme(overlay, overlay=overlay) for overlay in OVERLAYS))}
     build, at, program = name.partition("@")
     if build == MPISEC.name and at and shutil.which(program):

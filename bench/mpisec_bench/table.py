@@ -1,20 +1,21 @@
 """A result as text."""
 
 from mpisec_bench.conditions import heading
+from mpisec_bench.result import Document, Row
 
 
-def _size(row):
+def _size(row: Row) -> str:
     return f"class {row['class']}" if "class" in row else str(row.get("bytes", ""))
 
 
-def _name(row):
+def _name(row: Row) -> str:
     parts = [row["what"]]
     parts += [row["algorithm"]] if row.get("algorithm", "auto") != "auto" else []
     parts += [f"{row['pairs']} pair{'s' if row['pairs'] > 1 else ''}"] if "pairs" in row else []
     return " ".join(parts)
 
 
-def table(document):
+def table(document: Document) -> str:
     """Lines: what, size, scheme, microseconds plain and under the scheme, their ratio with its 95 % interval, rounds."""
     rows = document["rows"]
     wide = max([len(_name(row)) for row in rows] + [9])

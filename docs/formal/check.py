@@ -63,7 +63,7 @@ def variants_in(text: str) -> set[str]:
 def verifpal_source(text: str, name: str) -> str:
     """The model with the lines of variant `name` in place of those they follow."""
     out: list[str] = []
-    last = None  # where the line is that a mark speaks of
+    last = 0  # where the line is that a mark speaks of
     for line in text.splitlines():
         found = MARKED.match(line)
         if not found:

@@ -4,7 +4,8 @@ Nothing here runs in the path of a job: the lab starts processes, watches the wi
 (docs/lab.md).
 """
 
-from mpisec_lab.cluster import Cluster, LabError, Result
+from mpisec_lab.cluster import Cluster, Result
+from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS, find_mpi
 
 __all__ = ["MPIS", "Cluster", "LabError", "Result", "find_mpi"]

@@ -5,16 +5,17 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpisec_lab import cluster as clusters
 from mpisec_lab import link
 from mpisec_lab.errors import LabError
-from mpisec_lab.mpis import ALIASES, MPIS, find_mpi
+from mpisec_lab.mpis import ALIASES, MPIS, Mpi, find_mpi
 from mpisec_lab.overlay import OVERLAYS
 
 
-def _arguments(arguments):
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="mpisec lab", description="A cluster on one machine: namespaces as nodes."
     )
@@ -57,7 +58,7 @@ def _arguments(arguments):
     return parser.parse_args(arguments)
 
 
-def _add_cluster_options(parser):
+def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
     parser.add_argument(
         "--overlay", default="none", help=f"network between the nodes: none, {', '.join(OVERLAYS)} (none)"
@@ -66,16 +67,17 @@ def _add_cluster_options(parser):
 
 
 @contextlib.contextmanager
-def _cluster(options):
+def _cluster(options: argparse.Namespace) -> Iterator[clusters.Cluster]:
     with clusters.Cluster(options.nodes, pin=not options.no_pin, overlay=options.overlay) as cluster:
         if cluster.overlay:
             print(f"lab: {cluster.overlay.description}", file=sys.stderr)
         yield cluster
 
 
-def _per_node(items, what):
+def _per_node(items: Sequence[str], what: str) -> tuple[list[str], dict[int, list[str]]]:
     """['x', '1:y'] → (['x'], {1: ['y']})"""
-    everywhere, single = [], {}
+    everywhere: list[str] = []
+    single: dict[int, list[str]] = {}
     for item in items:
         node, colon, rest = item.partition(":")
         if colon and node.isdigit():
@@ -87,11 +89,11 @@ def _per_node(items, what):
     return everywhere, single
 
 
-def _variables(items):
+def _variables(items: Sequence[str]) -> dict[str, str]:
     return dict(item.split("=", 1) for item in items)
 
 
-def _with_fitting_python(command, mpi):
+def _with_fitting_python(command: list[str], mpi: Mpi) -> list[str]:
     """`command` with the interpreter whose mpi4py fits `mpi` for a bare python3. Raises LabError for one that fits another MPI."""
     program = command[0]
     if program in ("python", "python3"):
@@ -106,7 +108,7 @@ def _with_fitting_python(command, mpi):
     return command
 
 
-def _run(options):
+def _run(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise LabError("give the program to run: mpisec lab run --nodes 2 -n 4 ./app")
@@ -120,7 +122,7 @@ def _run(options):
 
             print(f"lab: {check_rate(cluster, rate)}", file=sys.stderr)
 
-        def job():
+        def job() -> clusters.Result:
             return cluster.run(
                 command,
                 ranks=options.ranks,
@@ -149,7 +151,7 @@ def _run(options):
     return result.returncode
 
 
-def _check_rate(options):
+def _check_rate(options: argparse.Namespace) -> int:
     from mpisec_lab.rate import check_rate
 
     with _cluster(options) as cluster:
@@ -160,7 +162,7 @@ def _check_rate(options):
     return 0
 
 
-def _list():
+def _list() -> int:
     for mpi in MPIS.values():
         state = "ready" if mpi.available() else mpi.how_to_install()
         print(f"{mpi.name:12} {mpi.title:40} {state}" + (f"\n{'':13}{mpi.quirks}" if mpi.quirks else ""))
@@ -168,7 +170,7 @@ def _list():
     return 0
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: the job's own, 1 for the lab's errors, 130 after an interrupt."""
     options = _arguments(arguments)
     clusters.interrupt_on_terminate()

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpisec_lab import places
@@ -15,7 +16,7 @@ from mpisec_lab.mpis import find_mpi
 _LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".f": "fortran", ".f90": "fortran", ".F90": "fortran"}
 
 
-def _headers_beside(file, known=None):
+def _headers_beside(file: Path, known: dict[Path, str] | None = None) -> dict[Path, str]:
     """{path: text} of the files that `file` includes by a path relative to its own, and of those that they
     do."""
     known = {} if known is None else known
@@ -27,7 +28,7 @@ def _headers_beside(file, known=None):
     return known
 
 
-def compile_mpi(source, mpi, *, flags=(), name=None, suffix=".c"):
+def compile_mpi(source: str | Path, mpi: str, *, flags: Sequence[object] = (), name: str | None = None, suffix: str = ".c") -> Path:
     """Compiles a program for `mpi` and returns the executable's Path.
 
     source: a file (Path or str that exists), or the program text itself, whose language `suffix` tells.

@@ -5,28 +5,31 @@ streams that TCP delivers, so that a marker is found across packet boundaries an
 once.
 """
 
-import mmap
+from __future__ import annotations
+
+import importlib
 import os
 import re
 import secrets
 import shutil
 import signal
-import struct
+import socket
 import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from mpisec_lab.errors import LabError
 
-_ETHERNET = 1
-_IPV4 = 0x0800
-_TCP = 6
-_UDP = 17
-_FRAGMENTED = 0x3FFF  # "more fragments", or an offset
-_SYN = 0x02
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster
+
+_ETHERNET_HEADER = 14
 _SEQUENCE_SPACE = 1 << 32
 
 
@@ -47,19 +50,19 @@ class Capture:
     dropped: frames that the kernel could not hand over, known after the block.
     """
 
-    def __init__(self, cluster, path):
+    def __init__(self, cluster: Cluster, path: str | Path) -> None:
         self.path = Path(path)
-        self.dropped = None
+        self.dropped: int | None = None
         self._cluster = cluster
-        self._job = None
+        self._job: subprocess.Popen[bytes] | None = None
         self._last = b""  # the datagram that ends the capture
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         program = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
         if program is None:
             raise LabError("packet capture needs tcpdump: `apt-get install tcpdump`")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._job = self._cluster.popen_on_bridge(
+        job = self._cluster.popen_on_bridge(
             [
                 program,
                 "-i",
@@ -78,13 +81,15 @@ class Capture:
             ],
             stderr=subprocess.PIPE,
         )
+        self._job = job
         line = b""
-        for line in self._job.stderr:
+        for line in job.stderr or ():
             if b"listening on" in line:
                 return self
         raise LabError(f"tcpdump did not start: {line.decode(errors='replace').strip()}")
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
+        assert self._job is not None and self._job.stderr is not None
         try:
             self._wait_for_all_before()
         finally:
@@ -96,7 +101,7 @@ class Capture:
             raise LabError(f"tcpdump did not say what it dropped: {report}")
         self.dropped = int(found.group(1))
 
-    def _wait_for_all_before(self, seconds=30):
+    def _wait_for_all_before(self, seconds: float = 30) -> None:
         """Sends a datagram and waits until it is in the file: what was on the wire before it is then there
         too."""
         nonce = secrets.token_hex(16)
@@ -117,7 +122,7 @@ class Capture:
             time.sleep(0.01)
         raise LabError("tcpdump does not keep up: the capture is not complete")
 
-    def streams(self):
+    def streams(self) -> list[Stream]:
         """The capture's streams. Raises LabError when frames are missing, because absence then proves
         nothing."""
         if self.dropped:
@@ -133,23 +138,22 @@ class Capture:
         return found
 
 
-def read_streams(path):
-    """All streams of a pcap file (list of Stream, in order of first appearance)."""
-    connections = {}
-    datagrams = []
+def read_streams(path: str | Path) -> list[Stream]:
+    """All streams of a pcap file, in order of first appearance."""
+    connections: dict[tuple[str, str, int], _Segments] = {}
+    datagrams: list[Stream] = []
     with open(path, "rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        for start, end in _records(data):
-            _take_frame(data, start, end, connections, datagrams)
-        return [_assemble(key, segments, data) for key, segments in connections.items()] + datagrams
+        for frame in _frames(file):
+            _take_frame(frame, connections, datagrams)
+    return [_assemble(key, segments) for key, segments in connections.items()] + datagrams
 
 
-def count(streams, marker):
+def count(streams: Iterable[Stream], marker: bytes) -> int:
     """How often the bytes `marker` occur in the streams."""
     return sum(stream.data.count(marker) for stream in streams)
 
 
-def find_runs(streams, plaintext, length=16):
+def find_runs(streams: Iterable[Stream], plaintext: bytes, length: int = 16) -> list[tuple[Stream, int, int]]:
     """Where `length` (>= 15) or more consecutive bytes of `plaintext` occur: [(stream, offset in it,
     offset in plaintext)].
 
@@ -178,7 +182,7 @@ def find_runs(streams, plaintext, length=16):
     return found
 
 
-def _run_length(data, offset, plaintext, position):
+def _run_length(data: bytes, offset: int, plaintext: bytes, position: int) -> int:
     """Length of the longest common run around data[offset] and plaintext[position], looked for up to 64
     bytes each way."""
     before = 0
@@ -193,66 +197,61 @@ def _run_length(data, offset, plaintext, position):
     return before + after
 
 
-def _records(data):
-    """(start, end) of each frame in a pcap file's bytes."""
-    if len(data) < 24:
-        raise LabError("this is no packet capture: it is shorter than its header")
-    magic = data[:4]
-    if magic in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
-        order = "<"
-    elif magic in (b"\xa1\xb2\xc3\xd4", b"\xa1\xb2\x3c\x4d"):
-        order = ">"
-    else:
-        raise LabError("this is no pcap file")
-    link = struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF
-    if link != _ETHERNET:
+def _dpkt() -> ModuleType:
+    """The library that takes packets apart: looked for only here, since running jobs must not need it. Raises LabError."""
+    try:
+        return importlib.import_module("dpkt")
+    except ImportError as error:
+        raise LabError("reading a capture needs dpkt: `apt-get install python3-dpkt`, or pip install dpkt in a virtual environment") from error
+
+
+def _frames(file: BinaryIO) -> Iterator[bytes]:
+    """Each frame of a pcap file. dpkt's own reader does not say when one was cut short."""
+    dpkt = _dpkt()
+    try:
+        link = dpkt.pcap.Reader(file).datalink()
+    except (ValueError, dpkt.UnpackError) as error:
+        raise LabError("this is no pcap file") from error
+    file.seek(0)
+    record = dpkt.pcap.MAGIC_TO_PKT_HDR[dpkt.pcap.FileHdr(file.read(dpkt.pcap.FileHdr.__hdr_len__)).magic]
+    if link != dpkt.pcap.DLT_EN10MB:
         raise LabError(f"the capture is of link type {link}, not Ethernet")
-    header = struct.Struct(order + "IIII")
-    position = 24
-    while position + 16 <= len(data):
-        _, _, captured, original = header.unpack_from(data, position)
-        if captured != original:
+    while len(head := file.read(record.__hdr_len__)) == record.__hdr_len__:
+        about = record(head)
+        if about.caplen != about.len:
             raise LabError("the capture cut frames short: use tcpdump -s 0")
-        position += 16
-        if position + captured > len(data):
+        frame = file.read(about.caplen)
+        if len(frame) < about.caplen:
             raise LabError("the capture ends within a frame")
-        yield position, position + captured
-        position += captured
+        yield frame
 
 
-def _take_frame(data, start, end, connections, datagrams):
+def _take_frame(frame: bytes, connections: dict[tuple[str, str, int], _Segments], datagrams: list[Stream]) -> None:
     """Files one frame's payload under its connection, or as a datagram."""
-    network = start + 14
-    (kind,) = struct.unpack_from("!H", data, start + 12)
-    if kind != _IPV4:
-        datagrams.append(Stream("", "", data[network:end], protocol=f"ethernet {kind:#06x}"))
+    dpkt = _dpkt()
+    ethernet = dpkt.ethernet.Ethernet(frame)
+    ip = ethernet.data
+    if not isinstance(ip, dpkt.ip.IP):
+        datagrams.append(Stream("", "", frame[_ETHERNET_HEADER:], protocol=f"ethernet {ethernet.type:#06x}"))
         return
-    protocol = data[network + 9]
-    total = struct.unpack_from("!H", data, network + 2)[0]
-    transport = network + (data[network] & 15) * 4
-    last = network + total if total else end  # 0: longer than 64 KiB (segmentation offload)
-    source = ".".join(map(str, data[network + 12 : network + 16]))
-    destination = ".".join(map(str, data[network + 16 : network + 20]))
-    if struct.unpack_from("!H", data, network + 6)[0] & _FRAGMENTED:
-        datagrams.append(Stream(source, destination, data[transport:last], protocol="fragment"))
-        return
-    if protocol == _UDP:
-        sport, dport = struct.unpack_from("!HH", data, transport)
-        pair = (f"{source}:{sport}", f"{destination}:{dport}")
-        datagrams.append(Stream(*pair, data[transport + 8 : last], protocol="udp"))
-        return
-    if protocol != _TCP:
-        datagrams.append(Stream(source, destination, data[transport:last], protocol=f"ip {protocol}"))
-        return
-    sport, dport, sequence = struct.unpack_from("!HHI", data, transport)
-    payload = transport + (data[transport + 12] >> 4) * 4
-    pair = (f"{source}:{sport}", f"{destination}:{dport}")
-    connection = _connection(connections, pair, sequence, bool(data[transport + 13] & _SYN))
-    if payload < last:
-        connection.append((sequence, payload, last))
+    source, destination = socket.inet_ntoa(ip.src), socket.inet_ntoa(ip.dst)
+    last = _ETHERNET_HEADER + ip.len if ip.len else len(frame)  # 0: longer than 64 KiB (segmentation offload)
+    body = frame[_ETHERNET_HEADER + ip.hl * 4 : last]
+    if ip.mf or ip.offset:
+        datagrams.append(Stream(source, destination, body, protocol="fragment"))
+    elif isinstance(ip.data, dpkt.udp.UDP):
+        datagrams.append(Stream(f"{source}:{ip.data.sport}", f"{destination}:{ip.data.dport}", ip.data.data, protocol="udp"))
+    elif isinstance(ip.data, dpkt.tcp.TCP):
+        tcp = ip.data
+        pair = (f"{source}:{tcp.sport}", f"{destination}:{tcp.dport}")
+        connection = _connection(connections, pair, tcp.seq, bool(tcp.flags & dpkt.tcp.TH_SYN))
+        if tcp.data:
+            connection.append((tcp.seq, tcp.data))
+    else:
+        datagrams.append(Stream(source, destination, body, protocol=f"ip {ip.p}"))
 
 
-def _connection(connections, pair, sequence, synchronizes):
+def _connection(connections: dict[tuple[str, str, int], _Segments], pair: tuple[str, str], sequence: int, synchronizes: bool) -> _Segments:
     """The segment list of the newest connection of `pair`; a SYN with another number starts a new one
     (port reuse)."""
     generation = 0
@@ -268,39 +267,39 @@ def _connection(connections, pair, sequence, synchronizes):
     return segments
 
 
-class _Segments(list):
-    """[(sequence number, start, end)] in order of arrival; `first` is the number of the stream's first
+class _Segments(list[tuple[int, bytes]]):
+    """[(sequence number, payload)] in order of arrival; `first` is the number of the stream's first
     byte, if seen."""
 
-    first = None
+    first: int | None = None
 
 
-def _assemble(key, segments, data):
+def _assemble(key: tuple[str, str, int], segments: _Segments) -> Stream:
     """One direction's bytes, later copies of a byte ignored."""
     base = segments.first if segments.first is not None else (segments[0][0] if segments else 0)
     placed = []
     high = 0  # highest position so far: sequence numbers near it are meant, so that streams may exceed 4 GiB
-    for sequence, start, end in segments:
+    for sequence, payload in segments:
         position = high + (
             (sequence - base - high + _SEQUENCE_SPACE // 2) % _SEQUENCE_SPACE - _SEQUENCE_SPACE // 2
         )
-        high = max(high, position + end - start)
-        placed.append((position, start, end))
+        high = max(high, position + len(payload))
+        placed.append((position, payload))
     placed.sort(key=lambda piece: piece[0])
     pieces, reached, missing = [], 0, 0
-    for position, start, end in placed:
+    for position, payload in placed:
         if position > reached:
             missing += position - reached
             reached = position
-        if position + (end - start) > reached:
-            pieces.append(data[start + reached - position : end])
-            reached = position + (end - start)
+        if position + len(payload) > reached:
+            pieces.append(payload[reached - position :])
+            reached = position + len(payload)
     return Stream(key[0], key[1], b"".join(pieces), missing)
 
 
-def by_pair(streams):
+def by_pair(streams: Iterable[Stream]) -> dict[tuple[str, str], int]:
     """{(source address, destination address): bytes carried}."""
-    totals = defaultdict(int)
+    totals: defaultdict[tuple[str, str], int] = defaultdict(int)
     for stream in streams:
         totals[stream.source.partition(":")[0], stream.destination.partition(":")[0]] += len(stream.data)
     return dict(totals)

@@ -24,7 +24,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn, TypedDict
 
 from mpisec_lab import linux, offload
 
@@ -40,12 +42,26 @@ _SO_RCVBUFFORCE = 33
 _SOL_PACKET = 263
 
 
-def address(node, network=NETWORK):
+class Config(TypedDict):
+    """What cluster.py gives a keeper, as JSON."""
+
+    names: list[str]
+    directory: str
+    lab_pid: int
+    mtu: int
+    overlay: bool
+    control: int  # descriptors, of a socket for requests
+    lifeline: int  # and of the pipe that the lab holds
+    user_namespace: bool
+    userspace_bridge: bool
+
+
+def address(node: int, network: int = NETWORK) -> str:
     """IPv4 address of node number `node` (0 based) in 10.`network`.0.0/16."""
     return f"10.{network}.{(node + 1) // 250}.{(node + 1) % 250}"
 
 
-def _become_root_in_user_namespace():
+def _become_root_in_user_namespace() -> None:
     uid, gid = os.geteuid(), os.getegid()
     linux.unshare(linux.CLONE_NEWUSER)
     Path("/proc/self/setgroups").write_text("deny")
@@ -53,7 +69,7 @@ def _become_root_in_user_namespace():
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
-def _hold_node(name, ready, go):
+def _hold_node(name: str, ready: int, go: int) -> NoReturn:
     """A holder's whole life: makes the node's namespaces, says so on `ready`, then reaps what dies there."""
     linux.die_with_parent()
     linux.unshare(linux.CLONE_NEWNET | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
@@ -72,7 +88,7 @@ def _hold_node(name, ready, go):
         signal.pause()
 
 
-def _ip(commands, node_pid=None):
+def _ip(commands: Sequence[str], node_pid: int | None = None) -> None:
     enter = ["nsenter", "-t", str(node_pid), "-n"] if node_pid else []
     subprocess.run([*enter, "ip", "-batch", "-"], input="\n".join(commands) + "\n", text=True, check=True)
 
@@ -80,7 +96,7 @@ def _ip(commands, node_pid=None):
 class _Init:
     """PID 1 of the cluster: sets the network up, then serves the lab's requests until it is killed."""
 
-    def __init__(self, config, control):
+    def __init__(self, config: Config, control: socket.socket) -> None:
         self.names = config["names"]
         self.userspace_bridge = config["userspace_bridge"]
         self.mtu = config["mtu"]
@@ -88,11 +104,11 @@ class _Init:
         self.network = UNDERLAY_NETWORK if config["overlay"] else NETWORK
         self.directory = Path(config["directory"])
         self.control = control
-        self.holders = []
-        self.spared = set()  # processes on nodes that are part of them: the overlay's daemons
-        self.ports = []  # AF_PACKET sockets, one per node, when the bridge is in user space
+        self.holders: list[int] = []
+        self.spared: set[int] = set()  # processes on nodes that are part of them: the overlay's daemons
+        self.ports: list[socket.socket] = []  # AF_PACKET sockets, one per node, when the bridge is in user space
 
-    def start(self):
+    def start(self) -> None:
         linux.die_with_parent()
         linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
         linux.mount("proc", "/proc", "proc")
@@ -113,7 +129,7 @@ class _Init:
         os.close(go_write)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # orphans of the jobs are ours to reap
 
-    def _fork_holder(self, name, go_read, go_write):
+    def _fork_holder(self, name: str, go_read: int, go_write: int) -> int:
         ready_read, ready_write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -129,7 +145,7 @@ class _Init:
         os.close(ready_read)
         return pid
 
-    def _connect(self):
+    def _connect(self) -> None:
         """A veth pair per node: p<i> here, eth0 or under0 there; MAC addresses and neighbours are fixed, so
         no ARP."""
         commands = []
@@ -165,14 +181,14 @@ class _Init:
                 stderr=subprocess.DEVNULL,
             )
 
-    def _open_port(self, name):
+    def _open_port(self, name: str) -> socket.socket:
         port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         port.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
         port.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 64 << 20)
         port.bind((name, _ETH_P_ALL))
         return port
 
-    def serve(self):
+    def serve(self) -> NoReturn:
         while True:
             request = self.control.recv(4096)
             if not request:
@@ -186,16 +202,16 @@ class _Init:
             elif wish["request"] == "ports":
                 self._reply({"ports": len(self.ports)}, [port.fileno() for port in self.ports])
 
-    def _reply(self, message, descriptors=()):
+    def _reply(self, message: dict[str, object], descriptors: Sequence[int] = ()) -> None:
         rights = (
             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         )
         self.control.sendmsg([json.dumps(message).encode()], rights)
 
-    def _sweep(self, grace):
+    def _sweep(self, grace: float) -> list[tuple[int, str]]:
         """SIGKILLs what is on nodes after `grace` seconds, holders and spared apart; returns [pid, command]
         of each."""
-        found = {}
+        found: dict[int, str] = {}
         begin = time.monotonic()
         while (elapsed := time.monotonic() - begin) < grace + 5:
             alive = self._processes_on_nodes()
@@ -205,21 +221,21 @@ class _Init:
                 found.setdefault(pid, _command(pid))
                 _kill(pid)
             time.sleep(0.002)
-        return [[pid, command] for pid, command in found.items()]
+        return list(found.items())
 
-    def _processes_on_nodes(self):
+    def _processes_on_nodes(self) -> list[int]:
         own_network = os.readlink("/proc/self/ns/net")
         ours = {os.getpid(), *self.holders, *self.spared}
         pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) not in ours]
         return [pid for pid in pids if _network(pid) not in (own_network, None)]
 
 
-def mac(node, network=0):
+def mac(node: int, network: int = 0) -> str:
     """Ethernet address of node number `node` (0 based); `network` (0 to 255) tells apart several of it."""
     return f"02:00:00:{network:02x}:{node >> 8:02x}:{node & 255:02x}"
 
 
-def _widen_buffers(pid):
+def _widen_buffers(pid: int) -> list[int]:
     """Gives a daemon's UDP sockets room for bursts, and returns how many bytes each then has: the default of
     208 KiB holds 90 packets, and cannot be set for a namespace."""
     sizes = []
@@ -234,7 +250,7 @@ def _widen_buffers(pid):
     return sizes
 
 
-def _widen(udp):
+def _widen(udp: socket.socket) -> int:
     try:
         udp.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _DAEMON_BUFFER)
     except PermissionError:
@@ -242,14 +258,14 @@ def _widen(udp):
     return udp.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 2  # the kernel doubles what is set
 
 
-def _command(pid):
+def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""
 
 
-def _network(pid):
+def _network(pid: int) -> str | None:
     """Which network namespace a process is in; None when it is gone or a zombie."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net")
@@ -257,14 +273,14 @@ def _network(pid):
         return None
 
 
-def _kill(pid):
+def _kill(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
 
 
-def _reap(init, lifeline, lab, directory):
+def _reap(init: int, lifeline: int, lab: int, directory: str) -> None:
     """Waits until the lab closes the lifeline or dies, or init dies; then takes everything down."""
     poll = select.poll()
     for descriptor in (lifeline, lab, os.pidfd_open(init)):
@@ -275,8 +291,8 @@ def _reap(init, lifeline, lab, directory):
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def main():
-    config = json.loads(sys.argv[1])
+def main() -> None:
+    config: Config = json.loads(sys.argv[1])
     lab = os.pidfd_open(config["lab_pid"])
     control = socket.socket(fileno=config["control"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -9,7 +9,7 @@ from mpisec_lab.errors import LabError
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
-def parse_rate(text):
+def parse_rate(text: str) -> float:
     """'10gbit', '500mbit', '2.5g' → bits per second. Raises LabError."""
     lowered = text.strip().lower().removesuffix("/s").removesuffix("bit")
     unit = lowered[-1:] if lowered[-1:] in _UNITS else ""
@@ -22,7 +22,7 @@ def parse_rate(text):
     return rate
 
 
-def burst(rate):
+def burst(rate: float) -> int:
     """Bytes that a link of `rate` bits per second lets through at once after a pause: 400 µs of it, but at least two of
     TCP's own bursts (64 KiB), for smaller ones would be taken apart packet by packet.
 
@@ -31,7 +31,7 @@ def burst(rate):
     return max(128 << 10, int(rate / 8 * 400e-6))
 
 
-def bucket_command(interface, rate):
+def bucket_command(interface: str, rate: float | None) -> list[str]:
     """`tc` words that let `rate` bits per second out of `interface` (None: all), headers included. Raises LabError.
 
     The queue holds 50 ms, as a deep switch's, and at least 1 MiB."""

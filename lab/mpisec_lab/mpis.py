@@ -8,6 +8,7 @@ from mpisec_lab import places
 from mpisec_lab.errors import LabError
 
 _WITH_FORTRAN = ("mpich-4", "openmpi-4")
+Hosts = list[tuple[str, int]]  # (name, ranks there)
 ALIASES = {"mpich": "mpich-5", "openmpi": "openmpi-5"}
 
 
@@ -17,13 +18,13 @@ class _Details:
     launcher: str  # the command line's dialect: a key of _LAUNCH
     venv: Path  # a Python environment with mpi4py and numpy for it
     mpiexec: str  # absolute, or a name on PATH
-    compiler: tuple  # C compiler with its options; sources come after
-    link: tuple = ()  # options after the sources
-    environment: dict = field(default_factory=dict)  # for every rank
-    mpi4py: dict = field(default_factory=dict)  # for every rank, too: makes mpi4py take this library
+    compiler: tuple[str, ...]  # C compiler with its options; sources come after
+    link: tuple[str, ...] = ()  # options after the sources
+    environment: dict[str, str] = field(default_factory=dict)  # for every rank
+    mpi4py: dict[str, str] = field(default_factory=dict)  # for every rank, too: makes mpi4py take this library
     requirement: str = ""  # for pip, when it comes from PyPI
     debian: str = ""  # for apt-get, when it comes from Debian
-    alias: tuple = ()  # (name that mpi4py's wheel asks for, Debian's name): a link in the venv's lib
+    alias: tuple[str, str] | None = None  # (name that mpi4py's wheel asks for, Debian's name): a link in the venv's lib
     quirks: str = ""
 
 
@@ -34,18 +35,18 @@ class Mpi(_Details):
     name: str
     title: str
 
-    def for_program(self, program):
+    def for_program(self, program: str | Path) -> dict[str, str]:
         """Variables for the programs that come with the MPI: Intel's look for its library nowhere else. Not for others: Intel's libfabric
         is there too."""
         with_it = Path(program).absolute().parent == self.venv / "bin" and not Path(program).name.startswith("python")
         return {"LD_LIBRARY_PATH": str(self.venv / "lib")} if with_it else {}
 
     @property
-    def python(self):
+    def python(self) -> Path:
         """The interpreter for mpi4py programs."""
         return self.venv / "bin" / "python"
 
-    def compiler_for(self, language):
+    def compiler_for(self, language: str) -> tuple[str, ...]:
         """Compiler command (tuple) for 'c', 'c++' or 'fortran'. Raises LabError when this MPI has none."""
         command = self.compiler[0]
         if language == "fortran":
@@ -56,42 +57,42 @@ class Mpi(_Details):
             command = {"cc": "c++"}.get(command, command.replace("mpicc", "mpicxx"))
         return (command, *self.compiler[1:])
 
-    def available(self):
+    def available(self) -> bool:
         """Whether launcher, compiler and Python environment are there."""
         programs = (self.mpiexec, self.compiler[0], str(self.python))
         return all(shutil.which(program) for program in programs)
 
-    def how_to_install(self):
+    def how_to_install(self) -> str:
         """A sentence for the user."""
         debian = f"`apt-get install {self.debian}`, then " if self.debian else ""
         return f"{debian}`mpisec lab setup {self.name}` installs what is missing"
 
-    def launch(self, hosts, agent, interface, directory):
+    def launch(self, hosts: Hosts, agent: str, interface: str, directory: str | Path) -> list[str]:
         """Command line (list of str) that starts ranks on `hosts` [(name, ranks)] through the ssh stand-in
         `agent`."""
         return _LAUNCH[self.launcher](self.mpiexec, hosts, agent, interface, Path(directory))
 
 
-def _total(hosts):
+def _total(hosts: Hosts) -> str:
     return str(sum(ranks for _, ranks in hosts))
 
 
 # fmt: off
-def _hydra(mpiexec, hosts, agent, interface, directory):
+def _hydra(mpiexec: str, hosts: Hosts, agent: str, interface: str, directory: Path) -> list[str]:
     file = directory / "hydra-hosts"
     file.write_text("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
     return [mpiexec, "-launcher", "ssh", "-launcher-exec", agent, "-iface", interface, "-f", str(file),
             "-n", _total(hosts)]
 
 
-def _intel(mpiexec, hosts, agent, interface, directory):
+def _intel(mpiexec: str, hosts: Hosts, agent: str, interface: str, directory: Path) -> list[str]:
     file = directory / "intel-hosts"
     file.write_text("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
     return [mpiexec, "-bootstrap", "ssh", "-bootstrap-exec", agent, "-iface", interface,
             "-machinefile", str(file), "-n", _total(hosts)]
 
 
-def _open_mpi(mpiexec, launch_options, shared_memory, hosts, interface, directory):
+def _open_mpi(mpiexec: str, launch_options: list[str], shared_memory: str, hosts: Hosts, interface: str, directory: Path) -> list[str]:
     file = directory / "openmpi-hosts"
     file.write_text("".join(f"{name} slots={ranks}\n" for name, ranks in hosts))
     return [mpiexec, *launch_options,
@@ -100,12 +101,12 @@ def _open_mpi(mpiexec, launch_options, shared_memory, hosts, interface, director
             "--mca", "btl_tcp_if_include", interface, "-n", _total(hosts)]
 
 
-def _orte(mpiexec, hosts, agent, interface, directory):
+def _orte(mpiexec: str, hosts: Hosts, agent: str, interface: str, directory: Path) -> list[str]:
     options = ["--mca", "plm_rsh_agent", agent, "--mca", "oob_tcp_if_include", interface]
     return _open_mpi(mpiexec, options, "vader", hosts, interface, directory)
 
 
-def _prrte(mpiexec, hosts, agent, interface, directory):
+def _prrte(mpiexec: str, hosts: Hosts, agent: str, interface: str, directory: Path) -> list[str]:
     options = ["--prtemca", "plm_ssh_agent", agent, "--prtemca", "prte_if_include", interface]
     return _open_mpi(mpiexec, options, "sm", hosts, interface, directory)
 
@@ -113,7 +114,7 @@ def _prrte(mpiexec, hosts, agent, interface, directory):
 _LAUNCH = {"hydra": _hydra, "intel": _intel, "orte": _orte, "prrte": _prrte}
 
 
-def _table():
+def _table() -> dict[str, Mpi]:
     mpis = places.mpis()
     mpich5, openmpi5, impi = mpis / "mpich-5", mpis / "openmpi-5", mpis / "impi"
     ofi = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
@@ -156,7 +157,7 @@ def _table():
 MPIS = _table()
 
 
-def find_mpi(name):
+def find_mpi(name: str) -> Mpi:
     """The Mpi of that name or alias. Raises LabError that lists what there is."""
     found = MPIS.get(ALIASES.get(name, name))
     if found is None:

@@ -16,7 +16,7 @@ _COMMANDS = {
 }
 
 
-def disable(interface):
+def disable(interface: str) -> None:
     """Has the kernel write whole TCP segments with their checksums, each at most one MTU, on `interface`.
 
     Raises OSError when the interface cannot. Same effect as `ethtool -K IF tx off sg off tso off gso off`.

@@ -9,17 +9,17 @@ from mpisec_lab.errors import LabError
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def root():
+def root() -> Path:
     """The source tree when the lab runs from one, else the installed prefix's share/mpisec."""
     return _PACKAGE.parent.parent
 
 
-def in_source_tree():
+def in_source_tree() -> bool:
     """Whether the lab runs from a source tree rather than from an installed prefix."""
     return (root() / "CMakeLists.txt").exists()
 
 
-def mpis():
+def mpis() -> Path:
     """The directory that `mpisec lab setup` fills: MPISEC_LAB_MPIS, else .mpis in the source tree, else in
     the cache."""
     given = os.environ.get("MPISEC_LAB_MPIS")
@@ -30,7 +30,7 @@ def mpis():
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpisec" / "mpis"
 
 
-def build():
+def build() -> Path:
     """A directory for what the lab compiles (made when missing)."""
     if in_source_tree():
         directory = root() / "build" / "lab"
@@ -40,7 +40,7 @@ def build():
     return directory
 
 
-def find_mpisec(given=None):
+def find_mpisec(given: str | Path | None = None) -> Path:
     """The mpisec program: `given`, MPISEC_LAB_MPISEC, the installed one beside this package,
     build/release, or PATH."""
     asked = given or os.environ.get("MPISEC_LAB_MPISEC")

@@ -13,7 +13,7 @@ _WARM_UP = 0.2  # seconds: slow start is no part of the rate
 _PATIENCE = 10  # seconds without a byte, or a peer: then it fails, rather than to hold its port for ever
 
 
-def receive(port):
+def receive(port: int) -> None:
     """Prints JSON {bits, begin, end}: what arrived after the warm-up, and from when to when in seconds of the clock
     that all nodes share."""
     with socket.create_server(("", port)) as server:
@@ -37,7 +37,7 @@ def receive(port):
     print(json.dumps({"bits": total * 8, "begin": started, "end": last}), flush=True)
 
 
-def send(address, port, seconds):
+def send(address: str, port: int, seconds: float) -> None:
     """Sends for `seconds` beyond the warm-up, then closes."""
     with socket.create_connection((address, port), timeout=_PATIENCE) as connection:
         end = time.monotonic() + _WARM_UP + seconds

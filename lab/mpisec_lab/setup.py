@@ -6,22 +6,23 @@ Debian's MPICH and Open MPI are only checked for: installing packages is left to
 import fcntl
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mpisec_lab import places
-from mpisec_lab.mpis import MPIS, find_mpi
+from mpisec_lab.mpis import MPIS, Mpi, find_mpi
 
 _COMMON = ("mpi4py==4.1.2", "numpy>=1.24")
 GROUPS = {"demo": ("mpich-5", "openmpi-5"), "test": tuple(MPIS)}
 _STAMP = "mpisec-lab-setup"
 
 
-def setup(names=()):
+def setup(names: Sequence[str] = ()) -> dict[str, str | None]:
     """Provisions the named MPIs or groups (all by default) side by side; returns {name: problem or None}."""
     wanted = [name for given in names for name in GROUPS.get(given, (given,))]
     chosen = [find_mpi(name) for name in wanted] or list(MPIS.values())
-    venvs = {}
+    venvs: dict[Path, Mpi] = {}
     for mpi in chosen:
         venvs.setdefault(mpi.venv, mpi)
     with ThreadPoolExecutor() as pool:
@@ -29,7 +30,7 @@ def setup(names=()):
     return {mpi.name: problems[mpi.venv] or _missing_programs(mpi) or _link_alias(mpi) for mpi in chosen}
 
 
-def _provision(mpi):
+def _provision(mpi: Mpi) -> str | None:
     """Makes the virtual environment of `mpi`, unless it stands; returns what went wrong, or None."""
     wanted = "\n".join([*([mpi.requirement] if mpi.requirement else []), *_COMMON])
     mpi.venv.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def _provision(mpi):
     return None
 
 
-def _missing_programs(mpi):
+def _missing_programs(mpi: Mpi) -> str | None:
     """What Debian's part of `mpi` lacks, as a sentence, or None."""
     if mpi.available():
         return None
@@ -70,7 +71,7 @@ def _missing_programs(mpi):
     )
 
 
-def _link_alias(mpi):
+def _link_alias(mpi: Mpi) -> str | None:
     """Gives Debian's library the name that mpi4py's wheel looks for; returns what went wrong, or None."""
     if not mpi.alias:
         return None
@@ -86,7 +87,7 @@ def _link_alias(mpi):
     return None
 
 
-def _run(command):
+def _run(command: list[str]) -> str | None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None
@@ -94,7 +95,7 @@ def _run(command):
     return lines[-1]
 
 
-def main(names):
+def main(names: Sequence[str]) -> int:
     """`mpisec lab setup`: prints a line per MPI; returns the exit status."""
     status = 0
     for name, problem in setup(names).items():

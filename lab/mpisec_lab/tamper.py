@@ -11,13 +11,16 @@ checksum right and changes each retransmission alike; Blackhole never lets anyth
 
 import select
 import socket
-import struct
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
+import dpkt
+
+from mpisec_lab.cluster import Cluster
 from mpisec_lab.keeper import address
 
-_ETHERNET_HEADER = 14
 _LONGEST_FRAME = 65536 + 64
 
 
@@ -25,52 +28,40 @@ class Packet:
     """A TCP packet in an Ethernet frame. source and destination are node numbers; payload is bytes and can
     be set."""
 
-    def __init__(self, frame, source, destination):
+    def __init__(self, frame: bytes, source: int, destination: int) -> None:
         self.source = source
         self.destination = destination
-        self._frame = bytearray(frame)
-        self._ip_length = (frame[_ETHERNET_HEADER] & 15) * 4
-        self._tcp = _ETHERNET_HEADER + self._ip_length
-        self._start = self._tcp + (frame[self._tcp + 12] >> 4) * 4
-        self._end = _ETHERNET_HEADER + struct.unpack_from("!H", frame, _ETHERNET_HEADER + 2)[0]
+        self._frame = frame
+        self._parsed = dpkt.ethernet.Ethernet(frame)
 
     @property
-    def flow(self):
+    def flow(self) -> tuple[int, int]:
         """(source port, destination port)"""
-        return struct.unpack_from("!HH", self._frame, self._tcp)
+        tcp = self._parsed.data.data
+        return tcp.sport, tcp.dport
 
     @property
-    def sequence(self):
+    def sequence(self) -> int:
         """Sequence number of the first payload byte."""
-        return struct.unpack_from("!I", self._frame, self._tcp + 4)[0]
+        return int(self._parsed.data.data.seq)
 
     @property
-    def payload(self):
-        """What the packet carries (bytes)."""
-        return bytes(self._frame[self._start : self._end])
+    def payload(self) -> bytes:
+        """What the packet carries."""
+        return bytes(self._parsed.data.data.data)
 
     @payload.setter
-    def payload(self, data):
-        if len(data) != self._end - self._start:
+    def payload(self, data: bytes) -> None:
+        tcp = self._parsed.data.data
+        if len(data) != len(tcp.data):
             raise ValueError("a changed payload has to keep its length, or TCP's numbers no longer fit")
-        self._frame[self._start : self._end] = data
-        self._write_checksum()
+        tcp.data = data
+        tcp.sum = 0  # dpkt then computes it
+        self._frame = bytes(self._parsed)
 
-    def frame(self):
+    def frame(self) -> bytes:
         """The whole frame as it goes on the wire."""
-        return bytes(self._frame)
-
-    def _write_checksum(self):
-        """TCP's checksum with its pseudo header (RFC 9293, 3.1)."""
-        struct.pack_into("!H", self._frame, self._tcp + 16, 0)
-        segment = bytes(self._frame[self._tcp : self._end])
-        addresses = bytes(self._frame[_ETHERNET_HEADER + 12 : _ETHERNET_HEADER + 20])
-        covered = addresses + struct.pack("!HH", socket.IPPROTO_TCP, len(segment)) + segment
-        covered += bytes(len(covered) % 2)
-        total = sum(struct.unpack(f"!{len(covered) // 2}H", covered))
-        while total >> 16:
-            total = (total & 0xFFFF) + (total >> 16)
-        struct.pack_into("!H", self._frame, self._tcp + 16, ~total & 0xFFFF)
+        return self._frame
 
 
 @dataclass
@@ -84,13 +75,13 @@ class Target:
     min_payload: int = 512
     marker: bytes | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.hits = 0  # how many packets were changed, dropped or doubled
         self._seen = 0
         self._armed = self.marker is None
-        self._highest = {}  # flow -> sequence number after the newest byte, to tell retransmissions
+        self._highest: dict[tuple[int, int], int] = {}  # flow -> sequence number after the newest byte, to tell retransmissions
 
-    def reached(self, packet):
+    def reached(self, packet: Packet) -> bool:
         """Whether this packet is the target. To be called once for each packet."""
         if (packet.source, packet.destination) != (self.source, self.destination):
             return False
@@ -101,7 +92,7 @@ class Target:
             return False  # nothing new in it
         self._highest[packet.flow] = end
         if not self._armed:
-            self._armed = self.marker in payload
+            self._armed = self.marker is None or self.marker in payload
             return False
         if len(payload) < self.min_payload:
             return False
@@ -117,11 +108,11 @@ class FlipByte(Target):
     offset: int | None = None
     mask: int = 0x01
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        self._place = None  # (source, destination, flow, sequence number of the changed byte)
+        self._place: tuple[int, int, tuple[int, int], int] | None = None  # (source, destination, flow, sequence number of the changed byte)
 
-    def __call__(self, packet):
+    def __call__(self, packet: Packet) -> list[Packet]:
         """Returns the packets to deliver."""
         if self._place is None and self.reached(packet):
             size = len(packet.payload)
@@ -146,11 +137,11 @@ class FlipByte(Target):
 class Blackhole(Target):
     """Drops the target and everything after it between the two nodes, both ways: a link that has died."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         self._closed = False
 
-    def __call__(self, packet):
+    def __call__(self, packet: Packet) -> list[Packet]:
         """Returns the packets to deliver."""
         self._closed = self._closed or self.reached(packet)
         if self._closed and {packet.source, packet.destination} == {self.source, self.destination}:
@@ -163,7 +154,7 @@ class Blackhole(Target):
 class DropOnce(Target):
     """Drops the target; TCP sends it again."""
 
-    def __call__(self, packet):
+    def __call__(self, packet: Packet) -> list[Packet]:
         """Returns the packets to deliver."""
         if self.reached(packet):
             self.hits += 1
@@ -175,12 +166,15 @@ class DropOnce(Target):
 class Duplicate(Target):
     """Delivers the target twice; TCP ignores the second."""
 
-    def __call__(self, packet):
+    def __call__(self, packet: Packet) -> list[Packet]:
         """Returns the packets to deliver."""
         if self.reached(packet):
             self.hits += 1
             return [packet, packet]
         return [packet]
+
+
+Rule = Callable[[Packet], list[Packet]]
 
 
 class Wire:
@@ -191,20 +185,20 @@ class Wire:
     forwarded: number of frames. After the with-block the nodes are cut off.
     """
 
-    def __init__(self, cluster, rule=None):
+    def __init__(self, cluster: Cluster, rule: Rule | None = None) -> None:
         self.rule = rule
         self.forwarded = 0
-        self._error = None
+        self._error: Exception | None = None
         self._ports = cluster.bridge_ports()
         self._nodes = {socket.inet_aton(address(i)): i for i in range(len(self._ports))}
         self._stop_read, self._stop_write = socket.socketpair()
         self._thread = threading.Thread(target=self._serve, name="wire", daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._stop_write.send(b"s")
         self._thread.join()
         for port in (*self._ports, self._stop_read, self._stop_write):
@@ -212,7 +206,7 @@ class Wire:
         if self._error is not None:
             raise self._error
 
-    def _serve(self):
+    def _serve(self) -> None:
         poll = select.poll()
         by_descriptor = {port.fileno(): i for i, port in enumerate(self._ports)}
         for descriptor in (*by_descriptor, self._stop_read.fileno()):
@@ -226,7 +220,7 @@ class Wire:
         except Exception as error:  # for whoever leaves the with-block; a thread's own would be lost
             self._error = error
 
-    def _forward_waiting(self, source, most=64):
+    def _forward_waiting(self, source: int, most: int = 64) -> None:
         """Forwards up to `most` frames that node `source` has sent."""
         for _ in range(most):
             try:
@@ -240,16 +234,15 @@ class Wire:
                 except OSError:
                     pass  # a full queue: TCP sends it again
 
-    def _deliveries(self, frame, source):
+    def _deliveries(self, frame: bytes, source: int) -> list[tuple[int, bytes]]:
         """[(node, frame)] that this frame turns into."""
-        if frame[12:14] != b"\x08\x00":
+        ip = dpkt.ethernet.Ethernet(frame).data
+        if not isinstance(ip, dpkt.ip.IP):
             return [(node, frame) for node in range(len(self._ports)) if node != source]
-        target = self._nodes.get(frame[30:34])
+        target = self._nodes.get(ip.dst)
         if target is None:
             return []
-        if frame[23] != socket.IPPROTO_TCP or self.rule is None:
+        if not isinstance(ip.data, dpkt.tcp.TCP) or not ip.data.data or self.rule is None:
             return [(target, frame)]
         packet = Packet(frame, source, target)
-        if not packet.payload:
-            return [(target, frame)]
         return [(each.destination, each.frame()) for each in self.rule(packet)]

@@ -5,6 +5,7 @@
 #include "cli/bench_crypto.hpp"
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
+#include "coll/collective.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -55,7 +56,7 @@ void add_bench(CLI::App& app, Status& status) {
         "Each has its own --help.");
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
-    auto in_python = [&](const char* name, const char* description) {
+    auto in_python = [&](const std::string& name, const char* description) {
         run_in_python(*bench->add_subcommand(name, description), status, "mpisec_bench", {name});
     };
     in_python("all", "Everything, into one directory, with a report");
@@ -65,10 +66,9 @@ void add_bench(CLI::App& app, Status& status) {
     in_python("external", "OSU, IMB and NAS programs as they are");
     in_python("startup", "What MPI_Init costs");
     in_python("owncost", "Nanoseconds in MPIsec itself per small message, network excluded");
-    for (const char* name :
-         {"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce",
-          "reduce_scatter", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"})
-        in_python(name, "Latency of the collective per size and algorithm");
+    for (int i = 0; i < coll::collectives; ++i)
+        in_python(std::string(name(static_cast<coll::Collective>(i))),
+                  "Latency of the collective per size and algorithm");
 }
 
 void add_report(CLI::App& app, Status& status) {

@@ -10,14 +10,15 @@ namespace mpisec::cli {
 
 using Status = int;
 
-void add_key(CLI::App& app, Status& status);     ///< key new, show, check
-void add_doctor(CLI::App& app, Status& status);  ///< doctor [-- PROGRAM]
-void add_info(CLI::App& app, Status& status);    ///< info
-void add_bench(CLI::App& app, Status& status);   ///< bench crypto, and what bench/ measures
-void add_report(CLI::App& app, Status& status);  ///< report RESULT…
-void add_sim(CLI::App& app, Status& status);     ///< sim COLLECTIVE
-void add_tune(CLI::App& app, Status& status);    ///< tune --simulate
-void add_lab(CLI::App& app, Status& status);     ///< lab …
+void add_key(CLI::App& app, Status& status);         ///< key new, show, check
+void add_doctor(CLI::App& app, Status& status);      ///< doctor [-- PROGRAM]
+void add_info(CLI::App& app, Status& status);        ///< info
+void add_bench(CLI::App& app, Status& status);       ///< bench crypto, and what bench/ measures
+void add_report(CLI::App& app, Status& status);      ///< report RESULT…
+void add_sim(CLI::App& app, Status& status);         ///< sim COLLECTIVE
+void add_tune(CLI::App& app, Status& status);        ///< tune --simulate
+void add_algorithms(CLI::App& app, Status& status);  ///< algorithms
+void add_lab(CLI::App& app, Status& status);         ///< lab …
 
 /// "mpisec 0.1.0 (gcc 12.2.0, RelWithDebInfo)"
 std::string version_line();

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
@@ -21,9 +22,9 @@ namespace {
 struct TuneOptions {
     bool simulate = false;
     std::string model, times, output;
-    std::string launch, mpicc, mpi, keep_times;  ///< for measuring; empty: as mpisec_bench.tune has it
-    Grid grid{{}, {}, {}, 512};                  ///< empty lists: as the way of finding times has it
-    std::vector<std::string> collectives;        ///< empty: all
+    std::string launch, mpicc = "mpicc", mpi = "mpich-5", keep_times;  ///< for measuring
+    Grid grid{{}, {}, {}, 512};            ///< empty lists: as the way of finding times has it
+    std::vector<std::string> collectives;  ///< empty: all
 };
 
 const Grid simulated_grid = {{2, 4, 8, 16},
@@ -111,36 +112,76 @@ Status from_times(TuneOptions options) {
     return write_table(options, measured, times->timer);
 }
 
-/// Becomes the program that runs the jobs; it comes back here with --times.
+/// Becomes the program that runs the jobs (bench/mpisec_bench/tune.py), which takes one JSON document; it
+/// comes back here with --times.
 Status by_measuring(TuneOptions options) {
     fill(options.grid, measured_grid);
-    std::vector<std::string> words;
-    auto option = [&](const char* name, const std::string& value) {
-        if (!value.empty()) words.insert(words.end(), {name, value});
+    nlohmann::json trials;
+    for (coll::Collective collective : wanted(options))
+        for (const coll::Entry& entry : algorithms(collective))
+            trials[std::string(name(collective))].push_back(entry.name);
+    const nlohmann::json task = {{"trials", trials},
+                                 {"nodes", options.grid.nodes},
+                                 {"ranks_per_node", options.grid.ranks_per_node},
+                                 {"most_ranks", options.grid.most_ranks},
+                                 {"sizes", options.grid.sizes},
+                                 {"launch", options.launch},
+                                 {"mpicc", options.mpicc},
+                                 {"mpi", options.mpi},
+                                 {"keep_times", options.keep_times},
+                                 {"output", options.output}};
+    return complain("tune", become_python("mpisec_bench.tune", {task.dump()}));
+}
+
+/// Where times come from.
+void add_sources(CLI::App& command, TuneOptions& options) {
+    CLI::Option* simulated = command.add_flag("--simulate", options.simulate, "from a cluster's model");
+    auto option = [&](const char* name, std::string& value, const char* about) {
+        return command.add_option(name, value, about);
     };
-    for (coll::Collective collective : wanted(options)) {
-        std::vector<std::string_view> names;
-        for (const coll::Entry& entry : algorithms(collective)) names.push_back(entry.name);
-        option("--try", fmt::format("{}={}", name(collective), fmt::join(names, ",")));
-    }
-    option("--nodes", fmt::format("{}", fmt::join(options.grid.nodes, ",")));
-    option("--ranks-per-node", fmt::format("{}", fmt::join(options.grid.ranks_per_node, ",")));
-    option("--most-ranks", std::to_string(options.grid.most_ranks));
-    option("--sizes", fmt::format("{}", fmt::join(options.grid.sizes, ",")));
-    option("--launch", options.launch);
-    option("--mpicc", options.mpicc);
-    option("--mpi", options.mpi);
-    option("--keep-times", options.keep_times);
-    option("--output", options.output);
-    return complain("tune", become_python("mpisec_bench.tune", words));
+    option("--model", options.model, "as for mpisec sim: a name or a file; default: a 10 Gbit/s cluster")
+        ->needs(simulated);
+    option("--launch", options.launch,
+           "what starts ranks on the cluster; {ranks}, {nodes} and {each} (ranks per node) are put in")
+        ->excludes(simulated);
+    option("--mpicc", options.mpicc, "compiler of the MPI that --launch starts; default: mpicc")
+        ->excludes(simulated);
+    option("--mpi", options.mpi, "the lab's MPI; default: mpich-5")->excludes(simulated);
+    option("--keep-times", options.keep_times, "a file for the measured times, as JSON")->excludes(simulated);
+    option("--times", options.times, "from such a file, without measuring again")->excludes(simulated);
+}
+
+/// Which clusters, sizes and collectives.
+void add_grid(CLI::App& command, TuneOptions& options) {
+    command
+        .add_option("--nodes", options.grid.nodes, "numbers of nodes to try; default: 2; simulated, 2 to 16")
+        ->delimiter(',')
+        ->check(CLI::Range(2, 4096));
+    command
+        .add_option("--ranks-per-node", options.grid.ranks_per_node, "default: 1 and 2; simulated, 1 to 32")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 4096));
+    command
+        .add_option("--most-ranks", options.grid.most_ranks,
+                    "larger jobs are not tried, but for the first of --nodes; default: 512")
+        ->check(CLI::Range(2, 4096));
+    command
+        .add_option("--size", options.grid.sizes,
+                    "bytes of a block or vector, multiples of 8; default: 64 to 1M; simulated, 8 to 2M")
+        ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 33));
+    std::vector<std::string> names;
+    for (int i = 0; i < coll::collectives; ++i) names.emplace_back(name(static_cast<coll::Collective>(i)));
+    command.add_option("--collective", options.collectives, "these only; default: all")
+        ->delimiter(',')
+        ->check(CLI::IsMember(names));
 }
 
 }  // namespace
 
 void add_tune(CLI::App& app, Status& status) {
     auto options = std::make_shared<TuneOptions>();
-    std::vector<std::string> names;
-    for (int i = 0; i < coll::collectives; ++i) names.emplace_back(name(static_cast<coll::Collective>(i)));
     CLI::App* command =
         app.add_subcommand("tune", "Make the table that says which algorithm serves which call");
     command->footer(
@@ -151,45 +192,8 @@ void add_tune(CLI::App& app, Status& status) {
         "selection.toml\n"
         "  mpisec tune --simulate --model noleland -o selection.toml\n"
         "  MPISEC_TUNING=selection.toml mpiexec … mpisec exec ./app");
-    CLI::Option* simulated = command->add_flag("--simulate", options->simulate, "from a cluster's model");
-    command
-        ->add_option("--model", options->model,
-                     "as for mpisec sim: a name or a file; default: a 10 Gbit/s cluster")
-        ->needs(simulated);
-    command
-        ->add_option(
-            "--launch", options->launch,
-            "what starts ranks on the cluster; {ranks}, {nodes} and {each} (ranks per node) are put in")
-        ->excludes(simulated);
-    command->add_option("--mpicc", options->mpicc, "compiler of the MPI that --launch starts; default: mpicc")
-        ->excludes(simulated);
-    command->add_option("--mpi", options->mpi, "the lab's MPI; default: mpich-5")->excludes(simulated);
-    command->add_option("--keep-times", options->keep_times, "a file for the measured times, as JSON")
-        ->excludes(simulated);
-    command->add_option("--times", options->times, "from such a file, without measuring again")
-        ->excludes(simulated);
-    command
-        ->add_option("--nodes", options->grid.nodes,
-                     "numbers of nodes to try; default: 2; simulated, 2 to 16")
-        ->delimiter(',')
-        ->check(CLI::Range(2, 4096));
-    command
-        ->add_option("--ranks-per-node", options->grid.ranks_per_node, "default: 1 and 2; simulated, 1 to 32")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 4096));
-    command
-        ->add_option("--most-ranks", options->grid.most_ranks,
-                     "larger jobs are not tried, but for the first of --nodes; default: 512")
-        ->check(CLI::Range(2, 4096));
-    command
-        ->add_option("--size", options->grid.sizes,
-                     "bytes of a block or vector, multiples of 8; default: 64 to 1M; simulated, 8 to 2M")
-        ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 33));
-    command->add_option("--collective", options->collectives, "these only; default: all")
-        ->delimiter(',')
-        ->check(CLI::IsMember(names));
+    add_sources(*command, *options);
+    add_grid(*command, *options);
     command->add_option("-o,--output", options->output, "default: standard output");
     command->callback([options, &status] {
         for (std::uint64_t size : options->grid.sizes)

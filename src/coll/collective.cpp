@@ -13,19 +13,10 @@ struct Known {
     std::string_view name;
     const std::vector<Entry>& (*algorithms)();
 };
-constexpr std::array<Known, collectives> known = {{{"barrier", barrier_algorithms},
-                                                   {"bcast", bcast_algorithms},
-                                                   {"gather", gather_algorithms},
-                                                   {"scatter", scatter_algorithms},
-                                                   {"allgather", allgather_algorithms},
-                                                   {"alltoall", alltoall_algorithms},
-                                                   {"reduce", reduce_algorithms},
-                                                   {"allreduce", allreduce_algorithms},
-                                                   {"reduce_scatter", reduce_scatter_algorithms},
-                                                   {"scan", scan_algorithms},
-                                                   {"exscan", exscan_algorithms},
-                                                   {"neighbor_allgather", neighbor_allgather_algorithms},
-                                                   {"neighbor_alltoall", neighbor_alltoall_algorithms}}};
+constexpr std::array<Known, collectives> known = {{
+#define COLLECTIVE(name, NAME) {#name, name##_algorithms},
+#include "base/collectives.def"
+}};
 
 }  // namespace
 

@@ -12,23 +12,14 @@
 
 namespace mpisec::coll {
 
-/// Variants of MPI that differ only in how blocks are described (v, w, _block) are one collective.
 enum class Collective : std::uint8_t {
-    barrier,
-    bcast,
-    gather,
-    scatter,
-    allgather,
-    alltoall,
-    reduce,
-    allreduce,
-    reduce_scatter,
-    scan,
-    exscan,
-    neighbor_allgather,
-    neighbor_alltoall,
+#define COLLECTIVE(name, NAME) name,
+#include "base/collectives.def"
 };
-inline constexpr int collectives = 13;
+inline constexpr int collectives = 0
+#define COLLECTIVE(name, NAME) +1
+#include "base/collectives.def"
+    ;
 std::string_view name(Collective collective);  ///< as in the table and, in capitals, in MPISEC_<NAME>
 std::optional<Collective> collective_by_name(std::string_view name);
 

@@ -17,11 +17,10 @@
 namespace mpisec::config {
 
 /// The variables that name a collective's algorithm, in the order of coll::Collective.
-inline constexpr std::array<std::string_view, 13> algorithm_variables = {
-    "MPISEC_BARRIER",          "MPISEC_BCAST",    "MPISEC_GATHER", "MPISEC_SCATTER",
-    "MPISEC_ALLGATHER",        "MPISEC_ALLTOALL", "MPISEC_REDUCE", "MPISEC_ALLREDUCE",
-    "MPISEC_REDUCE_SCATTER",   "MPISEC_SCAN",     "MPISEC_EXSCAN", "MPISEC_NEIGHBOR_ALLGATHER",
-    "MPISEC_NEIGHBOR_ALLTOALL"};
+inline constexpr std::array algorithm_variables = {
+#define COLLECTIVE(name, NAME) std::string_view("MPISEC_" #NAME),
+#include "base/collectives.def"
+};
 
 /// One string for each of them.
 struct Algorithms : std::array<std::string, algorithm_variables.size()> {

@@ -87,6 +87,12 @@ Result<void> set_mpi(Settings& s, std::string_view text) {
 
 using Text = std::string_view;
 
+/// Places in algorithm_variables.
+enum : std::size_t {
+#define COLLECTIVE(name, NAME) place_of_##name,
+#include "base/collectives.def"
+};
+
 /// The row of algorithm_variables[i].
 template <std::size_t i>
 constexpr Setting algorithm_setting(Text key) {
@@ -136,19 +142,8 @@ constexpr Setting settings_table[] = {
     {"MPISEC_TUNING", "tuning", "built in", "path",
      [](Settings& s, Text t) { return store(s.tuning, parse_path(t)); },
      [](const Settings& s) { return s.tuning.empty() ? "built in" : s.tuning; }},
-    algorithm_setting<0>("barrier"),
-    algorithm_setting<1>("bcast"),
-    algorithm_setting<2>("gather"),
-    algorithm_setting<3>("scatter"),
-    algorithm_setting<4>("allgather"),
-    algorithm_setting<5>("alltoall"),
-    algorithm_setting<6>("reduce"),
-    algorithm_setting<7>("allreduce"),
-    algorithm_setting<8>("reduce_scatter"),
-    algorithm_setting<9>("scan"),
-    algorithm_setting<10>("exscan"),
-    algorithm_setting<11>("neighbor_allgather"),
-    algorithm_setting<12>("neighbor_alltoall"),
+#define COLLECTIVE(name, NAME) algorithm_setting<place_of_##name>(#name),
+#include "base/collectives.def"
     {"MPISEC_REKEY_MESSAGES", "rekey_messages", "256M", "1 to 4G messages",
      [](Settings& s, Text t) { return store(s.rekey_messages, parse_size(t, 1, 1ull << 32)); },
      [](const Settings& s) { return show_size(s.rekey_messages); }},

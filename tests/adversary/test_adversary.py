@@ -24,7 +24,8 @@ FINE = "as sent"
 def attack(run, compile_mpi):
     """attack(kind, scenario, size, ways, ranks, mpi, **options): (Result, {(rank, way, number): what that receive said})."""
 
-    def attack_(kind, scenario="one", size=SMALL, ways=WAYS, ranks=2, mpi="mpich-5", **options):
+    def attack_(kind, scenario="one", size=SMALL, ways=WAYS, ranks=2, **options):
+        mpi = options.pop("mpi", "mpich-5")
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = compile_mpi(HERE / "victim.c", mpi, flags=["-std=gnu11"])

@@ -16,18 +16,20 @@ sys.path.insert(0, str(HERE.parent / "mpi"))
 from mpi_programs import YIELD, algorithms, build_collectives  # noqa: E402
 
 SMALL, LARGE = 1000, 2 * 1024 * 1024  # the larger one takes several segments, also per block
+JOB = ("mpich-5", 2, 4)
 ATTACKS = ["flip-segment:1:0", "flip-segment:1:middle", "flip-segment:2:-1", "truncate-segment:1"]
 
 
 @pytest.fixture(scope="module")
 def attack(run, compile_mpi):
-    """attack(kind, scenario, size, shape, names, mpi, nodes, ranks, **env): what each collective said, checked."""
+    """attack(kind, scenario, size, shape, job, **env): what each collective said, checked. A job is (MPI, nodes, ranks)."""
 
-    def attack_(kind, scenario="one", size=SMALL, shape=0, names="all", mpi="mpich-5", nodes=2, ranks=4, **env):
+    def attack_(kind, scenario="one", size=SMALL, shape=0, job=JOB, **env):
+        mpi, nodes, ranks = job
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = build_collectives(compile_mpi, mpi, HERE / "victim_collectives.c")
-        result = run([victim, scenario, size, shape, names], nodes=nodes, ranks=ranks, mpi=mpi, timeout=60,
+        result = run([victim, scenario, size, shape, "all"], nodes=nodes, ranks=ranks, mpi=mpi, timeout=60,
                      env=YIELD | {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind} | env)
         nth = int(kind.split(":")[1]) if ":" in kind else 1
         return check(result, 2 if scenario in ("again", "together") else 1, ranks, None if kind == "count" else nth)
@@ -66,7 +68,7 @@ def check(result, calls, ranks, nth):
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_the_network_without_an_attack(attack, mpi):
     """The adversary that changes nothing changes nothing, and sees all but what has no payload elsewhere."""
-    assert len(attack("count", mpi=mpi)) == 22
+    assert len(attack("count", job=(mpi, 2, 4))) == 22
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -74,27 +76,27 @@ def test_the_network_without_an_attack(attack, mpi):
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_changed_messages(attack, kind, mpi, size):
     """S2 S8: a changed or cut message is an error on some rank; the others have what was sent."""
-    attack(kind, size=size, mpi=mpi)
+    attack(kind, size=size, job=(mpi, 2, 4))
 
 
 @pytest.mark.parametrize("mpi,size", [("mpich-5", SMALL), ("mpich-5", LARGE), ("openmpi-5", SMALL)])
 def test_longer_messages(attack, mpi, size):
     """S2 S8: so is one that was made longer. (Open MPI itself overruns the receive buffer with large ones: docs/threat-model.md.)"""
-    attack("extend-segment:1", size=size, mpi=mpi)
+    attack("extend-segment:1", size=size, job=(mpi, 2, 4))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_replay_of_a_whole_collective(attack, mpi, size):
     """S3: all that an earlier collective of the same kind and size sent is not taken for this one."""
-    attack("replay-all", "again", size=size, mpi=mpi)
+    attack("replay-all", "again", size=size, job=(mpi, 2, 4))
 
 
 @pytest.mark.parametrize("mpi,size", [("mpich-5", SMALL), ("mpich-5", LARGE), ("openmpi-5", SMALL)])
 def test_swap_between_communicators(attack, mpi, size):
     """S2: a message of another collective that is under way, on a duplicate of the communicator. (What comes late meets a receive for
     less: Open MPI itself overruns it with large messages.)"""
-    attack("swap-rounds", "together", size=size, mpi=mpi)
+    attack("swap-rounds", "together", size=size, job=(mpi, 2, 4))
 
 
 @pytest.mark.parametrize("shape", [1, 3, 11, 12], ids=["reversed", "columns", "groups", "merged-groups"])
@@ -110,5 +112,5 @@ def test_every_algorithm(attack, nodes, ranks, size):
     known = algorithms()
     for turn in range(1, max(map(len, known.values()))):
         forced = {f"MPISEC_{name.upper()}": names[turn % len(names)] for name, names in known.items()}
-        attack("flip-segment:1:middle", size=size, nodes=nodes, ranks=ranks, **forced)
-        attack("replay-all", "again", size=size, nodes=nodes, ranks=ranks, **forced)
+        attack("flip-segment:1:middle", size=size, job=("mpich-5", nodes, ranks), **forced)
+        attack("replay-all", "again", size=size, job=("mpich-5", nodes, ranks), **forced)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
 
+ROOT = Path(__file__).resolve().parents[2]
 PRELOADED = Path(__file__).with_name("preloaded.c")
 FINGERPRINT = re.compile(r"fingerprint\s+([0-9a-f]{16})\b")
 
@@ -128,6 +129,23 @@ def test_bench_crypto_json(mpisec):
                  "--repetitions", "1", "--json")
     assert ran.returncode == 0, ran.stderr
     assert "openssl" in json.dumps(json.loads(ran.stdout))
+
+
+def test_the_collectives_are_one_list(mpisec):
+    """Commands, settings, documentation and the C benchmark speak of the collectives of src/base/collectives.def."""
+    names = re.findall(r"^COLLECTIVE\((\w+), (\w+)\)$", (ROOT / "src/base/collectives.def").read_text(), re.MULTILINE)
+    known = json.loads(mpisec("algorithms", "--json").stdout)
+    assert list(known) == [name for name, _ in names] and all(capitals == name.upper() for name, capitals in names)
+    assert [line.split(None, 1) for line in mpisec("algorithms").stdout.splitlines()] == [[name, ", ".join(all_)] for name, all_ in known.items()]
+    benchmark = (ROOT / "bench/collective.c").read_text()
+    settings = mpisec("doctor").stdout
+    for command in ("sim", "bench"):
+        listed = re.findall(r"^  (\w+)", mpisec(command, "--help").stdout, re.MULTILINE)
+        assert set(known) <= set(listed), command
+    for name, all_ in known.items():
+        assert f"--algorithm TEXT:{{{','.join(all_)}}}" in mpisec("sim", name, "--help").stdout, name
+        assert f"MPISEC_{name.upper()} " in settings and f'{{"{name}",' in benchmark, name
+        assert f"| `MPISEC_{name.upper()}` | `{name}` |" in (ROOT / "docs/configuration.md").read_text(), name
 
 
 @pytest.mark.parametrize("arguments", [

@@ -1,6 +1,7 @@
 """The C programs of this directory, and running many rules in one job."""
 
 import hashlib
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -41,10 +42,9 @@ def build_collectives(compile_mpi, mpi, main=HERE / "collective_traffic.c"):
 
 
 def algorithms():
-    """{collective: [names of its algorithms]}: what `mpisec sim --help` lists."""
-    said = subprocess.run([places.find_mpisec(), "sim", "--help"], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"^  ([a-z_]+)(?:, [a-z-]+)?\s+(naive.*)$", said, re.MULTILINE)
-    known = {name: names.split(", ") for name, names in found}
+    """{collective: [names of its algorithms]}."""
+    said = subprocess.run([places.find_mpisec(), "algorithms", "--json"], capture_output=True, text=True, check=True).stdout
+    known = json.loads(said)
     assert len(known) == 13 and len(known["allgather"]) >= 9, said
     return known
 

@@ -32,19 +32,24 @@ JOBS = {
 REFERENCE = "openmpi-5"  # the quickest; what MPI delivers does not depend on the MPI
 
 
-def records(run, compile_mpi, job, seed, log, reference, operations=OPERATIONS, **settings):
-    """The lines that all ranks wrote (sorted), one per completion."""
-    mpi, nodes, ranks, threads, options, env = job
-    how = ["--reference"] if reference else options
-    if reference:
-        mpi = REFERENCE
-    app = build_collectives(compile_mpi, mpi)
-    command = [app, "--seed", seed, "--operations", operations, "--threads", threads, "--log", log, *how]
-    result = run(command, nodes=nodes, ranks=ranks, mpi=mpi, plain=reference, timeout=120 + operations // 2,
-                 env=YIELD | ({} if reference else env | settings))
-    finished = "collective traffic: " in result.stdout and (result.returncode == 0 or (mpi == "mpich-4" and result.timed_out))
-    assert finished, f"seed {seed}: {result.stdout[-2000:]}\n{result.stderr[-4000:]}"
-    return [sorted((log.parent / f"{log.name}.{rank}").read_text().splitlines()) for rank in range(ranks)]
+@pytest.fixture(scope="module")
+def records(run, compile_mpi):
+    """records(job, seed, log, reference, operations, **settings): the lines that all ranks wrote (sorted), one per completion."""
+
+    def records_(job, seed, log, reference, operations=OPERATIONS, **settings):
+        mpi, nodes, ranks, threads, options, env = job
+        how = ["--reference"] if reference else options
+        if reference:
+            mpi = REFERENCE
+        app = build_collectives(compile_mpi, mpi)
+        command = [app, "--seed", seed, "--operations", operations, "--threads", threads, "--log", log, *how]
+        result = run(command, nodes=nodes, ranks=ranks, mpi=mpi, plain=reference, timeout=120 + operations // 2,
+                     env=YIELD | ({} if reference else env | settings))
+        finished = "collective traffic: " in result.stdout and (result.returncode == 0 or (mpi == "mpich-4" and result.timed_out))
+        assert finished, f"seed {seed}: {result.stdout[-2000:]}\n{result.stderr[-4000:]}"
+        return [sorted((log.parent / f"{log.name}.{rank}").read_text().splitlines()) for rank in range(ranks)]
+
+    return records_
 
 
 def check_same(expected, got):
@@ -56,31 +61,31 @@ def check_same(expected, got):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", JOBS)
-def test_sealed_collectives_deliver_what_mpi_says(name, run, compile_mpi, tmp_path):
+def test_sealed_collectives_deliver_what_mpi_says(name, records, tmp_path):
     """S2 S6 M5 M6 M7 M8 M10: collectives of every kind on communicators of every kind, several under way."""
     job, seed = JOBS[name], SEED + list(JOBS).index(name)
-    expected = records(run, compile_mpi, job, seed, tmp_path / "reference", True)
-    got = records(run, compile_mpi, job, seed, tmp_path / "sealed", False)
+    expected = records(job, seed, tmp_path / "reference", True)
+    got = records(job, seed, tmp_path / "sealed", False)
     assert sum(map(len, got)) >= OPERATIONS
     check_same(expected, got)
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("nodes,ranks", [(2, 4), (3, 5)])
-def test_every_algorithm(nodes, ranks, run, compile_mpi, tmp_path):
+def test_every_algorithm(nodes, ranks, records, tmp_path):
     """S2: the same with every algorithm of every collective, a few of them in each job."""
     known = algorithms()
     job, operations = ("mpich-5", nodes, ranks, 1, [], {}), OPERATIONS // 2
-    expected = records(run, compile_mpi, job, SEED, tmp_path / "reference", True, operations)
+    expected = records(job, SEED, tmp_path / "reference", True, operations)
     for turn in range(max(map(len, known.values()))):
         forced = {f"MPISEC_{name.upper()}": names[turn % len(names)] for name, names in known.items()}
-        got = records(run, compile_mpi, job, SEED, tmp_path / "sealed", False, operations, **forced)
+        got = records(job, SEED, tmp_path / "sealed", False, operations, **forced)
         check_same(expected, got)
 
 
-def test_the_comparison_sees_another_seed(run, compile_mpi, tmp_path):
+def test_the_comparison_sees_another_seed(records, tmp_path):
     """The records depend on what was sent: other seeds give others."""
     job = JOBS["mpich-5 2x2"]
-    one, other = (records(run, compile_mpi, job, seed, tmp_path / str(seed), True, 20) for seed in (1, 2))
+    one, other = (records(job, seed, tmp_path / str(seed), True, 20) for seed in (1, 2))
     with pytest.raises(AssertionError):
         check_same(one, other)

@@ -12,6 +12,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .check import Lab, Place, _split, check, verdict
@@ -21,19 +22,19 @@ from .generate import program
 from .page import main as write_page
 
 
-def _seeds(text):
+def _seeds(text: str) -> range:
     first, _, end = text.partition(":")
     return range(int(first), int(end or int(first) + 1))
 
 
-def _place_of(lines):
+def _place_of(lines: Sequence[str]) -> Place | None:
     for line in lines:
         if line.startswith("# place "):
             return Place(**json.loads(line[len("# place ") :]))
     return None
 
 
-def _run(arguments):
+def _run(arguments: argparse.Namespace) -> int:
     place = Place(arguments.mpi, arguments.nodes, arguments.ranks, arguments.segments, arguments.fault)
     with Lab() as lab:
         summary = check(lab, place, _seeds(arguments.seeds), batch=arguments.batch, shrink_seconds=arguments.shrink_seconds,
@@ -48,7 +49,7 @@ def _run(arguments):
     return 1 if summary.findings else 0
 
 
-def _replay(arguments):
+def _replay(arguments: argparse.Namespace) -> int:
     lines = Path(arguments.file).read_text().splitlines()
     place = _place_of(lines) or Place(arguments.mpi, arguments.nodes, arguments.ranks)
     if arguments.mpi:
@@ -66,17 +67,17 @@ def _replay(arguments):
     return 0 if found is None else 1
 
 
-def _all(arguments):
+def _all(arguments: argparse.Namespace) -> int:
     everything = run_all(arguments.mpis.split(","), arguments.programs, arguments.first_seed, arguments.out, arguments.shrink_seconds,
                          report=lambda text: print(text, flush=True))
     return 1 if everything.findings else 0
 
 
-def _join(arguments):
+def _join(arguments: argparse.Namespace) -> int:
     return 1 if join(arguments.files, arguments.out)["findings"] else 0
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(prog="programs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="programs of many seeds")
@@ -113,7 +114,7 @@ def main():
     show.add_argument("seed", type=int)
     show.set_defaults(action=lambda arguments: print("\n".join(program(arguments.seed))))
     arguments = parser.parse_args()
-    return arguments.action(arguments)
+    return int(arguments.action(arguments) or 0)
 
 
 if __name__ == "__main__":

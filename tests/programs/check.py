@@ -4,10 +4,12 @@ import dataclasses
 import json
 import re
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, Self
 
 from .generate import program
-from .lab import Lab, Place
+from .lab import Lab, Lines, Place, Run, Traces
 from .shrink import Budget, shrink
 
 PLAIN_FAILS = "plain fails"  # the MPI library's own fault, or the generator's
@@ -15,6 +17,14 @@ OPEN = "plain differs from plain"  # MPI leaves it open
 WRONG = "plain is wrong"  # the MPI library's own fault: two other ones give what this one gives sealed
 LOST = "not seen again"
 ORACLES = ("mpich-5", "openmpi-5", "openmpi-4", "mpich-4")
+
+Differences = dict[tuple[int, int, int], tuple[set[str], set[str]]]  # (program, rank, line): words only plain, words only sealed
+
+
+class Runner(Protocol):
+    """What runs programs: a Lab, or a test's stand-in."""
+
+    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, patience: float) -> Run: ...
 
 
 @dataclass
@@ -25,10 +35,10 @@ class Finding:
     kind: str
     seed: int
     detail: str
-    lines: list  # the smallest that was found
+    lines: Lines  # the smallest that was found
     steps_before: int = 0
 
-    def text(self):
+    def text(self) -> str:
         """A file that `replay` takes."""
         where = dataclasses.asdict(self.place)
         head = [f"# {self.kind}: {detail}" if i == 0 else f"# {detail}" for i, detail in enumerate(self.detail.splitlines() or [""])]
@@ -42,15 +52,15 @@ class Summary:
     programs: int = 0
     steps: int = 0
     same: int = 0
-    calls: dict = field(default_factory=dict)  # of sealed runs
-    findings: list = field(default_factory=list)  # plain and sealed differ
-    plain_fails: list = field(default_factory=list)  # the library's own: these say nothing about MPIsec
+    calls: dict[str, int] = field(default_factory=dict)  # of sealed runs
+    findings: list[Finding] = field(default_factory=list)  # plain and sealed differ
+    plain_fails: list[Finding] = field(default_factory=list)  # the library's own: these say nothing about MPIsec
     seconds: float = 0
 
-    def record(self, finding):
+    def record(self, finding: Finding) -> None:
         (self.plain_fails if finding.kind in (PLAIN_FAILS, OPEN, WRONG) else self.findings).append(finding)
 
-    def add(self, other):
+    def add(self, other: Self) -> None:
         self.programs += other.programs
         self.steps += other.steps
         self.same += other.same
@@ -61,7 +71,7 @@ class Summary:
             self.calls[name] = self.calls.get(name, 0) + count
 
 
-def first_difference(plain, sealed, lines):
+def first_difference(plain: Traces, sealed: Traces, lines: Lines) -> str | None:
     """A sentence on where two traces of a program part, or None."""
     for rank, (one, other) in enumerate(zip(plain, sealed)):
         for i, (a, b) in enumerate(zip(one, other)):
@@ -73,12 +83,12 @@ def first_difference(plain, sealed, lines):
     return None
 
 
-def _ended_badly(run, place):
+def _ended_badly(run: Run, place: Place) -> bool:
     """MPICH 4.0 hangs in MPI_Finalize at times (program.c)."""
     return run.returncode != 0 and not (place.mpi == "mpich-4" and all(run.finished(i) for i in range(len(run.traces))))
 
 
-def _where(run, programs):
+def _where(run: Run, programs: Sequence[Lines]) -> str:
     """Where the ranks of a job were that did not end."""
     for i in range(len(programs)):
         if not run.finished(i):
@@ -88,7 +98,7 @@ def _where(run, programs):
     return "MPI_Finalize"
 
 
-def verdict(lab, place, programs, patience=6):
+def verdict(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6) -> tuple[str, str] | None:
     """(kind, detail) of the last of the programs, or of the end of their job; None when plain and sealed are the same."""
     plain = lab.run(place, programs, plain=True, patience=patience)
     last = len(programs) - 1
@@ -112,9 +122,9 @@ def verdict(lab, place, programs, patience=6):
     return None
 
 
-def _differences(plain, sealed):
+def _differences(plain: Run, sealed: Run) -> Differences:
     """{(program, rank, line): (words that are only plain, words that are only sealed)} where two runs differ."""
-    found = {}
+    found: Differences = {}
     for i, (one, other) in enumerate(zip(plain.traces, sealed.traces)):
         for rank, (a, b) in enumerate(zip(one, other)):
             found |= {(i, rank, at): (set(theirs.split()) - set(ours.split()), set(ours.split()) - set(theirs.split()))
@@ -122,7 +132,7 @@ def _differences(plain, sealed):
     return found
 
 
-def _says(run, where, words):
+def _says(run: Run, where: tuple[int, int, int], words: tuple[set[str], set[str]]) -> bool:
     i, rank, at = where
     if i >= len(run.traces) or at >= len(run.traces[i][rank]):
         return False
@@ -130,7 +140,7 @@ def _says(run, where, words):
     return bool(words[1]) and words[1] <= line and not words[0] & line
 
 
-def others_agree(lab, place, programs, patience=6):
+def others_agree(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6) -> bool:
     """Whether two other MPIs give plain, wherever plain and sealed differ, what the sealed run gives."""
     sealed = lab.run(place, programs, plain=False, patience=patience)
     differences = _differences(lab.run(place, programs, plain=True, patience=patience), sealed)
@@ -142,7 +152,7 @@ def others_agree(lab, place, programs, patience=6):
     return agree == 2
 
 
-def fault_of_the_library(lab, place, programs, patience=6, runs=6):
+def fault_of_the_library(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6, runs: int = 6) -> str | None:
     """For what differs: WRONG or OPEN when it is not MPIsec's, else None."""
     if others_agree(lab, place, programs, patience):
         return WRONG
@@ -150,9 +160,9 @@ def fault_of_the_library(lab, place, programs, patience=6, runs=6):
     return OPEN if any(traces != plain[0] for traces in plain) else None
 
 
-def _split(lines):
+def _split(lines: Lines) -> list[Lines]:
     """The programs of a script."""
-    programs = []
+    programs: list[Lines] = []
     for line in lines:
         if line.startswith("program") or not programs:
             programs.append([])
@@ -160,7 +170,7 @@ def _split(lines):
     return programs
 
 
-def investigate(lab, place, before, lines, budget=None, plain_too=False):
+def investigate(lab: Runner, place: Place, before: Sequence[Lines], lines: Lines, budget: Budget | None = None, plain_too: bool = False) -> Finding | None:
     """Finding of a program that failed after others in one job, as small as can be; None when it does not fail again."""
     seed = int(lines[0].partition("seed=")[2] or 0)
     for programs in ([lines], [lines], [*before, lines], [*before, lines]):
@@ -174,7 +184,7 @@ def investigate(lab, place, before, lines, budget=None, plain_too=False):
         return Finding(place, kind, seed, found[1], lines, len(lines))
     script = [line for one in programs for line in one]
 
-    def fails(candidate, where=place):
+    def fails(candidate: Lines, where: Place = place) -> bool:
         again = verdict(lab, where, _split(candidate))
         return again is not None and again[0] == kind
 
@@ -185,7 +195,7 @@ def investigate(lab, place, before, lines, budget=None, plain_too=False):
     return Finding(place, kind, seed, detail, small, len(script))
 
 
-def _smaller_place(place, lines, fails):
+def _smaller_place(place: Place, lines: Lines, fails: Callable[[Lines, Place], bool]) -> tuple[Place, Lines]:
     for nodes, ranks in ((1, 1), (1, 2), (2, 2), (1, 3), (2, 3)):
         if ranks < place.ranks and nodes <= place.nodes:
             smaller = dataclasses.replace(place, nodes=nodes, ranks=ranks)
@@ -194,66 +204,74 @@ def _smaller_place(place, lines, fails):
     return place, lines
 
 
-def check(lab, place, seeds, *, batch=50, shrink_seconds=300, patience=20, report=print):
+def check(lab: Runner, place: Place, seeds: Iterable[int], *, batch: int = 50, shrink_seconds: float = 300,
+          report: Callable[[str], object] = print) -> Summary:
     """Runs the programs of these seeds plain and sealed; returns a Summary. What differs is made small."""
-    summary = Summary()
+    comparison = _Comparison(lab, place, shrink_seconds, report)
     start = time.monotonic()
     programs = [program(seed) for seed in seeds]
     while programs:
-        now = programs[:batch]
-        done = _check_batch(lab, place, now, summary, shrink_seconds, patience, report)
+        done = comparison.compare(programs[:batch])
         programs = programs[done:]
-    summary.seconds = time.monotonic() - start
-    return summary
+    comparison.summary.seconds = time.monotonic() - start
+    return comparison.summary
 
 
-def _check_batch(lab, place, programs, summary, shrink_seconds, patience, report):
-    """Compares the programs of one job up to the first that did not end; returns how many are settled."""
-    plain = lab.run(place, programs, plain=True, patience=patience)
-    sealed = lab.run(place, programs, plain=False, patience=patience)
-    for name, count in sealed.calls.items():
-        summary.calls[name] = summary.calls.get(name, 0) + count
-    for i, lines in enumerate(programs):
-        ended = plain.finished(i) and sealed.finished(i)
-        if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
-            summary.same += 1
-        elif not plain.finished(i):
-            _look_at_failure(lab, place, lines, summary, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}", report)
+@dataclass
+class _Comparison:
+    """Programs at one place, plain against sealed, and what has been found so far."""
+
+    lab: Runner
+    place: Place
+    shrink_seconds: float
+    report: Callable[[str], object]
+    summary: Summary = field(default_factory=Summary)
+
+    def compare(self, programs: Sequence[Lines]) -> int:
+        """Compares the programs of one job up to the first that did not end; returns how many are settled."""
+        plain = self.lab.run(self.place, programs, plain=True, patience=20)
+        sealed = self.lab.run(self.place, programs, plain=False, patience=20)
+        for name, count in sealed.calls.items():
+            self.summary.calls[name] = self.summary.calls.get(name, 0) + count
+        for i, lines in enumerate(programs):
+            ended = plain.finished(i) and sealed.finished(i)
+            if ended and first_difference(plain.traces[i], sealed.traces[i], lines) is None:
+                self.summary.same += 1
+            elif not plain.finished(i):
+                self._look_at_failure(lines, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}")
+            else:
+                self._look_into(programs[:i], lines)
+            self.summary.programs += 1
+            self.summary.steps += len(lines) - 1
+            if not ended:
+                return i + 1
+        if _ended_badly(plain, self.place) or _ended_badly(sealed, self.place):
+            self.report(f"{self.place.name}: the job's end: plain {plain.returncode}, sealed {sealed.returncode}: {sealed.said[-300:]}")
+            if not _ended_badly(plain, self.place):
+                self._look_into(programs[:-1], programs[-1])
+        return len(programs)
+
+    def _look_at_failure(self, lines: Lines, detail: str) -> None:
+        """Of a program that failed plain in a job with others: it may not do so alone."""
+        found = verdict(self.lab, self.place, [lines], patience=10)
+        if found is None:
+            self.summary.same += 1
+            self.report(f"{self.place.name}: {lines[0]} fails plain after others, not alone: {detail.splitlines()[0]}")
+        elif found[0] == PLAIN_FAILS:
+            self.summary.record(Finding(self.place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), found[1], lines, len(lines)))
+            self.report(f"{self.place.name}: {lines[0]} fails plain: {found[1].splitlines()[0]}")
         else:
-            _look_into(lab, place, programs[:i], lines, summary, shrink_seconds, report)
-        summary.programs += 1
-        summary.steps += len(lines) - 1
-        if not ended:
-            return i + 1
-    if _ended_badly(plain, place) or _ended_badly(sealed, place):
-        report(f"{place.name}: the job's end: plain {plain.returncode}, sealed {sealed.returncode}: {sealed.said[-300:]}")
-        if not _ended_badly(plain, place):
-            _look_into(lab, place, programs[:-1], programs[-1], summary, shrink_seconds, report)
-    return len(programs)
+            self._look_into([], lines, 60)
 
-
-def _look_at_failure(lab, place, lines, summary, detail, report):
-    """Of a program that failed plain in a job with others: it may not do so alone."""
-    found = verdict(lab, place, [lines], patience=10)
-    if found is None:
-        summary.same += 1
-        report(f"{place.name}: {lines[0]} fails plain after others, not alone: {detail.splitlines()[0]}")
-    elif found[0] == PLAIN_FAILS:
-        summary.record(Finding(place, PLAIN_FAILS, int(lines[0].partition("seed=")[2]), found[1], lines, len(lines)))
-        report(f"{place.name}: {lines[0]} fails plain: {found[1].splitlines()[0]}")
-    else:
-        _look_into(lab, place, [], lines, summary, 60, report)
-
-
-def _look_into(lab, place, before, lines, summary, shrink_seconds, report):
-    report(f"{place.name}: {lines[0]} is not the same; looking into it")
-    finding = investigate(lab, place, before, lines, Budget(shrink_seconds))
-    if finding is None:
-        finding = Finding(place, LOST, int(lines[0].partition("seed=")[2] or 0), "", lines)
-    if finding.kind == "differs":
-        finding.kind = fault_of_the_library(lab, finding.place, _split(finding.lines)) or finding.kind
-    summary.record(finding)
-    report(f"--- {finding.kind}, seed {finding.seed}, {place.name}, {finding.steps_before} lines made {len(finding.lines)}:\n{finding.text()}---")
+    def _look_into(self, before: Sequence[Lines], lines: Lines, shrink_seconds: float | None = None) -> None:
+        self.report(f"{self.place.name}: {lines[0]} is not the same; looking into it")
+        finding = investigate(self.lab, self.place, before, lines, Budget(shrink_seconds or self.shrink_seconds))
+        if finding is None:
+            finding = Finding(self.place, LOST, int(lines[0].partition("seed=")[2] or 0), "", lines)
+        if finding.kind == "differs":
+            finding.kind = fault_of_the_library(self.lab, finding.place, _split(finding.lines)) or finding.kind
+        self.summary.record(finding)
+        self.report(f"--- {finding.kind}, seed {finding.seed}, {self.place.name}, {finding.steps_before} lines made {len(finding.lines)}:\n{finding.text()}---")
 
 
 __all__ = ["Lab", "Place", "check", "investigate", "verdict"]

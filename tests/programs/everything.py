@@ -6,9 +6,11 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from .check import LOST, OPEN, PLAIN_FAILS, WRONG, Summary, check, fault_of_the_library
+from .check import LOST, OPEN, PLAIN_FAILS, WRONG, Finding, Summary, check, fault_of_the_library
 from .generate import program
 from .lab import HERE, Lab, Place
 
@@ -17,15 +19,17 @@ MPIS = ("mpich-5", "openmpi-5", "mpich-4", "openmpi-4")
 PLACES = ((2, 4, 0, 0.34), (2, 2, 1, 0.2), (2, 3, 1, 0.16), (4, 4, 0, 0.2), (3, 6, 1, 0.1))
 CHUNK = 50
 
+Results = dict[str, Any]  # the result file
 
-def _conditions():
+
+def _conditions() -> dict[str, object]:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?")
     return {"commit": commit, "date": datetime.date.today().isoformat(), "cpu": cpu, "cores": len(os.sched_getaffinity(0)),
             "kernel": platform.release()}
 
 
-def _as_json(summary):
+def _as_json(summary: Summary) -> dict[str, int]:
     return {"programs": summary.programs, "steps": summary.steps, "calls": sum(summary.calls.values()), "same": summary.same,
             "differ": sum(finding.kind != LOST for finding in summary.findings),
             "not_seen_again": sum(finding.kind == LOST for finding in summary.findings),
@@ -34,12 +38,12 @@ def _as_json(summary):
             "plain_differs_from_plain": sum(finding.kind == OPEN for finding in summary.plain_fails), "seconds": round(summary.seconds)}
 
 
-def _finding_as_json(finding):
+def _finding_as_json(finding: Finding) -> dict[str, object]:
     return {"place": finding.place.name, "kind": finding.kind, "seed": finding.seed, "detail": finding.detail.splitlines()[:6],
             "program": finding.lines if len(finding.lines) < 12 else f"show {finding.seed}"}
 
 
-def chunks(mpi, programs, first_seed):
+def chunks(mpi: str, programs: int, first_seed: int) -> Iterator[tuple[Place, range]]:
     """[(place, seeds)] of about so many programs on one MPI; every MPI has seeds of its own."""
     seed = first_seed + 1_000_000 * list(MPIS).index(mpi) if mpi in MPIS else first_seed
     for nodes, ranks, segments, share in PLACES:
@@ -48,9 +52,10 @@ def chunks(mpi, programs, first_seed):
             seed += CHUNK
 
 
-def run(mpis, programs, first_seed, out, shrink_seconds, report=print):
+def run(mpis: Sequence[str], programs: int, first_seed: int, out: str, shrink_seconds: float, report: Callable[[str], object] = print) -> Summary:
     """Runs `programs` on each MPI. The result file is written anew after each chunk."""
-    by_place, everything = {}, Summary()
+    by_place: dict[str, Summary] = {}
+    everything = Summary()
     with Lab() as lab:
         for mpi in mpis:
             for place, seeds in chunks(mpi, programs, first_seed):
@@ -73,9 +78,9 @@ def run(mpis, programs, first_seed, out, shrink_seconds, report=print):
     return everything
 
 
-def join(files, out):
+def join(files: Sequence[str], out: str) -> Results:
     """One result file of several that ran side by side."""
-    parts = [json.loads(Path(file).read_text()) for file in files]
+    parts: list[Results] = [json.loads(Path(file).read_text()) for file in files]
     whole = parts[0] | {"command": [part["command"] for part in parts]}
     whole["conditions"]["commit"] = ", ".join(dict.fromkeys(part["conditions"]["commit"] for part in parts))
     for part in parts[1:]:
@@ -92,13 +97,13 @@ def join(files, out):
     return whole
 
 
-def judge(file, report=print):
+def judge(file: str, report: Callable[[str], object] = print) -> list[dict[str, Any]]:
     """Looks again at what differs in a result file: whether it is the library's fault, by the rules of check.py today."""
     results = json.loads(Path(file).read_text())
     remaining = []
     with Lab() as lab:
         for found in results["findings"]:
-            mpi, ranks, nodes = re.match(r"(\S+), (\d+) ranks on (\d+) nodes", found["place"]).groups()
+            ((mpi, ranks, nodes),) = re.findall(r"^(\S+), (\d+) ranks on (\d+) nodes", found["place"])
             lines = found["program"] if isinstance(found["program"], list) else program(found["seed"])
             kind = None
             if found["kind"] == "differs":
@@ -119,14 +124,14 @@ def judge(file, report=print):
     return remaining
 
 
-def _has_seed(results, name, seed):
+def _has_seed(results: Results, name: str, seed: int) -> bool:
     """Whether the programs of a placement had this seed."""
     mpi = name.partition(",")[0]
     commands = results["command"] if isinstance(results["command"], list) else [results["command"]]
     for command in commands:
-        programs, first = (int(re.search(rf"--{option} (\d+)", command)[1]) for option in ("programs", "first-seed"))
-        if mpi in re.search(r"--mpis (\S+)", command)[1].split(",") and any(
+        ((mpis, programs, first),) = re.findall(r"--mpis (\S+) --programs (\d+) --first-seed (\d+)", command)
+        if mpi in mpis.split(",") and any(
                 seed in seeds and name.startswith(f"{place.name}, segments from {('64K', '4K')[place.segments]}")
-                for place, seeds in chunks(mpi, programs, first)):
+                for place, seeds in chunks(mpi, int(programs), int(first))):
             return True
     return False

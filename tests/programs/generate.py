@@ -6,7 +6,12 @@ each only whether it joins two groups, and whether it has a topology. What MPI l
 
 import random
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Lines = list[str]
 
 MISTAKES = re.findall(r"NAMED\((\w+)\),", (Path(__file__).parent / "errors.c").read_text())
 PREDEFINED = range(10)  # datatypes.c
@@ -30,22 +35,24 @@ SIZES = (0, 1, 1, 2, 7, 16, 100, 1000, 4095, 4096, 4097, 9000, 20000, 65535, 655
 class Program:
     """One program being made."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.seed = seed
         self.lines = [f"program seed={seed}"]
         self.comms = {0: "intra", 1: "self"}  # number: intra, self, inter, cart, graph, dist
-        self.pending = {}  # communicators that an unfinished duplicate will be
+        self.pending: dict[int, str] = {}  # communicators that an unfinished duplicate will be
         self.types = {number: (number, 1) for number in PREDEFINED}  # number: (class, units)
-        self.slots = []  # requests under way
-        self.persistent = {}  # slot: active
-        self.ops, self.next_op = {}, 10
-        self.keys, self.next_key, self.handlers, self.next_handler = {}, 1, [], 1
+        self.slots: list[int] = []  # requests under way
+        self.persistent: dict[int, bool] = {}  # slot: active
+        self.ops: dict[int, str] = {}
+        self.keys: dict[int, str] = {}
+        self.handlers: list[int] = []
+        self.next_op, self.next_key, self.next_handler = 10, 1, 1
         self.next_comm, self.next_type, self.next_slot, self.next_tag = 2, FIRST_TYPE, 1, 1
         self.thread = 0
 
     # ---- little helpers
-    def say(self, verb, **values):
+    def say(self, verb: str, **values: object) -> None:
         if self.thread:
             values["thread"] = self.thread
         words = [verb]
@@ -56,41 +63,47 @@ class Program:
             words.append(f"{key}={text}")
         self.lines.append(" ".join(words))
 
-    def chance(self, probability):
+    def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def pick(self, choices):
+    def pick(self, choices: Iterable[T]) -> T:
         return self.random.choice(list(choices))
 
-    def some(self, low, high, n):
+    def some(self, low: int, high: int, n: int) -> list[int]:
         return [self.random.randint(low, high) for _ in range(n)]
 
-    def any_comm(self, kinds=None):
-        """A communicator of one of the kinds, the younger the likelier; None when there is none."""
+    def any_comm(self) -> int:
+        """A communicator, the younger the likelier."""
+        number = self.comm_of(None)
+        assert number is not None, "there always is one"
+        return number
+
+    def comm_of(self, kinds: Sequence[str] | None) -> int | None:
+        """A communicator of one of the kinds (of any but MPI_COMM_SELF), the younger the likelier; None when there is none."""
         known = [number for number, kind in self.comms.items() if (kinds is None and kind != "self") or (kinds and kind in kinds)]
         if not known:
             return None
         return self.pick(known[-6:] if self.chance(0.8) else known)
 
-    def tag(self):
+    def tag(self) -> int:
         self.next_tag += 10
         return self.next_tag
 
-    def step_seed(self):
+    def step_seed(self) -> int:
         return self.random.randrange(1 << 30)
 
-    def slot(self):
+    def slot(self) -> int:
         self.next_slot += 1
         return self.next_slot
 
-    def type_pair(self, classes=None):
+    def type_pair(self, classes: Iterable[int] | None = None) -> tuple[int, int]:
         """Two types of one class, and units that a count of the first is of."""
         known = [number for number, (cls, _) in self.types.items() if classes is None or cls in classes]
         first = self.pick(known[-6:] if self.chance(0.6) else known)
         same = [number for number, (cls, _) in self.types.items() if cls == self.types[first][0]]
         return first, self.pick(same)
 
-    def units(self, number, share=1):
+    def units(self, number: int, share: int = 1) -> int:
         """How many units: bytes of one of SIZES, seldom some MiB."""
         cls, units = self.types[number]
         size = (1, 4, 8, 2, 8, 4, 1, 4, 8, 12)[cls] if cls < 10 else 24
@@ -100,7 +113,7 @@ class Program:
         return max(most // share // size // units * units, 0 if most == 0 else units)
 
     # ---- communicators
-    def new_comm(self, verb, source, kind, **values):
+    def new_comm(self, verb: str, source: int, kind: str, **values: object) -> int:
         number = self.next_comm
         self.next_comm += 1
         self.say(verb, comm=number, **{"from": source}, **values)
@@ -110,7 +123,7 @@ class Program:
             self.comms[number] = kind
         return number
 
-    def make_comm(self):
+    def make_comm(self) -> None:
         if self.next_comm > 100:
             return
         source = self.any_comm()
@@ -126,71 +139,71 @@ class Program:
             verbs = [verb for verb in verbs if not verb.startswith("idup")]
         getattr(self, "make_" + self.pick(verbs))(source, kind)
 
-    def make_dup(self, source, kind):
+    def make_dup(self, source: int, kind: str) -> None:
         self.new_comm("dup", source, kind)
 
-    def make_dup_with_info(self, source, kind):
+    def make_dup_with_info(self, source: int, kind: str) -> None:
         self.new_comm("dup_with_info", source, kind, info=self.chance(0.5))
 
-    def make_idup(self, source, kind):
+    def make_idup(self, source: int, kind: str) -> None:
         self.new_comm("idup", source, kind)
 
-    def make_idup_with_info(self, source, kind):
+    def make_idup_with_info(self, source: int, kind: str) -> None:
         self.new_comm("idup_with_info", source, kind, info=self.chance(0.5))
 
-    def make_split(self, source, kind):
+    def make_split(self, source: int, kind: str) -> None:
         colours = [self.pick([-1, 0, 0, 1, 1]) if self.chance(0.5) else self.pick([0, 1]) for _ in range(6)]
         self.new_comm("split", source, "inter" if kind == "inter" else "intra", colours=colours, keys=self.some(-3, 3, 6))
 
-    def make_split_type(self, source, _):
+    def make_split_type(self, source: int, _: str) -> None:
         self.new_comm("split_type", source, "intra", keys=self.some(-3, 3, 6))
 
-    def some_ranks(self):
+    def some_ranks(self) -> list[int]:
         ranks = list(range(self.random.randint(2, 6)))
         self.random.shuffle(ranks)
         return ranks[: self.random.randint(1, len(ranks))]
 
-    def make_create(self, source, kind):
+    def make_create(self, source: int, kind: str) -> None:
         self.new_comm("create", source, "inter" if kind == "inter" else "intra", ranks=self.some_ranks(),
                       by=self.pick([None, None, "exclusion"]))
 
-    def make_create_group(self, source, _):
+    def make_create_group(self, source: int, _: str) -> None:
         self.new_comm("create_group", source, "intra", ranks=self.some_ranks(), by=self.pick([None, None, "exclusion"]), tag=self.tag())
 
-    def make_cart(self, source, _):
+    def make_cart(self, source: int, _: str) -> None:
         self.new_comm("cart", source, "cart", ndims=self.random.randint(1, 3), periods=self.some(0, 1, 3), reorder=self.chance(0.4),
                       leave=self.pick([0, 0, 0, 1, 2]))
 
-    def make_cart_sub(self, source, _):
+    def make_cart_sub(self, source: int, _: str) -> None:
         # MPICH 4.0 and Intel give all but one rank MPI_COMM_NULL when no dimension remains.
         self.new_comm("cart_sub", source, "cart", remain=[1, *self.some(0, 1, 2)])
 
-    def make_graph(self, source, _):
+    def make_graph(self, source: int, _: str) -> None:
         self.new_comm("graph", source, "graph", distances=self.some(1, 3, self.random.randint(1, 2)), reorder=self.chance(0.4),
                       leave=self.pick([0, 0, 0, 1, 2]))
 
-    def make_dist_graph(self, source, _):
+    def make_dist_graph(self, source: int, _: str) -> None:
         # The order of several neighbours is open (MPI 4.1, section 8.5.4).
         self.new_comm("dist_graph", source, "dist", distances=[self.random.randint(0, 3)], by=self.random.randint(0, 2),
                       weighted=self.chance(0.5), reorder=self.chance(0.4), info=self.chance(0.3))
 
-    def make_dist_graph_adjacent(self, source, _):
+    def make_dist_graph_adjacent(self, source: int, _: str) -> None:
         distances = self.random.sample(range(4), self.random.randint(1, 3))
         self.new_comm("dist_graph_adjacent", source, "dist", distances=distances, weighted=self.chance(0.5), reorder=self.chance(0.4))
 
-    def make_intercomm(self, source, _):
+    def make_intercomm(self, source: int, _: str) -> None:
         self.new_comm("intercomm", source, "inter", cut=self.random.randint(0, 4), by=self.pick([None, "parity"]), tag=self.tag())
 
-    def make_merge(self, source, _):
+    def make_merge(self, source: int, _: str) -> None:
         self.new_comm("merge", source, "intra", high=self.chance(0.5))
 
-    def finish_duplicate(self):
+    def finish_duplicate(self) -> None:
         if self.pending:
             number = self.pick(self.pending)
             self.comms[number] = self.pending.pop(number)
             self.say("finish_duplicate", comm=number)
 
-    def end_comm(self):
+    def end_comm(self) -> None:
         number = self.any_comm()
         if number > 1 and not (self.thread and len(self.comms) == 2):
             # MPI_Comm_disconnect waits for all that is under way on the communicator.
@@ -198,14 +211,14 @@ class Program:
             self.say("disconnect" if safe and self.chance(0.3) else "free_comm", comm=number)
             del self.comms[number]
 
-    def ask(self):
+    def ask(self) -> None:
         self.say("ask", comm=self.any_comm(), **{"with": self.any_comm() if self.chance(0.7) else None})
 
-    def name(self):
+    def name(self) -> None:
         self.say("name", comm=self.any_comm())
 
     # ---- datatypes
-    def new_type(self, kind, base, units, **values):
+    def new_type(self, kind: str, base: int | list[int], units: int | None, **values: object) -> None:
         number = self.next_type
         if number >= 120:
             return
@@ -217,7 +230,7 @@ class Program:
         elif 0 < units * of_base <= 64:
             self.types[number] = (cls, units * of_base)
 
-    def make_type(self):
+    def make_type(self) -> None:
         base = self.pick([number for number, (_, units) in self.types.items() if units <= 8])
         kind = self.pick(["contiguous", "vector", "hvector", "indexed", "hindexed", "indexed_block", "hindexed_block", "struct",
                           "mixture", "resized", "duplicate", "subarray", "darray"])
@@ -258,7 +271,7 @@ class Program:
             units = sum(min(length, size - start) for start in range(which * length, size, n * length))
             self.new_type(kind, base, units, size=size, n=n, length=length, which=which)
 
-    def free_type(self):
+    def free_type(self) -> None:
         known = [number for number in self.types if number >= FIRST_TYPE]
         if known:
             number = self.pick(known)
@@ -266,11 +279,11 @@ class Program:
             self.say("free_type", type=number)
 
     # ---- messages
-    def message_values(self, comm, sends, receives):
+    def message_values(self, comm: int, sends: Sequence[str], receives: Sequence[str]) -> dict[str, Any]:
         stype, rtype = self.type_pair()
         pattern = self.pick(["shift", "shift", "pair", "gather", "scatter", "all"])
         share = 4 if pattern == "all" else 1
-        values = {"comm": comm, "send": self.pick(sends), "receive": self.pick(receives), "stype": stype, "rtype": rtype,
+        values: dict[str, Any] = {"comm": comm, "send": self.pick(sends), "receive": self.pick(receives), "stype": stype, "rtype": rtype,
                   "pattern": pattern, "a": self.random.randint(0, 5), "b": self.random.randint(0, 5), "tag": self.tag(),
                   "n": self.pick([1, 1, 1, 2, 4]), "seed": self.step_seed(), "large": self.chance(0.25),
                   "units": [self.units(stype, share) for _ in range(self.random.randint(1, 3))],
@@ -284,7 +297,7 @@ class Program:
             values["send"] = "isend"  # the attached buffer is the process's
         return values
 
-    def p2p(self):
+    def p2p(self) -> None:
         values = self.message_values(self.any_comm() if self.thread or self.chance(0.95) else 1, SENDS, RECEIVES)
         if values["send"] in ("isend", "issend", "irsend") and values["receive"] == "irecv" and self.chance(0.5) and self.next_slot < 120 and not (
                 values["any_tag"] and values["any_source"]):
@@ -294,7 +307,7 @@ class Program:
             values["how"] = [self.pick(COMPLETIONS) for _ in range(2)]
         self.say("p2p", **values)
 
-    def p2p_init(self):
+    def p2p_init(self) -> None:
         if self.next_slot >= 120:
             return
         values = self.message_values(self.any_comm(), ("send", "ssend", "rsend"), ("irecv",))
@@ -303,14 +316,14 @@ class Program:
         self.persistent[values["id"]] = False
         self.say("p2p_init", **values)
 
-    def start(self):
+    def start(self) -> None:
         idle = [slot for slot, active in self.persistent.items() if not active]
         if idle:
             slot = self.pick(idle)
             self.persistent[slot] = True
             self.say("start", id=slot, all=self.chance(0.5))
 
-    def complete(self):
+    def complete(self) -> None:
         active = [slot for slot, running in self.persistent.items() if running]
         known = self.slots + active
         if not known:
@@ -323,22 +336,22 @@ class Program:
             else:
                 self.slots.remove(slot)
 
-    def exchange(self):
+    def exchange(self) -> None:
         stype, rtype = self.type_pair()
         mode = self.pick(["plain", "replace", "i", "ireplace"])
         self.say("exchange", comm=self.any_comm(), mode=mode, stype=stype, rtype=rtype, b=self.random.randint(0, 3),
                  tag=self.tag(), units=self.units(stype), slack=0, line=self.chance(0.4), seed=self.step_seed(),
                  large=self.chance(0.25))
 
-    def cancel(self):
+    def cancel(self) -> None:
         self.say("cancel", comm=self.any_comm(), tag=self.tag(), any_source=self.chance(0.3), stype=0, rtype=0)
 
-    def nobody(self):
+    def nobody(self) -> None:
         kind = self.pick(PREDEFINED)
         self.say("nobody", comm=self.any_comm(), stype=kind, rtype=kind, units=self.pick([0, 3]))
 
     # ---- collectives
-    def make_op(self):
+    def make_op(self) -> None:
         number = self.next_op
         if number >= 30:
             return
@@ -346,13 +359,13 @@ class Program:
         self.ops[number] = self.pick(["sum", "left", "right", "affine"])
         self.say("op", op=number, kind=self.ops[number], large=self.chance(0.3))
 
-    def free_op(self):
+    def free_op(self) -> None:
         if self.ops and self.chance(0.5):
             number = self.pick(self.ops)
             del self.ops[number]
             self.say("free_op", op=number)
 
-    def reduction(self):
+    def reduction(self) -> tuple[int, Sequence[int] | None, bool]:
         """(operation, classes of the types that it is for, whether they must be predefined)."""
         if self.ops and self.chance(0.5):
             number = self.pick(self.ops)
@@ -361,8 +374,8 @@ class Program:
         classes = {3: (1, 3, 4, 7), 4: (1, 3, 4, 7), 5: (1, 3, 4, 7), 6: (7,), 7: PAIRS, 8: PAIRS}.get(number, NUMBERS)
         return number, classes, True
 
-    def collective(self):
-        neighbours = self.any_comm(("cart", "graph", "dist")) if self.chance(0.35) else None
+    def collective(self) -> None:
+        neighbours = self.comm_of(("cart", "graph", "dist")) if self.chance(0.35) else None
         comm = self.any_comm() if neighbours is None else neighbours
         kind = self.pick(COLLECTIVES if neighbours is None else NEIGHBOUR_COLLECTIVES)
         mode = self.pick(["blocking", "blocking", "starting", "starting", "persistent"])
@@ -373,7 +386,7 @@ class Program:
                                        if (classes is None or cls in classes) and (number < FIRST_TYPE or not predefined)])
         else:
             stype, rtype = self.type_pair()
-        values = {"comm": comm, "kind": kind, "mode": mode, "op": op, "stype": stype, "rtype": rtype, "root": self.random.randint(0, 7),
+        values: dict[str, Any] = {"comm": comm, "kind": kind, "mode": mode, "op": op, "stype": stype, "rtype": rtype, "root": self.random.randint(0, 7),
                   "side": self.random.randint(0, 1), "units": self.units(stype, 4), "in_place": self.chance(0.2),
                   "large": self.chance(0.25), "seed": self.step_seed()}
         if mode == "persistent" or (mode == "starting" and self.chance(0.6)):
@@ -387,7 +400,7 @@ class Program:
         self.say("coll", **values)
 
     # ---- attributes, error handlers, groups
-    def make_key(self):
+    def make_key(self) -> None:
         number = self.next_key
         if number < 30:
             self.next_key += 1
@@ -395,7 +408,7 @@ class Program:
             self.keys[number] = on
             self.say("key", key=number, copy=self.random.randint(0, 3), deletes=self.chance(0.7), on=on)
 
-    def attribute(self):
+    def attribute(self) -> None:
         if not self.keys:
             self.make_key()
             return
@@ -408,13 +421,13 @@ class Program:
         elif known:
             self.say(verb, key=number, type=self.pick(known), **values)
 
-    def free_key(self):
+    def free_key(self) -> None:
         if self.keys and self.chance(0.5):
             number = self.pick(self.keys)
             del self.keys[number]
             self.say("free_key", key=number)
 
-    def handler(self):
+    def handler(self) -> None:
         verb = self.pick(["handler", "set_handler", "set_handler", "get_handler", "free_handler", "call_handler"])
         if verb == "handler" and self.next_handler < 30:
             self.handlers.append(self.next_handler)
@@ -427,23 +440,23 @@ class Program:
         elif verb in ("get_handler", "call_handler"):
             self.say(verb, comm=self.any_comm())
 
-    def mistake(self):
+    def mistake(self) -> None:
         self.say("mistake", comm=self.any_comm(), kind=self.pick(MISTAKES))
 
-    def group(self):
+    def group(self) -> None:
         self.say("group", comm=self.any_comm(), stride=self.random.randint(0, 2), **{"with": self.any_comm()})
 
-    def limits(self):
+    def limits(self) -> None:
         self.say("limits")
 
     # ---- threads
-    def threads(self):
+    def threads(self) -> None:
         """Two threads, each with communicators of its own; what they make is the program's afterwards."""
         if self.thread or self.next_comm > 90:
             return
         while self.pending:
             self.finish_duplicate()
-        own = [self.new_comm(verb, self.any_comm(("intra", "cart", "dist", "graph")) or 0, "intra") for verb in ("dup", "dup")]
+        own = [self.new_comm(verb, self.comm_of(("intra", "cart", "dist", "graph")) or 0, "intra") for verb in ("dup", "dup")]
         before, slots, persistent, types = self.comms, self.slots, self.persistent, dict(self.types)
         self.say("threads")
         after = dict(before)
@@ -466,14 +479,14 @@ class Program:
         "p2p_init": 3, "start": 6, "complete": 7, "exchange": 4, "cancel": 1, "nobody": 1,
     }
 
-    def make(self, steps):
+    def make(self, steps: int) -> Lines:
         names, weights = zip(*self.WEIGHTS.items())
         for name in self.random.choices(names, weights, k=steps):
             getattr(self, name)()
         return self.lines
 
 
-def program(seed, steps=None):
+def program(seed: int, steps: int | None = None) -> Lines:
     """The lines of the program of this seed."""
     made = Program(seed)
     return made.make(steps or made.random.randint(8, 36))

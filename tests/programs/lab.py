@@ -6,8 +6,10 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "lab"))
@@ -21,7 +23,7 @@ YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 SEGMENTS = ({"MPISEC_PIPELINE_THRESHOLD": "64K"}, {"MPISEC_PIPELINE_THRESHOLD": "4K", "MPISEC_SEGMENT": "4K"})
 
 
-def build(mpi):
+def build(mpi: str) -> Path:
     """The interpreter for an MPI."""
     everything = sorted([*HERE.glob("*.[ch]"), *HERE.glob("*.inc")])
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in everything)).hexdigest()[:16]
@@ -29,6 +31,10 @@ def build(mpi):
     flags = ["-std=gnu11", "-Wextra", "-Wno-missing-field-initializers", "-pthread", f'-DSOURCES="{digest}"', *others]
     intel = ["-DON_INTEL=1"] if mpi == "impi" else []  # it has MPICH's headers
     return compile_mpi(HERE / "program.c", mpi, flags=[*intel, *flags])
+
+
+Lines = list[str]  # a program: a line says what to do in one step
+Traces = list[list[str]]  # of a program: each rank's lines
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Place:
     fault: str = ""  # in sealed runs: see requests.c
 
     @property
-    def name(self):
+    def name(self) -> str:
         return f"{self.mpi}, {self.ranks} ranks on {self.nodes} nodes"
 
 
@@ -52,10 +58,10 @@ class Run:
 
     returncode: int
     said: str  # standard error and output
-    traces: list  # per program, a list of lines per rank
-    calls: dict = field(default_factory=dict)
+    traces: list[Traces]  # per program
+    calls: dict[str, int] = field(default_factory=dict)
 
-    def finished(self, i):
+    def finished(self, i: int) -> bool:
         """Whether all ranks came to the end of program i."""
         return i < len(self.traces) and all(lines and lines[-1].startswith("0 end") and lines[-1].endswith("\n") for lines in self.traces[i])
 
@@ -63,22 +69,22 @@ class Run:
 class Lab:
     """Clusters, one per number of nodes, that all jobs share."""
 
-    def __init__(self):
-        self._clusters = {}
+    def __init__(self) -> None:
+        self._clusters: dict[int, Cluster] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for cluster in self._clusters.values():
             cluster.close()
 
-    def cluster(self, nodes):
+    def cluster(self, nodes: int) -> Cluster:
         if nodes not in self._clusters:
             self._clusters[nodes] = Cluster(nodes).__enter__()
         return self._clusters[nodes]
 
-    def run(self, place, programs, *, plain, patience=30):
+    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, patience: float = 30) -> Run:
         """Runs the programs (lists of lines) in one job. patience: seconds that a program may take."""
         directory = Path(tempfile.mkdtemp(prefix="mpisec-programs-"))
         try:
@@ -99,9 +105,9 @@ class Lab:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _programs(path):
+def _programs(path: Path) -> list[list[str]]:
     """The lines of each program in a rank's trace, without the lines' numbers, which depend on where the program stands in a script."""
-    programs = []
+    programs: list[list[str]] = []
     if not path.exists():
         return programs
     for line in path.read_text(errors="replace").splitlines(keepends=True):
@@ -112,9 +118,9 @@ def _programs(path):
     return [[re.sub(r"^\d+", str(i + 1) if " end" not in line[:12] else "0", line) for i, line in enumerate(lines)] for lines in programs]
 
 
-def _calls(directory):
+def _calls(directory: Path) -> dict[str, int]:
     """{procedure: how often all ranks together called it}."""
-    calls = {}
+    calls: dict[str, int] = {}
     for path in directory.glob("trace.calls.*"):
         for line in path.read_text().splitlines():
             name, count = line.split()

@@ -4,6 +4,8 @@ import collections
 import json
 from pathlib import Path
 
+from .everything import Results
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "docs" / "results" / "programs.json"
 PAGE = ROOT / "docs" / "programs.md"
@@ -35,21 +37,21 @@ COLUMNS = {"programs": "programs", "steps": "steps", "calls": "MPI calls", "same
            "fail_plain": "fails plain", "plain_is_wrong": "wrong plain", "plain_differs_from_plain": "plain differs from plain"}
 
 
-def explanations():
+def explanations() -> dict[int, str]:
     """{seed: why}."""
     lines = [line.split(None, 1) for line in EXPLAINED.read_text().splitlines() if line and not line.startswith("#")]
     return {int(seed): why for seed, why in lines}
 
 
-def table(results):
+def table(results: Results) -> str:
     """A row per MPI and placement."""
-    rows = [["MPI, ranks, nodes", *COLUMNS.values()], ["---"] * (len(COLUMNS) + 1)]
+    rows: list[list[str]] = [["MPI, ranks, nodes", *COLUMNS.values()], ["---"] * (len(COLUMNS) + 1)]
     for name, numbers in [*results["places"].items(), ("**all**", results["total"])]:
         rows.append([name, *(f"{numbers[key]:,}" for key in COLUMNS)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
-def findings(results):
+def findings(results: Results) -> str:
     """What differed, with why."""
     if not results["findings"]:
         return "None.\n"
@@ -58,13 +60,13 @@ def findings(results):
                    f"  {why.get(found['seed'], 'Not explained yet.')}\n" for found in results["findings"])
 
 
-def of_the_library(results):
+def of_the_library(results: Results) -> str:
     """What plain runs did wrong, counted by MPI."""
     counted = collections.Counter((found["place"].partition(",")[0], found["kind"]) for found in results["of_the_library"])
     return "".join(f"- {mpi}, {kind}: {count}\n" for (mpi, kind), count in sorted(counted.items())) or "None.\n"
 
 
-def render(results):
+def render(results: Results) -> str:
     """The page."""
     where = results["conditions"]
     commands = results["command"] if isinstance(results["command"], list) else [results["command"]]
@@ -87,7 +89,7 @@ def render(results):
     ])
 
 
-def main():
+def main() -> None:
     PAGE.write_text(render(json.loads(RESULTS.read_text())))
 
 

@@ -1,28 +1,31 @@
 """Makes a failing program small: any part of a program is a program (program.h), so steps are left out as long as it still fails,
 then what they say is made simpler."""
 
-import itertools
 import re
 import time
+from collections.abc import Callable, Iterator
+
+Lines = list[str]
+Fails = Callable[[Lines], bool]
 
 
 class Budget:
     """How long, and how many attempts, shrinking may take."""
 
-    def __init__(self, seconds=300, attempts=400):
+    def __init__(self, seconds: float = 300, attempts: int = 400) -> None:
         self.end = time.monotonic() + seconds
         self.attempts = attempts
 
-    def spent(self):
+    def spent(self) -> bool:
         return self.attempts <= 0 or time.monotonic() > self.end
 
 
-def shrink(lines, fails, budget=None):
+def shrink(lines: Lines, fails: Fails, budget: Budget | None = None) -> Lines:
     """The smallest list of lines found for which fails(lines) is still true. The first line stays."""
     budget = budget or Budget()
-    tried = {}
+    tried: dict[tuple[str, ...], bool] = {}
 
-    def still(candidate):
+    def still(candidate: Lines) -> bool:
         key = tuple(candidate)
         if key not in tried:
             if budget.spent():
@@ -39,7 +42,7 @@ def shrink(lines, fails, budget=None):
             return lines
 
 
-def _fewer(lines, still):
+def _fewer(lines: Lines, still: Fails) -> Lines:
     """Delta debugging (Zeller and Hildebrandt 2002, https://doi.org/10.1109/32.988498): ever smaller pieces are left out."""
     head, rest = lines[:1], lines[1:]
     size = max(len(rest) // 2, 1)
@@ -57,7 +60,7 @@ def _fewer(lines, still):
     return head + rest
 
 
-def _simpler_words(line):
+def _simpler_words(line: str) -> Iterator[str]:
     """Lines that say the same with one word less, or with a smaller value."""
     words = line.split()
     for i in range(len(words) - 1, 0, -1):
@@ -73,12 +76,8 @@ def _simpler_words(line):
         yield from (" ".join([*words[:i], f"{key}={value}", *words[i + 1 :]]) for value in values if value != text)
 
 
-def _simpler(lines, still):
-    for i in itertools.count(1):
-        if i >= len(lines):
-            return lines
-        found = True
-        while found:
-            found = next((other for other in _simpler_words(lines[i]) if still([*lines[:i], other, *lines[i + 1 :]])), None)
-            if found:
-                lines = [*lines[:i], found, *lines[i + 1 :]]
+def _simpler(lines: Lines, still: Fails) -> Lines:
+    for i in range(1, len(lines)):
+        while simpler := next((other for other in _simpler_words(lines[i]) if still([*lines[:i], other, *lines[i + 1 :]])), None):
+            lines = [*lines[:i], simpler, *lines[i + 1 :]]
+    return lines

@@ -54,10 +54,10 @@ class Death:
         return found[0] if found else None
 
 
-def kill_one(cluster, mpi, point, rank, plain=False, ranks=None, env=None, hidden=False):
-    """Runs death.c and kills `rank` at `point`; returns a Death. hidden: the launcher does not see it."""
+def kill_one(cluster, mpi, point, rank, hidden=False, **options):
+    """Runs death.c and kills `rank` at `point`; returns a Death. hidden: the launcher does not see it. Options: plain, ranks, env."""
     nodes = len(cluster.names)
-    ranks = ranks or 2 * nodes
+    plain, ranks, env = options.get("plain", False), options.get("ranks", 2 * nodes), options.get("env")
     env = {"OMPI_MCA_mpi_yield_when_idle": "1"} | (env or {})
     if point in HANDSHAKE:
         below = build.compile_mpi(HERE / "dying_handshake.c", mpi, name="dying_handshake.so",
@@ -130,7 +130,7 @@ def run_column(layout, points, mpi, settings, write):
                 env = SETTINGS[name]
                 if env is None and point in HANDSHAKE:
                     continue  # MPIsec's own
-                death = kill_one(cluster, mpi, point, rank, env is None, nodes * per_node, env)
+                death = kill_one(cluster, mpi, point, rank, plain=env is None, ranks=nodes * per_node, env=env)
                 write(f"{layout} {mpi} {point} {name}", cell(death))
                 print(layout, point, mpi, name, cell(death), "|", death.sentence(), "|", death.left, flush=True)
 

@@ -6,15 +6,16 @@ was written, but a run was interrupted or a file could not be read, and page and
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpisec_bench.report import needs
-from mpisec_bench.report.reading import ReportError, find_files, read_all
+from mpisec_bench.report.reading import ReportError, Result, find_files, read_all
 
 _INCOMPLETE = 3
 
 
-def _parser():
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mpisec report",
         description="Makes one page, and plots, of results of mpisec bench.",
@@ -34,11 +35,11 @@ def _parser():
     return parser
 
 
-def main(arguments=None):
+def main(words: Sequence[str] | None = None) -> int:
     """Writes what is asked for; returns the exit status. Raises ReportError."""
-    arguments = _parser().parse_args(arguments)
+    arguments = _parser().parse_args(words)
     results, unreadable = read_all(find_files(arguments.results))
-    if not any(result.rows for result in results):
+    if all(result.is_empty for result in results):
         why = unreadable or [
             f"{result.file} has no rows: its run ended before the first one" for result in results
         ]
@@ -52,7 +53,7 @@ def main(arguments=None):
     return _INCOMPLETE if problems else 0
 
 
-def _write(arguments, results, unreadable):
+def _write(arguments: argparse.Namespace, results: Sequence[Result], unreadable: Sequence[str]) -> None:
     if lacking := needs.missing():
         raise ReportError(lacking)
     try:

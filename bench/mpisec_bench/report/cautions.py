@@ -1,11 +1,15 @@
 """What must be known before a ratio is believed."""
 
-from mpisec_bench.report import wording
+from collections.abc import Sequence
 
+from mpisec_bench.report import wording
+from mpisec_bench.report.reading import Result
+
+Speeds = tuple[object, object]  # of one TCP connection inside and beside an overlay, as a file has them
 _RAW = "raw_tcp_bits_per_second"
 
 
-def cautions(results, unreadable):
+def cautions(results: Sequence[Result], unreadable: Sequence[str]) -> list[str]:
     """Sentences on interrupted and unreadable files, data planes in user space, intervals wide or missing."""
     sentences = []
     incomplete = [result for result in results if not result.complete]
@@ -33,9 +37,9 @@ def cautions(results, unreadable):
     return sentences
 
 
-def _planes(jobs):
+def _planes(jobs: Sequence[Result]) -> list[str]:
     """A sentence for each data plane in user space: what it is, and the speed of one TCP connection."""
-    planes = {}
+    planes: dict[tuple[str, str], list[Speeds]] = {}
     for result in jobs:
         for scheme in dict.fromkeys(row.scheme for row in result.rows):
             if wording.in_user_space(scheme, result.conditions):
@@ -46,8 +50,8 @@ def _planes(jobs):
     return [_plane(name, what, speeds) for (name, what), speeds in planes.items()]
 
 
-def _plane(name, what, speeds):
-    known = [pair for pair in speeds if all(isinstance(speed, int | float) for speed in pair)]
+def _plane(name: str, what: str, speeds: Sequence[Speeds]) -> str:
+    known = [(a, b) for a, b in speeds if isinstance(a, int | float) and isinstance(b, int | float)]
     through = ""
     if known:
         inside, beside = (_span(values) for values in zip(*known, strict=True))
@@ -59,6 +63,6 @@ def _plane(name, what, speeds):
     )
 
 
-def _span(speeds):
+def _span(speeds: Sequence[float]) -> str:
     """0.14 Gbit/s to 0.35 Gbit/s."""
     return " to ".join(dict.fromkeys(wording.bits(speed) for speed in (min(speeds), max(speeds))))

@@ -5,7 +5,12 @@ Figures are narrow and their text is large: on a telephone, 336 CSS pixels wide,
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from mpisec_bench.plot_sim import size_text
 
@@ -20,18 +25,22 @@ _FACTOR_TICKS = (
 )
 
 
+X = int | str  # a size, a small number, or the name of a row
+Colours = Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Line:
     """Points of one series. low, high: ends of interval bars, None where there is none; hollow: capped."""
 
     label: str
-    xs: list
-    ys: list
+    xs: Sequence[X]
+    ys: Sequence[float]
     colour: str
     marker: str
-    low: list | None = None
-    high: list | None = None
-    hollow: list | None = None
+    low: Sequence[float | None] | None = None
+    high: Sequence[float | None] | None = None
+    hollow: Sequence[bool] | None = None
     theirs: bool = False  # another paper's: dashed
     reference: bool = False  # plain MPI, memcpy: thin, without markers
 
@@ -43,28 +52,29 @@ class Plot:
     name: str
     title: str
     about: str  # what stands above the y axis
-    lines: list
+    lines: Sequence[Line]
     x: str = "bytes"
     kind: str = "lines"
     baseline: float | None = None  # a line at this y: 1 for ratios
     x_is_count: bool = False
     logarithmic: bool = True
-    texts: dict = field(default_factory=dict)  # bars: (label, row) -> what is written at the end
+    texts: dict[tuple[str, X], str] = field(default_factory=dict)  # bars: (label, row) -> what is written at the end
 
 
-def draw(plot, colours, titled=False):
+def draw(plot: Plot, colours: Colours, titled: bool = False) -> Figure:
     """A matplotlib Figure. titled: the title goes into the picture too, for files that stand alone."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    with pyplot.rc_context(_settings(colours)):
+    with matplotlib.rc_context(_settings(colours)):
         height = {"lines": _height_of_lines, "bars": _height_of_bars, "dots": _height_of_dots}[plot.kind](
             plot
         )
-        figure, axes = pyplot.subplots(figsize=(WIDTH / 72, height / 72), layout="constrained")
-        figure.get_layout_engine().set(w_pad=3 / 72, h_pad=4 / 72)
+        engine = ConstrainedLayoutEngine(w_pad=3 / 72, h_pad=4 / 72)
+        figure, axes = pyplot.subplots(figsize=(WIDTH / 72, height / 72), layout=engine)
         {"lines": _lines, "bars": _bars, "dots": _dots}[plot.kind](plot, axes, colours)
         axes.set_title(plot.about, loc="left", fontsize=TEXT, color=colours["muted"], pad=8)
         if titled:
@@ -76,7 +86,7 @@ def draw(plot, colours, titled=False):
     return figure
 
 
-def _settings(colours):
+def _settings(colours: Colours) -> dict[Any, Any]:  # matplotlib lists all names that it accepts
     return {
         "font.size": TEXT,
         "font.family": "DejaVu Sans",
@@ -98,32 +108,32 @@ def _settings(colours):
     }
 
 
-def _rows_of_legend(plot):
+def _rows_of_legend(plot: Plot) -> int:
     return -(-len(plot.lines) // _columns_of_legend(plot))
 
 
-def _columns_of_legend(plot):
+def _columns_of_legend(plot: Plot) -> int:
     longest = max((len(line.label) for line in plot.lines), default=0)
     return 3 if longest <= 10 else 2 if longest <= 21 else 1
 
 
-def _height_of_lines(plot):
+def _height_of_lines(plot: Plot) -> int:
     return 265 + 17 * _rows_of_legend(plot)
 
 
-def _names(plot):
+def _names(plot: Plot) -> list[X]:
     return list(dict.fromkeys(x for line in plot.lines for x in line.xs))
 
 
-def _height_of_bars(plot):
+def _height_of_bars(plot: Plot) -> int:
     return 70 + len(_names(plot)) * (len(plot.lines) * 17 + 14) + 17 * _rows_of_legend(plot)
 
 
-def _height_of_dots(plot):
+def _height_of_dots(plot: Plot) -> int:
     return 70 + len(_names(plot)) * (len(plot.lines) * 8 + 10) + 17 * _rows_of_legend(plot)
 
 
-def _legend(plot, figure, axes):
+def _legend(plot: Plot, figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) < 2 and not any(line.theirs for line in plot.lines):
         return
@@ -141,7 +151,7 @@ def _legend(plot, figure, axes):
     )
 
 
-def _style(line, colours):
+def _style(line: Line, colours: Colours) -> dict[str, Any]:
     colour = colours[line.colour]
     if line.reference:
         return {"color": colour, "linewidth": 1.8, "linestyle": (0, (2, 1.3)), "marker": ""}
@@ -156,7 +166,7 @@ def _style(line, colours):
     }
 
 
-def _lines(plot, axes, colours):
+def _lines(plot: Plot, axes: Axes, colours: Colours) -> None:
     if plot.baseline is not None:
         axes.axhline(plot.baseline, color=colours["fg"], linewidth=1)
     for line in plot.lines:
@@ -180,27 +190,30 @@ def _lines(plot, axes, colours):
             )
     axes.set_xlabel(plot.x)
     axes.grid(linewidth=0.7)
-    xs = sorted({x for line in plot.lines for x in line.xs})
+    xs = sorted({x for line in plot.lines for x in line.xs}, key=float)
     if plot.x_is_count:
         axes.set_xticks(xs if len(xs) <= 8 else xs[:: -(-len(xs) // 8)])
         axes.margins(x=0.06)
     else:
-        _size_axis(axes, xs)
+        _size_axis(axes, [int(x) for x in xs])
     _value_axis(axes, plot)
 
 
-def _whiskers(line, axes, colours):
-    bars = [
-        (x, low, high)
-        for x, low, high in zip(line.xs, line.low or [], line.high or [], strict=False)
-        if low is not None
-    ]
+def _ends(line: Line) -> list[tuple[float, float] | None]:
+    """Of each interval; None where there is none. Empty for a line without intervals."""
+    both = zip(line.low or [], line.high or [], strict=True)
+    return [None if low is None or high is None else (low, high) for low, high in both]
+
+
+def _whiskers(line: Line, axes: Axes, colours: Colours) -> None:
+    bars = [(x, ends) for x, ends in zip(line.xs, _ends(line), strict=False) if ends]
     if bars:
-        axes.vlines(*zip(*bars, strict=True), color=colours[line.colour], linewidth=1.3, zorder=4)
-        for end in (1, 2):
+        xs = [float(x) for x, _ in bars]
+        axes.vlines(xs, [low for _, (low, _) in bars], [high for _, (_, high) in bars], color=colours[line.colour], linewidth=1.3, zorder=4)
+        for end in (0, 1):
             axes.plot(
-                [bar[0] for bar in bars],
-                [bar[end] for bar in bars],
+                xs,
+                [ends[end] for _, ends in bars],
                 linestyle="",
                 marker="_",
                 markersize=6,
@@ -210,7 +223,7 @@ def _whiskers(line, axes, colours):
             )
 
 
-def _size_axis(axes, sizes):
+def _size_axis(axes: Axes, sizes: Sequence[int]) -> None:
     if sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1)
     else:
@@ -226,7 +239,7 @@ def _size_axis(axes, sizes):
     axes.minorticks_off()
 
 
-def factor_ticks(low, high):
+def factor_ticks(low: float, high: float) -> list[float]:
     """Round numbers between low and high, at most seven and not crowded, for a logarithmic axis."""
     for candidates in _FACTOR_TICKS:
         ticks = [tick for tick in candidates if low <= tick <= high]
@@ -237,7 +250,7 @@ def factor_ticks(low, high):
     return [float(f"{low:.2g}"), float(f"{high:.2g}")]
 
 
-def _value_axis(axes, plot):
+def _value_axis(axes: Axes, plot: Plot) -> None:
     values = [
         y
         for line in plot.lines
@@ -262,7 +275,7 @@ def _value_axis(axes, plot):
     axes.minorticks_off()
 
 
-def _bars(plot, axes, colours):
+def _bars(plot: Plot, axes: Axes, colours: Colours) -> None:
     names, count = _names(plot), len(plot.lines)
     thickness = 0.84 / count
     longest = max(y for line in plot.lines for y in line.ys)
@@ -277,17 +290,17 @@ def _bars(plot, axes, colours):
             label=line.label,
             alpha=0.55 if line.reference else 1,
         )
-        for j, (x, y, place) in enumerate(zip(line.xs, line.ys, places, strict=True)):
+        for x, y, place, ends in zip(line.xs, line.ys, places, _ends(line) or [None] * len(places), strict=True):
             end = y
-            if line.low and line.low[j] is not None:
+            if ends:
                 axes.plot(
-                    [line.low[j], line.high[j]],
+                    ends,
                     [place, place],
                     color=colours["fg"],
                     linewidth=1.2,
                     solid_capstyle="butt",
                 )
-                end = max(y, line.high[j])
+                end = max(y, ends[1])
             axes.annotate(
                 plot.texts.get((line.label, x), ""),
                 (end, place),
@@ -299,7 +312,7 @@ def _bars(plot, axes, colours):
             )
     if plot.baseline is not None:
         axes.axvline(plot.baseline, color=colours["fg"], linewidth=1)
-    axes.set_yticks(range(len(names)), names, color=colours["fg"])
+    axes.set_yticks(range(len(names)), [str(name) for name in names], color=colours["fg"])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlim(0, longest * 1.55)  # room for what is written at the ends
@@ -308,7 +321,7 @@ def _bars(plot, axes, colours):
     axes.set_xlabel(plot.x)
 
 
-def _dots(plot, axes, colours):
+def _dots(plot: Plot, axes: Axes, colours: Colours) -> None:
     names, count = _names(plot), len(plot.lines)
     if plot.baseline is not None:
         axes.axvline(plot.baseline, color=colours["fg"], linewidth=1)
@@ -328,9 +341,9 @@ def _dots(plot, axes, colours):
             label=line.label,
             zorder=4,
         )
-        for place, low, high in zip(places, line.low or [], line.high or [], strict=False):
-            if low is not None:
-                axes.plot([low, high], [place, place], color=colour, linewidth=1.5)
+        for place, ends in zip(places, _ends(line), strict=False):
+            if ends:
+                axes.plot(ends, [place, place], color=colour, linewidth=1.5)
     for row in range(1, len(names)):
         axes.axhline(row - 0.5, color=colours["grid"], linewidth=0.8)
     values = [
@@ -346,7 +359,7 @@ def _dots(plot, axes, colours):
     ticks = factor_ticks(low, high)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_yticks(range(len(names)), names, color=colours["fg"])
+    axes.set_yticks(range(len(names)), [str(name) for name in names], color=colours["fg"])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="x", linewidth=0.7)

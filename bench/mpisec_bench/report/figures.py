@@ -1,11 +1,14 @@
 """Which figures a result gets: Plots, each with a caption."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mpisec_bench.report import measures, palette, papers, wording
-from mpisec_bench.report.drawing import Line, Plot
-from mpisec_bench.report.reading import slug
+from mpisec_bench.report.drawing import Line, Plot, X
+from mpisec_bench.report.measures import Group, Series
+from mpisec_bench.report.reading import Measurement, Result, slug
 
+Value = Callable[[Measurement], float | None]
 _MOST_ALGORITHMS = 8  # on the same axes
 _SHAPES = "Other machines, networks and years: compare the shapes, not the heights."
 
@@ -13,16 +16,16 @@ _SHAPES = "Other machines, networks and years: compare the shapes, not the heigh
 @dataclass(frozen=True)
 class Figure:
     plot: Plot
-    caption: tuple  # sentences
+    caption: tuple[str, ...]  # sentences
 
 
-def of_result(result):
+def of_result(result: Result) -> list[tuple[Group | None, list[Figure]]]:
     """[(Group, [Figure])] of a result in the order of the page; None: of no group, or of several."""
-    names = set()
+    names: set[str] = set()
     return [(group, [_unique(figure, names) for figure in shown]) for group, shown in _of_result(result)]
 
 
-def _unique(figure, names):
+def _unique(figure: Figure, names: set[str]) -> Figure:
     """The figure with a name that no other of its result has."""
     name, count = figure.plot.name, 1
     while figure.plot.name in names:
@@ -32,18 +35,18 @@ def _unique(figure, names):
     return figure
 
 
-def _of_result(result):
+def _of_result(result: Result) -> list[tuple[Group | None, list[Figure]]]:
     if result.benchmark == "crypto":
         return [(None, of_crypto(result))]
     groups = measures.groups(result)
-    found = [
+    found: list[tuple[Group | None, list[Figure]]] = [
         (group, _by_size(result, group) if group.by_size else _kernels(result, group)) for group in groups
     ]
     by_pairs = _by_pairs(groups) if result.benchmark == "pairs" else []
     return [(None, by_pairs), *found] if by_pairs else found
 
 
-def _name(group, kind):
+def _name(group: Group, kind: str) -> str:
     parts = [
         group.what,
         f"class-{group.kernel_class.lower()}" if group.kernel_class else "",
@@ -54,25 +57,25 @@ def _name(group, kind):
     return slug("-".join(part for part in parts if part))
 
 
-def _line(series, style, value, xs=None, interval=False, **options):
-    points = [point for point in series.points if value(point) is not None]
+def _line(series: Series, style: palette.Style, value: Value, interval: bool = False) -> Line:
+    known = [(point, number) for point in series.points if (number := value(point)) is not None]
+    points = [point for point, _ in known]
     return Line(
         series.label,
-        xs or [measures.position(point) for point in points],
-        [value(point) for point in points],
+        [measures.position(point) for point in points],
+        [number for _, number in known],
         *style,
         low=[point.low for point in points] if interval else None,
         high=[point.high for point in points] if interval else None,
         hollow=[point.capped for point in points] if interval else None,
-        **options,
     )
 
 
-def _ratio(point):
+def _ratio(point: Measurement) -> float:
     return point.ratio
 
 
-def _interval_note(series):
+def _interval_note(series: Sequence[Series]) -> list[str]:
     points = [point for one in series for point in one.points]
     notes = []
     if any(point.low is not None for point in points):
@@ -87,11 +90,11 @@ def _interval_note(series):
     return notes
 
 
-def _labelled_style(series):
+def _labelled_style(series: Sequence[Series]) -> list[palette.Style]:
     return palette.assign([one.scheme for one in series])
 
 
-def _by_size(result, group):
+def _by_size(result: Result, group: Group) -> list[Figure]:
     series = group.schemes()
     styles = _labelled_style(series)
     lines = [_line(one, style, _ratio, interval=True) for one, style in zip(series, styles, strict=True)]
@@ -113,7 +116,7 @@ def _by_size(result, group):
     return figures + _beside_papers(group)
 
 
-def _absolute(group, series, styles):
+def _absolute(group: Group, series: Sequence[Series], styles: Sequence[palette.Style]) -> list[Figure]:
     if not any(point.time_us for one in series for point in one.points):
         return []
     in_windows = bool(group.window)
@@ -135,18 +138,12 @@ def _absolute(group, series, styles):
     ]
 
 
-def _plain(series, value):
-    points = [
-        (measures.position(point), value(point)) for point in series[0].points if value(point) is not None
-    ]
-    return (
-        [Line("plain MPI", *map(list, zip(*points, strict=True)), "plain", "", reference=True)]
-        if points
-        else []
-    )
+def _plain(series: Sequence[Series], value: Value) -> list[Line]:
+    points = {measures.position(point): number for point in series[0].points if (number := value(point)) is not None}
+    return [Line("plain MPI", list(points), list(points.values()), "plain", "", reference=True)] if points else []
 
 
-def _algorithms(group):
+def _algorithms(group: Group) -> list[Figure]:
     chosen = group.algorithms()[:_MOST_ALGORITHMS]
     styles = palette.assign([f"{one.algorithm} {i}" for i, one in enumerate(chosen)])
     lines = [_line(one, style, _ratio, interval=True) for one, style in zip(chosen, styles, strict=True)]
@@ -175,11 +172,11 @@ def _algorithms(group):
     ]
 
 
-def _renamed(line, label):
+def _renamed(line: Line, label: str) -> Line:
     return replace(line, label=label)
 
 
-def _beside_papers(group):
+def _beside_papers(group: Group) -> list[Figure]:
     figures = []
     for source, names, theirs in papers.series_by_paper(group.what):
         ours = [one for one in group.schemes() if wording.is_encrypted(one.scheme)]
@@ -188,26 +185,28 @@ def _beside_papers(group):
         lines = [_line(one, style, _ratio, interval=True) for one, style in zip(ours, styles, strict=False)]
         lines = [_renamed(line, f"here: {line.label}") for line in lines]
         for one, style in zip(theirs, styles[len(ours) :], strict=True):
-            lines.append(Line(one.label, *map(list, zip(*one.points, strict=True)), *style, theirs=True))
+            xs, ys = [x for x, _ in one.points], [y for _, y in one.points]
+            lines.append(Line(one.label, xs, ys, *style, theirs=True))
         figures.append(_paper_figure(group, source, names, lines))
     return figures
 
 
-def _apart(styles, ours, theirs):
+def _apart(styles: Sequence[palette.Style], ours: Sequence[Series], theirs: Sequence[papers.PaperSeries]) -> list[palette.Style]:
     """The same way of encrypting has the same colour, ours and theirs; markers stay different."""
-    fixed, used = [], {}
+    fixed: list[palette.Style] = []
+    used: set[palette.Style] = set()
     spare = iter("v>P<X*ph^dsD")
     for i, style in enumerate(styles):
         own = palette.of_scheme(([one.scheme for one in ours] + [one.mechanism for one in theirs])[i])
         colour, marker = (own[0], style[1]) if own else style
         if (colour, marker) in used or i >= len(ours):
             marker = next(spare)
-        used[colour, marker] = True
+        used.add((colour, marker))
         fixed.append((colour, marker))
     return fixed
 
 
-def _paper_figure(group, source, names, lines):
+def _paper_figure(group: Group, source: papers.Paper, names: Sequence[str], lines: Sequence[Line]) -> Figure:
     tables = f"Table{'s' if len(names) > 1 else ''} {wording.conjunction(names)}"
     caption = (
         f"{'Solid' if group.by_size else 'Filled'}: measured here, over plain MPI without a container "
@@ -228,25 +227,26 @@ def _paper_figure(group, source, names, lines):
     )
 
 
-def _from_text(source, group):
+def _from_text(source: papers.Paper, group: Group) -> str:
     has_points = group.what == "pingpong" and source.short.startswith("Naser")
     return "; 2 MiB from their text, nothing between 1 KiB and that" if has_points else ""
 
 
-def _named_rows(line):
+def _named_rows(line: Line) -> Line:
     return replace(line, xs=[measures.place_text(x) for x in line.xs])
 
 
-def _kernels(result, group):
+def _kernels(result: Result, group: Group) -> list[Figure]:
     series = group.schemes()
     styles = _labelled_style(series)
     places = group.positions()
-    texts, lines = {}, []
+    texts: dict[tuple[str, X], str] = {}
+    lines: list[Line] = []
     plain = {
-        place: one.at(place).plain_us
+        place: point.plain_us
         for one in reversed(series)
         for place in places
-        if one.at(place) and one.at(place).plain_us
+        if (point := one.at(place)) and point.plain_us
     }
     names = {place: measures.place_text(place) for place in places}
     lines.append(Line("plain MPI", list(names.values()), [1.0] * len(places), "plain", "", reference=True))
@@ -281,7 +281,7 @@ def _kernels(result, group):
     return [figure, *(_beside_papers(group) if result.benchmark == "kernels" else [])]
 
 
-def _by_pairs(groups):
+def _by_pairs(groups: Sequence[Group]) -> list[Figure]:
     """Throughput against the number of pairs, a figure for each size."""
     counts = {group.pairs for group in groups if group.pairs}
     if len(counts) < 2:
@@ -292,21 +292,20 @@ def _by_pairs(groups):
     labels = list(dict.fromkeys((one.scheme, one.label) for one, _ in rows))
     styles = palette.assign([scheme for scheme, _ in labels])
     figures = []
-    for size in sorted({point.bytes for _, point in rows}):
+    for size in sorted({point.bytes or 0 for _, point in rows}):
         lines = []
         for (scheme, label), style in zip(labels, styles, strict=True):
             points = sorted(
-                (p.pairs, p.time_us and measures.throughput(p))
+                (p.pairs or 0, speed)
                 for one, p in rows
-                if (one.scheme, one.label, p.bytes) == (scheme, label, size)
+                if (one.scheme, one.label, p.bytes) == (scheme, label, size) and (speed := measures.throughput(p))
             )
-            points = [point for point in points if point[1]]
             if points:
-                lines.append(Line(label, *map(list, zip(*points, strict=True)), *style))
+                lines.append(Line(label, [pairs for pairs, _ in points], [speed for _, speed in points], *style))
         plain = {
-            p.pairs: measures.plain_throughput(p)
+            p.pairs or 0: speed
             for one, p in reversed(rows)
-            if p.bytes == size and measures.plain_throughput(p)
+            if p.bytes == size and (speed := measures.plain_throughput(p))
         }
         if plain:
             lines.insert(
@@ -338,19 +337,19 @@ def _by_pairs(groups):
     return figures
 
 
-def of_crypto(result):
+def of_crypto(result: Result) -> list[Figure]:
     """Speed by size, a figure per cipher; speed-up by threads."""
-    figures = [_speed(result, cipher) for cipher in dict.fromkeys(row.cipher for row in result.rows)]
-    threads = {row.threads for row in result.rows}
+    figures = [_speed(result, cipher) for cipher in dict.fromkeys(row.cipher for row in result.crypto)]
+    threads = {row.threads for row in result.crypto}
     if len(threads) > 1:
         figures += [
-            _speed_up(result, cipher, threads) for cipher in dict.fromkeys(row.cipher for row in result.rows)
+            _speed_up(result, cipher, threads) for cipher in dict.fromkeys(row.cipher for row in result.crypto)
         ]
     return figures
 
 
-def _speed(result, cipher):
-    rows = [row for row in result.rows if row.cipher == cipher]
+def _speed(result: Result, cipher: str) -> Figure:
+    rows = [row for row in result.crypto if row.cipher == cipher]
     fewest = min(row.threads for row in rows)
     rows = sorted((row for row in rows if row.threads == fewest), key=lambda row: row.bytes)
     libraries = list(dict.fromkeys(row.library for row in rows))
@@ -365,16 +364,9 @@ def _speed(result, cipher):
         )
     theirs, source = papers.crypto_points(cipher)
     for (library, points), marker in zip(theirs.items(), "v>P<", strict=False):
-        style = palette.of_scheme(library)
-        lines.append(
-            Line(
-                f"{library}, 2019",
-                *(list(v) for v in zip(*[(b, s / 1e3) for b, s in points], strict=True)),
-                style[0],
-                marker,
-                theirs=True,
-            )
-        )
+        colour, _ = palette.of_scheme(library) or ("plain", "")
+        xs, ys = [size for size, _ in points], [speed / 1e3 for _, speed in points]
+        lines.append(Line(f"{library}, 2019", xs, ys, colour, marker, theirs=True))
     caption = [
         f"Sealing and then opening the same bytes, {fewest} thread{'s' if fewest > 1 else ''}: half the "
         "speed of either alone."
@@ -387,10 +379,10 @@ def _speed(result, cipher):
     )
 
 
-def _speed_up(result, cipher, threads):
-    rows = [row for row in result.rows if row.cipher == cipher]
+def _speed_up(result: Result, cipher: str, threads: set[int]) -> Figure:
+    rows = [row for row in result.crypto if row.cipher == cipher]
     size = max(row.bytes for row in rows)
-    found = {}
+    found: dict[str, dict[int, float]] = {}
     for row in rows:
         if row.bytes == size:
             found.setdefault(row.library, {})[row.threads] = measures.speed(row)

@@ -5,7 +5,7 @@ import importlib.util
 _MODULES = {"matplotlib": "python3-matplotlib", "jinja2": "python3-jinja2"}
 
 
-def missing():
+def missing() -> str | None:
     """A sentence on the first thing that this Python lacks and how to get it; None when all is there."""
     if importlib.util.find_spec("tomllib") is None:
         return "the report needs Python 3.11 or newer"

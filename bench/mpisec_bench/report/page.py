@@ -1,11 +1,16 @@
 """Writes the page: one file, no scripts, nothing fetched from anywhere (its own policy forbids it)."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from mpisec_bench.report import figures, palette, papers, svg, tables, wording
-from mpisec_bench.report.drawing import draw
-from mpisec_bench.report.summary import TITLES, lead
+from mpisec_bench.report.drawing import Plot, draw
+from mpisec_bench.report.reading import Result
+from mpisec_bench.report.summary import TITLES, Summary, lead
+from mpisec_bench.report.tables import Table
+from mpisec_bench.report.wording import Conditions
 
 
 @dataclass(frozen=True)
@@ -13,7 +18,7 @@ class ShownFigure:
     key: str
     title: str
     svg: str
-    caption: tuple
+    caption: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -22,24 +27,24 @@ class Block:
 
     title: str
     lead: str
-    figures: tuple
-    tables: tuple
-    papers: tuple
-    elsewhere: object = None  # the Result under which the papers' other tables stand already
+    figures: tuple[ShownFigure, ...]
+    tables: tuple[Table, ...]
+    papers: tuple[Table, ...]
+    elsewhere: Result | None = None  # the Result under which the papers' other tables stand already
 
 
 @dataclass(frozen=True)
 class Article:
     """One result file."""
 
-    result: object
-    blocks: tuple
-    conditions: tuple  # (name, value)
+    result: Result
+    blocks: tuple[Block, ...]
+    conditions: tuple[tuple[str, str], ...]  # (name, value)
     line: str  # conditions in a line
     overlays: str  # what stood under the other schemes
 
 
-def render(results, summary):
+def render(results: Sequence[Result], summary: Summary) -> str:
     """The page's HTML."""
     import jinja2
 
@@ -48,7 +53,7 @@ def render(results, summary):
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
     template = environment.from_string((here / "page.html").read_text(encoding="utf-8"))
-    said = {}
+    said: dict[str, Result] = {}
     sections = [
         (benchmark, title, articles)
         for benchmark, title in TITLES.items()
@@ -64,10 +69,11 @@ def render(results, summary):
     )
 
 
-def write_plots(results, directory):
+def write_plots(results: Sequence[Result], directory: Path) -> list[Path]:
     """Every figure as a PNG and an SVG file, light and with its title; returns the paths."""
     directory.mkdir(parents=True, exist_ok=True)
-    colours, paths = palette.LIGHT | {"figure": "#ffffff"}, []
+    colours = palette.LIGHT | {"figure": "#ffffff"}
+    paths: list[Path] = []
     for result in results:
         for _, shown in figures.of_result(result):
             for figure in shown:
@@ -79,10 +85,10 @@ def write_plots(results, directory):
     return paths
 
 
-def _article(result, said):
+def _article(result: Result, said: dict[str, Result]) -> Article:
     """`said`: caption -> Result of the papers' tables that the page has already."""
     blocks = []
-    for group, shown in figures.of_result(result) if result.rows else ():
+    for group, shown in figures.of_result(result) if not result.is_empty else ():
         drawn = tuple(_shown(result, figure) for figure in shown)
         if group is None and result.benchmark == "pairs":
             blocks.append(Block("By number of pairs", "", drawn, (), ()))
@@ -111,7 +117,7 @@ def _article(result, said):
     return Article(result, tuple(blocks), tuple(_flat(result.conditions)), _line(result), _overlays(result))
 
 
-def _shown(result, figure):
+def _shown(result: Result, figure: figures.Figure) -> ShownFigure:
     key = f"{result.anchor}-{figure.plot.name}"
     return ShownFigure(
         key,
@@ -121,7 +127,7 @@ def _shown(result, figure):
     )
 
 
-def _spoken(plot):
+def _spoken(plot: Plot) -> str:
     """Each series' range in words: what a figure shows to who does not see it."""
     parts = []
     for line in plot.lines:
@@ -130,7 +136,7 @@ def _spoken(plot):
     return f"{plot.about or plot.x}. {'; '.join(parts)}."
 
 
-def _line(result):
+def _line(result: Result) -> str:
     at = result.conditions
     parts = [
         at.get("mpi"),
@@ -145,13 +151,13 @@ def _line(result):
     return "; ".join(str(part) for part in parts if part)
 
 
-def _overlays(result):
+def _overlays(result: Result) -> str:
     overlays = result.conditions.get("overlays")
     about = overlays.items() if isinstance(overlays, dict) and result.benchmark != "crypto" else ()
     return "; ".join(f"{wording.scheme(name, {})}: {_overlay(what)}" for name, what in about)
 
 
-def _overlay(about):
+def _overlay(about: object) -> str:
     if not isinstance(about, dict):
         return str(about)
     words = [
@@ -176,7 +182,7 @@ _WORDS = {
 }
 
 
-def _flat(conditions):
+def _flat(conditions: Conditions) -> Iterator[tuple[str, str]]:
     """(name, value) of every condition, whatever else a file holds."""
     for name, value in conditions.items():
         if name == "rate_bits_per_second":
@@ -191,22 +197,18 @@ def _flat(conditions):
         elif isinstance(value, dict):
             yield name.replace("_", " "), "; ".join(f"{key}: {item}" for key, item in value.items())
         else:
-            text = (
-                {True: "yes", False: "no", None: "–"}.get(value)
-                if value is None or isinstance(value, bool)
-                else str(value)
-            )
+            text = "–" if value is None else ("yes" if value else "no") if isinstance(value, bool) else str(value)
             yield _WORDS.get(name, name.replace("_", " ")), text
 
 
-def _sources(results):
+def _sources(results: Sequence[Result]) -> list[papers.Paper]:
     """The papers that stand beside these results."""
-    calls = {"crypto" if r.benchmark == "crypto" else row.what for r in results for row in r.rows}
+    calls = {row.what for r in results for row in r.rows} | {"crypto" for r in results if r.crypto}
     calls |= {"kernels" for r in results if r.benchmark == "kernels"} | {
         "pairs" for r in results if r.benchmark == "pairs"
     }
     calls |= {"external" for r in results if r.benchmark == "external"}
-    found = {}
+    found: dict[papers.Paper, bool] = {}
     for call in sorted(calls):
         for table in papers.tables(call):
             found[table.paper] = True

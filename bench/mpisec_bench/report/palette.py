@@ -5,6 +5,10 @@ confuse red and green can tell the colours apart (after Okabe and Ito, darkened 
 screens), and each series has a marker of its own besides.
 """
 
+from collections.abc import Sequence
+
+Style = tuple[str, str]  # colour, marker
+
 NAMES = (
     "fg",
     "muted",
@@ -91,18 +95,20 @@ _FREE_COLOURS = ("gold", "sky", "violet", "rust", "purple", "green", "vermilion"
 _FREE_MARKERS = "vPX<>p*hd"
 
 
-def of_scheme(scheme):
+def of_scheme(scheme: str) -> Style | None:
     """(colour, marker) of a scheme or of a crypto library, None for one that has none of its own."""
     if scheme in _SCHEMES:
         return _SCHEMES[scheme], _MARKERS[scheme]
     return _LIBRARIES.get(scheme.lower())
 
 
-def assign(schemes):
+def assign(schemes: Sequence[str]) -> list[Style]:
     """[(colour, marker)] for schemes on the same axes: their own, others in turn from what is left."""
-    taken = {of_scheme(scheme)[0] for scheme in schemes if of_scheme(scheme)}
+    taken = {style[0] for scheme in schemes if (style := of_scheme(scheme))}
     free = [colour for colour in _FREE_COLOURS if colour not in taken] or list(_FREE_COLOURS)
-    styles, seen, others, variants = [], set(), 0, 0
+    styles: list[Style] = []
+    seen: set[Style] = set()
+    others, variants = 0, 0
     for scheme in schemes:
         style = of_scheme(scheme)
         if scheme.startswith("mpisec "):
@@ -117,6 +123,6 @@ def assign(schemes):
     return styles
 
 
-def css(theme):
+def css(theme: dict[str, str]) -> str:
     """The theme as declarations of CSS variables."""
     return " ".join(f"--{name}: {colour};" for name, colour in theme.items())

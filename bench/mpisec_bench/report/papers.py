@@ -1,15 +1,18 @@
 """What others measured (data/papers.toml, data/allgather_paper.toml), as ratios that stand beside ours."""
 
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from mpisec_bench import paper as allgather
 from mpisec_bench.paper import bytes_of
 
 _DATA = Path(__file__).resolve().parent.parent / "data" / "papers.toml"
 _TO_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6}
+PaperRow = tuple[str, Sequence[float]]  # size or kernel as printed, one value per column
 _CALLS = {"window": "pairs"}  # what the papers' numbers are filed under
 
 
@@ -31,19 +34,19 @@ class Table:
     nodes: int
     ranks: int
     unit: str
-    columns: tuple
-    against: dict  # encrypted column -> the unencrypted column of the same network
-    mechanism: dict  # encrypted column -> scheme of ours that works the same way
+    columns: tuple[str, ...]
+    against: dict[str, str]  # encrypted column -> the unencrypted column of the same network
+    mechanism: dict[str, str]  # encrypted column -> scheme of ours that works the same way
     network: str
-    rows: tuple
+    rows: tuple[PaperRow, ...]
 
-    def ratio(self, row, column, against=None):
+    def ratio(self, row: PaperRow, column: str, against: str | None = None) -> float:
         """Time in a column over that of its unencrypted one (or `against`); throughputs are inverted."""
         base = row[1][self.columns.index(against or self.against[column])]
         value = row[1][self.columns.index(column)]
         return base / value if self.unit == "MB/s" else value / base
 
-    def total(self, column):
+    def total(self, column: str) -> float:
         """The ratio of the sums over all rows, for which Naser et al. argue: means of ratios mean nothing."""
         sums = [sum(values) for values in zip(*(row[1] for row in self.rows), strict=True)]
         return self.ratio(("total", sums), column)
@@ -56,21 +59,21 @@ class PaperSeries:
     label: str
     paper: Paper
     mechanism: str  # a scheme of ours, or a library's name
-    points: tuple
+    points: tuple[tuple[int | str, float], ...]
 
 
 @cache
-def _read():
+def _read() -> dict[str, Any]:
     with _DATA.open("rb") as file:
         return tomllib.load(file)
 
 
-def paper(key):
+def paper(key: str) -> Paper:
     return Paper(**_read()["paper"][key])
 
 
 @cache
-def tables(what=None):
+def tables(what: str | None = None) -> tuple[Table, ...]:
     """The tables about one call (or all of them), all-gather's own paper excepted."""
     return tuple(
         Table(
@@ -92,15 +95,15 @@ def tables(what=None):
     )
 
 
-def facts(what):
+def facts(what: str) -> list[tuple[Paper, dict[str, Any]]]:
     """Single numbers: [(Paper, {"setting", "quantity", "value", "unit"})]."""
     filed = _CALLS.get(what, what)
     return [(paper(fact["paper"]), fact) for fact in _read()["fact"] if fact["what"] == filed]
 
 
-def crypto_points(cipher):
+def crypto_points(cipher: str) -> tuple[dict[str, list[tuple[int, float]]], Paper]:
     """{library: [(bytes, MB/s of sealing followed by opening)]} and the paper they are from."""
-    points = {}
+    points: dict[str, list[tuple[int, float]]] = {}
     for block in _read()["crypto"]:
         if block["cipher"] == cipher:
             for library, size, speed in block["rows"]:
@@ -108,11 +111,11 @@ def crypto_points(cipher):
     return points, paper("naser")
 
 
-def _position(text, what):
+def _position(text: str, what: str) -> int | str:
     return text if what == "kernels" else bytes_of(text)
 
 
-def _of_table(table):
+def _of_table(table: Table) -> Iterator[PaperSeries]:
     for column in table.against:
         points = [(_position(row[0], table.what), table.ratio(row, column)) for row in table.rows]
         for extra in _read()["point"]:
@@ -134,35 +137,35 @@ def _of_table(table):
         yield PaperSeries(label, table.paper, table.mechanism.get(column, column), tuple(points))
 
 
-def series_by_paper(what):
+def series_by_paper(what: str) -> list[tuple[Paper, list[str], list[PaperSeries]]]:
     """[(Paper, [names of tables], [PaperSeries])] for a call: each is one figure beside ours."""
-    found = {}
+    found: dict[Paper, tuple[list[str], list[PaperSeries]]] = {}
     for table in tables(what):
         names, series = found.setdefault(table.paper, ([], []))
         names.append(table.name)
         series += _of_table(table)
     if what == "allgather":
         names, series = found.setdefault(paper("lahijani"), ([], []))
-        for table in (allgather.tables()[name] for name in ("III", "VI")):
-            names.append(table.name)
-            where = table.cluster.title()
+        for printed in (allgather.tables()[name] for name in ("III", "VI")):
+            names.append(printed.name)
+            where = printed.cluster.title()
             series += [
                 PaperSeries(
                     f"naive, {where}",
                     paper("lahijani"),
                     "naive",
-                    tuple((row.bytes, row.naive / row.plain) for row in table.rows),
+                    tuple((row.bytes, row.naive / row.plain) for row in printed.rows),
                 ),
                 PaperSeries(
                     f"best, {where}",
                     paper("lahijani"),
                     "mpisec",
-                    tuple((row.bytes, row.best / row.plain) for row in table.rows),
+                    tuple((row.bytes, row.best / row.plain) for row in printed.rows),
                 ),
             ]
     return [(source, names, series) for source, (names, series) in found.items()]
 
 
-def allgather_tables():
+def allgather_tables() -> tuple[Paper, list[allgather.Table]]:
     """Tables III to VI of Lahijani et al., with their Paper."""
     return paper("lahijani"), list(allgather.tables().values())

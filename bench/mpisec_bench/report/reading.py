@@ -7,29 +7,20 @@ bound the 95 % interval of the median ratio.
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from mpisec_bench.collectives import algorithms
+from mpisec_lab.errors import LabError
 
 FORMAT = "mpisec-result-1"
-BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto")
-_COLLECTIVES = (
-    "barrier",
-    "bcast",
-    "gather",
-    "scatter",
-    "allgather",
-    "alltoall",
-    "reduce",
-    "allreduce",
-    "reduce_scatter",
-    "scan",
-    "exscan",
-    "neighbor_allgather",
-    "neighbor_alltoall",
-)
-_COMMANDS = {"mbw": "pairs"} | dict.fromkeys(
-    _COLLECTIVES, "collective"
-)  # the command's name -> where it stands on the page
+BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto")  # kinds: where a result stands on the page
+_COMMANDS = {"mbw": "pairs"}  # what stands elsewhere than under its command's name; every collective does, too
+
+
+Fields = dict[str, Any]  # a JSON object
 
 
 class ReportError(Exception):
@@ -83,21 +74,26 @@ class Result:
     command: str
     complete: bool
     started: str
-    conditions: dict
-    rows: tuple = field(repr=False)
+    conditions: Fields
+    rows: tuple[Measurement, ...] = field(repr=False)
+    crypto: tuple[CryptoMeasurement, ...] = field(default=(), repr=False)  # instead of rows
 
     @property
-    def anchor(self):
+    def is_empty(self) -> bool:
+        return not self.rows and not self.crypto
+
+    @property
+    def anchor(self) -> str:
         """The id of its part of the page."""
         return f"run-{self.key}"
 
 
-def find_files(names):
+def find_files(names: Iterable[str]) -> list[Path]:
     """The files meant by names of files and directories, in order; of a directory its *.json, at any depth.
 
     Raises ReportError for a name that does not exist and when there is nothing to read.
     """
-    found = []
+    found: list[Path] = []
     for name in names:
         path = Path(name)
         if path.is_dir():
@@ -114,9 +110,11 @@ def find_files(names):
     return list(dict.fromkeys(found))
 
 
-def read_all(files):
+def read_all(files: Iterable[Path]) -> tuple[list[Result], list[str]]:
     """([Result], [sentences about files that could not be read])."""
-    results, complaints, keys = [], [], set()
+    results: list[Result] = []
+    complaints: list[str] = []
+    keys: set[str] = set()
     for path in files:
         try:
             results.append(read(path, keys))
@@ -125,7 +123,7 @@ def read_all(files):
     return results, complaints
 
 
-def read(path, keys=None):
+def read(path: str | Path, keys: set[str] | None = None) -> Result:
     """The Result in a file; `keys` are those already given. Raises ReportError."""
     path = Path(path)
     try:
@@ -148,26 +146,38 @@ def read(path, keys=None):
         raise ReportError(f"{path} cannot be used: {error}") from error
 
 
-def _result(document, path, keys):
+def _kind(name: Any) -> str:
+    """Where a command's results stand on the page. Raises ReportError."""
+    kind: str = _COMMANDS.get(name, name)
+    try:
+        if kind not in BENCHMARKS and name in algorithms():
+            kind = "collective"
+        elif kind not in BENCHMARKS:
+            raise ReportError(f"the benchmark {name!r} is unknown; known are {', '.join((*BENCHMARKS, *_COMMANDS, *algorithms()))}")
+    except LabError as error:
+        raise ReportError(str(error)) from error
+    return kind
+
+
+def _result(document: Any, path: Path, keys: set[str]) -> Result:
     if not isinstance(document, dict) or "format" not in document:
         raise ReportError(f'it is not a result of mpisec bench ("format": "{FORMAT}" is missing)')
     if document["format"] != FORMAT:
         raise ReportError(f'its format is {document["format"]!r}; this program reads "{FORMAT}"')
-    benchmark = _COMMANDS.get(document.get("benchmark"), document.get("benchmark"))
-    if benchmark not in BENCHMARKS:
-        raise ReportError(
-            f"the benchmark {benchmark!r} is unknown; known are {', '.join((*BENCHMARKS, *_COMMANDS))}"
-        )
+    benchmark = _kind(document.get("benchmark"))
     rows, conditions = document.get("rows"), document.get("conditions", {})
     if not isinstance(rows, list) or not isinstance(conditions, dict):
         raise ReportError('"rows" must be a list and "conditions" an object')
-    read_row = _crypto if benchmark == "crypto" else _measurement
-    measured = []
+    measured: list[Measurement] = []
+    crypto: list[CryptoMeasurement] = []
     for number, row in enumerate(rows, 1):
         try:
             if not isinstance(row, dict):
                 raise ReportError("is no object")
-            measured.append(read_row({"window": conditions.get("window")} | row, benchmark))
+            if benchmark == "crypto":
+                crypto.append(_crypto(row))
+            else:
+                measured.append(_measurement({"window": conditions.get("window")} | row, benchmark))
         except ReportError as error:
             raise ReportError(f"row {number} {error}") from error
     return Result(
@@ -180,15 +190,16 @@ def _result(document, path, keys):
         str(document.get("started") or ""),
         conditions,
         tuple(measured),
+        tuple(crypto),
     )
 
 
-def slug(text):
+def slug(text: str) -> str:
     """Fit for ids and names of files."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "result"
 
 
-def _key(stem, keys):
+def _key(stem: str, keys: set[str]) -> str:
     base = slug(stem)
     key = next(
         name for n in range(1, len(keys) + 2) if (name := base if n == 1 else f"{base}-{n}") not in keys
@@ -197,41 +208,41 @@ def _key(stem, keys):
     return key
 
 
-def _number(row, name, required=False, low=0.0):
+def _number(row: Fields, name: str, low: float = 0.0) -> float | None:
     value = row.get(name)
-    if value is None and not required:
+    if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value <= low
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= low:
         above = "positive number" if low == 0 else f"number above {low:g}"
-        raise ReportError(
-            f'lacks "{name}"' if value is None else f'has "{name}": {value!r}, which is no {above}'
-        )
+        raise ReportError(f'has "{name}": {value!r}, which is no {above}')
     return value
 
 
-def _count(row, name):
+def _positive(row: Fields, name: str) -> float:
+    value = _number(row, name)
+    if value is None:
+        raise ReportError(f'lacks "{name}"')
+    return value
+
+
+def _count(row: Fields, name: str) -> int | None:
     value = _number(row, name, low=-1)
     return None if value is None else int(value)
 
 
-def _word(row, name, default=None):
+def _word(row: Fields, name: str, default: str | None = None) -> str:
     value = row.get(name, default)
     if not isinstance(value, str) or (not value and default != ""):
         raise ReportError(f'lacks "{name}", which is a word')
     return value
 
 
-def _time(row, name):
+def _time(row: Fields, name: str) -> float | None:
     ms = _number(row, f"{name}_ms")
     return _number(row, f"{name}_us") if ms is None else ms * 1e3
 
 
-def _measurement(row, benchmark):
+def _measurement(row: Fields, benchmark: str) -> Measurement:
     plain, time, ratio = _time(row, "plain"), _time(row, "time"), _number(row, "ratio")
     if ratio is None:
         if plain is None or time is None:
@@ -240,7 +251,7 @@ def _measurement(row, benchmark):
     low, high = _number(row, "ratio_low"), _number(row, "ratio_high")
     if (low is None) != (high is None):
         raise ReportError('has only one end of the interval "ratio_low" to "ratio_high"')
-    if low is not None and not low <= ratio <= high:
+    if low is not None and high is not None and not low <= ratio <= high:
         raise ReportError(f"has a ratio of {ratio:g} outside its own interval, {low:g} to {high:g}")
     what = _word(row, "what", benchmark)
     size = _count(row, "bytes")
@@ -265,15 +276,15 @@ def _measurement(row, benchmark):
     )
 
 
-def _crypto(row, _benchmark):
+def _crypto(row: Fields) -> CryptoMeasurement:
     return CryptoMeasurement(
         _word(row, "library"),
         str(row.get("version") or ""),
         _word(row, "cipher"),
-        int(_number(row, "bytes", required=True)),
-        int(_number(row, "threads", required=True)),
-        _number(row, "seal_gb_per_s", required=True),
-        _number(row, "open_gb_per_s", required=True),
+        int(_positive(row, "bytes")),
+        int(_positive(row, "threads")),
+        _positive(row, "seal_gb_per_s"),
+        _positive(row, "open_gb_per_s"),
         _number(row, "memcpy_gb_per_s"),
         row.get("chosen") is True,
     )

@@ -1,10 +1,16 @@
 """What a reader should know first, computed from the results: nothing here is a fixed figure."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mpisec_bench.report import measures, wording
 from mpisec_bench.report.cautions import cautions
+from mpisec_bench.report.measures import Comparison, Group, Place
+from mpisec_bench.report.reading import Measurement, Result
 
+Compared = Sequence[tuple[Result, Group]]
+Sentence = tuple[Result | None, str]  # with the Result to look at
+Ratio = tuple[float, float | None, float | None, bool, Place, str]  # value, low, high, capped, place, name
 _MOST_FILES = 3  # of a benchmark that are said one by one at the top
 _MOST_LOSSES = 10  # said one by one at the top; all are in the tables
 TITLES = {
@@ -30,8 +36,8 @@ class Value:
 class Headline:
     """A row of the table at the top: one scheme in one measurement."""
 
-    result: object
-    group: object
+    result: Result
+    group: Group
     label: str
     ours: bool
     first: Value  # at the smallest size
@@ -44,15 +50,15 @@ class Headline:
 class Summary:
     """Lists of sentences; those of `short` and `losses` come with the Result to look at, or None."""
 
-    compared: list = field(default_factory=list)
-    machine: list = field(default_factory=list)
-    short: list = field(default_factory=list)
-    losses: list = field(default_factory=list)
-    cautions: list = field(default_factory=list)
-    headlines: list = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
+    machine: list[str] = field(default_factory=list)
+    short: list[Sentence] = field(default_factory=list)
+    losses: list[Sentence] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+    headlines: list[Headline] = field(default_factory=list)
 
 
-def summarise(results, unreadable=()):
+def summarise(results: Sequence[Result], unreadable: Sequence[str] = ()) -> Summary:
     """The Summary of all results, in the order of the page."""
     results = sorted(results, key=lambda result: list(TITLES).index(result.benchmark))
     compared = [
@@ -71,12 +77,12 @@ def summarise(results, unreadable=()):
     )
 
 
-def lead(result, group):
+def lead(result: Result, group: Group) -> str:
     """What a group of measurements comes to, in a sentence; "" where MPIsec has no part in it."""
     return "" if result.benchmark == "startup" else _range([(result, group)])
 
 
-def _compared(results):
+def _compared(results: Sequence[Result]) -> list[str]:
     schemes = dict.fromkeys(
         wording.scheme(row.scheme, r.conditions) for r in results if r.benchmark != "crypto" for row in r.rows
     )
@@ -92,13 +98,13 @@ def _compared(results):
     return [*sentences, f"{_files(len(results))}: {wording.conjunction(benchmarks)}."]
 
 
-def _files(count):
+def _files(count: int) -> str:
     return f"{count} result file{'' if count == 1 else 's'}"
 
 
-def _machines(results):
+def _machines(results: Sequence[Result]) -> list[str]:
     """A sentence for each machine, one for what ran on it, one when cores are scarce."""
-    machines = {}
+    machines: dict[str, list[Result]] = {}
     for result in results:
         at = result.conditions
         cores = at.get("cores", "?")
@@ -136,17 +142,17 @@ def _machines(results):
     return sentences
 
 
-def _span(name, values):
+def _span(name: str, values: Sequence[int]) -> str:
     low, high = min(values, default=None), max(values, default=None)
     return "" if low is None else f"{low} {name}" if low == high else f"{low} to {high} {name}"
 
 
-def _value(point):
+def _value(point: Measurement) -> Value:
     place = measures.place_text(measures.position(point))
     return Value(wording.with_interval(point.ratio, point.low, point.high, point.capped), place)
 
 
-def _headlines(result, group):
+def _headlines(result: Result, group: Group) -> Iterator[Headline]:
     factors = {(c.other.label, c.place): c for c in measures.compare(group)}
     for series in group.schemes():
         total = series.at("total")
@@ -165,19 +171,19 @@ def _headlines(result, group):
         )
 
 
-def _ratio(point):
+def _ratio(point: Measurement) -> float:
     return point.ratio
 
 
-def _factor(comparison):
+def _factor(comparison: Comparison) -> str:
     return wording.with_interval(comparison.factor, comparison.low, comparison.high)
 
 
-def _short(compared):
+def _short(compared: Compared) -> list[Sentence]:
     """A sentence for each file, or for each benchmark that has many."""
-    sentences = []
+    sentences: list[Sentence] = []
     for benchmark in TITLES:
-        files = {}
+        files: dict[str, list[tuple[Result, Group]]] = {}
         for result, group in compared:
             if result.benchmark == benchmark and benchmark != "startup":
                 files.setdefault(result.key, []).append((result, group))
@@ -189,7 +195,7 @@ def _short(compared):
     return [(result, said) for result, said in sentences if said]
 
 
-def _range(compared):
+def _range(compared: Compared) -> str:
     """MPIsec's range of ratios over some groups, and what others take of its time; of totals if there are."""
     where = _namer(compared)
     points = [
@@ -201,7 +207,7 @@ def _range(compared):
     if not points:
         return ""
     said = [f"MPIsec takes {_ends(points)} times plain MPI’s time"]
-    rivals = {}
+    rivals: dict[str, list[Ratio]] = {}
     for result, group in compared:
         for c in measures.compare(group):
             ratio = (c.factor, c.low, c.high, False, c.place, where(result, group))
@@ -210,7 +216,7 @@ def _range(compared):
     return "; ".join(said) + "."
 
 
-def _namer(compared):
+def _namer(compared: Compared) -> Callable[[Result, Group], str]:
     """How a place is told apart: by its file where there are several, by its group, or not at all."""
     if len({result.key for result, _ in compared}) > 1:
         return lambda result, _group: result.title
@@ -219,24 +225,24 @@ def _namer(compared):
     return lambda _result, _group: ""
 
 
-def _ends(ratios):
+def _ends(ratios: Sequence[Ratio]) -> str:
     """The least and the largest of (ratio, low, high, capped, place, name); only of totals if there are."""
     ratios = [ratio for ratio in ratios if str(ratio[4]).lower() == "total"] or ratios
     ends = dict.fromkeys(_bracketed(*end) for end in (min(ratios, key=_first), max(ratios, key=_first)))
     return " to ".join(ends)
 
 
-def _first(ratio):
+def _first(ratio: Ratio) -> float:
     return ratio[0]
 
 
-def _bracketed(value, low, high, capped, place, name):
+def _bracketed(value: float, low: float | None, high: float | None, capped: bool, place: Place, name: str) -> str:
     inner = "; ".join(filter(None, (wording.interval(low, high), name, measures.place_text(place))))
     return f"{wording.ratio(value)}{wording.DAGGER if capped else ''} ({inner})"
 
 
-def _startup(results):
-    sentences = []
+def _startup(results: Sequence[Result]) -> list[Sentence]:
+    sentences: list[Sentence] = []
     for result in results:
         for row in result.rows if result.benchmark == "startup" else ():
             if row.plain_us and row.time_us:
@@ -253,13 +259,13 @@ def _startup(results):
     return sentences
 
 
-def _crypto(results):
-    sentences = []
+def _crypto(results: Sequence[Result]) -> list[Sentence]:
+    sentences: list[Sentence] = []
     for result in results:
-        if result.benchmark != "crypto" or not result.rows:
+        if not result.crypto:
             continue
-        size, threads = max(row.bytes for row in result.rows), min(row.threads for row in result.rows)
-        rows = [row for row in result.rows if (row.bytes, row.threads) == (size, threads)]
+        size, threads = max(row.bytes for row in result.crypto), min(row.threads for row in result.crypto)
+        rows = [row for row in result.crypto if (row.bytes, row.threads) == (size, threads)]
         best = [
             max((row for row in rows if row.cipher == cipher), key=lambda row: row.seal)
             for cipher in dict.fromkeys(row.cipher for row in rows)
@@ -277,7 +283,7 @@ def _crypto(results):
     return sentences
 
 
-def _losses(compared):
+def _losses(compared: Compared) -> list[Sentence]:
     """Where MPIsec loses, to plain MPI and to encrypted networks; and where nobody can say."""
     jobs = [(result, group) for result, group in compared if result.benchmark != "startup"]
     comparisons = [(result, c) for result, group in jobs for c in measures.compare(group)]
@@ -304,12 +310,12 @@ def _losses(compared):
     ]
 
 
-def _lost(comparisons):
+def _lost(comparisons: Sequence[tuple[Result, Comparison]]) -> list[Sentence]:
     """A sentence for each measurement and rival, the worst first."""
-    found = {}
+    found: dict[tuple[str, str, str], list[tuple[Result, Comparison]]] = {}
     for result, c in comparisons:
         found.setdefault((result.key, c.group.title, c.other.label), []).append((result, c))
-    sentences = []
+    sentences: list[Sentence] = []
     for lost in sorted(found.values(), key=lambda items: min(c.factor for _, c in items)):
         result, worst = min(lost, key=lambda item: item[1].factor)
         places = wording.conjunction(measures.place_text(c.place) for _, c in lost)
@@ -328,7 +334,7 @@ def _lost(comparisons):
     )
 
 
-def _against_plain(jobs):
+def _against_plain(jobs: Compared) -> list[Sentence]:
     ours = [
         (result, group, point)
         for result, group in jobs
@@ -341,7 +347,7 @@ def _against_plain(jobs):
     dearer = [item for item in ours if item[2].low is not None and item[2].low > 1]
     cheaper = sum(point.high is not None and point.high < 1 for _, _, point in ours)
     result, group, worst = max(dearer or ours, key=lambda item: item[2].ratio)
-    sentences = [
+    sentences: list[Sentence] = [
         (
             result,
             f"Against plain MPI, MPIsec is slower at {len(dearer)} of {len(ours)} points (the whole interval "

@@ -5,8 +5,10 @@ import io
 import re
 from xml.etree import ElementTree
 
+from matplotlib.figure import Figure
+
 from mpisec_bench.report import palette
-from mpisec_bench.report.drawing import draw
+from mpisec_bench.report.drawing import Plot, draw
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _COLOURS = {sentinel: f"var(--{name})" for name, sentinel in palette.SENTINELS.items()}
@@ -14,7 +16,7 @@ _COLOUR = re.compile("|".join(_COLOURS))
 _FONT = re.compile(r"font-family: [^;]+|'DejaVu Sans'[^;]*")
 
 
-def written(figure, kind):
+def written(figure: Figure, kind: str) -> bytes:
     """The figure's file as bytes; equal figures are equal files."""
     import matplotlib
 
@@ -24,7 +26,7 @@ def written(figure, kind):
     return file.getvalue()
 
 
-def inline(plot, key, description):
+def inline(plot: Plot, key: str, description: str) -> str:
     """The plot as markup; key begins every id in it, description is read out."""
     tree = ElementTree.fromstring(written(draw(plot, palette.SENTINELS), "svg"))
     _drop(tree, f"{{{_SVG}}}metadata")
@@ -39,13 +41,13 @@ def inline(plot, key, description):
     return ElementTree.tostring(tree, encoding="unicode")
 
 
-def _drop(tree, tag, inside=None):
+def _drop(tree: ElementTree.Element, tag: str, inside: str | None = None) -> None:
     for parent in [tree, *(tree.iter(inside) if inside else [])]:
         for child in parent.findall(tag):
             parent.remove(child)
 
 
-def _attribute(name, value, key):
+def _attribute(name: str, value: str, key: str) -> str:
     if name == "id":
         return f"{key}-{value}"
     if name.endswith("href") and value.startswith("#"):
@@ -60,7 +62,7 @@ def _attribute(name, value, key):
     return value
 
 
-def _name(tree, key, title, description):
+def _name(tree: ElementTree.Element, key: str, title: str, description: str) -> None:
     for tag, text in (("desc", description), ("title", title)):
         element = ElementTree.Element(f"{{{_SVG}}}{tag}", {"id": f"{key}-{tag}"})
         element.text = text

@@ -1,8 +1,12 @@
 """Tables of the page: ours, and the papers' as printed with the ratios that follow from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mpisec_bench import paper
 from mpisec_bench.report import measures, papers, wording
+from mpisec_bench.report.measures import Group
+from mpisec_bench.report.reading import CryptoMeasurement, Measurement, Result
 
 
 @dataclass(frozen=True)
@@ -18,15 +22,15 @@ class Cell:
 @dataclass(frozen=True)
 class Table:
     caption: str
-    head: tuple
-    rows: tuple  # of tuples: the row's name, then Cells
+    head: tuple[str, ...]
+    rows: tuple[tuple[str | Cell, ...], ...]  # the row's name, then Cells
     theirs: bool = False
     note: str = ""
 
 
-def of_group(group):
+def of_group(group: Group) -> Table:
     """One row per size or kernel, one column per scheme."""
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for place in group.positions():
         cells = [_measured(point) if (point := series.at(place)) else Cell("–") for series in group.series]
         rows.append((measures.place_text(place), *cells))
@@ -41,7 +45,7 @@ def of_group(group):
     )
 
 
-def _measured(point):
+def _measured(point: Measurement) -> Cell:
     times = (
         f"{wording.duration(point.plain_us)} → {wording.duration(point.time_us)}"
         if point.plain_us and point.time_us
@@ -55,7 +59,7 @@ def _measured(point):
     )
 
 
-def of_papers(group, benchmark):
+def of_papers(group: Group, benchmark: str) -> list[Table]:
     """The papers' Tables beside a group."""
     found = [_printed(table) for table in papers.tables(group.what)]
     if group.what == "allgather":
@@ -67,8 +71,8 @@ def of_papers(group, benchmark):
 _UNITS = {"us": "µs", "s": "s", "MB/s": "MB/s"}
 
 
-def _printed(table):
-    rows = []
+def _printed(table: papers.Table) -> Table:
+    rows: list[tuple[str | Cell, ...]] = []
     for row in table.rows:
         cells = []
         for column, value in zip(table.columns, row[1], strict=True):
@@ -100,11 +104,11 @@ def _printed(table):
     return Table(caption, ("Kernel" if table.what == "kernels" else "Size", *head), tuple(rows), theirs=True)
 
 
-def _paper_size(text):
-    return wording.size(papers.bytes_of(text))
+def _paper_size(text: str) -> str:
+    return wording.size(paper.bytes_of(text))
 
 
-def _allgather(source, table):
+def _allgather(source: papers.Paper, table: paper.Table) -> Table:
     rows = tuple(
         (
             _paper_size(row.size),
@@ -122,8 +126,8 @@ def _allgather(source, table):
     return Table(caption, ("Size", "unencrypted", "naive", "best encrypted"), rows, theirs=True)
 
 
-def _facts(what):
-    found = {}
+def _facts(what: str) -> list[Table]:
+    found: dict[papers.Paper, list[tuple[str | Cell, ...]]] = {}
     for source, fact in papers.facts(what) if what else ():
         value = f"{wording.number(fact['value'])} {fact['unit']}".strip()
         found.setdefault(source, []).append((fact["setting"], Cell(fact["quantity"], word=True), Cell(value)))
@@ -138,19 +142,19 @@ def _facts(what):
     ]
 
 
-def of_crypto(result):
+def of_crypto(result: Result) -> list[Table]:
     """Per cipher and number of threads: libraries by size, GB/s of sealing / of opening."""
     tables = []
-    for cipher in dict.fromkeys(row.cipher for row in result.rows):
-        for threads in sorted({row.threads for row in result.rows if row.cipher == cipher}):
-            rows = [row for row in result.rows if (row.cipher, row.threads) == (cipher, threads)]
+    for cipher in dict.fromkeys(row.cipher for row in result.crypto):
+        for threads in sorted({row.threads for row in result.crypto if row.cipher == cipher}):
+            rows = [row for row in result.crypto if (row.cipher, row.threads) == (cipher, threads)]
             tables.append(_speeds(cipher, threads, rows))
     return tables + _facts("crypto")
 
 
-def _speeds(cipher, threads, rows):
+def _speeds(cipher: str, threads: int, rows: Sequence[CryptoMeasurement]) -> Table:
     libraries = {row.library: row.version for row in rows}
-    lines = []
+    lines: list[tuple[str | Cell, ...]] = []
     for size in sorted({row.bytes for row in rows}):
         here = {row.library: row for row in rows if row.bytes == size}
         fastest = max(row.seal for row in here.values())

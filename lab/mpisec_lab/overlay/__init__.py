@@ -12,14 +12,15 @@ is `under0` (10.78.0.0/16), and what a capture on the bridge sees.
 """
 
 from mpisec_lab.errors import LabError
+from mpisec_lab.overlay.base import Overlay
 from mpisec_lab.overlay.ipsec import Ipsec, VxlanIpsec
 from mpisec_lab.overlay.vxlan import Vxlan
 from mpisec_lab.overlay.wireguard import WireGuard
 
-OVERLAYS = {overlay.name: overlay for overlay in (Vxlan, WireGuard, Ipsec, VxlanIpsec)}
+OVERLAYS: dict[str, type[Overlay]] = {overlay.name: overlay for overlay in (Vxlan, WireGuard, Ipsec, VxlanIpsec)}
 
 
-def make(name):
+def make(name: str) -> Overlay | None:
     """The Overlay of that name, not started; None for "none". Raises LabError that lists what there is."""
     if name == "none":
         return None

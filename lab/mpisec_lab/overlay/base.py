@@ -1,5 +1,7 @@
 """What all overlays share: conditions, daemons, and the test that every node reaches every other one."""
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
@@ -7,9 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 from mpisec_lab.errors import LabError
 from mpisec_lab.keeper import BRIDGE, UNDERLAY_INTERFACE
+from mpisec_lab.linux import output_of
+
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster, Pipes, Words
 
 KERNEL = "kernel"
 USER_SPACE = "user space"
@@ -24,16 +31,16 @@ class Overlay:
 
     name = ""
 
-    def __init__(self):
+    def __init__(self) -> None:
         # For result files: overlay, data_plane, runs_in, cipher, mtu, udp_buffer (bytes; None: no daemon)
-        self.conditions = {}
-        self._daemons = []  # (node's name, Popen, its log's Path)
+        self.conditions: dict[str, str | int | None] = {}
+        self._daemons: list[tuple[str, subprocess.Popen[bytes], Path]] = []  # (node's name, Popen, its log's Path)
 
-    def connect(self, cluster):
+    def connect(self, cluster: Cluster) -> None:
         """Gives every node its `eth0`. Raises LabError."""
         raise NotImplementedError
 
-    def start(self, cluster):
+    def start(self, cluster: Cluster) -> None:
         """Connects all nodes and waits until each has received a few full packets from each other one.
         Raises LabError that names nodes and quotes the daemons."""
         _silence_ipv6(cluster)
@@ -46,7 +53,7 @@ class Overlay:
         if unreached:
             raise self.failed("; ".join(unreached))
 
-    def describe(self, data_plane, runs_in, cipher, mtu):
+    def describe(self, data_plane: str, runs_in: str, cipher: str, mtu: int) -> None:
         """Says what carries this overlay's packets; mtu in bytes."""
         self.conditions = {
             "overlay": self.name,
@@ -57,7 +64,7 @@ class Overlay:
         }
 
     @property
-    def description(self):
+    def description(self) -> str:
         """A line for the user."""
         said = self.conditions
         return (
@@ -65,7 +72,7 @@ class Overlay:
             f"{said['cipher']}, mtu {said['mtu']}"
         )
 
-    def check(self, grace=0):
+    def check(self, grace: float = 0) -> None:
         """Raises LabError when a daemon has ended, or ends within `grace` seconds: a job would hang."""
         deadline = time.monotonic() + grace
         while True:
@@ -76,39 +83,43 @@ class Overlay:
                 return
             time.sleep(0.05)
 
-    def daemon(self, cluster, node, command, **options):
+    def daemon(self, cluster: Cluster, node: int, command: Words, **options: Unpack[Pipes]) -> subprocess.Popen[bytes]:
         """Starts a daemon on node number `node`, on the node's cores; what it says goes to a log. Returns
         its Popen; it ends with the cluster."""
         name = cluster.names[node]
         path = cluster.directory / f"{name}.overlay.log"
         with open(path, "ab") as log:
-            started = cluster.popen(node, command, **{"stdout": log, "stderr": log, **options})
+            options.setdefault("stdout", log)
+            options.setdefault("stderr", log)
+            started = cluster.popen(node, command, **options)
         self._daemons.append((name, started, path))
         return started
 
-    def failed(self, what):
+    def failed(self, what: str) -> LabError:
         """A LabError that says `what` went wrong, and the daemons' last words."""
         return LabError(f"overlay {self.name}: {what}{self._logs()}")
 
-    def _logs(self):
-        said = []
+    def _logs(self) -> str:
+        said: list[str] = []
         for name, _, path in self._daemons:
             lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES:] if path.exists() else []
             said += [f"\n  {name}: {line}" for line in lines]
         return "".join(said)
 
 
-def require(overlay, packages, *programs):
+def require(overlay: str, packages: str, *programs: str) -> list[str]:
     """Absolute paths (list) of `programs`. Raises LabError that names the Debian packages to install."""
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/lib/ipsec"
-    found = [shutil.which(program, path=path) for program in programs]
-    if None in found:
-        missing = programs[found.index(None)]
-        raise LabError(f"overlay {overlay} needs {missing} here: `apt-get install {packages}`")
+    found = []
+    for program in programs:
+        place = shutil.which(program, path=path)
+        if place is None:
+            raise LabError(f"overlay {overlay} needs {program} here: `apt-get install {packages}`")
+        found.append(place)
     return found
 
 
-def configure(cluster, node, *commands, program="ip"):
+def configure(cluster: Cluster, node: int, *commands: str, program: str = "ip") -> str:
     """Runs `commands` of iproute2's `program` on a node; secrets in them are on no command line. Returns
     what it had to object, which is empty when all went well."""
     job = cluster.popen(
@@ -122,20 +133,20 @@ def configure(cluster, node, *commands, program="ip"):
     return errors.decode(errors="replace").strip() if job.returncode else ""
 
 
-def configure_or_fail(cluster, node, *commands, program="ip"):
+def configure_or_fail(cluster: Cluster, node: int, *commands: str, program: str = "ip") -> None:
     """As configure, but raises LabError with what was objected."""
     errors = configure(cluster, node, *commands, program=program)
     if errors:
         raise LabError(f"{cluster.names[node]}: `{program}` could not set the overlay up: {errors}")
 
 
-def write_secret(path, text):
+def write_secret(path: Path, text: str) -> None:
     """Writes a file that only we can read."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(text)
 
 
-def _silence_ipv6(cluster):
+def _silence_ipv6(cluster: Cluster) -> None:
     """Leaves the wire to the overlay, which needs IPv4 alone: else the kernel looks for routers there."""
     write = "echo 1 > /proc/sys/net/ipv6/conf/$0/disable_ipv6"
     jobs = [cluster.popen_on_bridge(["sh", "-c", write, BRIDGE], stderr=subprocess.DEVNULL)]
@@ -146,14 +157,14 @@ def _silence_ipv6(cluster):
         job.wait()
 
 
-def _reach(cluster):
+def _reach(cluster: Cluster) -> dict[str, list[str]]:
     """{node's name: [addresses of nodes that it did not receive from]}."""
     others = [[other for other in cluster.addresses if other != own] for own in cluster.addresses]
     jobs = []
     for node, own in enumerate(cluster.addresses):
         command = [sys.executable, _REACH, own, _REACH_SECONDS, *others[node]]
         jobs.append(cluster.popen(node, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-    answers = [job.stdout.readline() for job in jobs]
+    answers = [output_of(job).readline() for job in jobs]
     for job in jobs:
         job.communicate()
     return {

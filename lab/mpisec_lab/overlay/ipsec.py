@@ -1,11 +1,17 @@
 """IPsec: ESP with AES-GCM-128, as Docker Swarm's encrypted overlay has it around VXLAN. By the kernel, else
 by strongSwan in user space."""
 
+from __future__ import annotations
+
 import platform
+from typing import TYPE_CHECKING
 
 from mpisec_lab.keeper import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK
 from mpisec_lab.overlay import esp, strongswan, vxlan
 from mpisec_lab.overlay.base import KERNEL, USER_SPACE, Overlay
+
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster
 
 _CIPHER = "AES-GCM-128"
 _BELOW_VXLAN = 79  # 10.79.0.0/16
@@ -16,7 +22,7 @@ class Ipsec(Overlay):
 
     name = "ipsec"
 
-    def connect(self, cluster):
+    def connect(self, cluster: Cluster) -> None:
         if esp.available(cluster, tunnels=True):
             mtu = esp.tunnel_mtu(cluster.mtu)
             esp.tunnels(cluster, mtu)
@@ -34,7 +40,7 @@ class VxlanIpsec(Overlay):
 
     name = "vxlan+ipsec"
 
-    def connect(self, cluster):
+    def connect(self, cluster: Cluster) -> None:
         if esp.available(cluster, tunnels=False):
             mtu = esp.transport_mtu(cluster.mtu) - vxlan.OVERHEAD
             esp.protect_udp(cluster, vxlan.PORT)

@@ -14,14 +14,14 @@ _PORT = 5202
 _DATA = bytes(1 << 16)  # many times the MTU: packets that are too long for the path would not arrive
 
 
-def _answer(server):
+def _answer(server: socket.socket) -> None:
     while True:
         connection, _ = server.accept()
         with connection:
             connection.sendall(_DATA)
 
 
-def _received(address):
+def _received(address: str) -> bool:
     """Whether all the data came from there within a second."""
     try:
         with socket.create_connection((address, _PORT), timeout=1) as connection:
@@ -34,7 +34,7 @@ def _received(address):
         return False
 
 
-def main(own, seconds, addresses):
+def main(own: str, seconds: float, addresses: list[str]) -> None:
     """See above."""
     server = socket.create_server((own, _PORT))
     threading.Thread(target=_answer, args=(server,), daemon=True).start()

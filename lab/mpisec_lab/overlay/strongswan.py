@@ -4,15 +4,23 @@ IKE sets the tunnels up with a key that is fresh for each cluster; their packets
 neither transport mode nor protection for the addresses that IKE itself uses.
 """
 
+from __future__ import annotations
+
 import re
 import secrets
 import shutil
 import time
 from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpisec_lab.keeper import UNDERLAY_NETWORK, address
 from mpisec_lab.overlay.base import QUEUE, configure, configure_or_fail, require, write_secret
 from mpisec_lab.overlay.esp import padded
+
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster, Result
+    from mpisec_lab.overlay.base import Overlay
 
 _PACKAGES = "charon-systemd strongswan-swanctl libcharon-extra-plugins libstrongswan-standard-plugins"
 _OVERHEAD = 20 + 8 + 8 + 8 + 16  # bytes of each packet: IPv4, UDP, ESP header, initialization vector, tag
@@ -80,7 +88,7 @@ secrets {{
 """
 
 
-def mtu(wire):
+def mtu(wire: int) -> int:
     """Bytes of the longest packet in a tunnel over a wire that takes `wire` bytes."""
     return min(_LONGEST, padded(wire - _OVERHEAD))
 
@@ -88,7 +96,7 @@ def mtu(wire):
 class StrongSwan:
     """The daemons of one cluster. Raises LabError when they are not installed or do not start."""
 
-    def __init__(self, overlay, cluster):
+    def __init__(self, overlay: Overlay, cluster: Cluster) -> None:
         self.device = "ipsec0"  # libipsec's name for it
         self._overlay = overlay
         self._cluster = cluster
@@ -103,7 +111,7 @@ class StrongSwan:
             self._wait_for(node)
         self.version = " ".join([*self._control(0, "--version", "--daemon").split()[:2], "libipsec"])
 
-    def tunnels(self, network, mtu):
+    def tunnels(self, network: int, mtu: int) -> None:
         """Sets up tunnels between the nodes' addresses in 10.`network`.0.0/16, which the device gets."""
         secret = secrets.token_hex(32)
         for node in self._nodes:
@@ -121,7 +129,7 @@ class StrongSwan:
         for node, other in combinations(self._nodes, 2):
             self._control(node, "--initiate", "--child", self._cluster.names[other], "--timeout", _SECONDS)
 
-    def rename(self, name):
+    def rename(self, name: str) -> None:
         """Calls the device `name` on every node."""
         for node in self._nodes:
             configure_or_fail(
@@ -133,11 +141,14 @@ class StrongSwan:
             )
         self.device = name
 
-    def cipher_from(self):
+    def cipher_from(self) -> str:
         """The plugin that provides AES-GCM."""
-        return re.search(r"AES_GCM_16\[(\w+)\]", self._control(0, "--list-algs")).group(1)
+        found = re.search(r"AES_GCM_16\[(\w+)\]", self._control(0, "--list-algs"))
+        if found is None:
+            raise self._overlay.failed("no plugin of charon provides AES-GCM")
+        return found.group(1)
 
-    def _configuration(self, node, network, secret):
+    def _configuration(self, node: int, network: int, secret: str) -> str:
         names = self._cluster.names
         connections = [
             _CONNECTION.format(
@@ -153,7 +164,7 @@ class StrongSwan:
         ]
         return f"connections {{{''.join(connections)}}}\n{_SECRET.format(secret)}"
 
-    def _wait_for(self, node):
+    def _wait_for(self, node: int) -> None:
         """Until the daemon answers."""
         deadline = time.monotonic() + _SECONDS
         while self._ask(node, "--stats").returncode != 0:
@@ -162,7 +173,7 @@ class StrongSwan:
                 raise self._overlay.failed(f"charon does not answer on {self._cluster.names[node]}")
             time.sleep(0.05)
 
-    def _control(self, node, *command):
+    def _control(self, node: int, *command: object) -> str:
         """What swanctl prints. Raises LabError when it fails."""
         asked = self._ask(node, *command)
         if asked.returncode != 0:
@@ -171,17 +182,17 @@ class StrongSwan:
             raise self._overlay.failed(f"{what}: {reason}")
         return asked.stdout
 
-    def _ask(self, node, *command):
+    def _ask(self, node: int, *command: object) -> Result:
         full = [*self._environment(node), self._swanctl, *command, "--uri", self._socket(node)]
         return self._cluster.execute(node, full, sweep=False)
 
-    def _environment(self, node):
+    def _environment(self, node: int) -> list[str]:
         """Command line that sets where a daemon's and its tool's files are."""
         directory = self._cluster.directory
         return ["env", f"STRONGSWAN_CONF={self._file(node, 'strongswan')}", f"SWANCTL_DIR={directory}"]
 
-    def _socket(self, node):
+    def _socket(self, node: int) -> str:
         return f"unix://{self._file(node, 'vici')}"
 
-    def _file(self, node, suffix):
+    def _file(self, node: int, suffix: str) -> Path:
         return self._cluster.directory / f"{self._cluster.names[node]}.{suffix}"

@@ -1,10 +1,16 @@
 """VXLAN with a static table: Ethernet frames in UDP, in clear. By itself it shows what an overlay costs
 without encryption."""
 
+from __future__ import annotations
+
 import platform
+from typing import TYPE_CHECKING
 
 from mpisec_lab.keeper import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address, mac
 from mpisec_lab.overlay.base import KERNEL, Overlay, configure_or_fail
+
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster
 
 PORT = 4789
 OVERHEAD = 20 + 8 + 8 + 14  # bytes of each packet: IPv4, UDP, VXLAN, Ethernet
@@ -16,13 +22,13 @@ class Vxlan(Overlay):
 
     name = "vxlan"
 
-    def connect(self, cluster):
+    def connect(self, cluster: Cluster) -> None:
         mtu = cluster.mtu - OVERHEAD
         lay(cluster, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, mtu)
         self.describe(f"Linux {platform.release()}", KERNEL, "no encryption", mtu)
 
 
-def lay(cluster, below, network, mtu):
+def lay(cluster: Cluster, below: str, network: int, mtu: int) -> None:
     """Lays VXLAN over the nodes' device `below`, whose addresses are in 10.`network`.0.0/16. Raises
     LabError."""
     count = len(cluster.names)

@@ -1,9 +1,15 @@
 """WireGuard between all nodes: the data plane of Calico's encryption. By the kernel, else by wireguard-go."""
 
+from __future__ import annotations
+
 import platform
 import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpisec_lab.keeper import INTERFACE, UNDERLAY_NETWORK, address
+from mpisec_lab.linux import output_of
 from mpisec_lab.overlay.base import (
     KERNEL,
     QUEUE,
@@ -14,6 +20,9 @@ from mpisec_lab.overlay.base import (
     require,
     write_secret,
 )
+
+if TYPE_CHECKING:
+    from mpisec_lab.cluster import Cluster
 
 PORT = 51820
 _OVERHEAD = 20 + 8 + 16 + 16  # bytes of each packet: IPv4, UDP, header, tag
@@ -35,7 +44,7 @@ class WireGuard(Overlay):
 
     name = "wireguard"
 
-    def connect(self, cluster):
+    def connect(self, cluster: Cluster) -> None:
         require(self.name, _PACKAGES, "wg")
         nodes = range(len(cluster.names))
         files = _write_configurations(cluster)
@@ -56,23 +65,23 @@ class WireGuard(Overlay):
             )
         self.describe(plane, runs_in, "ChaCha20-Poly1305", mtu)
 
-    def _start_daemons(self, cluster, files):
+    def _start_daemons(self, cluster: Cluster, files: Sequence[Path]) -> None:
         for node, name in enumerate(cluster.names):
             command = ["unshare", "--mount", "sh", "-c", _START, files[node]]
             started = self.daemon(cluster, node, command, stdout=subprocess.PIPE)
-            with started.stdout as said:
+            with output_of(started) as said:
                 if said.readline() != b"ready\n":
                     raise self.failed(f"wireguard-go did not start on {name}")
 
 
-def _wireguard_go():
+def _wireguard_go() -> str:
     """Name and version of the daemon. Raises LabError when it is not installed."""
     (program,) = require(WireGuard.name, _PACKAGES, "wireguard-go")
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     return said.splitlines()[0].replace(" v", " ")
 
 
-def _write_configurations(cluster):
+def _write_configurations(cluster: Cluster) -> list[Path]:
     """A file for `wg setconf` per node; returns their paths."""
     private = [_wg("genkey") for _ in cluster.names]
     public = [_wg("pubkey", key) for key in private]
@@ -91,6 +100,6 @@ def _write_configurations(cluster):
     return files
 
 
-def _wg(command, given=""):
+def _wg(command: str, given: str = "") -> str:
     made = subprocess.run(["wg", command], input=given, capture_output=True, text=True, check=True)
     return made.stdout.strip()

@@ -48,14 +48,14 @@ class State {
 
     bool seal(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
-        return run(ippsAES_GCMEncrypt, to, from, n, nonce, ad, ad_n) &&
+        return start(nonce, ad, ad_n) && run(ippsAES_GCMEncrypt, to, from, n) &&
                ippsAES_GCMGetTag(to + n, tag_bytes, gcm()) == ippStsNoErr;
     }
 
     bool open(std::uint8_t* to, const std::uint8_t* from, std::size_t n, const std::uint8_t* nonce,
               const std::uint8_t* ad, std::size_t ad_n) {
         std::uint8_t expected[tag_bytes] = {};
-        return run(ippsAES_GCMDecrypt, to, from, n, nonce, ad, ad_n) &&
+        return start(nonce, ad, ad_n) && run(ippsAES_GCMDecrypt, to, from, n) &&
                ippsAES_GCMGetTag(expected, tag_bytes, gcm()) == ippStsNoErr &&
                plugins::equal_tags(expected, from + n);
     }
@@ -65,12 +65,13 @@ class State {
   private:
     IppsAES_GCMState* gcm() { return reinterpret_cast<IppsAES_GCMState*>(gcm_); }
 
+    bool start(const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) {
+        return ad_n <= piece &&
+               ippsAES_GCMStart(nonce, nonce_bytes, ad, static_cast<int>(ad_n), gcm()) == ippStsNoErr;
+    }
+
     template <class Process>
-    bool run(Process process, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
-             const std::uint8_t* nonce, const std::uint8_t* ad, std::size_t ad_n) {
-        if (ad_n > piece) return false;
-        if (ippsAES_GCMStart(nonce, nonce_bytes, ad, static_cast<int>(ad_n), gcm()) != ippStsNoErr)
-            return false;
+    bool run(Process process, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
         for (std::size_t done = 0; done < n; done += piece) {
             int now = static_cast<int>(std::min(piece, n - done));
             if (process(from + done, to + done, now, gcm()) != ippStsNoErr) return false;

@@ -52,11 +52,31 @@ void copy_others(fabric::Fabric& fabric, const Blocks& to, const Blocks& from) {
     }
 }
 
-fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape shape) {
-    const fabric::Topology& topology = fabric.topology();
+/// A call at work on one rank.
+struct Work {
+    fabric::Fabric& fabric;
+    const Shape shape;
+    Blocks shared;                                ///< all blocks, in the node's memory
+    std::vector<Group> groups;                    ///< by leader
+    std::vector<fabric::CiphertextBuffer> rooms;  ///< each leader's part of the shared ciphertext
 
-    // The blocks again, in shared memory, node by node and slice by slice, so that each sealed block's
-    // plaintext is one run.
+    const fabric::Topology& topology() const { return fabric.topology(); }
+    std::vector<std::vector<int>> sealed_blocks(int node, int g) const {
+        return slice_of(topology(), node, g, shape).sealed_blocks;
+    }
+    int sealer(int node, int g, const std::vector<int>& sealed_block) const {
+        return shape.sealed_block_per_rank ? sealed_block.front()
+                                           : topology().members(node)[static_cast<std::size_t>(g)];
+    }
+    std::size_t sealed_bytes(const std::vector<int>& sealed_block) const {
+        return fabric::sealed_bytes(shared.bytes(sealed_block));
+    }
+};
+
+/// The blocks again, in shared memory, node by node and slice by slice, so that each sealed block's plaintext
+/// is one run.
+Blocks share(fabric::Fabric& fabric, const Blocks& blocks, const Shape& shape) {
+    const fabric::Topology& topology = fabric.topology();
     Blocks shared{nullptr, std::vector<std::size_t>(blocks.size.size()), blocks.size};
     std::size_t total = 0;
     for (int node = 0; node < topology.nodes(); ++node)
@@ -68,68 +88,78 @@ fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape sh
                 }
     shared.base = fabric.shared_plaintext(total).data();
     fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
+    return shared;
+}
 
-    // Each leader's part of the shared ciphertext, in the order that doubling wants: this node's sealed
-    // blocks first.
-    std::vector<Group> groups;
-    std::vector<fabric::CiphertextBuffer> rooms;
-    for (int g = 0; g < shape.leaders; ++g) {
-        Group group{{}, {}, fabric.node()};
-        for (int node = 0; node < topology.nodes(); ++node) {
+/// Each leader's part of the shared ciphertext, in the order that doubling wants: this node's sealed blocks
+/// first.
+void make_rooms(Work& work) {
+    for (int g = 0; g < work.shape.leaders; ++g) {
+        Group group{{}, {}, work.fabric.node()};
+        for (int node = 0; node < work.topology().nodes(); ++node) {
             std::size_t bytes = 0;
-            for (const auto& sealed_block : slice_of(topology, node, g, shape).sealed_blocks)
-                bytes += fabric::sealed_bytes(blocks.bytes(sealed_block));
-            group.ranks.push_back(topology.members(node)[static_cast<std::size_t>(g)]);
+            for (const auto& sealed_block : work.sealed_blocks(node, g))
+                bytes += work.sealed_bytes(sealed_block);
+            group.ranks.push_back(work.topology().members(node)[static_cast<std::size_t>(g)]);
             group.bytes.push_back(bytes);
         }
-        rooms.push_back(fabric.shared_cipher(group.total()));
-        groups.push_back(std::move(group));
+        work.rooms.push_back(work.fabric.shared_cipher(group.total()));
+        work.groups.push_back(std::move(group));
     }
-    auto sealer = [&](int node, int g, const std::vector<int>& sealed_block) {
-        return shape.sealed_block_per_rank ? sealed_block.front()
-                                           : topology.members(node)[static_cast<std::size_t>(g)];
-    };
-    auto seal_own = [&](int g) {
-        std::size_t at = 0;
-        for (const auto& sealed_block : slice_of(topology, fabric.node(), g, shape).sealed_blocks) {
-            const std::size_t bytes = fabric::sealed_bytes(blocks.bytes(sealed_block));
-            if (sealer(fabric.node(), g, sealed_block) == fabric.rank())
-                fabric.seal(rooms[static_cast<std::size_t>(g)].part(at, bytes),
-                            shared.room(fabric, sealed_block), {fabric.rank(), 0});
-            at += bytes;
-        }
-    };
-    const bool crosses = topology.nodes() > 1;
-    if (shape.sealed_block_per_rank && crosses) seal_own(fabric.local() % shape.leaders);
-    co_await fabric.node_barrier();
-    if (fabric.local() < shape.leaders && crosses) {
-        const auto g = static_cast<std::size_t>(fabric.local());
-        if (!shape.sealed_block_per_rank) seal_own(fabric.local());
-        co_await doubling(fabric, groups[g], rooms[g], [](int, fabric::CiphertextBuffer) {});
-    }
-    co_await fabric.node_barrier();
+}
 
-    // All sealed blocks in one list that the ranks of the node take turns with.
+/// Those sealed blocks of slice g of this node that this rank seals.
+void seal_own(const Work& work, int g) {
+    fabric::Fabric& fabric = work.fabric;
+    std::size_t at = 0;
+    for (const auto& sealed_block : work.sealed_blocks(fabric.node(), g)) {
+        const std::size_t bytes = work.sealed_bytes(sealed_block);
+        if (work.sealer(fabric.node(), g, sealed_block) == fabric.rank())
+            fabric.seal(work.rooms[static_cast<std::size_t>(g)].part(at, bytes),
+                        work.shared.room(fabric, sealed_block), {fabric.rank(), 0});
+        at += bytes;
+    }
+}
+
+/// All sealed blocks of other nodes in one list that the ranks of the node take turns with.
+void open_share(const Work& work) {
+    fabric::Fabric& fabric = work.fabric;
+    const int nodes = work.topology().nodes();
     int turn = 0;
-    for (int k = 1; k < topology.nodes(); ++k) {
-        const int node = (fabric.node() + k) % topology.nodes();
-        for (int g = 0; g < shape.leaders; ++g) {
-            const Group& group = groups[static_cast<std::size_t>(g)];
+    for (int k = 1; k < nodes; ++k) {
+        const int node = (fabric.node() + k) % nodes;
+        for (int g = 0; g < work.shape.leaders; ++g) {
+            const Group& group = work.groups[static_cast<std::size_t>(g)];
             std::size_t at = 0;
             for (int before = 0; before < k; ++before)
-                at += group.bytes[static_cast<std::size_t>((fabric.node() + before) % topology.nodes())];
-            for (const auto& sealed_block : slice_of(topology, node, g, shape).sealed_blocks) {
-                const std::size_t bytes = fabric::sealed_bytes(blocks.bytes(sealed_block));
+                at += group.bytes[static_cast<std::size_t>((fabric.node() + before) % nodes)];
+            for (const auto& sealed_block : work.sealed_blocks(node, g)) {
+                const std::size_t bytes = work.sealed_bytes(sealed_block);
                 if (turn++ % static_cast<int>(fabric.node_peers().size()) == fabric.local())
-                    fabric.open(shared.room(fabric, sealed_block),
-                                rooms[static_cast<std::size_t>(g)].part(at, bytes),
-                                {sealer(node, g, sealed_block), 0});
+                    fabric.open(work.shared.room(fabric, sealed_block),
+                                work.rooms[static_cast<std::size_t>(g)].part(at, bytes),
+                                {work.sealer(node, g, sealed_block), 0});
                 at += bytes;
             }
         }
     }
+}
+
+fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape shape) {
+    Work work{fabric, shape, share(fabric, blocks, shape), {}, {}};
+    make_rooms(work);
+    const bool crosses = fabric.topology().nodes() > 1;
+    if (shape.sealed_block_per_rank && crosses) seal_own(work, fabric.local() % shape.leaders);
     co_await fabric.node_barrier();
-    copy_others(fabric, blocks, shared);
+    if (fabric.local() < shape.leaders && crosses) {
+        const auto g = static_cast<std::size_t>(fabric.local());
+        if (!shape.sealed_block_per_rank) seal_own(work, fabric.local());
+        co_await doubling(fabric, work.groups[g], work.rooms[g], [](int, fabric::CiphertextBuffer) {});
+    }
+    co_await fabric.node_barrier();
+    open_share(work);
+    co_await fabric.node_barrier();
+    copy_others(fabric, blocks, work.shared);
 }
 
 }  // namespace

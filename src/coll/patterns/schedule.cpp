@@ -64,9 +64,8 @@ Schedule prefixes(const Members& members, std::size_t bytes) {
 
 Passing Reducing::start(const Step& step, std::size_t ahead) {
     const fabric::PlaintextBuffer in = step.what == Step::What::result ? partial_.value : partial_.spare;
-    return {edges_,    step.to,        step.out.of(partial_.value),
-            step.from, step.in.of(in), partial_.reduction->element,
-            ahead};
+    const Exchange exchange{step.to, step.out.of(partial_.value), step.from, step.in.of(in)};
+    return {edges_, exchange, partial_.reduction->element, ahead};
 }
 
 void Reducing::begin() {

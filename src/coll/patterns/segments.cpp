@@ -28,14 +28,13 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, Plaintext
     return receiving;
 }
 
-Passing::Passing(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in, std::size_t element,
-                 std::size_t ahead)
+Passing::Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead)
     : edges_(edges),
-      to_(to),
-      out_(out),
-      parts_out_(segments(out.size(), element)),
-      parts_(segments(in.size(), element)),
-      receiving_(receive_segments(edges, from, in, element)) {
+      to_(exchange.to),
+      out_(exchange.out),
+      parts_out_(segments(exchange.out.size(), element)),
+      parts_(segments(exchange.in.size(), element)),
+      receiving_(receive_segments(edges, exchange.from, exchange.in, element)) {
     while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
 }
 
@@ -58,7 +57,7 @@ fabric::Task Passing::finish(std::function<void(Range)> arrived) {
 }
 
 fabric::Task exchange_segments(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in) {
-    co_await Passing(edges, to, out, from, in, 1).finish([](Range) {});
+    co_await Passing(edges, {to, out, from, in}, 1).finish([](Range) {});
 }
 
 }  // namespace mpisec::coll

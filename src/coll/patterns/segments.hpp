@@ -23,6 +23,14 @@ std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plainte
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
+/// What one rank sends, and what it receives meanwhile.
+struct Exchange {
+    int to;
+    fabric::Plaintext out;
+    int from;
+    fabric::PlaintextBuffer in;
+};
+
 /// Both under way, to be finished. What is empty is neither sent nor received.
 class Passing {
   public:
@@ -30,8 +38,7 @@ class Passing {
     /// is sealed, others travel. Whatever else the two ranks send each other goes before or after all of
     /// these, unless all of them are sent at once.
     static constexpr std::size_t few = 3, all = ~std::size_t{0};
-    Passing(Edges& edges, int to, fabric::Plaintext out, int from, fabric::PlaintextBuffer in,
-            std::size_t element, std::size_t ahead = few);
+    Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead = few);
     /// `arrived` is told each segment of `in` once it is there and the same segment of `out` is gone.
     fabric::Task finish(std::function<void(Range)> arrived);
 

@@ -29,8 +29,8 @@ Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlaintextB
         const Step& step = steps[i];
         const bool first = i == 0, sends_again = i + 1 < steps.size() && steps[i + 1].out.size > 0;
         const PlaintextBuffer in = first ? before : mine.spare;
-        Passing passing(edges, step.to, step.out.of(mine.value), step.from, step.in.of(in),
-                        mine.reduction->element);
+        const Exchange exchange{step.to, step.out.of(mine.value), step.from, step.in.of(in)};
+        Passing passing(edges, exchange, mine.reduction->element);
         co_await passing.finish([&](Range part) {
             if (!first) mine.fabric->combine(*mine.reduction, part.of(before), part.of(in));
             if (sends_again) mine.fabric->combine(*mine.reduction, part.of(mine.value), part.of(in));

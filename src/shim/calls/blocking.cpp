@@ -102,17 +102,23 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     return send_otherwise(spec, route);
 }
 
-/// What a blocking receive of MPI delivered into `wire`, at `position`.
-int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire,
-                      MPI_Status& delivered, std::uint64_t position, MPI_Status* status) {
-    const std::size_t bytes = wire_bytes_of(delivered);
+/// What a blocking receive of MPI left, and its position among the communicator's receives.
+struct Delivered {
+    Buffer wire;
+    const MPI_Status& status;
+    std::uint64_t position;
+};
+
+int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Delivered delivered,
+                      MPI_Status* status) {
+    const std::size_t bytes = wire_bytes_of(delivered.status);
     ReceivedMessage received;
-    received.source = delivered.MPI_SOURCE;
-    received.tag = delivered.MPI_TAG;
-    verify(received, comm, wire.data(), bytes, position, static_cast<std::uint8_t*>(spec.buf),
-           spec.buf ? capacity : 0);
+    received.source = delivered.status.MPI_SOURCE;
+    received.tag = delivered.status.MPI_TAG;
+    verify(received, comm, {delivered.wire.data(), bytes}, delivered.position,
+           {static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0});
     if (received.large && received.error == MPI_SUCCESS) {
-        received.wire = std::move(wire);
+        received.wire = std::move(delivered.wire);
         std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(received));
         return conclude(*operation, status);
     }
@@ -120,7 +126,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
     if (code == MPI_SUCCESS && received.total > capacity) code = MPI_ERR_TRUNCATE;
     if (status != MPI_STATUS_IGNORE) {
         const int kept = status->MPI_ERROR;
-        *status = delivered;
+        *status = delivered.status;
         status->MPI_ERROR = kept;
         real.Status_set_elements_x(status, constants.byte,
                                    static_cast<MPI_Count>(std::min<std::uint64_t>(received.total, capacity)));
@@ -171,7 +177,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)
         return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
-    return receive_delivered(spec, comm, capacity, std::move(wire), matched, position, status);
+    return receive_delivered(spec, comm, capacity, {std::move(wire), matched, position}, status);
 }
 
 int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
@@ -182,7 +188,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     MPI_Status delivered;
     const int code = receive_bytes(spec, wire.data(), room, &delivered);
     if (code == MPI_SUCCESS)
-        return receive_delivered(spec, comm, capacity, std::move(wire), delivered, position, status);
+        return receive_delivered(spec, comm, capacity, {std::move(wire), delivered, position}, status);
     return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
 }
 

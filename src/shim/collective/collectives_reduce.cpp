@@ -89,9 +89,8 @@ Plan equality(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MP
     return plan;
 }
 
-Plan scan(const char* procedure, Collective collective, const void* sendbuf, void* recvbuf, MPI_Count count,
-          MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-    Plan plan = make(procedure, collective, comm, count, type, op);
+/// Inclusive or exclusive, as the plan says.
+Plan scan(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type) {
     if (!plan->good()) return plan;
     if (plan->comm->inter) {
         plan->note(MPI_ERR_COMM);
@@ -100,7 +99,7 @@ Plan scan(const char* procedure, Collective collective, const void* sendbuf, voi
     plan->forbid_same(sendbuf, recvbuf, count);
     const Elements own = input(sendbuf, recvbuf, count, type);
     // On rank 0 an exclusive scan has no result, and its receive buffer is not to be touched.
-    const bool no_result = collective == Collective::exscan && plan->comm->rank == 0;
+    const bool no_result = plan->collective == Collective::exscan && plan->comm->rank == 0;
     plan->call.data = no_result ? plan->scratch(own) : plan->change(own, {recvbuf, count, type});
     return plan;
 }
@@ -194,12 +193,12 @@ Plan Reduce_scatter_block(const char* procedure, const void* sendbuf, void* recv
 
 Plan Scan(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
           MPI_Op op, MPI_Comm comm) {
-    return scan(procedure, Collective::scan, sendbuf, recvbuf, count, type, op, comm);
+    return scan(make(procedure, Collective::scan, comm, count, type, op), sendbuf, recvbuf, count, type);
 }
 
 Plan Exscan(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
             MPI_Op op, MPI_Comm comm) {
-    return scan(procedure, Collective::exscan, sendbuf, recvbuf, count, type, op, comm);
+    return scan(make(procedure, Collective::exscan, comm, count, type, op), sendbuf, recvbuf, count, type);
 }
 
 }  // namespace mpisec::shim::plan

@@ -170,15 +170,23 @@ class Bytes {
     MPI_Datatype type_;
 };
 
+/// Elements of a type, each `step` bytes after the one before.
+template <class Byte>
+struct Strided {
+    Byte* first;
+    MPI_Datatype type;
+    MPI_Aint step;
+};
+
 /// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no
-/// such limit. One element at a time; `from_step` and `to_step` lead to the next.
-int copy_large(const std::uint8_t* from, MPI_Datatype from_type, MPI_Aint from_step, std::uint8_t* to,
-               MPI_Datatype to_type, MPI_Aint to_step, MPI_Count count) {
+/// such limit. One element at a time.
+int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_Count count) {
     constexpr int tag = 1;  // not that of probe.cpp
     Guard guard;            // one thread's message must not meet another's receive
     for (MPI_Count i = 0; i < count; ++i) {
-        const int code = real.Sendrecv(from + i * from_step, 1, from_type, 0, tag, to + i * to_step, 1,
-                                       to_type, 0, tag, state.private_self, MPI_STATUS_IGNORE);
+        const int code =
+            real.Sendrecv(from.first + i * from.step, 1, from.type, 0, tag, to.first + i * to.step, 1,
+                          to.type, 0, tag, state.private_self, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
@@ -205,8 +213,8 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
     real.Type_get_extent(type, &lower, &extent);
     const FromBottom from(buf, type);
     if (facts.size > INT_MAX)
-        return copy_large(from.buf(), from.type(), extent, to, Bytes(facts.size).type(),
-                          static_cast<MPI_Aint>(facts.size), count);
+        return copy_large({from.buf(), from.type(), extent},
+                          {to, Bytes(facts.size).type(), static_cast<MPI_Aint>(facts.size)}, count);
     return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
@@ -227,14 +235,14 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
         const Bytes element(facts.size);
         const auto step = static_cast<MPI_Aint>(facts.size);
         const std::size_t rest = whole < count ? bytes % facts.size : 0;
-        int code = copy_large(from, element.type(), step, to.buf(), to.type(), extent, whole);
+        int code = copy_large({from, element.type(), step}, {to.buf(), to.type(), extent}, whole);
         if (code != MPI_SUCCESS || rest == 0) return code;
         std::vector<std::uint8_t> last(facts.size);  // as below
         std::uint8_t* place = to.buf() + whole * extent;
-        code = copy_large(place, to.type(), extent, last.data(), element.type(), step, 1);
+        code = copy_large({place, to.type(), extent}, {last.data(), element.type(), step}, 1);
         std::memcpy(last.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
         return code == MPI_SUCCESS
-                   ? copy_large(last.data(), element.type(), step, place, to.type(), extent, 1)
+                   ? copy_large({last.data(), element.type(), step}, {place, to.type(), extent}, 1)
                    : code;
     }
     int code = in_int_steps(whole, facts.size, [&](MPI_Count first, int elements) {

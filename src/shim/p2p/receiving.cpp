@@ -4,7 +4,7 @@
 //   2 unexpected?    a probe may have taken the message out of MPI already (M4, unexpected_queue.hpp)
 //   3 post           a bounce buffer, with the user's source and tag; its position is noted (Order)
 //   4 matched        the status tells whether the message is plain (same node, M2) or sealed
-//   5 accept         authenticate, check replay and order (verify.hpp)
+//   5 verify         authenticate, check replay and order (verify.hpp)
 //   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and
 //   opens the rest
 #include <algorithm>
@@ -154,7 +154,7 @@ class SealedReceive final : public Operation {
         received_.source = status.MPI_SOURCE;
         received_.tag = status.MPI_TAG;
         auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
-        verify(received_, *comm_, wire_.data(), bytes, position, direct, direct ? capacity_ : 0);
+        verify(received_, *comm_, {wire_.data(), bytes}, position, {direct, direct ? capacity_ : 0});
         outcome_.bytes = received_.total;
         if (received_.error != MPI_SUCCESS) return finish(received_.error);
         if (received_.large) return start_pipeline();

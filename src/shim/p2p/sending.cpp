@@ -45,19 +45,6 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 
 namespace {
 
-/// MPI_Isend in the given mode. Buffered sends are standard ones from MPIsec's own copy (buffered.hpp).
-int start_in_mode(Mode mode, const void* buf, int bytes, int peer, int tag, MPI_Comm comm,
-                  MPI_Request* request) {
-    switch (mode) {
-        case Mode::synchronous:
-            return real.Issend(buf, bytes, constants.byte, peer, tag, comm, request);
-        case Mode::ready:
-            return real.Irsend(buf, bytes, constants.byte, peer, tag, comm, request);
-        default:
-            return real.Isend(buf, bytes, constants.byte, peer, tag, comm, request);
-    }
-}
-
 class SealedSend final : public Operation {
   public:
     SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
@@ -158,9 +145,21 @@ class SealedSend final : public Operation {
                       " bytes; nothing was sent");
     }
 
+    /// MPI's procedure for the mode. Buffered sends are standard ones from MPIsec's own copy (buffered.hpp).
+    static auto start_of(Mode mode) {
+        switch (mode) {
+            case Mode::synchronous:
+                return real.Issend;
+            case Mode::ready:
+                return real.Irsend;
+            default:
+                return real.Isend;
+        }
+    }
+
     void hand_over(Mode mode, std::size_t bytes) {
-        const int code = start_in_mode(mode, wire_.data(), static_cast<int>(bytes), spec_.peer, spec_.tag,
-                                       comm_->handle, &request_);
+        const int code = start_of(mode)(wire_.data(), static_cast<int>(bytes), constants.byte, spec_.peer,
+                                        spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) {
             skip_counter(world_peer_, counter_);
             return finish(code, true);

@@ -50,24 +50,26 @@ struct Opening {
     wire::NonceFields nonce;
 };
 
-bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& opening, std::uint8_t* wire,
-                std::size_t wire_bytes, std::uint8_t* to, std::size_t room) {
-    const std::size_t n = wire_bytes - wire::small_overhead;
+bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& opening,
+                std::span<std::uint8_t> wire, std::span<std::uint8_t> to) {
+    const std::size_t n = wire.size() - wire::small_overhead;
     const wire::AssociatedData ad = wire::associated_data(
         wire::Kind::small, comm.context, opening.pair.source, state.world.rank, received.tag, n);
-    std::uint8_t* sealed = wire + aead::nonce_bytes;
+    std::uint8_t* sealed = wire.data() + aead::nonce_bytes;
     received.total = n;
     StatsTimer timer(Stats::open_small, n);
-    return opening.keys->aead.open(n <= room ? to : sealed, sealed, n, wire, ad.data(), ad.size());
+    return opening.keys->aead.open(n <= to.size() ? to.data() : sealed, sealed, n, wire.data(), ad.data(),
+                                   ad.size());
 }
 
-bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& opening, std::uint8_t* wire,
-                 std::size_t wire_bytes) {
+bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& opening,
+                 std::span<std::uint8_t> wire) {
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank,
-                              received.tag, wire_bytes);
+                              received.tag, wire.size());
     std::uint8_t header[wire::large_header_bytes];
-    if (!opening.keys->aead.open(header, wire + aead::nonce_bytes, sizeof header, wire, ad.data(), ad.size()))
+    if (!opening.keys->aead.open(header, wire.data() + aead::nonce_bytes, sizeof header, wire.data(),
+                                 ad.data(), ad.size()))
         return false;
     if (!wire::decode(header, state.world.threshold, received.header)) return false;
     received.total = received.header.total;
@@ -79,8 +81,7 @@ bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& o
 struct Delivered {
     ReceivedMessage& received;
     const Communicator& comm;
-    const std::uint8_t* wire;
-    std::size_t wire_bytes;
+    std::span<const std::uint8_t> wire;
 };
 
 [[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
@@ -90,17 +91,17 @@ struct Delivered {
     received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
     // rest to be received.
-    const bool may_be_large = received.large || looks_large(it.wire_bytes) ||
-                              it.wire_bytes < wire::small_overhead ||
-                              it.wire_bytes > wire::small_wire_bytes(state.world.threshold);
+    const bool may_be_large = received.large || looks_large(it.wire.size()) ||
+                              it.wire.size() < wire::small_overhead ||
+                              it.wire.size() > wire::small_wire_bytes(state.world.threshold);
     if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
         tell_refused(it.comm, received.source, received.tag,
-                     it.wire_bytes < wire::small_overhead ? nullptr : it.wire);
+                     it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
 }
 
 /// A small message that was opened in place and is refused after all. `to` may be null when it has no bytes.
-void wipe_delivered(const ReceivedMessage& received, std::uint8_t* to, std::size_t room) {
-    if (received.total > 0 && received.total <= room) std::memset(to, 0, received.total);
+void wipe_delivered(const ReceivedMessage& received, std::span<std::uint8_t> to) {
+    if (received.total > 0 && received.total <= to.size()) std::memset(to.data(), 0, received.total);
 }
 
 }  // namespace
@@ -113,32 +114,32 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
     return wire_bytes > wire::small_overhead ? wire_bytes - wire::small_overhead : 0;
 }
 
-void verify(ReceivedMessage& received, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
-            std::uint64_t position, std::uint8_t* to, std::size_t room) {
-    const Delivered delivered{received, comm, wire, wire_bytes};
+void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
+            std::uint64_t position, std::span<std::uint8_t> to) {
+    const Delivered delivered{received, comm, wire};
     if (!comm.has_peer(received.source)) [[unlikely]]
         return refuse(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;
-    if (wire_bytes < wire::small_overhead || !wire::parse_nonce(wire, nonce)) [[unlikely]]
+    if (wire.size() < wire::small_overhead || !wire::parse_nonce(wire.data(), nonce)) [[unlikely]]
         return refuse(delivered, Violation::malformed);
     received.large = nonce.kind == wire::Kind::large_header;
-    if (received.large != looks_large(wire_bytes)) [[unlikely]]
+    if (received.large != looks_large(wire.size())) [[unlikely]]
         return refuse(delivered, Violation::malformed, "its length does not fit its kind");
     received.counter = nonce.counter;
 
     PeerReceiveState& pair = incoming(comm.peers[static_cast<std::size_t>(received.source)].world);
     Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
-    const bool opened = received.large ? open_header(received, comm, opening, wire, wire_bytes)
-                                       : open_small(received, comm, opening, wire, wire_bytes, to, room);
+    const bool opened = received.large ? open_header(received, comm, opening, wire)
+                                       : open_small(received, comm, opening, wire, to);
     if (!opened) [[unlikely]]
         return refuse(delivered, Violation::forged);
     if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
-        if (!received.large) wipe_delivered(received, to, room);
+        if (!received.large) wipe_delivered(received, to);
         if (received.large) tell_misnamed(pair.source, nonce.counter);
         return refuse(delivered, Violation::replayed);
     }
     if (!in_order(comm, received.source, received.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
-        if (!received.large) wipe_delivered(received, to, room);
+        if (!received.large) wipe_delivered(received, to);
         if (received.large) throw_away(pair.source, received.header);
         return refuse(delivered, Violation::reordered);
     }

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "aead/aead.hpp"
 #include "keys/secret.hpp"
@@ -39,10 +40,10 @@ bool looks_large(std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 
-/// Steps 1 to 4 for the message of `wire_bytes` in `wire`. A small message of n bytes is opened to `to` when
-/// n <= room, else in place behind its nonce. `position` is that of the receive it was matched to. On failure
-/// the sentence has been said and error is set.
-void verify(ReceivedMessage& received, Communicator& comm, std::uint8_t* wire, std::size_t wire_bytes,
-            std::uint64_t position, std::uint8_t* to, std::size_t room);
+/// Steps 1 to 4 for the message in `wire`. A small message is opened to `to` when that has room for it, else
+/// in place behind its nonce. `position` is that of the receive it was matched to. On failure the sentence
+/// has been said and error is set.
+void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
+            std::uint64_t position, std::span<std::uint8_t> to);
 
 }  // namespace mpisec::shim

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""sizes.py [DIRECTORY…]: functions of the tree that are too long or take too many parameters, one per line; exit status 1 when there are any.
+
+A function has at most 60 lines and 6 parameters (`self` is not counted); what takes more takes a struct. Parameters that somebody else
+dictates are not ours to group: those of a function that is named after an MPI procedure (gen/classes.toml lists them), and of what a
+crypto plug-in implements (src/aead/plugin.h). C programs under tests/ are long lists of MPI calls and are not judged.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import lizard
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_LINES, MOST_PARAMETERS = 60, 6
+DIRECTORIES = ("src", "bench", "lab", "gen", "tools", "demo", "docs", "tests")
+C_SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".cu"}
+
+
+def mpi_procedures() -> set[str]:
+    """{"Send", "Allgather", …}: what the MPI standard names, without its prefix."""
+    groups = tomllib.loads((ROOT / "gen/classes.toml").read_text(encoding="utf-8"))["group"]
+    return {name.removeprefix("MPI_") for group in groups for name in group["procedures"].split()}
+
+
+def plugin_functions() -> set[str]:
+    """{"seal", "open", …}: the function pointers of a plug-in."""
+    return set(re.findall(r"\(\*(\w+)\)\(", (ROOT / "src/aead/plugin.h").read_text(encoding="utf-8")))
+
+
+def sources(directories: Iterable[Path]) -> Iterator[Path]:
+    for directory in directories:
+        for path in sorted(directory.rglob("*")):
+            in_tests = path.is_relative_to(ROOT / "tests")
+            if path.suffix == ".py" or (path.suffix in C_SUFFIXES and not in_tests):
+                yield path
+
+
+def dictated(path: Path, name: str, procedures: set[str], of_plugins: set[str]) -> bool:
+    """Whether somebody else says what parameters this function has."""
+    short = re.sub(r"^P?MPI_", "", name.rpartition("::")[2])
+    return path.suffix in C_SUFFIXES and (short in procedures or ("plugins" in path.parts and short in of_plugins))
+
+
+def oversized(directories: Iterable[Path]) -> list[str]:
+    """["lab/cluster.py:204: run takes 13 parameters", …]."""
+    procedures, of_plugins = mpi_procedures(), plugin_functions()
+    found = []
+    for path in sources(directories):
+        shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+        for function in lizard.analyze_file(str(path)).function_list:
+            parameters = [name for name in function.parameters if name not in ("self", "cls")]
+            where = f"{shown}:{function.start_line}: {function.name}"
+            if function.length > MOST_LINES:
+                found.append(f"{where} has {function.length} lines")
+            if len(parameters) > MOST_PARAMETERS and not dictated(path, function.name, procedures, of_plugins):
+                found.append(f"{where} takes {len(parameters)} parameters")
+    return found
+
+
+if __name__ == "__main__":
+    lines = oversized([Path(name).resolve() for name in sys.argv[1:]] or [ROOT / name for name in DIRECTORIES])
+    print("\n".join([*lines, f"sizes: {len(lines)} functions are too long or take too many parameters"]))
+    sys.exit(1 if lines else 0)
