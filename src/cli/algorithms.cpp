@@ -11,7 +11,7 @@
 namespace mpisec::cli {
 namespace {
 
-/// {"barrier": ["naive", …], …}, in the order of coll::Collective.
+/// {"barrier": ["dissemination", …], …}, in the order of coll::Collective.
 std::string json_text() {
     nlohmann::ordered_json document;
     for (int i = 0; i < coll::collectives; ++i) {

@@ -36,7 +36,9 @@ const std::vector<Entry>& algorithms(Collective collective) {
 
 const Entry* find_algorithm(Collective collective, std::string_view name) {
     const std::vector<Entry>& all = algorithms(collective);
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& e) { return e.name == name; });
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& e) {
+        return e.name == name || (!e.alias.empty() && e.alias == name);
+    });
     return found == all.end() ? nullptr : &*found;
 }
 

@@ -61,10 +61,12 @@ struct Entry {
     /// Whether it can serve such a call: answers alike on all ranks, so it must not look at what only this
     /// rank knows. Null: always.
     bool (*suits)(const fabric::Topology& topology, const Call& call) = nullptr;
+    std::string_view alias = {};  ///< an earlier name, which settings and tables may still use
 };
 
 /// The first serves every call.
 const std::vector<Entry>& algorithms(Collective collective);
+/// By name or alias; null when there is none.
 const Entry* find_algorithm(Collective collective, std::string_view name);
 
 /// Bytes of a block (allgather, alltoall, gather, scatter, reduce_scatter) or of the vector that all ranks

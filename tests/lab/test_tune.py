@@ -35,4 +35,4 @@ def test_with_a_launcher(lab, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert {rule["collective"] for rule in tomllib.loads(ran.stdout)["rule"]} == {"barrier"}
     ran = tune("--collective", "barrier", "--mpicc", mpicc, "--launch", "false {ranks}")
-    assert ran.returncode == 1 and "false 2 env MPISEC_BARRIER=naive" in ran.stderr
+    assert ran.returncode == 1 and "false 2 env MPISEC_BARRIER=dissemination" in ran.stderr

@@ -134,25 +134,25 @@ TEST(Costs, AreThoseOfTheTables) {
         std::string_view algorithm;
         std::uint64_t rounds, bytes, seals, opens;
     };
-    const std::vector<Row> rows = {{Collective::reduce, "naive", 5, 3 * 8192, 1, 3},
-                                   {Collective::reduce, "node", 3, 3 * 8192, 1, 3},
-                                   {Collective::reduce, "slices-tree", 3, 3 * 2048, 1, 3},
-                                   {Collective::reduce, "slices-rsg", 10, 2 * 2048 * 7 / 8, 4, 10},
-                                   {Collective::allreduce, "naive", 5, 3 * 8192, 3, 3},
-                                   {Collective::allreduce, "node", 3, 3 * 8192, 3, 3},
+    const std::vector<Row> rows = {{Collective::reduce, "binomial", 5, 3 * 8192, 1, 3},
+                                   {Collective::reduce, "smp", 3, 3 * 8192, 1, 3},
+                                   {Collective::reduce, "multi-leader", 3, 3 * 2048, 1, 3},
+                                   {Collective::reduce, "rabenseifner", 10, 2 * 2048 * 7 / 8, 4, 10},
+                                   {Collective::allreduce, "recursive-doubling", 5, 3 * 8192, 3, 3},
+                                   {Collective::allreduce, "smp", 3, 3 * 8192, 3, 3},
                                    {Collective::allreduce, "concurrent", 3, 3 * 8192, 3, 3},
-                                   {Collective::allreduce, "slices-rd", 3, 3 * 2048, 3, 3},
-                                   {Collective::allreduce, "slices-rsa", 6, 2 * 2048 * 7 / 8, 4, 10},
-                                   {Collective::allreduce, "slices-ring", 14, 2 * 2048 * 7 / 8, 8, 14},
-                                   {Collective::reduce_scatter, "naive", 5, 3 * 8192, 3, 3},
+                                   {Collective::allreduce, "multi-leader", 3, 3 * 2048, 3, 3},
+                                   {Collective::allreduce, "rabenseifner", 6, 2 * 2048 * 7 / 8, 4, 10},
+                                   {Collective::allreduce, "ring", 14, 2 * 2048 * 7 / 8, 8, 14},
+                                   {Collective::reduce_scatter, "recursive-doubling", 5, 3 * 8192, 3, 3},
                                    {Collective::reduce_scatter, "allreduce", 3, 3 * 8192, 3, 3},
-                                   {Collective::reduce_scatter, "node", 7, 2048 * 7 / 8, 7, 7},
-                                   {Collective::scan, "naive", 5, 5 * 8192, 5, 5},
-                                   {Collective::scan, "node", 3, 3 * 8192, 3, 3},
-                                   {Collective::scan, "slices", 3, 3 * 2048, 3, 3},
-                                   {Collective::exscan, "naive", 5, 5 * 8192, 5, 5},
-                                   {Collective::exscan, "node", 3, 3 * 8192, 3, 3},
-                                   {Collective::exscan, "slices", 3, 3 * 2048, 3, 3}};
+                                   {Collective::reduce_scatter, "smp", 7, 2048 * 7 / 8, 7, 7},
+                                   {Collective::scan, "recursive-doubling", 5, 5 * 8192, 5, 5},
+                                   {Collective::scan, "smp", 3, 3 * 8192, 3, 3},
+                                   {Collective::scan, "multi-leader", 3, 3 * 2048, 3, 3},
+                                   {Collective::exscan, "recursive-doubling", 5, 5 * 8192, 5, 5},
+                                   {Collective::exscan, "smp", 3, 3 * 8192, 3, 3},
+                                   {Collective::exscan, "multi-leader", 3, 3 * 2048, 3, 3}};
     EXPECT_EQ(rows.size(), every_reducer().size());
     Random random(1);
     for (const Row& row : rows) {

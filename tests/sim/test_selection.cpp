@@ -75,7 +75,7 @@ TEST(Selection, BytesThatRanksDoNotAllKnowFitNoRange) {
     const Selection selection({{Collective::gather, &other, {}, {}, Interval(), {}}});
     Call call;
     call.equal_blocks = false;
-    EXPECT_EQ(selection.choose(Collective::gather, block(2, 2), call).name, "naive");
+    EXPECT_EQ(selection.choose(Collective::gather, block(2, 2), call).name, "linear");
     call.equal_blocks = true;
     EXPECT_EQ(selection.choose(Collective::gather, block(2, 2), call).name, "other");
     const Selection big =
@@ -99,6 +99,23 @@ TEST(Selection, SkipsWhatDoesNotSuit) {
     EXPECT_EQ(chosen(selection, block(2, 2), 11), "naive");
     selection.force(Collective::allgather, &picky);
     EXPECT_EQ(chosen(selection, block(2, 2), 10), "naive");
+}
+
+TEST(Selection, EarlierNamesServe) {
+    EXPECT_EQ(find_algorithm(Collective::allreduce, "slices-rsa"),
+              find_algorithm(Collective::allreduce, "rabenseifner"));
+    EXPECT_EQ(find_algorithm(Collective::barrier, ""), nullptr);
+    const Selection selection = parsed("rule = [{ collective = \"barrier\", algorithm = \"ways\" }]");
+    EXPECT_EQ(selection.choose(Collective::barrier, block(2, 2), Call()).name, "n-way-dissemination");
+    for (int i = 0; i < collectives; ++i) {
+        const auto collective = static_cast<Collective>(i);
+        for (const Entry& entry : algorithms(collective)) {
+            EXPECT_EQ(find_algorithm(collective, entry.name), &entry);
+            if (!entry.alias.empty()) {
+                EXPECT_EQ(find_algorithm(collective, entry.alias), &entry) << "an alias is another's name";
+            }
+        }
+    }
 }
 
 TEST(Selection, Placements) {

@@ -64,7 +64,7 @@ TEST(TuneRules, SmallGainsAreNotWorthAChange) {
 
 TEST(TuneRules, CallsWhoseBytesAreNotKnownHaveTheirOwn) {
     const std::string text = table(Collective::alltoall, timer_of([](int, int, std::uint64_t bytes) {
-                                       return bytes == 16 ? "bruck" : bytes == 256 ? "pairwise" : "node";
+                                       return bytes == 16 ? "bruck" : bytes == 256 ? "pairwise" : "smp";
                                    }));
     EXPECT_NE(text.find("\"bruck\", bytes = [0, 64]"), std::string::npos) << text;
     EXPECT_EQ(text.find("\"bruck\" }"), std::string::npos) << "it needs equal blocks: " << text;
@@ -90,10 +90,10 @@ TEST(TuneRules, WhatWasFarBehindTwiceIsNotTriedAgain) {
 TEST(TuneRules, OfABarrierHaveNoBytes) {
     const std::string text =
         table(Collective::barrier,
-              timer_of([](int nodes, int, std::uint64_t) { return nodes == 2 ? "naive" : "node"; }));
+              timer_of([](int nodes, int, std::uint64_t) { return nodes == 2 ? "dissemination" : "smp"; }));
     EXPECT_EQ(text, R"(rule = [
-    { collective = "barrier", algorithm = "naive", nodes = [0, 4] },
-    { collective = "barrier", algorithm = "node", nodes = [5, inf] },
+    { collective = "barrier", algorithm = "dissemination", nodes = [0, 4] },
+    { collective = "barrier", algorithm = "smp", nodes = [5, inf] },
 ]
 )");
 }

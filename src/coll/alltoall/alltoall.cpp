@@ -1,16 +1,18 @@
 // All-to-all: a block of m bytes from each of p ranks to each, on N nodes of k.
 //
-//   naive     pairwise exchange, a sealed block for each block that leaves its node. Rounds p - 1, bytes
-//             m (p - 1), seals and opens p - k
-//   pipeline  the same, long blocks in segments, sealed and opened while others travel
-//   pairwise  the same, with a round's sealed blocks opened while the next travel
-//   node      a rank sends what it has for a node in one sealed block, to the rank there with its own place,
-//             who opens it into shared memory. Rounds, seals and opens N - 1, bytes m (p - k)
-//   pairs     one sealed block from node to node, sealed and opened by one rank of each; both sides through
-//             shared memory. Rounds, seals and opens ceil((N - 1) / k), bytes m k k for each
-//   bruck     lanes, one per rank of a node; in round i all that has 2^i in its way, counted in nodes, goes
-//             in one sealed block, opened and sealed anew (Bruck, Ho, Kipnis, Upfal, Weathersby 1997).
-//             Rounds, seals and opens ceil(lg N), bytes m p lg N / 2; blocks must be equal
+//   pairwise-blocking  pairwise exchange, a sealed block for each block that leaves its node. Rounds p - 1,
+//                      bytes m (p - 1), seals and opens p - k
+//   pipeline           the same, long blocks in segments, sealed and opened while others travel
+//   pairwise           the same, with a round's sealed blocks opened while the next travel
+//   smp                a rank sends what it has for a node in one sealed block, to the rank there with its
+//                      own place, who opens it into shared memory. Rounds, seals and opens N - 1,
+//                      bytes m (p - k)
+//   pairs              one sealed block from node to node, sealed and opened by one rank of each; both sides
+//                      through shared memory. Rounds, seals and opens ceil((N - 1) / k), bytes m k k for each
+//   bruck              lanes, one per rank of a node; in round i all that has 2^i in its way, counted in
+//                      nodes, goes in one sealed block, opened and sealed anew (Bruck, Ho, Kipnis, Upfal,
+//                      Weathersby 1997). Rounds, seals and opens ceil(lg N), bytes m p lg N / 2; blocks must
+//                      be equal
 #include "coll/alltoall/alltoall_nodes.hpp"
 #include "coll/entries.hpp"
 #include "coll/patterns/edges.hpp"
@@ -31,7 +33,7 @@ fabric::Task one_by_one(fabric::Fabric& fabric, const Call& call, Exchange excha
     }
 }
 
-fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+fabric::Task pairwise_blocking(fabric::Fabric& fabric, const Call& call) {
     return one_by_one(fabric, call,
                       [](Edges& edges, int to, fabric::Plaintext out, int from, fabric::PlaintextBuffer in) {
                           return edges.exchange(to, out, from, in);
@@ -58,10 +60,12 @@ bool equal_blocks_only(const fabric::Topology&, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& alltoall_algorithms() {
-    static const std::vector<Entry> all = {
-        {"naive", naive},          {"pipeline", pipeline, equal_blocks_only},
-        {"pairwise", pairwise},    {"node", alltoall_node},
-        {"pairs", alltoall_pairs}, {"bruck", alltoall_bruck, equal_blocks_only}};
+    static const std::vector<Entry> all = {{"pairwise-blocking", pairwise_blocking, nullptr, "naive"},
+                                           {"pipeline", pipeline, equal_blocks_only},
+                                           {"pairwise", pairwise},
+                                           {"smp", alltoall_node, nullptr, "node"},
+                                           {"pairs", alltoall_pairs},
+                                           {"bruck", alltoall_bruck, equal_blocks_only}};
     return all;
 }
 

@@ -2,11 +2,12 @@
 // blocks all the same, so that nobody but a rank can say that the others have come. p ranks, N nodes, k ranks
 // in the smallest; seals and opens of the rank that has most, which are its messages between nodes.
 //
-//   naive  dissemination among all ranks. Rounds, seals, opens: ceil(lg p)
-//   node   the ranks of each node meet, one per node disseminates, they meet again. Rounds, seals, opens:
-//          ceil(lg N)
-//   ways   k ranks per node send to different nodes in each round (n-way dissemination: Hoefler, Mehlan,
-//          Mietke, Rehm 2006), and their node meets after it. Rounds, seals, opens: ceil(log_k+1 N)
+//   dissemination        among all ranks. Rounds, seals, opens: ceil(lg p)
+//   smp                  the ranks of each node meet, one per node disseminates, they meet again. Rounds,
+//                        seals, opens: ceil(lg N)
+//   n-way-dissemination  k ranks per node send to different nodes in each round (n-way dissemination:
+//                        Hoefler, Mehlan, Mietke, Rehm 2006), and their node meets after it. Rounds, seals,
+//                        opens: ceil(log_k+1 N)
 #include "coll/entries.hpp"
 #include "coll/patterns/edges.hpp"
 #include "coll/patterns/nodes.hpp"
@@ -32,7 +33,7 @@ int peer(const fabric::Fabric& fabric, int distance) {
     return peer_on(topology, fabric.rank(), node_after(topology, fabric.node(), distance));
 }
 
-fabric::Task naive(fabric::Fabric& fabric, const Call&) {
+fabric::Task dissemination(fabric::Fabric& fabric, const Call&) {
     const int p = fabric.topology().ranks(), me = fabric.rank();
     Edges edges(fabric);
     for (int distance = 1; distance < p; distance *= 2)
@@ -50,7 +51,7 @@ fabric::Task node(fabric::Fabric& fabric, const Call&) {
     co_await fabric.node_barrier();
 }
 
-fabric::Task ways(fabric::Fabric& fabric, const Call&) {
+fabric::Task n_way_dissemination(fabric::Fabric& fabric, const Call&) {
     const int nodes = fabric.topology().nodes(), ways = fabric.topology().smallest_node();
     co_await fabric.node_barrier();
     std::uint64_t round = 0;
@@ -66,7 +67,9 @@ fabric::Task ways(fabric::Fabric& fabric, const Call&) {
 }  // namespace
 
 const std::vector<Entry>& barrier_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive}, {"node", node}, {"ways", ways}};
+    static const std::vector<Entry> all = {{"dissemination", dissemination, nullptr, "naive"},
+                                           {"smp", node, nullptr, "node"},
+                                           {"n-way-dissemination", n_way_dissemination, nullptr, "ways"}};
     return all;
 }
 

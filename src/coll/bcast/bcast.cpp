@@ -1,15 +1,15 @@
 // Broadcast of m bytes to p ranks on N nodes of k. Bytes are what one rank sends at most.
 //
-//   naive              the root seals once, the sealed block goes down a binomial tree of all ranks,
+//   binomial           the root seals once, the sealed block goes down a binomial tree of all ranks,
 //                      everybody opens. Rounds ceil(lg p), bytes m ceil(lg p), 1 seal, 1 open
-//   node               the sealed block goes down a binomial tree of nodes; each opens it once, into shared
+//   smp                the sealed block goes down a binomial tree of nodes; each opens it once, into shared
 //                      memory. Rounds ceil(lg N), bytes m ceil(lg N), 1 seal, 1 open
 //   pipeline           a chain of nodes hands on S sealed segments; the ranks of a node take turns with them.
 //                      Rounds N - 2 + S, bytes m / k, seals and opens S / k
 //   pipeline-tree      the same along a binary tree of nodes. Rounds 2 (lg N + S), bytes 2 m / k, S / k
 //   scatter-allgather  each other node gets a slice from the root's, then they all-gather ciphertext, by k
-//                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices, bytes m
-//                      / k, seals and opens N - 1
+//                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices,
+//                      bytes m / k, seals and opens N - 1
 #include "coll/bcast/bcast_large.hpp"
 #include "coll/entries.hpp"
 #include "coll/patterns/binomial.hpp"
@@ -18,7 +18,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+fabric::Task binomial(fabric::Fabric& fabric, const Call& call) {
     const int p = fabric.topology().ranks(), place = (fabric.rank() - call.root + p) % p;
     const Binomial tree(p, place);
     auto rank = [&](int at) { return (at + call.root) % p; };
@@ -65,8 +65,8 @@ fabric::Task node(fabric::Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& bcast_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"node", node},
+    static const std::vector<Entry> all = {{"binomial", binomial, nullptr, "naive"},
+                                           {"smp", node, nullptr, "node"},
                                            {"pipeline", bcast_pipeline},
                                            {"pipeline-tree", bcast_pipeline_tree},
                                            {"scatter-allgather", bcast_scatter_allgather}};

@@ -2,13 +2,13 @@
 // for all that it leads to (neighbor_allgather). Of the d edges that leave a rank, and as many that enter it,
 // x cross nodes. All take one round.
 //
-//   naive  every edge a message, a sealed block if it crosses nodes. Messages d, seals and opens x
-//   once   neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block.
-//          Messages d, 1 seal, opens x
-//   node   one sealed block from node to node for all edges between them, both sides through shared memory; a
-//          block of neighbor_allgather is in it once. The ranks of a node first tell each other their edges.
-//          Messages, seals, opens: one per other node that the node has an edge with, shared out among its
-//          ranks
+//   linear  every edge a message, a sealed block if it crosses nodes. Messages d, seals and opens x
+//   once    neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block.
+//           Messages d, 1 seal, opens x
+//   smp     one sealed block from node to node for all edges between them, both sides through shared memory;
+//           a block of neighbor_allgather is in it once. The ranks of a node first tell each other their
+//           edges. Messages, seals, opens: one per other node that the node has an edge with, shared out
+//           among its ranks
 #include "coll/entries.hpp"
 #include "coll/neighbor/neighbor_links.hpp"
 #include "coll/patterns/edges.hpp"
@@ -35,10 +35,10 @@ Task along_edges(Fabric& fabric, const Call& call, BlockTo block_to) {
     for (auto& one : sending) co_await one;
 }
 
-Task naive_allgather(Fabric& fabric, const Call& call) {
+Task linear_allgather(Fabric& fabric, const Call& call) {
     return along_edges(fabric, call, [&call](std::size_t) { return call.data; });
 }
-Task naive_alltoall(Fabric& fabric, const Call& call) {
+Task linear_alltoall(Fabric& fabric, const Call& call) {
     return along_edges(fabric, call, [&call](std::size_t i) { return call.to.of(static_cast<int>(i)); });
 }
 
@@ -144,11 +144,13 @@ Task node(Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& neighbor_allgather_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive_allgather}, {"once", once}, {"node", node<true>}};
+    static const std::vector<Entry> all = {
+        {"linear", linear_allgather, nullptr, "naive"}, {"once", once}, {"smp", node<true>, nullptr, "node"}};
     return all;
 }
 const std::vector<Entry>& neighbor_alltoall_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive_alltoall}, {"node", node<false>}};
+    static const std::vector<Entry> all = {{"linear", linear_alltoall, nullptr, "naive"},
+                                           {"smp", node<false>, nullptr, "node"}};
     return all;
 }
 

@@ -1,13 +1,13 @@
-// All-reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank; "slices" follow Gavahi et al., Encrypted
-// all-reduce on multi-core clusters, IPCCC 2021. Bytes are those opened.
+// All-reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank; the last three follow Gavahi et al.,
+// Encrypted all-reduce on multi-core clusters, IPCCC 2021. Bytes are those opened.
 //
-//                                                             rounds   bytes          seals     opens
-//   naive        recursive doubling over all ranks            lg p     m lg N         lg N      lg N
-//   node         shared memory; leaders double between nodes  lg N     m lg N         lg N      lg N
-//   concurrent   every rank reduces all its node has          lg N     m lg N         lg N      lg N
-//   slices-rd    every rank reduces a slice, doubles with it  lg N     m/l lg N       lg N      lg N
-//   slices-rsa   ... halves, shares are handed on sealed      2 lg N   2 m/l (N-1)/N  lg N + 1  lg N + N-1
-//   slices-ring  ... the same in rings; any N alike           2 (N-1)  2 m/l (N-1)/N  N         2 (N-1)
+//                                                            rounds   bytes          seals     opens
+//   recursive-doubling  over all ranks                       lg p     m lg N         lg N      lg N
+//   smp                 shared memory; leaders double        lg N     m lg N         lg N      lg N
+//   concurrent          each reduces all that its node has   lg N     m lg N         lg N      lg N
+//   multi-leader        each reduces a slice, doubles it     lg N     m/l lg N       lg N      lg N
+//   rabenseifner        ... halves, hands shares on sealed   2 lg N   2 m/l (N-1)/N  lg N + 1  lg N + N-1
+//   ring                ... the same in rings; any N alike   2 (N-1)  2 m/l (N-1)/N  N         2 (N-1)
 #include <memory>
 
 #include "coll/entries.hpp"
@@ -22,7 +22,7 @@ using fabric::Fabric;
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-Task naive(Fabric& fabric, const Call& call) {
+Task recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
@@ -116,12 +116,13 @@ bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& allreduce_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"node", node, reduces_by_node},
-                                           {"concurrent", concurrent, suits_concurrent},
-                                           {"slices-rd", slices<Pattern::doubling>, reduces_by_node},
-                                           {"slices-rsa", slices<Pattern::halving>, reduces_by_node},
-                                           {"slices-ring", slices<Pattern::ring>, reduces_in_any_order}};
+    static const std::vector<Entry> all = {
+        {"recursive-doubling", recursive_doubling, nullptr, "naive"},
+        {"smp", node, reduces_by_node, "node"},
+        {"concurrent", concurrent, suits_concurrent},
+        {"multi-leader", slices<Pattern::doubling>, reduces_by_node, "slices-rd"},
+        {"rabenseifner", slices<Pattern::halving>, reduces_by_node, "slices-rsa"},
+        {"ring", slices<Pattern::ring>, reduces_in_any_order, "slices-ring"}};
     return all;
 }
 

@@ -1,10 +1,10 @@
 // Reduce. N = 2^k nodes of l ranks, m bytes, the busiest rank (the root); bytes are those opened.
 //
-//                                                     rounds      bytes          seals     opens
-//   naive        binomial tree over all ranks         lg p        m lg N         1         lg N
-//   node         shared memory; leaders' tree         lg N        m lg N         1         lg N
-//   slices-tree  every rank reduces a slice; a tree   lg N        m/l lg N       1         lg N
-//   slices-rsg   ... halves, the root's node gathers  lg N + N-1  2 m/l (N-1)/N  lg N + 1  lg N + N-1
+//                                                      rounds      bytes          seals     opens
+//   binomial      binomial tree over all ranks         lg p        m lg N         1         lg N
+//   smp           shared memory; leaders' tree         lg N        m lg N         1         lg N
+//   multi-leader  every rank reduces a slice; a tree   lg N        m/l lg N       1         lg N
+//   rabenseifner  ... halves, the root's node gathers  lg N + N-1  2 m/l (N-1)/N  lg N + 1  lg N + N-1
 #include <memory>
 
 #include "coll/entries.hpp"
@@ -32,7 +32,7 @@ Schedule tree_to(int root, const Members& members, std::size_t bytes, bool commu
     return steps;
 }
 
-Task naive(Fabric& fabric, const Call& call) {
+Task binomial(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     const Members all = everybody(fabric);
@@ -115,10 +115,11 @@ Task slices(Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& reduce_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"node", node, reduces_by_node},
-                                           {"slices-tree", slices<Pattern::tree>, reduces_by_node},
-                                           {"slices-rsg", slices<Pattern::halving>, reduces_by_node}};
+    static const std::vector<Entry> all = {
+        {"binomial", binomial, nullptr, "naive"},
+        {"smp", node, reduces_by_node, "node"},
+        {"multi-leader", slices<Pattern::tree>, reduces_by_node, "slices-tree"},
+        {"rabenseifner", slices<Pattern::halving>, reduces_by_node, "slices-rsg"}};
     return all;
 }
 

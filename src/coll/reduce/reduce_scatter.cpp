@@ -1,9 +1,9 @@
 // Reduce-scatter. N = 2^k nodes of l ranks, m bytes in all, the busiest rank; bytes are those opened.
 //
-//                                                                       rounds  bytes          seals  opens
-//   naive      all-reduce by recursive doubling over all ranks          lg p    m lg N         lg N   lg N
-//   allreduce  all-reduce "node": fewest rounds, for short vectors      lg N    m lg N         lg N   lg N
-//   node       shared memory; a rank reduces what its likes need        N-1     m/l (N-1)/N    N-1    N-1
+//                                                                  rounds  bytes          seals  opens
+//   recursive-doubling  all-reduce over all ranks                  lg p    m lg N         lg N   lg N
+//   allreduce           all-reduce "smp": fewest rounds            lg N    m lg N         lg N   lg N
+//   smp                 shared memory; each reduces for its likes  N-1     m/l (N-1)/N    N-1    N-1
 #include <array>
 #include <memory>
 
@@ -19,7 +19,7 @@ using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// Everybody reduces everything: the rank's own part is then in its place.
-Task naive(Fabric& fabric, const Call& call) {
+Task recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
@@ -185,8 +185,9 @@ Task node(Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& reduce_scatter_algorithms() {
-    static const std::vector<Entry> all = {
-        {"naive", naive}, {"allreduce", allreduce, reduces_by_node}, {"node", node, reduces_by_node}};
+    static const std::vector<Entry> all = {{"recursive-doubling", recursive_doubling, nullptr, "naive"},
+                                           {"allreduce", allreduce, reduces_by_node},
+                                           {"smp", node, reduces_by_node, "node"}};
     return all;
 }
 

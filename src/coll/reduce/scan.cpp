@@ -1,9 +1,9 @@
 // Scan and exscan. N = 2^k nodes of l ranks, m bytes, the busiest rank; bytes are those opened.
 //
-//                                                                    rounds  bytes     seals  opens
-//   naive   over all ranks: to twice the distance in each round      lg p    m lg p    lg p   lg p
-//   node    prefixes in shared memory; leaders' between nodes        lg N    m lg N    lg N   lg N
-//   slices  the same, every rank with a slice of all vectors         lg N    m/l lg N  lg N   lg N
+//                                                                        rounds  bytes     seals  opens
+//   recursive-doubling  over all ranks: twice the distance each round    lg p    m lg p    lg p   lg p
+//   smp                 prefixes in shared memory; then leaders'         lg N    m lg N    lg N   lg N
+//   multi-leader        the same, each rank with a slice of all vectors  lg N    m/l lg N  lg N   lg N
 #include "coll/entries.hpp"
 #include "coll/patterns/chunks.hpp"
 #include "coll/patterns/schedule.hpp"
@@ -15,7 +15,7 @@ using fabric::Fabric;
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-Task scan_naive(Fabric& fabric, const Call& call) {
+Task scan_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     co_await Reducing(edges, mine, prefixes(everybody(fabric), call.data.size())).finish();
@@ -38,7 +38,7 @@ Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlaintextB
     }
 }
 
-Task exscan_naive(Fabric& fabric, const Call& call) {
+Task exscan_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     const PlaintextBuffer before = fabric.plaintext(call.data.size());
@@ -140,14 +140,17 @@ bool suits(const fabric::Topology& topology, const Call&) {
 }  // namespace
 
 const std::vector<Entry>& scan_algorithms() {
-    static const std::vector<Entry> all = {
-        {"naive", scan_naive}, {"node", node<true>, suits}, {"slices", slices<true>, suits}};
+    static const std::vector<Entry> all = {{"recursive-doubling", scan_recursive_doubling, nullptr, "naive"},
+                                           {"smp", node<true>, suits, "node"},
+                                           {"multi-leader", slices<true>, suits, "slices"}};
     return all;
 }
 
 const std::vector<Entry>& exscan_algorithms() {
     static const std::vector<Entry> all = {
-        {"naive", exscan_naive}, {"node", node<false>, suits}, {"slices", slices<false>, suits}};
+        {"recursive-doubling", exscan_recursive_doubling, nullptr, "naive"},
+        {"smp", node<false>, suits, "node"},
+        {"multi-leader", slices<false>, suits, "slices"}};
     return all;
 }
 

@@ -1,10 +1,10 @@
 // Gather of m bytes from each of p ranks, on N nodes of k. Rounds, bytes and opens are the root's, or those
 // of one of its helpers; others seal once, if at all.
 //
-//   naive        everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
-//   node         a node's blocks meet in shared memory, its leader sends them to the root in one sealed
+//   linear       everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
+//   smp          a node's blocks meet in shared memory, its leader sends them to the root in one sealed
 //                block. Rounds and opens N - 1, bytes m (p - k)
-//   binomial     as node, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
+//   binomial     as smp, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
 //                else the same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-open  everybody to the root's node, whose other ranks take turns in opening into shared memory;
 //                the root copies. Rounds and opens (p - k) / (k - 1), bytes m for each
@@ -18,7 +18,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
         co_await edges.send(call.root, call.data);
@@ -124,8 +124,8 @@ bool equal_blocks(const fabric::Topology&, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& gather_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"node", by_node<Flat>},
+    static const std::vector<Entry> all = {{"linear", linear, nullptr, "naive"},
+                                           {"smp", by_node<Flat>, nullptr, "node"},
                                            {"binomial", by_node<Binomial>, equal_blocks},
                                            {"shared-open", shared_open}};
     return all;

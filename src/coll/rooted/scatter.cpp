@@ -1,10 +1,10 @@
 // Scatter of m bytes to each of p ranks, on N nodes of k. Rounds, bytes and seals are the root's, or those of
 // one of its helpers; others open once, if at all.
 //
-//   naive        the root to everybody. Rounds p - 1, bytes m (p - 1), seals p - k
-//   node         one sealed block to the leader of each node, who opens it into shared memory. Rounds and
+//   linear       the root to everybody. Rounds p - 1, bytes m (p - 1), seals p - k
+//   smp          one sealed block to the leader of each node, who opens it into shared memory. Rounds and
 //                seals N - 1, bytes m (p - k)
-//   binomial     as node, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
+//   binomial     as smp, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
 //                else the same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-seal  the root copies into shared memory; the other ranks of its node take turns in sealing and
 //                sending. Rounds and seals (p - k) / (k - 1), bytes m for each
@@ -18,7 +18,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task naive(fabric::Fabric& fabric, const Call& call) {
+fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
         co_await edges.finish(edges.receive(call.root, call.data));
@@ -130,8 +130,8 @@ bool equal_blocks(const fabric::Topology&, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& scatter_algorithms() {
-    static const std::vector<Entry> all = {{"naive", naive},
-                                           {"node", by_node<Flat>},
+    static const std::vector<Entry> all = {{"linear", linear, nullptr, "naive"},
+                                           {"smp", by_node<Flat>, nullptr, "node"},
                                            {"binomial", by_node<Binomial>, equal_blocks},
                                            {"shared-seal", shared_seal}};
     return all;
