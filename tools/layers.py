@@ -28,7 +28,7 @@ LAYERS = {
     "shim": ("pmpi", "runtime", "startup", "p2p", "collective", "communicators", "calls"),
 }
 Place = tuple[str, str]  # module, layer
-INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.hpp"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.(?:hpp|def)"', re.MULTILINE)
 
 
 def place(directory: str) -> Place:

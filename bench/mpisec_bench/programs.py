@@ -7,8 +7,6 @@ All but the ping-pong are run as `PROGRAM CLASS` with one of CLASSES and print o
 
 from pathlib import Path
 
-from mpisec_lab.build import compile_mpi
-
 _BENCH = Path(__file__).resolve().parent.parent
 
 CLASSES = ("S", "W", "A", "B")
@@ -30,8 +28,3 @@ def source(name: str) -> Path:
 def flags(name: str) -> tuple[str, ...]:
     """Its compiler options."""
     return _FORTRAN_FLAGS if name in FORTRAN else _CXX_FLAGS
-
-
-def kernel(name: str, mpi: str) -> Path:
-    """Path of a program of KERNELS or FORTRAN, compiled for `mpi`. Raises LabError with the compiler's words."""
-    return compile_mpi(source(name), mpi, flags=flags(name), name=name)

@@ -56,7 +56,7 @@ class Packet:
         if len(data) != len(tcp.data):
             raise ValueError("a changed payload has to keep its length, or TCP's numbers no longer fit")
         tcp.data = data
-        tcp.sum = 0  # dpkt then computes it
+        self._parsed.data.sum = tcp.sum = 0  # dpkt then computes both, IP's and TCP's
         self._frame = bytes(self._parsed)
 
     def frame(self) -> bytes:

@@ -16,18 +16,19 @@ REPEATS = 60_000
 MARKER = "attack-me-0123456789"
 
 
-def frame(payload, sequence=1000):
-    """A TCP frame with a wrong checksum (0)."""
+def frame(payload, sequence=1000, checksum=0x1234):
+    """A TCP frame with a wrong checksum (0); `checksum`: of its IP header."""
     tcp = struct.pack("!HHIIBBHHH", 1, 2, sequence, 7, 5 << 4, 0x18, 100, 0, 0) + payload
     ip = struct.pack(
-        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2"
+        "!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, checksum, b"\x0a\x4d\0\1", b"\x0a\x4d\0\2"
     )
     return bytes(12) + b"\x08\0" + ip + tcp
 
 
+@pytest.mark.parametrize("checksum", [0, 0x1234])
 @pytest.mark.parametrize("size", [1, 2, 7, 1448])
-def test_a_changed_packet_has_a_right_checksum(size):
-    packet = Packet(frame(bytes(size)), 0, 1)
+def test_a_changed_packet_has_a_right_checksum(size, checksum):
+    packet = Packet(frame(bytes(size), checksum=checksum), 0, 1)
     packet.payload = random.Random(size).randbytes(size)
     out = packet.frame()
     segment = out[26:34] + struct.pack("!HH", 6, 20 + size) + out[34:] + bytes(size % 2)

@@ -1,22 +1,11 @@
 """What `make lint` says of includes (tools/layers.py)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-LAYERS = Path(__file__).resolve().parents[2] / "tools" / "layers.py"
+TOOL = "layers.py"
 
 
-def judged(*arguments):
-    """(exit status, lines of output)."""
-    ran = subprocess.run([sys.executable, LAYERS, *arguments], capture_output=True, text=True)
-    assert not ran.stderr, ran.stderr
-    return ran.returncode, ran.stdout.splitlines()
-
-
-def test_no_include_of_the_tree_points_upward():
+def test_no_include_of_the_tree_points_upward(judged):
     assert judged() == (0, ["layers: 0 includes point upward"])
 
 
@@ -29,7 +18,7 @@ def test_no_include_of_the_tree_points_upward():
     ("coll/collective.cpp", "coll/patterns/rounds.hpp", True),
     ("coll/selection/selection.cpp", "shim/runtime/state.hpp", True),
 ])
-def test_an_include(tmp_path, file, included, upward):
+def test_an_include(judged, tmp_path, file, included, upward):
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_text(f'// "shim/calls/entry.hpp"\n#include <vector>\n#include "{included}"\n')

@@ -1,24 +1,13 @@
 """What `make lint` says of links in the documentation (tools/links.py)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
-LINKS = Path(__file__).resolve().parents[2] / "tools" / "links.py"
+TOOL = "links.py"
 
 
-def judged(*arguments):
-    """(exit status, lines of output)."""
-    ran = subprocess.run([sys.executable, LINKS, *arguments], capture_output=True, text=True)
-    assert not ran.stderr, ran.stderr
-    return ran.returncode, ran.stdout.splitlines()
-
-
-def test_no_link_of_the_documentation_is_dead():
+def test_no_link_of_the_documentation_is_dead(judged):
     assert judged() == (0, ["links: 0 lead nowhere"])
 
 
-def test_dead_links_are_named(tmp_path):
+def test_dead_links_are_named(judged, tmp_path):
     (tmp_path / "src/wire").mkdir(parents=True)
     (tmp_path / "src/wire/frame.hpp").touch()
     (tmp_path / "there.md").write_text("# The *first* heading, of `two`\n")

@@ -1,23 +1,12 @@
 """What `make lint` says of long functions and long lists of parameters (tools/sizes.py)."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-SIZES = Path(__file__).resolve().parents[2] / "tools" / "sizes.py"
+TOOL = "sizes.py"
 SEVEN = "int a, int b, int c, int d, int e, int f, int g"
 
 
-def judged(*arguments):
-    """(exit status, lines of output)."""
-    ran = subprocess.run([sys.executable, SIZES, *arguments], capture_output=True, text=True)
-    assert not ran.stderr, ran.stderr
-    return ran.returncode, ran.stdout.splitlines()
-
-
-def test_no_function_of_the_tree_is_too_large():
+def test_no_function_of_the_tree_is_too_large(judged):
     assert judged() == (0, ["sizes: 0 functions are too long or take too many parameters"])
 
 
@@ -38,7 +27,7 @@ def test_no_function_of_the_tree_is_too_large():
     ("lab/a.py", "def Gather(a, b, c, d, e, f, g):\n    pass\n", "Gather takes 7 parameters"),
     ("lab/a.py", "def f():\n" + "    g()\n" * 60, "f has 61 lines"),
 ])
-def test_a_function(tmp_path, file, text, verdict):
+def test_a_function(judged, tmp_path, file, text, verdict):
     path = tmp_path / file
     path.parent.mkdir(parents=True)
     path.write_text(text)
