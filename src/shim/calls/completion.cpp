@@ -63,12 +63,8 @@ class Mixture {
   public:
     Mixture(int count, MPI_Request* requests)
         : requests_(requests), sealed_(static_cast<std::size_t>(count)) {
-        for (int i = 0; i < count; ++i) {
-            sealed_[static_cast<std::size_t>(i)] = find_request(requests[i]);
-            any_ = any_ || sealed_[static_cast<std::size_t>(i)];
-        }
+        for (int i = 0; i < count; ++i) sealed_[static_cast<std::size_t>(i)] = find_request(requests[i]);
     }
-    bool any_sealed() const { return any_; }
     int count() const { return static_cast<int>(sealed_.size()); }
     UserRequest* sealed(int i) const { return sealed_[static_cast<std::size_t>(i)]; }
     MPI_Request* request(int i) const { return requests_ + i; }
@@ -98,7 +94,6 @@ class Mixture {
   private:
     MPI_Request* requests_;
     std::vector<UserRequest*> sealed_;
-    bool any_ = false;
 };
 
 bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_block()) {
