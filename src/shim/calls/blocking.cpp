@@ -102,23 +102,23 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     return send_otherwise(spec, route);
 }
 
-/// What a blocking receive of MPI left, and its position among the communicator's receives.
+/// What a blocking receive of MPI left beside the bytes, and its position among the communicator's receives.
+/// Small enough for two registers.
 struct Delivered {
-    Buffer wire;
     const MPI_Status& status;
     std::uint64_t position;
 };
 
-int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Delivered delivered,
-                      MPI_Status* status) {
+int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity, Buffer wire,
+                      Delivered delivered, MPI_Status* status) {
     const std::size_t bytes = wire_bytes_of(delivered.status);
     ReceivedMessage received;
     received.source = delivered.status.MPI_SOURCE;
     received.tag = delivered.status.MPI_TAG;
-    verify(received, comm, {delivered.wire.data(), bytes}, delivered.position,
-           {static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0});
+    verify(received, comm, {wire.data(), bytes},
+           {static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0}, delivered.position);
     if (received.large && received.error == MPI_SUCCESS) {
-        received.wire = std::move(delivered.wire);
+        received.wire = std::move(wire);
         std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(received));
         return conclude(*operation, status);
     }
@@ -177,7 +177,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)
         return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
-    return receive_delivered(spec, comm, capacity, {std::move(wire), matched, position}, status);
+    return receive_delivered(spec, comm, capacity, std::move(wire), {matched, position}, status);
 }
 
 int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
@@ -188,7 +188,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     MPI_Status delivered;
     const int code = receive_bytes(spec, wire.data(), room, &delivered);
     if (code == MPI_SUCCESS)
-        return receive_delivered(spec, comm, capacity, {std::move(wire), delivered, position}, status);
+        return receive_delivered(spec, comm, capacity, std::move(wire), {delivered, position}, status);
     return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
 }
 

@@ -154,7 +154,7 @@ class SealedReceive final : public Operation {
         received_.source = status.MPI_SOURCE;
         received_.tag = status.MPI_TAG;
         auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
-        verify(received_, *comm_, {wire_.data(), bytes}, position, {direct, direct ? capacity_ : 0});
+        verify(received_, *comm_, {wire_.data(), bytes}, {direct, direct ? capacity_ : 0}, position);
         outcome_.bytes = received_.total;
         if (received_.error != MPI_SUCCESS) return finish(received_.error);
         if (received_.large) return start_pipeline();

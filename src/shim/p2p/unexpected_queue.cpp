@@ -49,7 +49,7 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
         real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
     if (code != MPI_SUCCESS) return code;
-    verify(taken, comm, {taken.wire.data(), bytes}, position.position, {});
+    verify(taken, comm, {taken.wire.data(), bytes}, {}, position.position);
     comm.unexpected.push_back(std::move(taken));
     received = &comm.unexpected.back();
     return MPI_SUCCESS;

@@ -115,7 +115,7 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
 }
 
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
-            std::uint64_t position, std::span<std::uint8_t> to) {
+            std::span<std::uint8_t> to, std::uint64_t position) {
     const Delivered delivered{received, comm, wire};
     if (!comm.has_peer(received.source)) [[unlikely]]
         return refuse(delivered, Violation::malformed, "and there is no such rank");

@@ -44,6 +44,6 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 /// in place behind its nonce. `position` is that of the receive it was matched to. On failure the sentence
 /// has been said and error is set.
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
-            std::uint64_t position, std::span<std::uint8_t> to);
+            std::span<std::uint8_t> to, std::uint64_t position);
 
 }  // namespace mpisec::shim
