@@ -2,8 +2,8 @@
  * (stopwatch.c, preloaded). The stopwatch's own cost is measured with messages that MPIsec passes through (to
  * the rank itself) and taken off.
  *
- * own_cost [--sizes 0,16,256,1024] [--rounds N]     one line of JSON per size: {"bytes", "seal_ns",
- * "open_ns", "both_ns"}: medians over rounds of 1000 */
+ * own_cost [--sizes 0,16,256,1024] [--rounds N]
+ * One line of JSON per size: {"bytes", "seal_ns", "open_ns", "both_ns"}: medians over rounds of 1000 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,8 +1,9 @@
 /* Ping-pong between the first rank and another, the last unless --peer says so: one-way microseconds of a
  * message, half a round trip (turns.h says how plain and sealed take turns).
  *
- * pingpong [--sizes 1,16,…] [--blocks N] [--block-us T] [--ordinary 1] [--peer RANK]      one line of JSON
- * per size on rank 0. Ranks that have no part sleep. What arrived last is compared with what was sent. */
+ * pingpong [--sizes 1,16,…] [--blocks N] [--block-us T] [--ordinary 1] [--peer RANK]
+ * One line of JSON per size on rank 0. Ranks that have no part sleep. What arrived last is compared with what
+ * was sent. */
 #include "turns.h"
 
 #include <mpi.h>

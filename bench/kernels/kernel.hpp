@@ -4,7 +4,8 @@
  * Parallel Benchmarks", RNR-94-007; the MPI versions: NAS-95-020) and solve problems of their own whose
  * answers are known. All are used alike: `cg CLASS`. Rank 0 prints
  *   {"kernel": "cg", "class": "S", "ranks": 4, "seconds": T, "iterations": N, "verified": true,
- * "megabytes_sent": M} where T is the slowest rank's time for N iterations, after one that does not count,
+ *    "megabytes_sent": M}
+ * where T is the slowest rank's time for N iterations, after one that does not count,
  * and M what all ranks handed to sends and all-to-alls for others in that time (reductions are not counted).
  * A wrong answer is status 1, wrong usage 2. */
 #pragma once

@@ -297,7 +297,7 @@ inline hand_to_program() {
     fi
 }
 
-// verify.cpp, accept()
+// verify.cpp, verify()
 inline accept() {
 #ifdef EPOCH_BELIEVED_UNOPENED
     if

@@ -102,7 +102,7 @@ inline tell_refused(claim) {
 #endif
 }
 
-// verify.cpp, accept() and refuse(); the pipeline then receives the segments.
+// verify.cpp, verify(); the pipeline then receives the segments.
 inline accept(message, claim) {
     if
     :: message == NONE || claim != message -> tell_refused(claim)  // does not authenticate

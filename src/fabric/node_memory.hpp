@@ -28,7 +28,7 @@ namespace mpisec::fabric {
 /// `youngest` are left alone: their maker may not have locked them yet.
 void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds(60));
 
-/// Shared memory that `node peers` processes map under one name.
+/// Shared memory that `node_peers` processes map under one name.
 class SharedSegment {
   public:
     /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory

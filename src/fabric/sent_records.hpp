@@ -39,15 +39,15 @@ inline constexpr std::uint32_t record_number = withdrawn_record - 1;
 
 class SentRecords {
   public:
-    /// `self`: this process among `node peers`, from 0. `region`: bytes that each node peer's unread records
-    /// may take.
+    /// `self`: this process among the `node_peers`, from 0. `region`: bytes that each node peer's unread
+    /// records may take.
     static Result<SentRecords> attach(const std::string& name, unsigned node_peers, unsigned self,
                                       std::size_t region = std::size_t{64} << 20);
 
     /// Zero at first, for what the node peers agree on; the same memory for all.
     std::span<std::uint8_t> agreement() const;
 
-    /// Room for the next record to `node peer`, to be filled but for its number; null when there is no memory
+    /// Room for the next record to `node_peer`, to be filled but for its number; null when there is no memory
     /// left.
     SentRecord* next(unsigned node_peer) {
         Sending& queue = sending_[node_peer];
@@ -76,7 +76,7 @@ class SentRecords {
     static bool withdrawn(const SentRecord& record) {
         return record.number.load(std::memory_order_acquire) & withdrawn_record;
     }
-    /// The first unread record from `node peer`, or null.
+    /// The first unread record from `node_peer`, or null.
     const SentRecord* first(unsigned node_peer) {
         Receiving& queue = receiving_[node_peer];
         if (queue.read == records_per_chunk && !go_on(queue, node_peer)) [[unlikely]]

@@ -1,6 +1,6 @@
 // The handshake between the leaders of two nodes: Noise_NNpsk0_25519_ChaChaPoly_SHA256 (The Noise Protocol
-// Framework, revision 34, noiseprotocol.org/noise.html). Section numbers in this room's comments are of that
-// document.
+// Framework, revision 34, noiseprotocol.org/noise.html). Section numbers in comments of the noise files are of
+// that document.
 //
 //   NNpsk0:
 //     -> psk, e          message 1, initiator to responder

@@ -2,15 +2,17 @@
 // 5869 section 3.3). The info strings are a label and fields of fixed length, little-endian; no label is the
 // beginning of another.
 //
-//   of                 Expand(secret, info, …)
-//   pair AEAD key      job secret, "mpisec v1 pair aead" | source(4) | destination(4) | epoch(4)
-//   pair message key   job secret, "mpisec v1 pair message" | source(4) | destination(4) | epoch(4)
-//   message key        pair message key, "mpisec v1 segments" | counter(8)
-//   collective key     job secret, "mpisec v1 collective aead" | context(16) | epoch(8)
-//   collective box     job secret, "mpisec v1 collective box" | context(16) | epoch(8)
-//   sealed block key   collective sealed block key, "mpisec v1 large box" | nonce(12)
-//   node memory name   job secret, "mpisec v1 node memory" | context(16)
-//   same-node key      job secret, "mpisec v1 same node" | node(4)
+// Expand(job secret, info):
+//   pair AEAD key                "mpisec v1 pair aead"       | source(4) | destination(4) | epoch(4)
+//   pair message key             "mpisec v1 pair message"    | source(4) | destination(4) | epoch(4)
+//   collective AEAD key          "mpisec v1 collective aead" | context(16) | epoch(8)
+//   collective sealed block key  "mpisec v1 collective box"  | context(16) | epoch(8)
+//   node memory name             "mpisec v1 node memory"     | context(16)
+//   same-node key                "mpisec v1 same node"       | node(4)
+// Expand(pair message key, info):
+//   message key                  "mpisec v1 segments"        | counter(8)
+// Expand(collective sealed block key, info):
+//   sealed block key             "mpisec v1 large box"       | nonce(12)
 #include "keys/schedule.hpp"
 
 #include <algorithm>

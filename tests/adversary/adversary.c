@@ -84,8 +84,7 @@ static void* real(const char* name) {
 }
 #define REAL(name) ((__typeof__(&MPI_##name))real(#name))
 
-/* --- which attack
- * --------------------------------------------------------------------------------------------- */
+/* --- which attack --- */
 
 static const char* attack(void) {
     const char* named = getenv("MPISEC_LAB_ATTACK");
@@ -110,8 +109,7 @@ static void flip(struct call* call, const char* place) {
     if (at >= 0 && at < call->n) call->bytes[at] ^= 0x01;
 }
 
-/* --- sending
- * ------------------------------------------------------------------------------------------------- */
+/* --- sending --- */
 
 static int nothing_to_ask(void* state, MPI_Status* status) {
     (void)state;
@@ -243,8 +241,7 @@ static int attack_segment(struct call* call, MPI_Request* request) {
     return forward(call, request);
 }
 
-/* --- what MPIsec calls
- * ------------------------------------------------------------------------------------------ */
+/* --- what MPIsec calls --- */
 
 static int world_rank(int to, MPI_Comm comm) {
     MPI_Group world, mine;
@@ -324,8 +321,7 @@ STARTS(Isend)
 STARTS(Issend)
 STARTS(Irsend)
 
-/* --- what the victim calls
- * -------------------------------------------------------------------------------------- */
+/* --- what the victim calls --- */
 
 /* Communicators whose messages are frames. */
 void adversary_watch(MPI_Comm comm) {

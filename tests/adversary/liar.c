@@ -108,8 +108,7 @@ int PMPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Co
     return REAL(Comm_split_type)(comm, type, key, info, made);
 }
 
-/* --- topologies: the first number of each is another one
- * --------------------------------------------------------------------- */
+/* --- topologies: the first number of each is another one --- */
 
 static int copy[64];
 static const int* other_first(const int* values, int n, int below) {

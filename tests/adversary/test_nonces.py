@@ -34,7 +34,7 @@ def frames(run, compile_mpi, tmp_path_factory):
 
 
 def test_no_nonce_twice(frames):
-    """S4: no pair of ranks sees a nonce twice: across threads, communicators and cancelled receives. (Boxes of collectives carry none.)"""
+    """S4: no pair of ranks sees a nonce twice: across threads, communicators and cancelled receives. (Sealed blocks carry none.)"""
     found = frames({}, "--operations", "1500", "--threads", "3", "--seed", "4")
     assert len(found) > 1200
     twice = [frame for frame, count in Counter(found).items() if count > 1]

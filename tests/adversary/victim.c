@@ -1,9 +1,9 @@
 /* What an attacked program sees:  victim SCENARIO SIZE WAY[,WAY…]
  *
  * Goes through the scenario once for each WAY to receive. Rank 0 sends, rank 1 (and 2) receives, with
- * MPI_ERRORS_RETURN. For each receive a rank prints one line: receive K: as sent            | receive K:
- * error CODE-STRING        then: buffer clean | buffer FOREIGN "clean": every byte is what was sent, what was
- * there before, or zero: no unauthenticated byte got through (S2).
+ * MPI_ERRORS_RETURN. For each receive a rank prints one line: "receive K: as sent" or "receive K: error
+ * CODE-STRING", then "buffer clean" or "buffer FOREIGN". Clean: every byte is what was sent, what was there
+ * before, or zero: no unauthenticated byte got through (S2).
  *
  * SCENARIO   one     a message, then one that nobody touches
  *            two     two messages of one tag          tags    of two tags
@@ -12,7 +12,7 @@
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
  *            window  24 messages of one tag, all under way at once
  *            slow-window, slow-tags   like window and tags, all but the first received a second later
- *            tally   nothing but MPI_Finalize, which the adversary sees of rank 1
+ *            tally   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
  *            lost    rank 1 gives up waiting after a second and finalizes
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */

@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
     }
     free(plaintext);
     MPI_Barrier(
-        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (mpi-notes.md) */
+        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (docs/lab.md) */
     sleep_seconds(0.02);
     MPI_Finalize();
     return 0;

@@ -74,7 +74,7 @@ def test_dropped_message(attacked, rank, tag, what):
 
 @pytest.mark.parametrize("what", ["100", "300", "-256", "+256"])
 def test_hellos_that_travel_in_rounds(attacked, what):
-    """Open MPI with many ranks: a byte of the nonce changed, one of a hello that is passed on, a hello less, one more (a truncated
+    """Open MPI with many ranks: a byte of the nonce changed, one of a hello that is passed on, one hello too few, one too many (a truncated
     message, on which Open MPI ends the job)."""
     result = attacked(3, ranks=9, mpi="openmpi-5", send=f"{HELLOS}:{what}")
     assert result.returncode != 0, result.stdout + result.stderr  # Open MPI's launcher may hang after MPI_Abort

@@ -30,8 +30,7 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
     return z ^ (z >> 31);
 }
 
-/* --- Element types of data that is only moved: `unit` numbers of a basic type in several layouts
- * ------------ */
+/* --- Element types of data that is only moved: `unit` numbers of a basic type in several layouts --- */
 
 enum layout { BASIC, CONTIGUOUS, STRIDED, BACKWARDS, TAILED, RECORD, LAYOUTS };
 
@@ -90,8 +89,7 @@ static int draw_layout(const struct call* call, int world, int which) {
     return dice % 2 ? BASIC : (int)(dice / 2 % LAYOUTS);
 }
 
-/* --- Reductions --------------------------------------------------------------------------------------------
- */
+/* --- Reductions --- */
 
 enum { FIRST_PAIR = 5, FIRST_OWN = 8, AFFINE = 9, AFFINE_WIDE = 10 };
 
@@ -184,8 +182,7 @@ static void tidy_pairs(struct call* call, struct side* side, int values) {
     }
 }
 
-/* --- Sides -------------------------------------------------------------------------------------------------
- */
+/* --- Sides --- */
 
 MPI_Aint extent_of(MPI_Datatype type) {
     MPI_Aint lower, extent;
@@ -254,8 +251,7 @@ static void free_types(struct side* side) {
     side->made = 0;
 }
 
-/* --- How much each rank sends to each: world ranks name them
- * ------------------------------------------------ */
+/* --- How much each rank sends to each: world ranks name them --- */
 
 static int vary(int n, uint64_t dice) {
     switch (dice % 4) {
@@ -294,8 +290,7 @@ static int units_between(const struct operation* operation, int from, int to) {
     }
 }
 
-/* --- The calls ---------------------------------------------------------------------------------------------
- */
+/* --- The calls --- */
 
 #ifdef HAVE_PERSISTENT_COLLECTIVES
 #define INIT(name, ...) OK(MPI_##name##_init(__VA_ARGS__, comm, MPI_INFO_NULL, &call->request))

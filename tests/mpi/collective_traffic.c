@@ -1,6 +1,5 @@
-/* Random collectives:  collective_traffic [--seed N] [--operations N] [--threads T] [--log PREFIX] [--only
- * NAME]
- * [--any-order] [--reference]
+/* Random collectives:  collective_traffic [--seed N] [--operations N] [--threads T] [--log PREFIX]
+ *                                         [--only NAME] [--any-order] [--reference]
  *
  * Every rank draws the same schedule from the seed: rounds of collectives of every kind on communicators of
  * every kind, blocking, non-blocking and persistent, several under way at once, mixed with messages between
@@ -9,8 +8,7 @@
  * (test_collective_traffic.py). With --reference the same bytes are delivered by messages between two ranks,
  * as MPI says what a collective does: plain MPICH and Open MPI hang, crash and deliver other bytes when every
  * rank has types of its own, when several collectives are under way, and when persistent ones are started
- * again. With
- * --any-order every rank starts the persistent ones in an order of its own.
+ * again. With --any-order every rank starts the persistent ones in an order of its own.
  * T threads have schedules and communicators of their own. Promises: S2, M5 to M8, M10, M11. */
 #include <pthread.h>
 
@@ -44,8 +42,7 @@ struct lane {
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static int reference, any_order, only = -1;
 
-/* --- the schedule
- * -------------------------------------------------------------------------------------------- */
+/* --- the schedule --- */
 
 static int draw_bytes(struct generator* generator, int most) {
     static const int around[] = {1 << 10, 16 << 10, 64 << 10, 256 << 10};
@@ -112,8 +109,7 @@ static void draw_round(struct lane* lane) {
                                            below(g, lane->count), NULL,           NULL};
 }
 
-/* --- a round
- * ------------------------------------------------------------------------------------------------- */
+/* --- a round --- */
 
 static void write_line(struct lane* lane, uint64_t id, int start, const char* what, const char* where,
                        int bytes, uint64_t result) {
@@ -317,8 +313,7 @@ static void* run_lane(void* argument) {
     return NULL;
 }
 
-/* --- the program
- * --------------------------------------------------------------------------------------------- */
+/* --- the program --- */
 
 static const char* option(int argc, char** argv, const char* name, const char* otherwise) {
     for (int i = 1; i < argc; ++i)
@@ -371,7 +366,7 @@ int main(int argc, char** argv) {
         printf("collective traffic: %ld operations done, seed %llu\n", done, (unsigned long long)seed),
             fflush(stdout);
     MPI_Barrier(
-        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (mpi-notes.md) */
+        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (docs/lab.md) */
     sleep_seconds(0.02);
     MPI_Finalize();
     return 0;

@@ -14,7 +14,7 @@ struct thread {
     MPI_Comm comm;
 };
 
-/* Each thread trades messages of all sizes with its twin on the peer. */
+/* Each thread trades messages of all sizes with its counterpart on the peer. */
 static void* exchange(void* argument) {
     struct thread* me = argument;
     int tag = 300 + me->number;

@@ -3,7 +3,7 @@
  * collectives in all forms and in shared memory of all sizes, many threads) lists what it still has:
  *
  *     left RANK KIND WHAT        KIND: thread (its name), file (an open descriptor's target), map (a mapped
- * file), shm (a name in /dev/shm)
+ *                                file), shm (a name in /dev/shm)
  *
  * test_leftovers.py compares plain and sealed. */
 #define _GNU_SOURCE
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     use_mpi();
     MPI_Barrier(
-        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (mpi-notes.md) */
+        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (docs/lab.md) */
     sleep_seconds(0.02);
     MPI_Finalize();
     list_threads(), list_files(), list_maps();

@@ -15,7 +15,7 @@ PROGRAMS = ["with_mpif.f", "with_module.f90", "with_f08.f90"]
 def test_fortran(run, compile_mpi, mpi, program, plain):
     """M13: rings, probes, persistent operations, derived types and communicators from Fortran."""
     app = compile_mpi(FORTRAN / program, mpi, flags=["-fallow-argument-mismatch"])
-    # MPICH 4.0.2 may hang in MPI_Finalize across nodes (mpi-notes.md), which no program can be blamed for.
+    # MPICH 4.0.2 may hang in MPI_Finalize across nodes (docs/lab.md), which no program can be blamed for.
     for _ in range(3):
         result = run([app], nodes=2, ranks=4, mpi=mpi, plain=plain, timeout=30, env=YIELD | {"MPISEC_STATS": "1"} if not plain else YIELD)
         if not (mpi == "mpich-4" and result.timed_out and "fortran ok" in result.stdout):

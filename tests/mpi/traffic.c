@@ -132,8 +132,7 @@ static int receive_source(const struct lane* lane, const struct message* message
     return lane->round.kind == WILD ? MPI_ANY_SOURCE : in_comm(message->comm, message->source);
 }
 
-/* --- phase A -----------------------------------------------------------------------------------------------
- */
+/* --- phase A --- */
 
 static void cancel_one(int source, MPI_Comm comm) {
     MPI_Request request;
@@ -162,8 +161,7 @@ static void start_receive(struct lane* lane, struct message* message) {
     }
 }
 
-/* --- phase B -----------------------------------------------------------------------------------------------
- */
+/* --- phase B --- */
 
 static void start_send(struct lane* lane, struct message* message) {
     struct started* it = &lane->started[lane->count];
@@ -225,8 +223,7 @@ static void start_exchange(struct lane* lane, struct message* message, struct me
 }
 #endif
 
-/* --- phase C -----------------------------------------------------------------------------------------------
- */
+/* --- phase C --- */
 
 static void send_blocking(struct lane* lane, struct message* message) {
     struct place place;
@@ -298,8 +295,7 @@ static void exchange_blocking(struct lane* lane, struct message* message, struct
     free_place(&out);
 }
 
-/* --- phase D -----------------------------------------------------------------------------------------------
- */
+/* --- phase D --- */
 
 static void finish(struct lane* lane, int i, const MPI_Status* status) {
     struct started* it = &lane->started[i];
@@ -366,8 +362,7 @@ static void complete(struct lane* lane) {
     for (int i = 0; i < count; ++i) finish(lane, i, &statuses[i]);
 }
 
-/* --- rounds ------------------------------------------------------------------------------------------------
- */
+/* --- rounds --- */
 
 static void start_all(struct lane* lane) {
     struct round* round = &lane->round;
@@ -446,8 +441,7 @@ static void* run_lane(void* argument) {
     return NULL;
 }
 
-/* --- the program -------------------------------------------------------------------------------------------
- */
+/* --- the program --- */
 
 static void make_comms(struct lane* lane) {
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &lane->comms[0]));
@@ -505,7 +499,7 @@ int main(int argc, char** argv) {
     if (rank == 0)
         printf("traffic: %ld operations done, seed %llu\n", done, (unsigned long long)seed), fflush(stdout);
     MPI_Barrier(
-        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (mpi-notes.md) */
+        MPI_COMM_WORLD); /* and a moment: MPICH 4.0.2 may hang in MPI_Finalize otherwise (docs/lab.md) */
     sleep_seconds(0.02);
     MPI_Finalize();
     return 0;

@@ -1,1 +1,1 @@
-"""Random MPI programs, each run plain and sealed (docs/conformance-programs.md)."""
+"""Random MPI programs, each run plain and sealed (docs/programs.md)."""

@@ -87,7 +87,6 @@ inline std::uint64_t value_of(std::size_t from, std::size_t to, std::size_t turn
 }
 
 // ---- the ranks' calls of each collective
-// --------------------------------------------------------------------
 
 inline void prepare_bcast(Job& job, std::size_t root, const Sizes& sizes, Random& random) {
     const std::size_t bytes = sizes.draw(random);
@@ -216,7 +215,6 @@ inline Job prepare(Collective collective, int ranks, int root, const Sizes& size
 }
 
 // ---- running them
-// -------------------------------------------------------------------------------------------
 
 /// What the ranks of a run tell the test.
 struct Meeting {
@@ -276,7 +274,6 @@ inline Scene random_scene(Collective collective, const std::vector<int>& node_si
 }
 
 // ---- one test per algorithm
-// ---------------------------------------------------------------------------------
 
 struct Movement {
     Collective collective;

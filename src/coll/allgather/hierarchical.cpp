@@ -2,7 +2,7 @@
 // form with several leaders:
 //
 //   1 every rank puts its block into the node's shared memory
-//   2 sealed blocks are sealed: HS1 one by the leader, HS2 one per rank, HSC one per slice by its leader
+//   2 blocks are sealed: HS1 all in one by the leader, HS2 each by its rank, HSC a slice by its leader
 //   3 leaders all-gather the sealed blocks between nodes, into shared memory
 //   4 the ranks of the node open them, each a part
 //   5 every rank copies all blocks to its own buffer

@@ -1,5 +1,5 @@
-// Single messages along the edges of a pattern: as they are inside a node, each sealed in a sealed block of
-// its own to another node.
+// Single messages along the edges of a pattern: as they are inside a node, each in a sealed block of its own
+// to another node.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,7 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
 
 enum class Spread { ring, doubling };
 /// Everybody gets all shares: each is sealed once, handed on as it is, and opened by all. No two members
-/// share a node. Seals a sealed block whose number no edge has: the one from the rank to itself. `turn`
+/// share a node. Seals under a number that no edge has: the one from the rank to itself. `turn`
 /// counts the calls within the collective.
 fabric::Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t turn);
 

@@ -30,7 +30,7 @@ fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : receiving) co_await edges.finish(one);
 }
 
-/// Each leader seals its node's blocks as sealed block 0 and sends it with those that came from its children.
+/// Each leader seals its node's blocks as one, its number 0, and sends it with those of its children.
 template <class Tree>
 fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);

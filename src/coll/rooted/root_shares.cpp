@@ -18,7 +18,7 @@ std::vector<int> helpers(const fabric::Topology& topology, int root) {
     return ranks;
 }
 
-/// NodePeers do not need help; the others take turns in the order of ranks.
+/// The root's node peers need no help; the others take turns in the order of ranks.
 std::vector<RootShares::Share> all_shares(const fabric::Topology& topology, int root) {
     const std::vector<int> by = helpers(topology, root);
     std::vector<RootShares::Share> shares;

@@ -30,7 +30,7 @@ fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : sending) co_await one;
 }
 
-/// The root seals a sealed block for each node, named by its place; each leader hands on its children's and
+/// The root makes a sealed block for each node, named by its place; each leader hands on its children's and
 /// opens its own into its node's blocks. The node meets when they are there.
 template <class Tree>
 fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {

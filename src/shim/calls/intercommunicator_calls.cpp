@@ -73,7 +73,7 @@ int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& world_ranks,
     return code;
 }
 
-/// Not on the parent's twin: other communicators may be on it, whose constructors other threads call.
+/// Not on the parent's shadow communicator: others may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
     const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
     MPI_Comm all = constants.comm_null;

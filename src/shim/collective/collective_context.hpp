@@ -72,10 +72,10 @@ struct TagBlocks {
     int first = 0, count = 0;
     bool none() const { return count == 0; }
 };
-/// All blocks of a new twin.
+/// All blocks of a new shadow communicator.
 TagBlocks all_blocks(MPI_Comm shadow, std::vector<std::int32_t> world_ranks);
-/// Those that the channel has for collectives: none where the MPI library has few tags. Sets the reserve
-/// aside.
+/// Those that the channel has for collectives: none where the MPI library has few tags. Keeps back the
+/// reserve.
 TagBlocks blocks_of_channel(std::vector<std::int32_t> world_ranks);
 
 class CollectiveContext {

@@ -1,5 +1,5 @@
-// The fabric of a real job: messages on the communicator's private shadow communicator, memory of the node,
-// sealed blocks under the communicator's keys. One per collective call.
+// The fabric of a real job: messages on the shadow communicator, memory of the node, sealed blocks under the
+// communicator's keys. One per collective call.
 #pragma once
 
 #include <mpi.h>

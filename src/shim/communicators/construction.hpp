@@ -45,8 +45,8 @@ struct Construction {
     std::optional<Topology> topology = Topology{};  ///< not compared when there is none
     wire::ContextId context{};
     bool by_all = true;  ///< all members of the parent are in the call
-    TagBlocks blocks{};  ///< for its collectives, on the parent's twin; none: it gets a shadow communicator
-                         ///< of its own
+    TagBlocks blocks{};  ///< for its collectives, on the parent's shadow communicator; none: it gets one of
+                         ///< its own
 };
 
 /// Takes the context at once: the order of constructor calls is what all members share. `constructor` is the
@@ -55,8 +55,8 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
                                 std::optional<Topology> topology = Topology{},
                                 const std::string& constructor = {});
 
-/// Blocks of tags on the parent's twin, where all its members are in the call and have met. A parent that has
-/// used up its own gets a new twin. Returns an error code that was raised.
+/// Blocks of tags on the parent's shadow communicator, where all its members are in the call and have met. A
+/// parent that has used up its own gets a new shadow communicator. Returns an error code that was raised.
 int reserve_blocks(Construction& construction);
 
 /// Compares a communicator, and the private one for its collectives where it needs one, with what must be.

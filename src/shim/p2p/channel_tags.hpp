@@ -2,8 +2,7 @@
 //
 //   lower half   segments of large messages, then meetings
 //   upper half   collectives on MPI_COMM_WORLD and what is made from it, in whole blocks
-//   (collective_context.hpp);
-//                at the very top the notices
+//                (collective_context.hpp); at the very top the notices
 #pragma once
 
 #include "shim/runtime/state.hpp"

@@ -18,7 +18,7 @@ namespace mpisec::shim {
 namespace {
 
 // Each look asks MPI, which asks the network. Of a window of many messages the first move and the others wait
-// for them (pipeline.hpp: they take turns), so these are looked at less often.
+// for them (segments.hpp: they take turns), so these are looked at less often.
 constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
 
 // Under the Guard. Never destroyed: a program that calls exit() leaves operations under way.

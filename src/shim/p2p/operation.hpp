@@ -1,8 +1,8 @@
 // Started communication: what a request handle of the user stands for, and what a blocking call waits for.
 //
-// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between the
-// received of two MPI messages (large messages, detached sends) are on the work list that every blocking call
-// and every test advances; the others complete with their one MPI request.
+// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between two
+// MPI messages (large messages, detached sends) are on the work list that every blocking call and every test
+// advances; the others complete with their one MPI request.
 #pragma once
 
 #include <mpi.h>

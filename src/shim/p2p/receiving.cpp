@@ -6,7 +6,7 @@
 //   4 matched        the status tells whether the message is plain (same node, M2) or sealed
 //   5 verify         authenticate, check replay and order (verify.hpp)
 //   6 deliver        small: opened into the user's buffer, or unpacked; large: the pipeline receives and
-//   opens the rest
+//                    opens the rest
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,7 @@
-// Sending (the thread that calls MPI does all but sealing):   seal in order  ->  send in order  ->  retire in
-// order Receiving:                                                 post receives  ->  open in order  ->
-// retire in order, post the next
+// Sending:     seal in order  ->  send in order  ->  retire in order
+// Receiving:   post receives  ->  open in order  ->  retire in order, post the next
+//
+// The thread that calls MPI does all but sealing and opening.
 //
 // With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in
 // submit().

@@ -19,7 +19,7 @@ bool take_unexpected(Communicator& comm, int source, int tag, ReceivedMessage& r
 
 /// Receives the message that a matched probe took from MPI, verifies and queues it. Blocks for as long
 /// as MPI needs to hand over a message that has begun to arrive. Returns an MPI error code (raised by MPI
-/// already) when that fails; when the message is not accepted the received carries the error.
+/// already) when that fails; when the message is not accepted `received` carries the error.
 int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status,
                        ReceivedMessage*& received);
 

@@ -3,8 +3,9 @@
 //
 //   1 the nonce names kind, epoch and counter             (nothing is believed yet)
 //   2 the pair's key of that epoch opens the message or, of a large one, its header, bound to communicator,
-//   ranks, tag and length (S2) 3 the counter must be new (S3) 4 and in the order in which MPI matched the
-//   receives (M4)
+//     ranks, tag and length (S2)
+//   3 the counter must be new (S3)
+//   4 and in the order in which MPI matched the receives (M4)
 #pragma once
 
 #include <mpi.h>

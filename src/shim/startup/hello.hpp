@@ -52,7 +52,7 @@ std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Set
 /// Ends the job, naming who differs from rank 0 in what, unless all agree.
 void require_agreement(const std::vector<Hello>& hellos, int rank);
 
-/// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal places are one node.
+/// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal node ids are one node.
 std::vector<std::int32_t> node_map(const std::vector<Hello>& hellos);
 
 keys::Digest digest(const std::vector<Hello>& hellos);

@@ -6,8 +6,8 @@
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
 //
 // Prologue of the handshake, the same on both sides:
-//   "mpisec handshake" | protocol version (4) | world size (4) | digest of the hellos (32) | child's rank (4)
-//   | parent's rank (4)
+//   "mpisec handshake" | protocol version (4) | cipher (4) | world size (4) | digest of the hellos (32)
+//   | child's rank (4) | parent's rank (4)
 #include "shim/startup/key_exchange.hpp"
 
 #include <cstring>

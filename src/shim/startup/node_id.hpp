@@ -13,7 +13,7 @@ namespace mpisec::shim {
 /// the loopback interface. Same launcher: another job of this user has another one, so that its ranks cannot
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> node_id();
-/// Whether the launcher says something by which the mark tells this job from another.
+/// Whether the launcher says something by which the node id tells this job from another.
 bool launcher_is_known();
 
 /// Alike under one running kernel, containers too.

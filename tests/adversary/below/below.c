@@ -9,7 +9,8 @@
  *     BELOW_FRAMING    xnet, btl or uct (framing.h)
  *     BELOW_DIRECTORY  where to write: frames-R (BELOW_RECORD=1), hits-R, clear-R
  *     BELOW_ATTACK     "S>R#K MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R; mutations are
- * in mutate.h BELOW_CLEAR      text that must not cross the network
+ *                      in mutate.h
+ *     BELOW_CLEAR      text that must not cross the network
  *
  * A program may set below_section (an int) to say in the records what it is doing. */
 #define _GNU_SOURCE

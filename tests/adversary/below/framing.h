@@ -2,9 +2,10 @@
  * it.
  *
  *   xnet   libfabric's tcp provider (MPICH 5): a connection message in each direction, then frames with a
- * base header btl    Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before
- * a header of ob1's uct    UCX's tcp transport (MPICH 4): a magic number from the side that connects, then
- * active messages */
+ *          base header
+ *   btl    Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before a header
+ *          of ob1's
+ *   uct    UCX's tcp transport (MPICH 4): a magic number from the side that connects, then active messages */
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,15 +2,23 @@
  *
  *     pass                     nothing (the message is counted)
  *     flip:FIELD:BIT           one bit of a field of the header; FIELD payload: of byte BIT / 8 of the
- * payload set:FIELD:VALUE          a field drop  dup  swap          not at all, twice, after the next one of
- * this direction hold:MS                  later, and everything else of this direction passes it replay:N
- * followed by the Nth last message of the same kind (1: the one before) cut:N  extend:N          N bytes of
- * payload less or more, the length made right forge:LENGTH:COUNT:FIELD=VALUE[,FIELD=VALUE…] preceded by COUNT
- * copies with LENGTH bytes of another payload (-1: as many as it has) and these fields; where messages are
- * numbered the copies have the numbers 0, 1, … lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH (in "*") in each
- * direction the message NUMBER of those that carry LENGTH bytes in that section of the program: its payload's
- * int WORD becomes LOW from a lower to a higher rank, HIGH the other way mirror:SECTION:LENGTH:NUMBER (in
- * "*") these two messages, each with the payload of the other: both ranks get back what they sent
+ *                              payload
+ *     set:FIELD:VALUE          a field
+ *     drop  dup  swap          not at all, twice, after the next one of this direction
+ *     hold:MS                  later, and everything else of this direction passes it
+ *     replay:N                 followed by the Nth last message of the same kind (1: the one before)
+ *     cut:N  extend:N          N bytes of payload less or more, the length made right
+ *     forge:LENGTH:COUNT:FIELD=VALUE[,FIELD=VALUE…]
+ *                              preceded by COUNT copies with LENGTH bytes of another payload (-1: as many as
+ *                              it has) and these fields; where messages are numbered the copies have the
+ *                              numbers 0, 1, …
+ *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH (in "*")
+ *                              in each direction the message NUMBER of those that carry LENGTH bytes in that
+ *                              section of the program: its payload's int WORD becomes LOW from a lower to a
+ *                              higher rank, HIGH the other way
+ *     mirror:SECTION:LENGTH:NUMBER (in "*")
+ *                              these two messages, each with the payload of the other: both ranks get back
+ *                              what they sent
  *
  * A + after drop, dup, swap or replay also numbers the messages behind it anew, where they are numbered (Open
  * MPI). */
