@@ -283,9 +283,9 @@ def test_an_injected_message_costs_one_genuine_message_at_most(attack, mpi):
 
 
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
-def test_the_tally_attacked(attack, mpi):
+def test_the_message_audit_attacked(attack, mpi):
     """S8: counts that do not authenticate are said to be missing; all ranks leave."""
-    result, _ = attack("flip-segment:1:20", "tally", ways="recv", ranks=4, mpi=mpi)
+    result, _ = attack("flip-segment:1:20", "audit", ways="recv", ranks=4, mpi=mpi)
     assert result.returncode == 0 and "the counts of sent and received messages could not be compared" in result.stderr, result.stderr
     assert "messages were lost" not in result.stderr, result.stderr
 

@@ -12,7 +12,7 @@
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
  *            window  24 messages of one tag, all under way at once
  *            slow-window, slow-tags   like window and tags, all but the first received a second later
- *            tally   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
+ *            audit   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
  *            lost    rank 1 gives up waiting after a second and finalizes
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */
@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     watch(MPI_COMM_WORLD), watch(other);
     for (way = strtok(argv[3], ","); way; way = strtok(NULL, ",")) {
-        if (strcmp(scenario, "tally") == 0) continue;
+        if (strcmp(scenario, "audit") == 0) continue;
         if (strcmp(scenario, "reflect") == 0)
             reflect();
         else if (rank == 0)
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Comm_free(&other);
-    if (strcmp(scenario, "tally") == 0 && rank == 1) arm(1);
+    if (strcmp(scenario, "audit") == 0 && rank == 1) arm(1);
     printf("rank %d: done\n", rank);
     fflush(stdout);
     MPI_Finalize();

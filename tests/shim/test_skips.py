@@ -15,6 +15,6 @@ def test_cancelled_sends_leave_no_gaps(run, compile_mpi, tmp_path, mpi):
     below = compile_mpi(HERE / "cancels.c", mpi, name="cancels.so", flags=["-std=gnu11", "-shared", "-fPIC", "-Wl,--as-needed"])
     result = run([app], mpi=mpi, env={"LD_PRELOAD": below, "MPISEC_STATS": f"json:{tmp_path}/stats.%r"})
     assert result.returncode == 0 and result.stdout.count(": 0 failures") == 2, result.stdout + result.stderr[-3000:]
-    assert "sealed messages were sent" not in result.stderr, "notices and cancelled sends are not in the tally"
+    assert "sealed messages were sent" not in result.stderr, "notices and cancelled sends are not in the message audit"
     stats = [json.loads((tmp_path / f"stats.{rank}").read_text()) for rank in range(2)]
     assert stats[1]["replay_runs"] < 200, stats[1]

@@ -28,7 +28,7 @@ Task recursive_doubling(Fabric& fabric, const Call& call) {
 
 /// The same by nodes.
 Task allreduce(Fabric& fabric, const Call& call) {
-    return find_algorithm(Collective::allreduce, "node")->run(fabric, call);
+    return find_algorithm(Collective::allreduce, "smp")->run(fabric, call);
 }
 
 /// Of one turn: each rank's part of the vector, where it lies in the data and where in what a rank shares,

@@ -20,10 +20,11 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
-        operation = sending ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte,
-                                          peer, audit_tag(), state.world.channel, "MPI_Finalize (tally)"})
-                            : begin_receive({values.data(), bytes, constants.byte, peer, audit_tag(),
-                                             state.world.channel, "MPI_Finalize (tally)"});
+        operation = sending
+                        ? begin_send({SendSpec::Mode::standard, values.data(), bytes, constants.byte, peer,
+                                      audit_tag(), state.world.channel, "MPI_Finalize (message audit)"})
+                        : begin_receive({values.data(), bytes, constants.byte, peer, audit_tag(),
+                                         state.world.channel, "MPI_Finalize (message audit)"});
     }
     complete_operation(*operation);
     return operation->outcome().error == MPI_SUCCESS;

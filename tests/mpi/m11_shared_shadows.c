@@ -227,7 +227,7 @@ static void threads(void) {
 }
 #endif
 
-void m11_shared_twins(void) {
+void m11_shared_shadows(void) {
     family();
     worn();
     for (int round = 0; sealed && round < 4; ++round) overlapped();
