@@ -9,6 +9,8 @@
  * The problem is flow.hpp's. An iteration solves (I - τ X) (I - τ Y) (I - τ Z) v = τ R(u), X, Y and Z the
  * parts of R' along one direction, and adds v to u. Lines are solved as one rank alone would solve them, so
  * error and last step must be those that one rank found (kSizes). */
+#include <algorithm>
+
 #include "flow.hpp"
 
 namespace {

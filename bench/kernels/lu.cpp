@@ -7,6 +7,8 @@
  * The problem is flow.hpp's. An iteration solves (D + ωL) D⁻¹ (D + ωU) v = ω (2 - ω) τ R(u), where D, L and U
  * are the diagonal, lower and upper blocks of I - τ R', and adds v to u. The sweeps compute what one rank
  * alone would compute, so error and last step must be those that one rank found (kSizes). */
+#include <algorithm>
+
 #include "flow.hpp"
 
 namespace {

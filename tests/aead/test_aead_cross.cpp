@@ -1,5 +1,6 @@
 // Every library against every other: the same ciphertext, opened by all, in place and apart, at any size and
 // alignment.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>

@@ -109,7 +109,7 @@ def test_the_table_for_shared_cpus_is_made_of_the_times_beside_it(mpisec, tmp_pa
 def test_doctor_names_the_algorithms(mpisec):
     found = mpisec("doctor").stdout
     assert "rules of the built-in table say" in found and "allgather: naive, pipeline" in found
-    assert "allreduce, where the ranks of a node share one CPU: first node" in found
+    assert "allreduce, where the ranks of a node share one CPU: first smp" in found
     assert "bcast, where" not in found
     found = mpisec("doctor", env={"MPISEC_ALLGATHER": "o-wing"}).stdout
     assert 'PROBLEM: MPISEC_ALLGATHER cannot be "o-wing": "auto" or one of naive, o-ring' in found

@@ -3,6 +3,7 @@
 // bytes.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "support.hpp"

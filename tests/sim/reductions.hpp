@@ -1,6 +1,7 @@
 // Collectives that reduce, on random clusters in the simulation, and whether each rank has the right result.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>

@@ -1,5 +1,6 @@
 // Every all-gather gives every rank every block, on clusters of any shape; and never for less than Table I of
 // the paper (Lahijani et al., IPDPS 2021) says it must cost.
+#include <algorithm>
 #include <cmath>
 
 #include "support.hpp"

@@ -1,5 +1,7 @@
 // The simulation itself: its clock, and the faults of an algorithm that it must report, without which the
 // other tests would prove nothing.
+#include <algorithm>
+
 #include "fabric/sim/sim.hpp"
 
 #include <gtest/gtest.h>

@@ -8,6 +8,8 @@
 //                else the same; blocks must be equal, or nobody on the way would know the sizes
 //   shared-open  everybody to the root's node, whose other ranks take turns in opening into shared memory;
 //                the root copies. Rounds and opens (p - k) / (k - 1), bytes m for each
+#include <algorithm>
+
 #include "coll/entries.hpp"
 #include "coll/patterns/binomial.hpp"
 #include "coll/patterns/edges.hpp"
