@@ -68,7 +68,7 @@ TEST(Noise, PublishedVectors) {
 
         auto a = initiator.split(), b = responder.split();
         ASSERT_TRUE(a && b);
-        EXPECT_EQ(hex(a->handshake_hash), vector.at("handshake_hash"));
+        EXPECT_EQ(hex(a->handshake_hash), vector.at("handshake_hash").get<std::string>());
         EXPECT_EQ(a->handshake_hash, b->handshake_hash);
         for (int i = 2; i < static_cast<int>(messages.size()); ++i) {
             auto sealed = encrypt(i % 2 == 0 ? a->send : b->send, payload(i));
