@@ -61,7 +61,7 @@ struct Entry {
     /// Whether it can serve such a call: answers alike on all ranks, so it must not look at what only this
     /// rank knows. Null: always.
     bool (*suits)(const fabric::Topology& topology, const Call& call) = nullptr;
-    std::string_view alias = {};  ///< an earlier name, which settings and tables may still use
+    std::string_view alias = {};  ///< an earlier name, which settings and tables still accept
 };
 
 /// The first serves every call.

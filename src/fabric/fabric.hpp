@@ -119,7 +119,7 @@ class Fabric {
     PlaintextBuffer plaintext(std::size_t bytes) { return room(bytes); }
     /// Memory that all ranks of the node share until the collective ends: the n-th call gives the same to all
     /// of them; `bytes` must agree.
-    CiphertextBuffer shared_cipher(std::size_t bytes) { return CiphertextBuffer(shared_room(bytes)); }
+    CiphertextBuffer shared_ciphertext(std::size_t bytes) { return CiphertextBuffer(shared_room(bytes)); }
     PlaintextBuffer shared_plaintext(std::size_t bytes) { return shared_room(bytes); }
     /// As shared_plaintext(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may
     /// look into this room, which is there in a simulation without data too.

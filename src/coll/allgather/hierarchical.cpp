@@ -103,7 +103,7 @@ void make_rooms(Work& work) {
             group.ranks.push_back(work.topology().members(node)[static_cast<std::size_t>(g)]);
             group.bytes.push_back(bytes);
         }
-        work.rooms.push_back(work.fabric.shared_cipher(group.total()));
+        work.rooms.push_back(work.fabric.shared_ciphertext(group.total()));
         work.groups.push_back(std::move(group));
     }
 }

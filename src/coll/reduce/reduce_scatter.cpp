@@ -18,12 +18,9 @@ using fabric::Fabric;
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-/// Everybody reduces everything: the rank's own part is then in its place.
+/// Everybody reduces everything, by an all-reduce: the rank's own part is then in its place.
 Task recursive_doubling(Fabric& fabric, const Call& call) {
-    Edges edges(fabric);
-    Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
-    mine.settle(call.data);
+    return find_algorithm(Collective::allreduce, "recursive-doubling")->run(fabric, call);
 }
 
 /// The same by nodes.
@@ -31,7 +28,7 @@ Task allreduce(Fabric& fabric, const Call& call) {
     return find_algorithm(Collective::allreduce, "smp")->run(fabric, call);
 }
 
-/// Of one turn: each rank's part of the vector, where it lies in the data and where in what a rank shares,
+/// Of one chunk: each rank's part of the vector, where it lies in the data and where in what a rank shares,
 /// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
 class Parts {
   public:

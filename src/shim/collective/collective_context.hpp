@@ -1,4 +1,4 @@
-// Where collectives of one communicator meet: tags on a private shadow communicator, the keys of its sealed
+// Where collectives of one communicator meet: tags on a shadow communicator, the keys of its sealed
 // blocks, the memory of its ranks on this node, and the count of collectives, which names every sealed block
 // (S4).
 //

@@ -31,7 +31,7 @@ Plan Allgather(const char* procedure, const void* sendbuf, MPI_Count sendcount, 
                void* recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm);
 Plan Allgatherv(const char* procedure, const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
                 void* recvbuf, Counts recvcounts, Displacements displs, MPI_Datatype recvtype, MPI_Comm comm);
-/// Among the ranks of both groups of an inter-communicator, in the order of its private shadow communicator;
+/// Among the ranks of both groups of an inter-communicator, in the order of its shadow communicator;
 /// blocks of bytes.
 Plan Allgather_of_both(const char* procedure, const void* block, MPI_Count bytes, void* blocks,
                        MPI_Comm comm);

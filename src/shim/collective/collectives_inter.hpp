@@ -1,5 +1,5 @@
 // Collectives on inter-communicators (MPI standard section 6.2.3): the two groups are the ranks of one
-// private shadow communicator. Rooted ones are the ordinary algorithm among the root and the other group; in
+// shadow communicator. Rooted ones are the ordinary algorithm among the root and the other group; in
 // the others each rank sends to, and receives from, all of the other group, and reduces what it received
 // itself.
 #pragma once
