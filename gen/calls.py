@@ -1,4 +1,4 @@
-"""A C program that calls every procedure that is refused between nodes, for tests/gen/test_refusals.py."""
+"""A C program that calls every procedure that is refused between nodes, for tests/integration/gen/test_refusals.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TAIL = """    printf("refused %d wrong %d\\n", refused, wrong);
 
 
 def render(bindings: list[Procedure], class_of: dict[str, Group]) -> str:
-    """Those whose decision is hand-written need real arguments and are left to tests/gen/guarded.c."""
+    """Those whose decision is hand-written need real arguments and are left to tests/integration/gen/guarded.c."""
     lines = [HEAD]
     for binding in bindings:
         group = class_of[binding.base]

@@ -1,8 +1,7 @@
 """Which tests keep which promise: python tests/promises.py prints promise, what it says in a word, and its tests; it fails for a promise
 without one.
 
-A test names its promises (design: S1 … S8, M1 … M14) in its docstring (Python), in the comment before it or at the head of its file
-(C, C++), or in its name (m04_order.c)."""
+A test names its promises (S1 … S8, M1 … M14) in its docstring (Python), or in the comment before it or at the head of its file (C, C++)."""
 
 import ast
 import re
@@ -17,7 +16,7 @@ PROMISES = {
     "M4": "probe and order", "M5": "progress", "M6": "requests", "M7": "send buffers", "M8": "datatypes", "M9": "send modes",
     "M10": "threads", "M13": "Fortran and mpi4py", "M14": "nothing is left",
 }
-TAG = re.compile(r"(?<![\w.])([SM])0?(\d{1,2})(?!\d|\.\d)(?:\b|_)")
+TAG = re.compile(r"(?<![\w.])([SM])(\d{1,2})\b(?!\.\d)")
 CPP_TEST = re.compile(r"((?:^[ \t]*//[^\n]*\n)*)^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 
 
@@ -44,14 +43,14 @@ def cpp_tests(path):
 
 
 def rules(path):
-    """A rule program: its name and its head comment."""
-    yield path.name, tags(path.name) | tags(re.match(r"/\*.*?\*/", path.read_text(), re.DOTALL).group())
+    """A rule (integration/mpi/rules): its file and the promises of its head comment."""
+    yield path.name, tags(re.match(r"/\*.*?\*/", path.read_text(), re.DOTALL).group())
 
 
 def collect():
     """{promise: [file: test]}"""
     table = {promise: [] for promise in PROMISES}
-    readers = [("**/test_*.py", python_tests), ("**/test_*.cpp", cpp_tests), ("mpi/m[0-9]*.c", rules)]
+    readers = [("**/test_*.py", python_tests), ("**/test_*.cpp", cpp_tests), ("integration/mpi/rules/*.c", rules), ("integration/mpi/leftovers.c", rules)]
     for pattern, reader in readers:
         for path in sorted(TESTS.glob(pattern)):
             for test, promises in reader(path):

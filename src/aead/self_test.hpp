@@ -6,7 +6,7 @@
 namespace mpisec::aead {
 
 /// Seals and opens messages of a few sizes, and checks that a changed bit is rejected and leaves zeros (S2).
-/// About 100 µs. Says nothing about interoperability: that is what the test vectors in tests/aead are for.
+/// About 100 µs. Says nothing about interoperability: that is what the test vectors in tests/unit/aead are for.
 bool self_test(const Library& library, Cipher cipher);
 
 }  // namespace mpisec::aead

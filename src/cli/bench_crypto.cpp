@@ -83,7 +83,7 @@ class Race {
                 Result<Key> key = library->make_key(cipher, key_bytes.data());
                 lane.keys.push_back(key ? std::move(*key) : Key());
             }
-            // The same for all libraries, which is what the tests in tests/aead check.
+            // The same for all libraries, which is what the tests in tests/unit/aead check.
             lane.good = lane.keys.front().seal(lane.sealed.data(), lane.plain.data(), n, one_nonce.data(),
                                                lane.ad.data(), ad_bytes);
         }

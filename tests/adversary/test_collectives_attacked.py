@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "mpi"))
+sys.path.insert(0, str(HERE.parent / "integration" / "mpi"))
 
 from mpi_programs import YIELD, algorithms, build_collectives  # noqa: E402
 

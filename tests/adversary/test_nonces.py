@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "mpi"))
+sys.path.insert(0, str(HERE.parent / "integration" / "mpi"))
 from mpi_programs import build_traffic  # noqa: E402
 from nonce_ledger import repeats  # noqa: E402
 

@@ -13,7 +13,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "../mpi/collective_slice.h"
+#include "../integration/mpi/collective_slice.h"
 
 enum { PREFILL = 0xC3, RING = 8 };
 static const char* scenario;

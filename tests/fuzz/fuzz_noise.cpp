@@ -2,7 +2,7 @@
 // one may be accepted.
 #include <span>
 
-#include "../keys/fixed_ephemeral.hpp"
+#include "../unit/keys/fixed_ephemeral.hpp"
 #include "check.hpp"
 
 using namespace mpisec;

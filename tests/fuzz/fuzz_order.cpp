@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "../wire/models.hpp"
+#include "../unit/wire/models.hpp"
 #include "check.hpp"
 #include "wire/order.hpp"
 #include "wire/replay.hpp"

@@ -1,5 +1,5 @@
 // The replay set against a plain set, with counters near each other, near zero and near the top.
-#include "../wire/models.hpp"
+#include "../unit/wire/models.hpp"
 #include "check.hpp"
 #include "wire/replay.hpp"
 

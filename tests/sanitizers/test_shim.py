@@ -14,14 +14,13 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "mpi"))
+sys.path.insert(0, str(HERE.parent / "integration" / "mpi"))
 
-from mpi_programs import RULES, build  # noqa: E402
+from mpi_programs import RULE_SOURCES, RULES, build  # noqa: E402
 from nonce_ledger import VARIABLE as NONCE_LEDGER  # noqa: E402
 from nonce_ledger import repeats  # noqa: E402
 
 MPI = "mpich-5"
-RULE_SOURCES = ["harness.c", *(f"{rule}.c" for rule in RULES)]
 TRAFFIC_SOURCES = ["schedule.c", "layout.c", "harness.c"]
 
 # On with everything that has threads or state of its own: a node of the lab has one core, so workers must be asked for; keys
@@ -104,7 +103,7 @@ def clean(job):
 def test_rules_under_asan(clean, compile_mpi):
     """S2 M1 to M12: no access outside of memory, no undefined behaviour, nothing leaked, in any rule."""
     ASAN.program()
-    app = build(compile_mpi, MPI, "rules.c", RULE_SOURCES, ASAN.flags)
+    app = build(compile_mpi, MPI, "rules/rules.c", RULE_SOURCES, ASAN.flags)
     output = clean(ASAN, [app])
     for rule in RULES:
         assert f"ok {rule} " in output
@@ -118,11 +117,11 @@ def test_random_traffic_under_asan(clean, compile_mpi):
     assert "operations done" in clean(ASAN, [app, "--operations", 400, "--threads", 2])
 
 
-@pytest.mark.parametrize("rule", ["m05_progress", "m10_threads"])
+@pytest.mark.parametrize("rule", ["progress", "threads"])
 def test_rules_under_tsan(clean, compile_mpi, rule):
     """M5 M10: no data race and no lock order that could deadlock."""
     TSAN.program()
-    app = build(compile_mpi, MPI, "rules.c", RULE_SOURCES, TSAN.flags)
+    app = build(compile_mpi, MPI, "rules/rules.c", RULE_SOURCES, TSAN.flags)
     assert f"ok {rule} " in clean(TSAN, [app, rule])
 
 

@@ -1,6 +1,6 @@
 # libaegis from the C source that crate `aegis` carries. Its own code picks the instruction set at run time.
 mpisec_fetch_crate(aegis 0.9.20 crate)
-set(MPISEC_AEGIS_CRATE_DIRECTORY "${crate}" CACHE INTERNAL "whose test vectors tests/aead reads")
+set(MPISEC_AEGIS_CRATE_DIRECTORY "${crate}" CACHE INTERNAL "whose test vectors tests/unit/aead reads")
 if(crate)
   set(source ${crate}/src/c/libaegis/src)
   file(GLOB files ${source}/aegis*/*.c ${source}/common/*.c)

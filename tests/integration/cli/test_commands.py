@@ -1,0 +1,168 @@
+"""mpisec key, info, doctor, bench and lab; wrong input."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
+
+ROOT = Path(__file__).resolve().parents[3]
+PRELOADED = Path(__file__).with_name("preloaded.c")
+FINGERPRINT = re.compile(r"fingerprint\s+([0-9a-f]{16})\b")
+
+
+@pytest.fixture
+def key(mpisec, tmp_path):
+    """A key file, and the settings that lead to it."""
+    path = tmp_path / "key"
+    assert mpisec("key", "new", path).returncode == 0
+    return path
+
+
+def hex_digits_of(path):
+    return path.read_text().split()[1]
+
+
+def test_key_new_show_check_agree(mpisec, tmp_path):
+    made = mpisec("key", "new")
+    path = tmp_path / "home" / ".config" / "mpisec" / "key"
+    assert made.returncode == 0 and path.stat().st_mode & 0o777 == 0o600, made.stderr
+    shown, checked = mpisec("key", "show"), mpisec("key", "check")
+    assert str(path) in shown.stdout and "0600" in shown.stdout
+    prints = [FINGERPRINT.search(ran.stdout).group(1) for ran in (made, shown, checked)]
+    assert len(set(prints)) == 1
+    secret = hex_digits_of(path)
+    for ran in (made, shown, checked):
+        assert secret not in ran.stdout + ran.stderr and secret[:16] not in ran.stdout, "never the key"
+
+
+def test_key_new_never_overwrites(mpisec, key):
+    before = key.read_bytes()
+    again = mpisec("key", "new", key)
+    assert again.returncode == 1 and "not overwritten" in again.stderr
+    assert key.read_bytes() == before
+
+
+def test_two_keys_differ(mpisec, tmp_path):
+    for name in "ab":
+        mpisec("key", "new", tmp_path / name)
+    assert hex_digits_of(tmp_path / "a") != hex_digits_of(tmp_path / "b")
+
+
+@pytest.mark.parametrize("verb", ["show", "check"])
+def test_key_file_that_can_not_be_used(mpisec, key, verb):
+    assert mpisec("key", verb, key).returncode == 0
+    key.chmod(0o644)
+    readable = mpisec("key", verb, key)
+    assert readable.returncode == 1 and not readable.stdout and str(key) in readable.stderr
+    key.chmod(0o600)
+    text = key.read_text()
+    key.write_text(text[:20] + ("0" if text[20] != "0" else "1") + text[21:])
+    assert mpisec("key", verb, key).returncode == 1
+    key.unlink()
+    missing = mpisec("key", verb, key)
+    assert missing.returncode == 1 and "mpisec key new" in missing.stderr
+
+
+def test_key_from_the_setting(mpisec, key):
+    assert str(key) in mpisec("key", "show", env={"MPISEC_KEY_FILE": str(key)}).stdout
+
+
+def test_info_names_all_parts(mpisec):
+    ran = mpisec("info")
+    assert ran.returncode == 0, "a complete build\n" + ran.stdout
+    for part in ("libmpisec-mpich.so", "libmpisec-abi.so", "libmpisec-openmpi.so", "openssl", "aes-256-gcm", "/lab"):
+        assert part in ran.stdout
+    assert re.match(r"mpisec \d+\.\d+\.\d+ \(", ran.stdout)
+    assert mpisec("--version").stdout == ran.stdout.splitlines()[0] + "\n"
+
+
+def test_info_notices_missing_libraries(mpisec, tmp_path):
+    (tmp_path / "none").mkdir()
+    ran = mpisec("info", env={"MPISEC_PLUGIN_DIR": str(tmp_path / "none")})
+    assert ran.returncode == 1 and "no library in" in ran.stdout
+
+
+def test_doctor_finds_nothing_wrong(mpisec, key, compile_mpi):
+    app = compile_mpi(PRELOADED, "mpich-5")
+    ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)})
+    assert ran.returncode == 0 and "no problem found" in ran.stdout, ran.stdout
+    assert "libmpi.so.12" in ran.stdout and "libmpisec-mpich.so" in ran.stdout
+    assert re.search(r"MPISEC_KEY_FILE\s+\S+key\s+environment", ran.stdout), "settings and where they came from"
+    assert hex_digits_of(key) not in ran.stdout
+
+
+def test_doctor_names_calls_that_are_not_protected(mpisec, key, compile_mpi):
+    app = compile_mpi(
+        "#include <mpi.h>\nint main(int c, char** v) {\n MPI_Win w; MPI_Init(&c, &v);\n"
+        " if (c > 9) MPI_Win_create(0, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w);\n"
+        " if (c > 9) MPI_Send(v, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD);\n return MPI_Finalize(); }\n",
+        "openmpi-5",
+    )
+    ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)})
+    assert re.search(r"calls\s+note: MPI_Win_create would fail across nodes", ran.stdout), ran.stdout
+    assert re.search(r"calls\s+3 MPI procedures that are sealed", ran.stdout), "Init, Send, Finalize"
+
+
+@pytest.mark.parametrize("environment, words", [
+    ({"MPISEC_KEY_FILE": "/nonexistent/key"}, "no key file"),
+    ({"MPISEC_AEAD": "nolibrary:aes-256-gcm"}, "nolibrary"),
+    ({"MPISEC_SEGMNT": "1"}, "MPISEC_SEGMNT"),
+    ({"MPISEC_UNPROTECTED": "allow"}, "in clear"),
+    ({"OMPI_COMM_WORLD_RANK": "0"}, "a job of its own"),
+])
+def test_doctor_finds_problems(mpisec, key, compile_mpi, environment, words):
+    app = compile_mpi(PRELOADED, "mpich-5")
+    ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)} | environment)
+    assert ran.returncode == 1, ran.stdout
+    assert any("PROBLEM" in line and words in line for line in ran.stdout.splitlines()), ran.stdout
+
+
+def test_doctor_of_what_is_no_program(mpisec, key):
+    ran = mpisec("doctor", "--", "./no-such-program", env={"MPISEC_KEY_FILE": str(key)})
+    assert ran.returncode == 1 and "no program ./no-such-program" in ran.stdout
+
+
+def test_bench_crypto_json(mpisec):
+    ran = mpisec("bench", "crypto", "--libraries", "openssl", "--ciphers", "aes-256-gcm", "--sizes", "16,1K",
+                 "--repetitions", "1", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert "openssl" in json.dumps(json.loads(ran.stdout))
+
+
+def test_the_collectives_are_one_list(mpisec):
+    """Commands, settings, documentation and the C benchmark speak of the collectives of src/base/collectives.def."""
+    names = re.findall(r"^COLLECTIVE\((\w+), (\w+)\)$", (ROOT / "src/base/collectives.def").read_text(), re.MULTILINE)
+    known = json.loads(mpisec("algorithms", "--json").stdout)
+    assert list(known) == [name for name, _ in names] and all(capitals == name.upper() for name, capitals in names)
+    assert [line.split(None, 1) for line in mpisec("algorithms").stdout.splitlines()] == [[name, ", ".join(all_)] for name, all_ in known.items()]
+    benchmark = (ROOT / "bench/collective.c").read_text()
+    settings = mpisec("doctor").stdout
+    for command in ("sim", "bench"):
+        listed = re.findall(r"^  (\w+)", mpisec(command, "--help").stdout, re.MULTILINE)
+        assert set(known) <= set(listed), command
+    for name, all_ in known.items():
+        assert f"--algorithm TEXT:{{{','.join(all_)}}}" in mpisec("sim", name, "--help").stdout, name
+        assert f"MPISEC_{name.upper()} " in settings and f'{{"{name}",' in benchmark, name
+        assert f"| `MPISEC_{name.upper()}` | `{name}` |" in (ROOT / "docs/configuration.md").read_text(), name
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("frob",), ("--frob",), ("key",), ("key", "frob"), ("key", "show", "a", "b"), ("info", "x"), ("bench",),
+    ("bench", "frob"), ("bench", "crypto", "--sizes", "1X"), ("bench", "crypto", "--threads", "0"),
+    ("bench", "crypto", "--libraries", "nolibrary"), ("doctor", "--frob"),
+])
+def test_unknown_input(mpisec, arguments):
+    ran = mpisec(*arguments)
+    assert ran.returncode == 2 and ran.stderr.strip(), ran
+
+
+@pytest.mark.parametrize("arguments, example", [
+    ((), "mpisec key new"), (("key",), "mpisec key new"), (("key", "new"), "FILE"), (("doctor",), "mpisec doctor -- ./app"),
+    (("info",), "Exit status"), (("bench",), "mpisec bench crypto"), (("bench", "crypto"), "--sizes 16,64K,1M"),
+    (("lab",), "run"), (("lab", "run"), "--nodes"), (("bench", "pingpong"), "usage"),
+])
+def test_help(mpisec, arguments, example):
+    ran = mpisec(*arguments, "--help")
+    assert ran.returncode == 0 and example in ran.stdout, ran

@@ -1,0 +1,134 @@
+"""mpisec sim compare-paper and --plot, mpisec tune, and what doctor says of tables."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from mpisec_program import mpisec, program  # noqa: F401 (fixtures)
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from mpisec_bench import paper, predict  # noqa: E402
+
+BUILT_IN = ROOT / "src/coll/selection/default_selection.toml"
+SHARED_CPUS = ROOT / "src/coll/selection/shared_cpus_selection.toml"
+
+
+def test_the_papers_numbers_are_read_as_it_explains_them():
+    table = paper.tables()["III"]
+    row = next(row for row in table.rows if row.size == "4KB")
+    assert (row.plain, round(row.best, 2), row.scheme) == (227.00, 190.63, "c-rd")
+    assert [len(table.rows) for table in paper.tables().values()] == [15, 10, 11, 10]
+
+
+@pytest.fixture(scope="module")
+def compared(program):
+    """The comparison of the tables that the models were fitted to."""
+    return predict.compare(program)
+
+
+def test_the_simulation_names_the_papers_best_scheme_in_four_of_five_rows(compared):
+    right, rows = predict.count(compared)
+    assert rows == 25
+    assert right >= 0.8 * rows, predict.report(compared)
+
+
+def test_the_simulation_is_near_the_large_messages_of_both_clusters(compared):
+    for pairs in compared.values():
+        for row, predicted in pairs[-3:]:
+            assert predicted.plain == pytest.approx(row.plain, rel=0.25), row
+            assert predicted.naive == pytest.approx(row.naive, rel=0.25), row
+            assert predicted.times[row.scheme] == pytest.approx(row.best, rel=0.25), row
+
+
+def test_compare_paper_prints_its_table(mpisec):
+    ran = mpisec("sim", "compare-paper", "--tables", "III")
+    assert ran.returncode == 0, ran.stderr
+    assert "Table III: noleland, 128 ranks on 8 nodes" in ran.stdout and " of 15 rows" in ran.stdout
+    assert mpisec("sim", "compare-paper", "--tables", "VII").returncode == 2
+
+
+@pytest.mark.parametrize(("name", "start"), [("figure.svg", b"<?xml"), ("figure.png", b"\x89PNG")])
+def test_plot(mpisec, tmp_path, name, start):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / name
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    ran = mpisec("sim", "allgather", "--ranks", 8, "--nodes", 2, "--size", "0,64,4K", "--plot", path, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    assert path.read_bytes().startswith(start)
+    ran = mpisec("sim", "bcast", "--ranks", 8, "--nodes", 2, "--plot", tmp_path / "figure.pdf", env=environment)
+    assert ran.returncode == 1 and "neither an .svg nor a .png" in ran.stderr
+
+
+def test_tune_makes_a_table_that_jobs_can_use(mpisec, tmp_path):
+    table = tmp_path / "selection.toml"
+    made = mpisec(
+        "tune", "--simulate", "--model", "noleland", "--nodes", "2", "--ranks-per-node", "1,16", "--size", "64,64K",
+        "--collective", "allgather,alltoall", "-o", table,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    rules = tomllib.loads(table.read_text())["rule"]
+    assert {rule["collective"] for rule in rules} == {"allgather", "alltoall"}
+    assert "mpisec tune --simulate --model noleland --nodes 2 " in table.read_text()
+
+    found = mpisec("doctor", env={"MPISEC_TUNING": str(table), "MPISEC_BCAST": "naive"}).stdout
+    assert f"as {table} says, and the built-in table for calls that it has no rule for" in found
+    assert "bcast: binomial, by MPISEC_BCAST" in found
+    assert f"alltoall: {', '.join(dict.fromkeys(rule['algorithm'] for rule in rules if rule['collective'] == 'alltoall'))}" in found
+    assert "scan: recursive-doubling, multi-leader, smp" in found
+
+    table.write_text('[[rule]]\ncollective = "bcast"\n')
+    found = mpisec("doctor", env={"MPISEC_TUNING": str(table)}).stdout
+    assert f"PROBLEM: {table}, line 1: a rule needs collective and algorithm" in found
+
+
+def test_the_built_in_table_says_how_it_was_made(mpisec, tmp_path):
+    """The same command gives the same rules; of two collectives that are soon simulated."""
+    comment = next(line for line in BUILT_IN.read_text().splitlines() if "mpisec tune" in line)
+    again = mpisec(*comment.split()[2:], "--collective", "barrier,scan")
+    assert again.returncode == 0, again.stderr
+    lines = [line for line in BUILT_IN.read_text().splitlines() if '"barrier"' in line or '"scan"' in line]
+    assert [line for line in again.stdout.splitlines() if line.startswith("    {")] == lines, (
+        "the algorithms or the model changed: make src/coll/selection/default_selection.toml again, its head says how"
+    )
+
+
+def test_the_table_for_shared_cpus_is_made_of_the_times_beside_it(mpisec, tmp_path):
+    """What was measured is in docs/results, and the command in the table's head makes the table of it."""
+    comment = next(line for line in SHARED_CPUS.read_text().splitlines() if "mpisec tune" in line)
+    words = [str(ROOT / word) if word.startswith("docs/") else word for word in comment.split()[2:]]
+    again = mpisec(*words)
+    assert again.returncode == 0, again.stderr
+    rules = [line for line in SHARED_CPUS.read_text().splitlines() if line.startswith("    {")]
+    assert rules and [line for line in again.stdout.splitlines() if line.startswith("    {")] == rules
+
+
+def test_doctor_names_the_algorithms(mpisec):
+    found = mpisec("doctor").stdout
+    assert "rules of the built-in table say" in found and "allgather: naive, pipeline" in found
+    assert "allreduce, where the ranks of a node share one CPU: first smp" in found
+    assert "bcast, where" not in found
+    found = mpisec("doctor", env={"MPISEC_ALLGATHER": "o-wing"}).stdout
+    assert 'PROBLEM: MPISEC_ALLGATHER cannot be "o-wing": "auto" or one of naive, o-ring' in found
+
+
+def test_tune_from_measured_times(mpisec, tmp_path):
+    """The faster algorithm of each size gets a rule; an algorithm of another version is named. Earlier names of algorithms serve."""
+    def row(algorithm, size, seconds):
+        return {"collective": "bcast", "algorithm": algorithm, "nodes": 2, "ranks_per_node": 2, "bytes": size, "seconds": seconds}
+
+    times = tmp_path / "times.json"
+    times.write_text(json.dumps({"times": [row("naive", 64, 1e-6), row("node", 64, 2e-6), row("naive", 65536, 9e-5), row("node", 65536, 5e-5)]}))
+    made = mpisec("tune", "--times", times)
+    assert made.returncode == 0, made.stderr
+    rules = tomllib.loads(made.stdout)["rule"]
+    assert [(rule["algorithm"], rule["bytes"]) for rule in rules] == [("binomial", [0, 2048]), ("smp", [2049, float("inf")])]
+
+    times.write_text(json.dumps({"times": [row("no-such", 64, 1e-6)]}))
+    made = mpisec("tune", "--times", times)
+    assert made.returncode == 1 and "there is no algorithm no-such of bcast" in made.stderr
+    times.write_text("{}")
+    assert "holds no times of mpisec tune" in mpisec("tune", "--times", times).stderr

@@ -1,0 +1,49 @@
+/* M11: a communicator has the error handler of the one it is made from, whichever constructor makes it; and
+ * what is wrong with a non-blocking or persistent call is reported by that call. */
+#include "harness.h"
+#include "rules.h"
+
+static void check_mistakes(MPI_Comm comm, const char* constructor) {
+    MPI_Request request;
+    int data = 0, remote = 0, inter = 0;
+    OK(MPI_Comm_test_inter(comm, &inter));
+    OK(inter ? MPI_Comm_remote_size(comm, &remote) : MPI_Comm_size(comm, &remote));
+    CHECK(class_of(MPI_Isend(&data, 1, MPI_INT, remote, 1, comm, &request)) == MPI_ERR_RANK,
+          "a message to rank %d of a communicator of %s is no error", remote, constructor);
+    CHECK(class_of(MPI_Isend(&data, 1, MPI_DATATYPE_NULL, remote - 1, 1, comm, &request)) == MPI_ERR_TYPE,
+          "MPI_Isend of no datatype");
+    CHECK(class_of(MPI_Irecv(&data, 1, MPI_DATATYPE_NULL, remote - 1, 1, comm, &request)) == MPI_ERR_TYPE,
+          "MPI_Irecv of no datatype");
+    CHECK(class_of(MPI_Send_init(&data, 1, MPI_DATATYPE_NULL, remote - 1, 1, comm, &request)) == MPI_ERR_TYPE,
+          "MPI_Send_init of no datatype");
+    CHECK(class_of(MPI_Recv_init(&data, 1, MPI_DATATYPE_NULL, remote - 1, 1, comm, &request)) == MPI_ERR_TYPE,
+          "MPI_Recv_init of no datatype");
+}
+
+void rule_error_handlers(void) {
+    MPI_Comm parent, made;
+    int dims = size;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &parent));
+    OK(MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_split(parent, 0, -rank, &made));
+    check_mistakes(made, "MPI_Comm_split");
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made));
+    check_mistakes(made, "MPI_Comm_split_type");
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Cart_create(parent, 1, &dims, &dims, 1, &made));
+    check_mistakes(made, "MPI_Cart_create");
+    OK(MPI_Comm_free(&made));
+    if (size > 1) {
+        MPI_Comm half, inter;
+        OK(MPI_Comm_split(parent, rank % 2, rank, &half));
+        OK(MPI_Intercomm_create(half, 0, parent, 1 - rank % 2, 6, &inter));
+        check_mistakes(inter, "MPI_Intercomm_create");
+        OK(MPI_Comm_dup(inter, &made));
+        check_mistakes(made, "MPI_Comm_dup between two groups");
+        OK(MPI_Comm_free(&made));
+        OK(MPI_Comm_free(&inter));
+        OK(MPI_Comm_free(&half));
+    }
+    OK(MPI_Comm_free(&parent));
+}

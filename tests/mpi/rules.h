@@ -1,7 +1,0 @@
-/* The rules, one function each; see the file of the same name. */
-#ifndef MPISEC_TESTS_RULES_H
-#define MPISEC_TESTS_RULES_H
-#define RULE(name) void name(void);
-#include "rules.inc"
-#undef RULE
-#endif
