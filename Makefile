@@ -38,7 +38,7 @@ test: setup
 	@tools/test.sh
 
 test-all: setup
-	@MPISEC_LAB_TEST_ALL=1 tools/test.sh
+	@MPISEC_LAB_TEST_ALL=1 FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/test.sh
 
 conformance: setup-conformance
 	@tools/conformance.sh $(CONFORMANCE)

@@ -14,7 +14,7 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr const char* procedure = "MPI_Dist_graph_create";
+constexpr const char* dist_graph_create = "MPI_Dist_graph_create";
 
 struct Edge {
     std::int32_t from, to, weight;
@@ -33,7 +33,7 @@ std::vector<Edge> edges_of_arguments(int n, const int* sources, const int* degre
 int gather_edges(MPI_Comm comm, int size, const std::vector<Edge>& own, std::vector<Edge>& all) {
     const int bytes = static_cast<int>(own.size() * sizeof(Edge));
     std::vector<int> counts(static_cast<std::size_t>(size)), places(counts);
-    if (int code = run_collective(plan::Allgather(procedure, &bytes, sizeof bytes, constants.byte,
+    if (int code = run_collective(plan::Allgather(dist_graph_create, &bytes, sizeof bytes, constants.byte,
                                                   counts.data(), sizeof bytes, constants.byte, comm));
         code != MPI_SUCCESS)
         return code;
@@ -43,7 +43,7 @@ int gather_edges(MPI_Comm comm, int size, const std::vector<Edge>& own, std::vec
         total += counts[rank];
     }
     all.resize(static_cast<std::size_t>(total) / sizeof(Edge));
-    return run_collective(plan::Allgatherv(procedure, own.data(), bytes, constants.byte, all.data(),
+    return run_collective(plan::Allgatherv(dist_graph_create, own.data(), bytes, constants.byte, all.data(),
                                            counts.data(), places.data(), constants.byte, comm));
 }
 
@@ -69,11 +69,11 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
         return real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, 0, made);
     };
     if (comm == constants.comm_null) return call(newcomm);
-    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (auto error = bad_arguments(dist_graph_create, parent, newcomm)) return *error;
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
     // Inside a node the library exchanges the edges, so that this rank's are not known here.
     if (!parent->crosses)
-        return construct(begin_construction(procedure, *parent, membership_of(*parent), std::nullopt),
+        return construct(begin_construction(dist_graph_create, *parent, membership_of(*parent), std::nullopt),
                          newcomm, call);
     const bool weighted = weights != constants.unweighted;
     std::vector<Edge> all;
@@ -88,7 +88,7 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
         if (edge.from == parent->rank) out.add(edge.to, edge.weight);
     }
     return make_dist_graph(
-        procedure, comm,
+        dist_graph_create, comm,
         {static_cast<int>(in.ranks.size()), in.ranks.data(), in.weights_argument(weighted),
          static_cast<int>(out.ranks.size()), out.ranks.data(), out.weights_argument(weighted), true},
         info, newcomm);

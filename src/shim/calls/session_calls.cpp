@@ -20,7 +20,7 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr const char* procedure = "MPI_Comm_create_from_group";
+constexpr const char* create_from_group = "MPI_Comm_create_from_group";
 
 /// Calls the handler that the program gave for the communicator that it does not get: one of the program's
 /// own on a communicator of this process alone; without such a one, errors are returned.
@@ -77,10 +77,10 @@ int refuse_group(const std::vector<std::int32_t>& members, MPI_Errhandler handle
     const std::string detail = "The group: " + why + ".";
     const bool another_says_it =
         !members.empty() && *std::min_element(members.begin(), members.end()) != state.world.rank;
-    if (!another_says_it) return refusal_code(procedure, detail);
-    if (handler != constants.errors_are_fatal) return refusal_code(procedure);
+    if (!another_says_it) return refusal_code(create_from_group, detail);
+    if (handler != constants.errors_are_fatal) return refusal_code(create_from_group);
     sleep(seconds_to_end_a_job);
-    return refusal_code(procedure, detail);
+    return refusal_code(create_from_group, detail);
 }
 
 /// What the MPI library made has the group that was asked for, and MPIsec knows it from now on.
@@ -92,11 +92,11 @@ int check(MPI_Group group, const char* tag, const std::vector<std::int32_t>& mem
         real.Group_free(&actual);
     }
     if (same != MPI_IDENT)
-        return refusal_code(procedure,
+        return refusal_code(create_from_group,
                             "The MPI library made a communicator of other processes than the group's.");
     if (gate.phase != Phase::closed) return MPI_SUCCESS;
-    return check_made(begin_construction(procedure, no_parent(), {members, {}}, Topology{},
-                                         std::string(procedure) + " " + tag),
+    return check_made(begin_construction(create_from_group, no_parent(), {members, {}}, Topology{},
+                                         std::string(create_from_group) + " " + tag),
                       made, constants.comm_null);
 }
 
@@ -112,7 +112,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     std::vector<std::int32_t> members;
     const std::string why = why_not_here(group, stringtag, members);
     if (!why.empty()) {
-        if (refusal_waived(procedure)) return call(newcomm);
+        if (refusal_waived(create_from_group)) return call(newcomm);
         *newcomm = constants.comm_null;
         return raise_through(errhandler, group, refuse_group(members, errhandler, why));
     }

@@ -125,4 +125,9 @@ class CollectivePlan {
     std::function<int()> last_;
 };
 
+/// Plaintext that the program gave as const, where an algorithm's interface takes what it may also write.
+inline fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
+    return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
 }  // namespace mpisec::shim

@@ -19,10 +19,6 @@ int others(const CollectivePlan& plan) {
     return plan.comm->inter ? static_cast<int>(plan.comm->remote_members.size()) : plan.comm->size;
 }
 
-fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
-    return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
 Elements elements(const void* buf, MPI_Count count, MPI_Datatype type) {
     return {const_cast<void*>(buf), count, type};
 }

@@ -22,10 +22,6 @@ Plan make(const char* procedure, Collective collective, MPI_Comm comm, MPI_Count
     return plan;
 }
 
-fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
-    return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
 Elements input(const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type) {
     return {sendbuf == MPI_IN_PLACE ? recvbuf : const_cast<void*>(sendbuf), count, type};
 }

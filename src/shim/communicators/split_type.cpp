@@ -23,7 +23,7 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr const char* procedure = "MPI_Comm_split_type";
+constexpr const char* comm_split_type = "MPI_Comm_split_type";
 
 /// What one rank asks for.
 struct Wish {
@@ -98,7 +98,7 @@ Wish wish_of(int type, int key, MPI_Info info) {
 template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
     all.resize(static_cast<std::size_t>(parent.size));
-    return run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, all.data(),
+    return run_collective(plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(),
                                           sizeof mine, constants.byte, parent.handle));
 }
 
@@ -118,7 +118,7 @@ int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const s
     Name mine{};
     if (me == first) {
         keys::random_bytes(&mine.number, sizeof mine.number);
-        const int file = open(path(mine.number).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        const int file = ::open(path(mine.number).c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
         if (file < 0) mine.error = errno;
         if (file >= 0) close(file);
     }

@@ -20,21 +20,21 @@
 namespace mpisec::shim {
 namespace {
 
-struct Refusal {
+struct UnsupportedCall {
     std::string_view procedure;
     const char* reason;
     const char* later;
     bool everywhere;  ///< inside a node too
     bool all_call;    ///< all ranks of the communicator make the call
 };
-constexpr Refusal refusals[] = {
+constexpr UnsupportedCall unsupported_calls[] = {
 #include "refusals.inc"
 };
 
 std::mutex refusing;
 
-const Refusal* find_refusal(std::string_view procedure) {
-    for (const Refusal& refusal : refusals)
+const UnsupportedCall* find_refusal(std::string_view procedure) {
+    for (const UnsupportedCall& refusal : unsupported_calls)
         if (refusal.procedure == procedure) return &refusal;
     return nullptr;
 }
@@ -42,7 +42,7 @@ const Refusal* find_refusal(std::string_view procedure) {
 /// For standard error.
 std::string sentence_for(std::string_view procedure) {
     const std::string sentence = std::string(procedure) + " is refused: ";
-    if (const Refusal* refusal = find_refusal(procedure))
+    if (const UnsupportedCall* refusal = find_refusal(procedure))
         return sentence + refusal->reason + ". Protection is to come with " + refusal->later +
                "; until then " + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
                "set MPISEC_UNPROTECTED=allow to let it through in clear";
@@ -58,7 +58,7 @@ std::string sentence_for(std::string_view procedure) {
 /// MPI_MAX_ERROR_STRING.
 std::string short_text_for(std::string_view procedure) {
     const std::string refused = "MPIsec: " + std::string(procedure) + " is refused: ";
-    if (const Refusal* refusal = find_refusal(procedure))
+    if (const UnsupportedCall* refusal = find_refusal(procedure))
         return refused + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
                "set MPISEC_UNPROTECTED=allow to let it through in clear";
     if (!library_symbol(std::string(procedure).c_str()))
@@ -69,7 +69,7 @@ std::string short_text_for(std::string_view procedure) {
 /// Whether another rank says why the call is refused: the first of the communicator, when all of them make
 /// the call. The group of an inter-communicator that has the lower rank says it.
 bool another_says_it(std::string_view procedure, MPI_Comm handle) {
-    const Refusal* refusal = find_refusal(procedure);
+    const UnsupportedCall* refusal = find_refusal(procedure);
     if (!refusal || !refusal->all_call || gate.phase != Phase::closed) return false;
     const Communicator* comm = find_communicator(handle);
     if (!comm) return false;
