@@ -130,6 +130,9 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) {
          return std::string(stall_action_names[static_cast<std::size_t>(s.stall_action)]);
      }},
+    {"MPISEC_NODE_TIME", "node_time", "20", "1 to 1000000 seconds",
+     [](Settings& s, Text t) { return store(s.node_seconds, parse_seconds(t, 1e6, 1)); },
+     [](const Settings& s) { return fmt::format("{}", s.node_seconds); }},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
      [](const Settings& s) { return show_auto_size(s.threshold); }},

@@ -62,10 +62,10 @@ Result<int> parse_integer(std::string_view text, int lowest, int highest) {
     return number;
 }
 
-Result<double> parse_seconds(std::string_view text, double highest) {
+Result<double> parse_seconds(std::string_view text, double highest, double lowest) {
     double seconds = 0;
-    if (!read_all(text, seconds) || !(seconds >= 0 && seconds <= highest))  // so that NaN is refused as well
-        return fail(fmt::format("a time in seconds from 0 to {} is accepted", highest));
+    if (!read_all(text, seconds) || !(seconds >= lowest && seconds <= highest))  // so that NaN is refused as well
+        return fail(fmt::format("a time in seconds from {} to {} is accepted", lowest, highest));
     return seconds;
 }
 

@@ -18,7 +18,7 @@ std::string show_size(std::uint64_t size);
 Result<int> parse_integer(std::string_view text, int lowest, int highest);
 
 /// Seconds, with decimals if so wished; not negative, at most `highest`.
-Result<double> parse_seconds(std::string_view text, double highest);
+Result<double> parse_seconds(std::string_view text, double highest, double lowest = 0);
 
 /// True for `yes`, false for `no`, an error for all else.
 Result<bool> parse_choice(std::string_view text, std::string_view yes, std::string_view no);

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "integration" / "mpi"))
@@ -106,7 +107,7 @@ def test_other_forms_and_communicators(attack, form, shape):
     attack("flip-segment:1:middle", form, shape=shape)
 
 
-@pytest.mark.parametrize("nodes,ranks,size", [(2, 4, SMALL), (3, 5, LARGE)])
+@pytest.mark.parametrize("nodes,ranks,size", [(2, 4, SMALL), *slow((3, 5, LARGE))])
 def test_every_algorithm(attack, nodes, ranks, size):
     """S2 S3 S8: every algorithm of every collective, some of them in each job."""
     known = algorithms()

@@ -28,8 +28,6 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr std::chrono::seconds time_limit{20};
-
 /// What each process of the group says of itself.
 struct Entry {
     std::atomic<std::uint32_t> taken;  ///< 1: somebody writes here
@@ -211,6 +209,7 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
     own.process = getpid();
     keys::random_bytes(own.nonce.data(), own.nonce.size());
     own.stage.store(1, std::memory_order_release);
+    const std::chrono::duration<double> time_limit(settings().node_seconds);
     const auto limit = std::chrono::steady_clock::now() + time_limit;
     Progress progress;
     bool complete = false;
@@ -230,7 +229,7 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
         shared_->verdict.load(std::memory_order_acquire) == proven && complete && all_have_seen(all);
     if (good) return "";
     return "only " + std::to_string(count(1)) + " of the group's " + std::to_string(size_) +
-           " processes were found in this node's memory within " + std::to_string(time_limit.count()) + " s";
+           " processes were found in this node's memory within MPISEC_NODE_TIME";
 }
 
 }  // namespace

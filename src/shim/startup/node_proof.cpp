@@ -25,10 +25,6 @@
 namespace mpisec::shim {
 namespace {
 
-/// Ranks of a node come here within moments of each other; one that does not come was never there, or its
-/// hello was changed.
-constexpr double time_limit_seconds = 20;
-
 /// Another rank may still need a message of ours that MPI holds back until we call it.
 void keep_moving() {
     int flag = 0;
@@ -170,7 +166,7 @@ void NodeMemory::open() {
             else
                 close(descriptor);
         }
-        if (stall.seconds() > time_limit_seconds) {
+        if (stall.seconds() > settings_.node_seconds) {
             abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
         }
         if (!shared_) {
@@ -191,11 +187,13 @@ void NodeMemory::enter() {
     wake_all(shared_->entered);
 }
 
+/// Ranks of a node come here within moments of each other; one that does not come within MPISEC_NODE_TIME was
+/// never there, or its hello was changed.
 void NodeMemory::close_list() {
     StallClock stall(settings_, "the other ranks of this node to share memory");
     for (;;) {
         std::uint32_t entered = shared_->entered.load(std::memory_order_acquire);
-        if (entered >= members_.size() || stall.seconds() > time_limit_seconds) break;
+        if (entered >= members_.size() || stall.seconds() > settings_.node_seconds) break;
         sleep_while(shared_->entered, entered);
         stall.look();
     }

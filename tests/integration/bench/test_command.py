@@ -99,6 +99,7 @@ def test_interrupted_and_resumed(lab, tmp_path):
     assert _bench("pingpong", "--sizes", "2", "-o", file, "--resume").returncode == 1
 
 
+@pytest.mark.slow
 def test_all_into_a_directory(lab, tmp_path):
     ran = _bench("all", "--quick", "--only", "crypto,bcast", "-o", tmp_path / "results")
     assert ran.returncode == 0, ran.stderr

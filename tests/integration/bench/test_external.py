@@ -108,6 +108,7 @@ def test_a_directory_without_programs_is_refused(tmp_path):
     assert told.returncode != 0 and "holds no program of the NPB suite" in told.stderr
 
 
+@pytest.mark.slow
 def test_imb_runs(lab):
     mpi = places.mpis() / "impi"
     if not (mpi / "bin/IMB-MPI1").exists():

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "bench"))
@@ -50,7 +51,7 @@ def expected(name, ranks):
     return {"kernel": name, "class": "S", "ranks": ranks, "verified": True}
 
 
-@pytest.mark.parametrize("name", programs.KERNELS)
+@pytest.mark.parametrize("name", ["cg", "ft", "is", *slow("bt", "lu", "mg")])
 def test_two_nodes(answer, name):
     """Plain and sealed the same line but for the time."""
     plain, sealed = (answer(name, "mpich-5", 2, plain=plain) for plain in (True, False))
@@ -59,7 +60,7 @@ def test_two_nodes(answer, name):
     assert plain["iterations"] > 0 and plain["megabytes_sent"] > 1
 
 
-@pytest.mark.parametrize("nodes", [3, 4])
+@pytest.mark.parametrize("nodes", [4, *slow(3)])
 @pytest.mark.parametrize("name", programs.KERNELS)
 def test_more_nodes(answer, name, nodes):
     """Grids of ranks with two sides, and numbers of ranks that divide nothing, come to the same answer."""

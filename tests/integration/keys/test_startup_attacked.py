@@ -24,7 +24,7 @@ def attacked(compile_mpi, run):
         forger = compile_mpi(HERE / "forger.c", mpi, flags=["-shared", "-fPIC"], name="forger.so")
         environment = {"LD_PRELOAD": str(forger), "FORGER_RANK": str(rank), "MPISEC_AEAD": "openssl:aes-256-gcm"}
         environment |= {f"FORGER_{name.upper()}": value for name, value in settings.items()} | (env or {})
-        return run([app], nodes=2, ranks=ranks, mpi=mpi, env=environment)
+        return run([app], nodes=2, ranks=ranks, mpi=mpi, env=environment, timeout=25)
 
     return attack
 
@@ -99,4 +99,4 @@ def test_own_hello_changed(attacked):
 @pytest.mark.parametrize("rank, hello, ranks", [(1, 0, 2), (0, 3, 4)])
 def test_forged_place_never_makes_a_rank_local(attacked, rank, hello, ranks):
     """S1: a rank on another node whose hello was made to say "here" is not taken for local."""
-    refused(attacked(rank, ranks=ranks, hello=f"{hello}:here"), "says that it is on this node")
+    refused(attacked(rank, ranks=ranks, hello=f"{hello}:here", env={"MPISEC_NODE_TIME": "2"}), "says that it is on this node")

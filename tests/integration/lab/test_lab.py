@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 from mpisec_lab import link
 from mpisec_lab.cluster import Cluster, block_placement, remove_stale
@@ -60,7 +61,7 @@ def nap():
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-@pytest.mark.parametrize(("nodes", "ranks"), [(2, 4), (4, 6)])
+@pytest.mark.parametrize(("nodes", "ranks"), [(2, 4), *slow((4, 6))])
 def test_ranks_are_on_separate_nodes(run, compile_mpi, mpi, nodes, ranks):
     result = run(compile_mpi(HERE / "whereami.c", mpi), nodes=nodes, ranks=ranks, mpi=mpi, plain=True, timeout=30)
     if not (mpi == "mpich-4" and result.timed_out):  # MPICH 4.0 may hang in MPI_Finalize, plain too
@@ -197,7 +198,7 @@ def test_a_rate_that_the_kernel_refuses_is_an_error(lab):
             own.set_rate(None)
 
 
-@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("mpi", ["mpich-5", *slow(*(name for name in MPIS if name != "mpich-5"))])
 def test_jobs_keep_the_rate(cluster, compile_mpi, mpi):
     source = HERE / "stream.c"
     rate = 100e6

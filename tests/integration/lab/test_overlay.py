@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from slow import slow
 from test_lab import lab_command, lab_environment, processes_with
 
 from mpisec_lab.capture import count
@@ -135,6 +136,7 @@ def test_the_wire_carries_the_overlay_and_nothing_else(two, send_marker, tmp_pat
         assert two.mtu - 60 < longest <= two.mtu, "longer than the wire takes, or without need shorter"
 
 
+@pytest.mark.slow
 def test_key_exchange_is_told_from_packets(laid, tmp_path):
     with laid("ipsec") as one:
         if one.overlay.conditions["runs_in"] == base.KERNEL:
@@ -149,6 +151,7 @@ def test_key_exchange_is_told_from_packets(laid, tmp_path):
     assert len([packet for packet in packets if packet.data[:4] == bytes(4)]) >= 2, "no IKE seen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_four_nodes(laid, send_marker, compile_mpi, overlay, tmp_path):
     with laid(overlay, 4) as four:
@@ -182,6 +185,7 @@ def test_daemons_survive_jobs_and_what_jobs_leave_behind_does_not(two, send_mark
     assert _daemons(two) == before
 
 
+@pytest.mark.slow
 def test_the_rate_holds_over_an_overlay(two, compile_mpi):
     rate = 40e6  # daemons in user space carry little more on busy machines
     check = check_rate(two, rate, seconds=0.5)
@@ -193,7 +197,7 @@ def test_the_rate_holds_over_an_overlay(two, compile_mpi):
     assert check_rate(two, seconds=0.5).measured > 1.5 * rate, "no faster without a rate: this shows nothing"
 
 
-@pytest.mark.parametrize("mpi", ["openmpi-5", "mpich-4", "openmpi-4", "impi"])
+@pytest.mark.parametrize("mpi", ["openmpi-5", *slow("mpich-4", "openmpi-4", "impi")])
 def test_other_mpis_stay_on_the_overlay(laid, compile_mpi, tmp_path, mpi):
     app = compile_mpi(HERE / "marker.c", mpi)
     with laid("wireguard") as one, one.capture(tmp_path / "under.pcap") as wire:
@@ -274,6 +278,7 @@ def test_a_dead_daemon_is_named_before_a_job_hangs(laid, overlay):
 # --- nothing stays ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_nothing_is_left_after_the_end(laid, overlay):
     with laid(overlay) as one:

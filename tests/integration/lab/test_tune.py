@@ -4,6 +4,8 @@ import json
 import subprocess
 import tomllib
 
+import pytest
+
 from mpisec_lab import mpis, places
 
 
@@ -25,6 +27,7 @@ def test_on_lab_nodes(lab, tmp_path):
     assert [rule["algorithm"] for rule in rules if rule["collective"] == "exscan"] == [fastest["algorithm"]]
 
 
+@pytest.mark.slow
 def test_with_a_launcher(lab, tmp_path):
     """{ranks} and {nodes} are put in; what the launcher says when it fails is shown."""
     key = tmp_path / "key"

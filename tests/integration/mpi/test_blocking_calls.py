@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 from mpi_programs import HERE, YIELD, build
+from slow import slow
 
 CASES = re.findall(r'^    (?:TOGETHER\(|\{")(\w+(?:\.\w+)?)', (HERE / "blocking_calls.c").read_text(), re.MULTILINE)
-slow = [pytest.param(mpi, marks=pytest.mark.slow) for mpi in ("mpich-4", "openmpi-4")]
 LIMIT = 40  # seconds for a case that takes less than one, on a machine that does much else
 # Plain Open MPI does not come back from these either, or not always.
 PLAIN_HANGS = {("openmpi-5", "Parrived"), ("openmpi-5", "Wait.partitioned")}
@@ -63,7 +63,7 @@ def verdicts(run, compile_mpi):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", *slow])
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", *slow("mpich-4", "openmpi-4")])
 def test_call_keeps_large_messages_moving(verdicts, mpi, case):
     """M5: the case of this procedure comes to its end."""
     found = verdicts(mpi)
@@ -72,7 +72,7 @@ def test_call_keeps_large_messages_moving(verdicts, mpi, case):
     assert found[case] == "ok", found[case]
 
 
-@pytest.mark.parametrize("mpi", ["mpich-5", pytest.param("openmpi-5", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mpi", ["mpich-5", *slow("openmpi-5")])
 def test_without_threads(verdicts, mpi):
     """M5 M10: programs that initialize with MPI_Init, where MPIsec may let the library wait when nothing is under way."""
     bad = {case: found for case, found in verdicts(mpi, options=["--single"]).items() if found != "ok"}

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 HERE = Path(__file__).parent
 MPIS = ["mpich-5", "openmpi-5"]
-OLDER = [pytest.param(mpi, marks=pytest.mark.slow) for mpi in ("mpich-4", "openmpi-4", "impi")]
+OLDER = slow("mpich-4", "openmpi-4", "impi")
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 HERE = Path(__file__).parent
 MPIS = ["mpich-5", "openmpi-5"]
 # Not MPICH 4.0, which ends in assertions of its own in MPI_Reduce_local, and hangs in MPI_Finalize after errors.
-OLDER = [pytest.param("openmpi-4", marks=pytest.mark.slow)]
+OLDER = slow("openmpi-4")
 # Calls of `overlapping` of which only the root is told, while the others wait for it, plain; and one on overlapping ranges at which MPICH
 # ends in an assertion of its own.
 ROOT_ALONE = {"mpich": [8, 9, 11, 13], "openmpi": [1]}
