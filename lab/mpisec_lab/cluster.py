@@ -4,7 +4,7 @@
         result = cluster.run(["./app"], ranks=4, mpi="mpich-5")
 
 Nodes differ in host name, network interface, /dev/shm and System V IPC; they see the same files and
-processes. Whatever runs on a node is inside the cluster's PID namespace and dies with it (keeper.py).
+processes. Whatever runs on a node is inside the cluster's PID namespace and dies with it (namespace_init.py).
 """
 
 import fcntl
@@ -27,8 +27,8 @@ from mpisec_lab import link, places
 from mpisec_lab import overlay as overlays
 from mpisec_lab.capture import Capture
 from mpisec_lab.errors import LabError
-from mpisec_lab.keeper import BRIDGE, INTERFACE, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, Config, address
 from mpisec_lab.mpis import Hosts, find_mpi
+from mpisec_lab.namespace_init import BRIDGE, INTERFACE, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, Config, address
 
 PREFIX = "mpisec-lab-"
 _START_SECONDS = 60
@@ -100,7 +100,7 @@ class Cluster:
         self.mtu = mtu
         self._userspace_bridge = userspace_bridge
         self._cores: list[str | None] = _core_sets(nodes) if pin else [None] * nodes
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._reaper: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._lifeline: int | None = None
         self._owner: TextIO | None = None
@@ -113,7 +113,7 @@ class Cluster:
         remove_stale()
         self.directory, self._owner = _make_directory()
         try:
-            self._start_keeper(self._owner)
+            self._start_namespaces(self._owner)
             self._write_agent()
             if self.overlay:
                 self.overlay.start(self)
@@ -136,9 +136,9 @@ class Cluster:
         if self._control is not None:
             self._control.close()
             self._control = None
-        if self._keeper is not None:
-            self._keeper.wait()
-            self._keeper = None
+        if self._reaper is not None:
+            self._reaper.wait()
+            self._reaper = None
         for job in self._jobs:
             job.wait()
         self._jobs = []
@@ -147,7 +147,7 @@ class Cluster:
         if self.directory is not None:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _start_keeper(self, owner: TextIO) -> None:
+    def _start_namespaces(self, owner: TextIO) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         lifeline_read, self._lifeline = os.pipe()
         config: Config = {
@@ -162,8 +162,8 @@ class Cluster:
             "userspace_bridge": self._userspace_bridge,
         }
         with theirs:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-c", "from mpisec_lab import keeper; keeper.main()", json.dumps(config)],
+            self._reaper = subprocess.Popen(
+                [sys.executable, "-c", "from mpisec_lab import namespace_init; namespace_init.main()", json.dumps(config)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), lifeline_read, owner.fileno()],
                 start_new_session=True,
@@ -175,7 +175,7 @@ class Cluster:
         while not {"init", "holders"} <= answer.keys():
             message = self._control.recv(65536)
             if not message:
-                raise LabError("the lab's keeper ended before the cluster stood")
+                raise LabError("the namespace init of the lab ended before the cluster stood")
             answer |= json.loads(message)
             if "error" in answer:
                 raise LabError(f"the cluster could not be made: {answer['error']}")
@@ -373,7 +373,7 @@ def check_privileges() -> bool:
 
 
 def _make_directory() -> tuple[Path, TextIO]:
-    """A new directory and its lock, held by us and the keeper: with a free lock it would be stale."""
+    """A new directory and its lock, held by us and the namespace init: with a free lock it would be stale."""
     unfinished = Path(tempfile.mkdtemp(prefix="mpisec-new-"))
     owner = open(unfinished / "owner", "w", encoding="ascii")  # noqa: SIM115 (the lock lives as long as the lab)
     fcntl.flock(owner, fcntl.LOCK_EX)

@@ -19,7 +19,7 @@ from typing import Self
 import dpkt
 
 from mpisec_lab.cluster import Cluster
-from mpisec_lab.keeper import address
+from mpisec_lab.namespace_init import address
 
 _LONGEST_FRAME = 65536 + 64
 

@@ -211,6 +211,9 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
     options->collective = collective;
     std::vector<std::string> names;
     for (const coll::Entry& entry : coll::algorithms(collective)) names.emplace_back(entry.name);
+    std::vector<std::string> accepted = names;
+    for (const coll::Entry& entry : coll::algorithms(collective))
+        if (!entry.alias.empty()) accepted.emplace_back(entry.alias);
     const std::string name(coll::name(collective));
     CLI::App* command = sim.add_subcommand(name, fmt::format("Time of {}", fmt::join(names, ", ")));
     if (std::string alias = name; alias.find('_') != std::string::npos) {
@@ -241,7 +244,7 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
         options->sizes = {0};
     command->add_option("--algorithm", options->algorithms, "these only; default: all")
         ->delimiter(',')
-        ->check(CLI::IsMember(names));
+        ->check(CLI::IsMember(accepted));
     command->add_option(
         "--model", options->model,
         fmt::format("{} or a TOML file with a cluster's numbers; default: a 10 Gbit/s cluster",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from mpisec_lab.errors import LabError
-from mpisec_lab.keeper import BRIDGE, UNDERLAY_INTERFACE
 from mpisec_lab.linux import output_of
+from mpisec_lab.namespace_init import BRIDGE, UNDERLAY_INTERFACE
 
 if TYPE_CHECKING:
     from mpisec_lab.cluster import Cluster, Pipes, Words

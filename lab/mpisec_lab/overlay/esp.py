@@ -6,7 +6,7 @@ import secrets
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from mpisec_lab.keeper import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address
+from mpisec_lab.namespace_init import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address
 from mpisec_lab.overlay.base import configure, configure_or_fail
 
 if TYPE_CHECKING:

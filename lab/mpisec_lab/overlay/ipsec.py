@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from mpisec_lab.keeper import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK
+from mpisec_lab.namespace_init import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK
 from mpisec_lab.overlay import esp, strongswan, vxlan
 from mpisec_lab.overlay.base import KERNEL, USER_SPACE, Overlay
 

@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpisec_lab.keeper import UNDERLAY_NETWORK, address
+from mpisec_lab.namespace_init import UNDERLAY_NETWORK, address
 from mpisec_lab.overlay.base import QUEUE, configure, configure_or_fail, require, write_secret
 from mpisec_lab.overlay.esp import padded
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from mpisec_lab.keeper import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address, mac
+from mpisec_lab.namespace_init import INTERFACE, NETWORK, UNDERLAY_INTERFACE, UNDERLAY_NETWORK, address, mac
 from mpisec_lab.overlay.base import KERNEL, Overlay, configure_or_fail
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpisec_lab.keeper import INTERFACE, UNDERLAY_NETWORK, address
 from mpisec_lab.linux import output_of
+from mpisec_lab.namespace_init import INTERFACE, UNDERLAY_NETWORK, address
 from mpisec_lab.overlay.base import (
     KERNEL,
     QUEUE,

@@ -2,7 +2,7 @@
 // which `way` is the sum, and all that makes the same step goes in one sealed block. A lane is a rank of each
 // node; it carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
 #include "coll/alltoall/alltoall_nodes.hpp"
-#include "coll/alltoall/alltoall_rooms.hpp"
+#include "coll/alltoall/alltoall_buffers.hpp"
 #include "coll/patterns/nodes.hpp"
 
 namespace mpisec::coll {

@@ -1,6 +1,6 @@
 #include "coll/alltoall/alltoall_nodes.hpp"
 
-#include "coll/alltoall/alltoall_rooms.hpp"
+#include "coll/alltoall/alltoall_buffers.hpp"
 #include "coll/patterns/nodes.hpp"
 #include "coll/patterns/rounds.hpp"
 

@@ -140,6 +140,13 @@ TEST(SimCommand, NamedModelsAndNoEncryption) {
     EXPECT_NE(ran.out.find("cluster model: noleland, nothing encrypted"), std::string::npos) << ran.out;
 }
 
+TEST(SimCommand, EarlierNamesOfAlgorithmsServe) {
+    const Ran ran = sim_any("bcast --ranks 8 --nodes 2 --size 1K --algorithm naive");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.out.find("binomial"), std::string::npos) << ran.out;
+    EXPECT_EQ(ran.out.find("naive"), std::string::npos) << ran.out;
+}
+
 TEST(SimCommand, WhatIsRefused) {
     const std::pair<const char*, const char*> cases[] = {
         {"--nodes 2", "--ranks"},

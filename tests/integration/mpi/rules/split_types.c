@@ -29,9 +29,9 @@ static int part(int type, const char* key, const char* value, const char* of_las
 }
 
 void rule_split_types(void) {
-    int mates = 0;
-    for (int i = 0; i < size; ++i) mates += is_local(i);
-    CHECK(part(MPI_COMM_TYPE_SHARED, "tooth", "a", "b", 1) == mates, "not as many as on this node");
+    int node_peers = 0;
+    for (int i = 0; i < size; ++i) node_peers += is_local(i);
+    CHECK(part(MPI_COMM_TYPE_SHARED, "tooth", "a", "b", 1) == node_peers, "not as many as on this node");
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     OK(MPI_Get_library_version(version, &length));
@@ -40,12 +40,12 @@ void rule_split_types(void) {
     const int near = MPIX_COMM_TYPE_NEIGHBORHOOD;
     const char* directory = "nbhd_common_dirname";
     CHECK(part(near, directory, ".", ".", -1) == size, "not all share the working directory");
-    CHECK(part(near, directory, "/dev/shm", "/dev/shm", -1) == mates, "/dev/shm is a node's own");
+    CHECK(part(near, directory, "/dev/shm", "/dev/shm", -1) == node_peers, "/dev/shm is a node's own");
     CHECK(part(near, directory, "__one__", "__other__", 1) == 0, "a part of ranks whose hints differ");
     CHECK(part(near, directory, ".", NULL, 1) == 0, "a part though a rank gave no hint");
     CHECK(part(near, "tooth", "a", "a", 1) == 0, "a part for a hint that nobody knows");
 #endif
 #if defined(MPI_COMM_TYPE_HW_UNGUIDED) && defined(MPICH_NUMVERSION)
-    CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == mates, "the node is the largest part");
+    CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == node_peers, "the node is the largest part");
 #endif
 }

@@ -43,7 +43,7 @@ _SOL_PACKET = 263
 
 
 class Config(TypedDict):
-    """What cluster.py gives a keeper, as JSON."""
+    """What cluster.py gives the namespace init, as JSON."""
 
     names: list[str]
     directory: str

@@ -1,4 +1,4 @@
-#include "coll/alltoall/alltoall_rooms.hpp"
+#include "coll/alltoall/alltoall_buffers.hpp"
 
 #include "coll/patterns/numbers.hpp"
 
