@@ -46,7 +46,7 @@ struct Settings {
     bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
     bool unprotected_allow = false;            ///< MPISEC_UNPROTECTED=allow|refuse
     double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
-    double node_seconds = 20;                  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
+    double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
     enum class StallAction : std::uint8_t { report, abort, automatic };
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
     std::string stats;                                  ///< MPISEC_STATS: empty, "1" or "json:PATH"

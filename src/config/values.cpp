@@ -64,7 +64,8 @@ Result<int> parse_integer(std::string_view text, int lowest, int highest) {
 
 Result<double> parse_seconds(std::string_view text, double highest, double lowest) {
     double seconds = 0;
-    if (!read_all(text, seconds) || !(seconds >= lowest && seconds <= highest))  // so that NaN is refused as well
+    if (!read_all(text, seconds) ||
+        !(seconds >= lowest && seconds <= highest))  // so that NaN is refused as well
         return fail(fmt::format("a time in seconds from {} to {} is accepted", lowest, highest));
     return seconds;
 }

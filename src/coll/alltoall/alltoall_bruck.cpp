@@ -1,8 +1,8 @@
 // Bruck's exchange between nodes: what is for the node `way` nodes further travels by the powers of two of
 // which `way` is the sum, and all that makes the same step goes in one sealed block. A lane is a rank of each
 // node; it carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
-#include "coll/alltoall/alltoall_nodes.hpp"
 #include "coll/alltoall/alltoall_buffers.hpp"
+#include "coll/alltoall/alltoall_nodes.hpp"
 #include "coll/patterns/nodes.hpp"
 
 namespace mpisec::coll {

@@ -46,6 +46,7 @@ void rule_split_types(void) {
     CHECK(part(near, "tooth", "a", "a", 1) == 0, "a part for a hint that nobody knows");
 #endif
 #if defined(MPI_COMM_TYPE_HW_UNGUIDED) && defined(MPICH_NUMVERSION)
-    CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == node_peers, "the node is the largest part");
+    CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == node_peers,
+          "the node is the largest part");
 #endif
 }
