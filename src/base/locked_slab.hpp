@@ -34,12 +34,14 @@ class LockedSlab {
     }
 
   private:
+    /// As many slots as there are, from 8 KiB to 64 KiB: locked pages are in memory before they are used.
     bool grow() {
-        const std::size_t slots = std::max<std::size_t>(1, 65536 / slot_bytes_), bytes = slots * slot_bytes_;
+        const std::size_t wanted = std::clamp<std::size_t>(total_ * slot_bytes_, 8192, 65536);
+        const std::size_t slots = std::max<std::size_t>(1, wanted / slot_bytes_), bytes = slots * slot_bytes_;
         void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED) return false;
-        mlock(pages,
-              bytes);  // may meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own
+        // May meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
+        mlock(pages, bytes);
         madvise(pages, bytes, MADV_DONTDUMP);
         madvise(pages, bytes, MADV_WIPEONFORK);
         total_ += slots;

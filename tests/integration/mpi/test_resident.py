@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-MOST_KIB = {"start": 3 * 1024, "messages": 4 * 1024}
+MOST_KIB = {"start": 3 * 1024, "messages": 3584}
 
 
 def resident(result):
