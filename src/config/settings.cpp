@@ -31,7 +31,7 @@ Result<void> apply_variable(Settings& settings, std::string_view name, std::stri
     if (value.empty()) return {};
     if (Result<void> set = setting->set(settings, value); !set)
         return fail(fmt::format("{} cannot be \"{}\": {}.", name, value, set.error().message));
-    settings.origin[std::string(name)] = "environment";
+    settings.origin.emplace_back(name, "environment");
     return {};
 }
 
@@ -65,7 +65,6 @@ Result<std::string> read_config_file(const std::string& path, bool may_be_absent
 
 Result<Settings> load() {
     Settings settings;
-    for (const Setting& setting : table()) settings.origin.emplace(setting.variable, "default");
     set_home_defaults(settings);
 
     // The file comes first, so that variables win; only its own path is needed before.
@@ -94,9 +93,10 @@ std::vector<Row> rows(const Settings& settings) {
     std::vector<Row> all;
     for (const Setting& setting : table()) {
         const std::string variable(setting.variable);
-        auto origin = settings.origin.find(variable);
-        all.push_back(
-            {variable, setting.show(settings), origin == settings.origin.end() ? "default" : origin->second});
+        const auto origin = std::ranges::find(settings.origin.rbegin(), settings.origin.rend(), variable,
+                                              [](const auto& entry) { return entry.first; });
+        all.push_back({variable, setting.show(settings),
+                       origin == settings.origin.rend() ? "default" : origin->second});
     }
     return all;
 }

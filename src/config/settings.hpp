@@ -7,9 +7,9 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -24,7 +24,7 @@ inline constexpr std::array algorithm_variables = {
 
 /// One string for each of them.
 struct Algorithms : std::array<std::string, algorithm_variables.size()> {
-    Algorithms() { fill("auto"); }
+    constexpr Algorithms() { fill("auto"); }
 };
 
 struct Settings {
@@ -56,7 +56,8 @@ struct Settings {
     Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
     std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
 
-    std::map<std::string, std::string> origin;  ///< variable name -> "environment", "default" or "file PATH"
+    /// Variables that are not at their default, and from where: "environment" or "file PATH". The last one holds.
+    std::vector<std::pair<std::string, std::string>> origin;
 };
 
 /// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, absent is

@@ -42,7 +42,7 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
     if (Result<void> set = setting->set(settings, text); !set)
         return fail(
             fmt::format("{}, line {}: {} cannot be \"{}\": {}.", path, line, key, text, set.error().message));
-    settings.origin[std::string(setting->variable)] = "file " + path;
+    settings.origin.emplace_back(setting->variable, "file " + path);
     return {};
 }
 

@@ -105,17 +105,25 @@ Construction duplicate_of(const char* procedure, Communicator& parent, const cha
 }
 
 class Duplication;
-auto& duplications = *new std::vector<Duplication*>;  ///< that have not ended; never destroyed (state.hpp)
+
+}  // namespace
+
+/// Under the Guard.
+struct Duplications {
+    std::vector<Duplication*> under_way;
+};
+
+namespace {
 
 /// MPI_Comm_idup. The program has the new communicator when it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
         : Operation(&parent), construction_(std::move(construction)), newcomm_(newcomm) {
-        duplications.push_back(this);
+        process.duplications->under_way.push_back(this);
     }
     ~Duplication() override {
-        std::erase(duplications, this);
+        std::erase(process.duplications->under_way, this);
         leave_work_list(*this);
         drop_comm();
     }
@@ -218,7 +226,7 @@ void finish_duplications(Communicator& parent, const char* procedure) {
 #if defined(OPEN_MPI)
     auto under_way = [&] {
         Guard guard;
-        return std::ranges::any_of(duplications,
+        return std::ranges::any_of(process.duplications->under_way,
                                    [&](const Duplication* each) { return each->is_made_from(parent); });
     };
     WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);

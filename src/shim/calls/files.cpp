@@ -10,16 +10,20 @@
 #include "shim/runtime/waits.hpp"
 
 namespace mpisec::shim {
-namespace {
 
-// Under the Guard. Never destroyed: a program that calls exit() leaves files open.
-auto& files = *new std::unordered_map<MPI_File, Participants>;
+/// Under the Guard.
+struct OpenFiles {
+    std::unordered_map<MPI_File, Participants> all;
+};
+
+namespace {
 
 /// Of one that was opened before MPIsec was there (in a session before MPI_Init): its group, which costs a
 /// look-up in the library each time.
 Participants find_participants(MPI_File file) {
     {
         Guard guard;
+        const auto& files = process.files->all;
         if (auto found = files.find(file); found != files.end()) return found->second;
     }
     MPI_Group group;
@@ -34,7 +38,7 @@ Participants find_participants(MPI_File file) {
 int learn_file(int made, MPI_Comm comm, MPI_File* file) {
     if (made != MPI_SUCCESS) return made;
     Guard guard;
-    files[*file] = participants_of(comm, "MPI_File_open");
+    process.files->all[*file] = participants_of(comm, "MPI_File_open");
     return made;
 }
 
@@ -47,7 +51,7 @@ int File_close(MPI_File* file) {
     if (int code = progress_barrier_of_file(*file); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new file
-        files.erase(*file);
+        process.files->all.erase(*file);
     }
     return real.File_close(file);
 }

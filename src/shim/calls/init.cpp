@@ -65,7 +65,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     finish_detached();
     audit_messages();
     forget_refusals();
-    forget_node_peers();  // those that have left together end, each in its own time
+    process.node_peers->forget();  // those that have left together end, each in its own time
     final_barrier();
     print_stats(replay_runs());
     report_transports();

@@ -30,8 +30,15 @@ struct Matched {
     bool verified = false;     ///< from this node, with a record
     MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
 };
-// Under the Guard. Never destroyed (state.hpp).
-auto& matched_messages = *new std::unordered_map<MPI_Message, Matched>;
+
+}  // namespace
+
+/// Under the Guard.
+struct MatchedMessages {
+    std::unordered_map<MPI_Message, Matched> all;
+};
+
+namespace {
 
 Outcome outcome_of(const ReceivedMessage& received) {
     return {received.source, received.tag, received.total, false, received.error, false};
@@ -48,7 +55,7 @@ void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& fou
     matched.posted->tag = found.MPI_TAG;
     comm.post(*matched.posted);
     hold(comm);
-    matched_messages[message] = std::move(matched);
+    process.matched_messages->all[message] = std::move(matched);
 }
 
 /// Is the message that `status` speaks of one that must be taken out of MPI to know what it is?
@@ -135,7 +142,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
     write_status(outcome_of(matched.received), status);
     if (int code = make_message(message, &matched.empty_send); code != MPI_SUCCESS) return code;
     hold(comm);
-    matched_messages[*message] = std::move(matched);
+    process.matched_messages->all[*message] = std::move(matched);
     return MPI_SUCCESS;
 }
 
@@ -164,6 +171,7 @@ ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) {
 /// The receive of a message handle of MPIsec's; null when the handle is the MPI library's own.
 std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* message) {
     Guard guard;
+    auto& matched_messages = process.matched_messages->all;
     auto found = matched_messages.find(*message);
     if (found == matched_messages.end()) return nullptr;
     Matched matched = std::move(found->second);

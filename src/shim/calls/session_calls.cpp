@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "config/settings.hpp"
 #include "shim/calls/entry.hpp"
@@ -18,6 +19,12 @@
 #include "shim/runtime/waits.hpp"
 
 namespace mpisec::shim {
+
+struct SessionSettings {
+    std::once_flag loaded;
+    std::string wrong;  ///< empty, or what is wrong with them
+};
+
 namespace {
 
 constexpr const char* create_from_group = "MPI_Comm_create_from_group";
@@ -43,21 +50,23 @@ int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
 }
 
 /// Settings of a program that has not called MPI_Init. Empty, or what is wrong with them.
-std::string load_settings() {
-    static const std::string wrong = [] {
+const std::string& load_settings() {
+    SessionSettings& once = *process.session_settings;
+    std::call_once(once.loaded, [&] {
         Result<config::Settings> settings = config::load();
-        if (!settings) return settings.error().message;
-        state.settings = std::move(*settings);
-        return std::string();
-    }();
-    return wrong;
+        if (settings)
+            state.settings = std::move(*settings);
+        else
+            once.wrong = settings.error().message;
+    });
+    return once.wrong;
 }
 
 /// Empty when all processes of the group are proven to be on this node. `members`: their world ranks, where
 /// there is a world.
 std::string why_not_here(MPI_Group group, const char* tag, std::vector<std::int32_t>& members) {
     if (!world_model_is_on()) {
-        if (std::string wrong = load_settings(); !wrong.empty()) return wrong;
+        if (const std::string& wrong = load_settings(); !wrong.empty()) return wrong;
         if (settings().same_node_sealed) return "MPISEC_SAME_NODE=seal is set";
         return why_not_on_one_node(group, tag);
     }

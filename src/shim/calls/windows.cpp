@@ -39,13 +39,20 @@ struct Window {
     bool all_held = false;             ///< MPI_Win_lock_all
 };
 
-// Under the Guard. Never destroyed: a program that calls exit() leaves windows behind.
-auto& windows = *new std::unordered_map<MPI_Win, std::unique_ptr<Window>>;
+}  // namespace
+
+/// Under the Guard.
+struct Windows {
+    std::unordered_map<MPI_Win, std::unique_ptr<Window>> all;
+};
+
+namespace {
 
 /// Null for one that was made before MPIsec was there (in a session before MPI_Init). It lives until
 /// MPI_Win_free.
 Window* find_window(MPI_Win win) {
     Guard guard;
+    const auto& windows = process.windows->all;
     auto found = windows.find(win);
     return found == windows.end() ? nullptr : found->second.get();
 }
@@ -138,7 +145,7 @@ int learn_window(int made, MPI_Comm comm, MPI_Win* win) {
     window->all = participants_of(comm, "window");
     share_locks(*window);
     Guard guard;
-    windows[*win] = std::move(window);
+    process.windows->all[*win] = std::move(window);
     return made;
 }
 
@@ -156,7 +163,7 @@ int Win_free(MPI_Win* win) {
     if (int code = progress_barrier_of_window(*win); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new window
-        windows.erase(*win);
+        process.windows->all.erase(*win);
     }
     return real.Win_free(win);
 }

@@ -10,13 +10,17 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+struct Selections {
+    std::array<std::optional<coll::Selection>, 2> made;  ///< by coll::Cpus
+};
+
 namespace {
 
 /// Which of the two it is, start-up finds out. Each is made when first asked for, under the Guard from
 /// MPI_Init on.
 const coll::Selection& selection(coll::Cpus cpus) {
-    static auto& made = *new std::array<std::optional<coll::Selection>, 2>;  // never destroyed (state.hpp)
-    std::optional<coll::Selection>& one = made[static_cast<std::size_t>(cpus)];
+    std::optional<coll::Selection>& one = process.selections->made[static_cast<std::size_t>(cpus)];
     if (!one) {
         Result<coll::Selection> read = coll::selection_of(state.settings, cpus);
         if (!read) abort_job(read.error().message);

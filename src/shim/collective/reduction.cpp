@@ -12,17 +12,23 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+/// Under the Guard.
+struct OperationsInUse {
+    /// Of reductions under way, and whether the program has freed them meanwhile (MPI standard section 6.9.5:
+    /// they may finish).
+    struct Use {
+        int holders = 0;
+        bool freed = false;
+    };
+    std::map<MPI_Op, Use> uses;
+    /// What MPI says of each with MPI's own types, which stay; with elements or without.
+    std::map<std::tuple<MPI_Datatype, MPI_Op, bool>, int> checked;
+};
+
 namespace {
 
 constexpr std::size_t most_elements = 1 << 30;  ///< MPI_Reduce_local counts in int
-
-/// Operations that reductions under way use, and whether the program has freed them meanwhile (MPI standard
-/// section 6.9.5: they may finish). Under the Guard.
-struct Use {
-    int holders = 0;
-    bool freed = false;
-};
-auto& uses = *new std::map<MPI_Op, Use>;  // never destroyed (state.hpp)
 
 /// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
 /// `true_lb` from the address.
@@ -55,11 +61,12 @@ class OfProgram final : public fabric::Reduction {
         element = std::max<std::size_t>(facts.size, 1);
         commutes = commutative;
         Guard guard;
-        ++uses[op].holders;
+        ++process.operations->uses[op].holders;
     }
     ~OfProgram() override {
         release_type(type_);
         Guard guard;
+        auto& uses = process.operations->uses;
         const auto use = uses.find(op_);
         if (--use->second.holders > 0) return;
         if (use->second.freed) real.Op_free(&op_);
@@ -118,10 +125,8 @@ std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes) {
 
 int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
     if (!is_predefined(op)) return MPI_SUCCESS;
-    using Key = std::tuple<MPI_Datatype, MPI_Op, bool>;
-    static auto& known =
-        *new std::map<Key, int>;  // of MPI's own types, which stay; never destroyed (state.hpp)
     Guard guard;
+    auto& known = process.operations->checked;
     if (auto found = known.find({type, op, any}); found != known.end()) return found->second;
     int ignored = 0, combiner = 0;
     if (real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) != MPI_SUCCESS)
@@ -150,6 +155,7 @@ std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeF
 
 int Op_free(MPI_Op* op) {
     Guard guard;
+    auto& uses = process.operations->uses;
     const auto use = op ? uses.find(*op) : uses.end();
     if (use == uses.end()) return real.Op_free(op);
     use->second.freed = true;

@@ -8,17 +8,17 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+/// Under the Guard.
+struct TagReserve {
+    int first = 0;
+    std::vector<bool> held;  ///< by this rank
+};
+
 namespace {
 
 /// So many candidates are looked at: where that is not enough, nearly the whole reserve is in use.
 constexpr int most_attempts = 256;
-
-/// Under the Guard.
-struct Reserve {
-    int first = 0;
-    std::vector<bool> held;  ///< by this rank
-};
-auto& reserve = *new Reserve;  // never destroyed (state.hpp)
 
 /// The block is free again when the last collective context in it has gone. Members that have freed their
 /// communicators have received all that was sent to them there, and who has not yet does not agree to the
@@ -30,16 +30,16 @@ TagBlocks block_of_reserve(int index) {
         new ShadowCommunicator(state.world.channel, std::move(everyone)), [index](ShadowCommunicator* ended) {
             Guard guard;
             delete ended;
-            reserve.held[static_cast<std::size_t>(index)] = false;
+            process.tag_reserve->held[static_cast<std::size_t>(index)] = false;
         });
-    return {std::move(shadow), reserve.first + index, 1};
+    return {std::move(shadow), process.tag_reserve->first + index, 1};
 }
 
 }  // namespace
 
 void set_reserve(int first_block, int blocks) {
-    reserve.first = first_block;
-    reserve.held.assign(static_cast<std::size_t>(std::max(blocks, 0)), false);
+    process.tag_reserve->first = first_block;
+    process.tag_reserve->held.assign(static_cast<std::size_t>(std::max(blocks, 0)), false);
 }
 
 ReserveAgreement::ReserveAgreement(const char* procedure, Communicator& comm, const wire::ContextId& context)
@@ -54,14 +54,14 @@ ReserveAgreement::ReserveAgreement(const char* procedure, Communicator& comm, co
 }
 
 ReserveAgreement::~ReserveAgreement() {
-    if (exchange_ && held_) reserve.held[static_cast<std::size_t>(candidate_)] = false;
+    if (exchange_ && held_) process.tag_reserve->held[static_cast<std::size_t>(candidate_)] = false;
     if (exchange_) --comm_.collectives;
 }
 
 void ReserveAgreement::attempt() {
     const auto turn = static_cast<std::uint32_t>(attempts_++);
-    candidate_ = static_cast<int>((start_ + turn * stride_) % reserve.held.size());
-    auto candidate = reserve.held[static_cast<std::size_t>(candidate_)];
+    candidate_ = static_cast<int>((start_ + turn * stride_) % process.tag_reserve->held.size());
+    auto candidate = process.tag_reserve->held[static_cast<std::size_t>(candidate_)];
     held_ = !candidate;
     candidate = true;
     auto plan = comm_.inter ? plan::Allgather_of_both(procedure_, &held_, 1, held_by_.data(), comm_.handle)
@@ -77,7 +77,7 @@ void ReserveAgreement::conclude() {
     if (agreed)
         blocks_ = block_of_reserve(candidate_);
     else if (held_)
-        reserve.held[static_cast<std::size_t>(candidate_)] = false;
+        process.tag_reserve->held[static_cast<std::size_t>(candidate_)] = false;
     if (!agreed && error_ == MPI_SUCCESS && attempts_ < most_attempts) return attempt();
     exchange_.reset();
     --comm_.collectives;
@@ -90,7 +90,7 @@ bool ReserveAgreement::advance() {
 
 std::unique_ptr<ReserveAgreement> agree_on_block(const char* procedure, Communicator& comm,
                                                  const wire::ContextId& context) {
-    if (reserve.held.empty()) return nullptr;
+    if (process.tag_reserve->held.empty()) return nullptr;
     return std::make_unique<ReserveAgreement>(procedure, comm, context);
 }
 

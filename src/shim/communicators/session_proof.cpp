@@ -26,6 +26,12 @@
 #include "shim/startup/node_id.hpp"
 
 namespace mpisec::shim {
+
+struct SessionCalls {
+    std::mutex mutex;
+    std::map<std::string, std::uint64_t> made;  ///< by members and tag
+};
+
 namespace {
 
 /// What each process of the group says of itself.
@@ -73,11 +79,10 @@ std::string object_name(const std::string& tag, const std::vector<std::int32_t>&
     hash.update(keys::as_bytes(std::to_string(tag.size()) + ":" + tag));
     std::string members;
     for (std::int32_t rank : ranks) members += std::to_string(rank) + ",";
-    static std::mutex counting;
-    static auto& calls = *new std::map<std::string, std::uint64_t>;  // never destroyed (state.hpp)
+    SessionCalls& calls = *process.session_calls;
     {
-        std::lock_guard lock(counting);
-        members += "#" + std::to_string(calls[members + tag]++);
+        std::lock_guard lock(calls.mutex);
+        members += "#" + std::to_string(calls.made[members + tag]++);
     }
     hash.update(keys::as_bytes(members));
     keys::Digest digest;

@@ -15,9 +15,7 @@
 namespace mpisec::shim {
 namespace {
 
-std::size_t attached = 0;
-std::size_t used = 0;
-bool automatic = false;  // MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+constexpr AttachedBuffer& buffer_of_program = process.attached_buffer;  ///< under the Guard
 
 std::size_t cost(std::size_t n) {
     return n + MPI_BSEND_OVERHEAD;
@@ -25,8 +23,9 @@ std::size_t cost(std::size_t n) {
 
 bool take(std::size_t n) {
     Guard guard;
+    const auto& [attached, used, automatic] = buffer_of_program;
     if (!automatic && used + cost(n) > attached) return false;
-    used += cost(n);
+    buffer_of_program.used += cost(n);
     return true;
 }
 
@@ -37,7 +36,7 @@ void wait_until_unused() {
     while (true) {
         {
             Guard guard;
-            if (used == 0) return;
+            if (buffer_of_program.used == 0) return;
         }
         progress();
         backoff.pause();
@@ -90,8 +89,8 @@ int flush_library_buffer() {
 int detached_buffer(int code) {
     if (code != MPI_SUCCESS) return code;
     Guard guard;
-    attached = 0;
-    automatic = false;
+    buffer_of_program.attached = 0;
+    buffer_of_program.automatic = false;
     return code;
 }
 
@@ -108,7 +107,7 @@ bool reserve_buffer(std::size_t n) {
 }
 
 void release_buffer(std::size_t n) {
-    used -= cost(n);
+    buffer_of_program.used -= cost(n);
 }
 
 bool buffers_plain_messages() {
@@ -133,9 +132,9 @@ int Buffer_attach(void* buffer, MPI_Count size) {
     const int code = call_counted(MPISEC_BOTH(Buffer_attach), buffer, size);
     if (code != MPI_SUCCESS) return code;
     Guard guard;
-    attached = static_cast<std::size_t>(size);
+    buffer_of_program.attached = static_cast<std::size_t>(size);
 #ifdef MPI_BUFFER_AUTOMATIC
-    automatic = buffer == MPI_BUFFER_AUTOMATIC;
+    buffer_of_program.automatic = buffer == MPI_BUFFER_AUTOMATIC;
 #endif
     return code;
 }

@@ -18,12 +18,15 @@
 #include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
-namespace {
 
-// Never destroyed (state.hpp): communicators free their shadow communicators.
-auto& registry = *new std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>>;
-auto& freed_but_held = *new std::vector<std::unique_ptr<Communicator>>;
-std::shared_mutex registry_mutex;
+struct CommunicatorRegistry {
+    std::shared_mutex mutex;
+    std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> known;
+    std::vector<std::unique_ptr<Communicator>> freed_but_held;
+    Communicator no_parent;  ///< not under the mutex; its counts are under the Guard
+};
+
+namespace {
 
 bool on_this_node(std::int32_t world) {
     // With MPISEC_SAME_NODE=seal every rank is a node of its own.
@@ -56,12 +59,13 @@ void describe_peers(Communicator& comm) {
 }
 
 Communicator* enter(std::unique_ptr<Communicator> comm) {
-    std::unique_lock lock(registry_mutex);
+    CommunicatorRegistry& registry = *process.communicators;
+    std::unique_lock lock(registry.mutex);
     Communicator* entered = comm.get();
-    auto& place = registry[comm->handle];
+    auto& place = registry.known[comm->handle];
     if (place && place->holders > 0) {
         place->freed = true;
-        freed_but_held.push_back(std::move(place));
+        registry.freed_but_held.push_back(std::move(place));
     }
     place = std::move(comm);
     registry_generation.fetch_add(1);
@@ -77,20 +81,19 @@ void append(std::string& bytes, const std::vector<std::int32_t>& ranks) {
 }  // namespace
 
 constinit thread_local RecentCommunicator recent_communicator[recent_communicators]{};
-std::atomic<std::uint64_t> registry_generation{1};
 
 Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
     const std::uint64_t generation = registry_generation.load(std::memory_order_acquire);
-    std::shared_lock lock(registry_mutex);
-    auto found = registry.find(handle);
-    if (found == registry.end()) return nullptr;
+    CommunicatorRegistry& registry = *process.communicators;
+    std::shared_lock lock(registry.mutex);
+    auto found = registry.known.find(handle);
+    if (found == registry.known.end()) return nullptr;
     recent = {handle, found->second.get(), generation};
     return recent.comm;
 }
 
 Communicator& no_parent() {
-    static Communicator& root = *new Communicator;  // never destroyed (state.hpp)
-    return root;
+    return process.communicators->no_parent;
 }
 
 Membership membership_of(const Communicator& comm) {
@@ -180,20 +183,22 @@ std::vector<std::int32_t> world_ranks_of(MPI_Group group) {
 }
 
 void forget(Communicator& comm) {
-    std::unique_lock lock(registry_mutex);
+    CommunicatorRegistry& registry = *process.communicators;
+    std::unique_lock lock(registry.mutex);
     comm.freed = true;
-    auto found = registry.find(comm.handle);
-    if (found == registry.end() || found->second.get() != &comm)
+    auto found = registry.known.find(comm.handle);
+    if (found == registry.known.end() || found->second.get() != &comm)
         return;  // another thread's new communicator has the handle already
     registry_generation.fetch_add(1);
-    if (comm.holders > 0) freed_but_held.push_back(std::move(found->second));
-    registry.erase(found);
+    if (comm.holders > 0) registry.freed_but_held.push_back(std::move(found->second));
+    registry.known.erase(found);
 }
 
 void forget_all() {
-    std::unique_lock lock(registry_mutex);
-    registry.clear();
-    freed_but_held.clear();
+    CommunicatorRegistry& registry = *process.communicators;
+    std::unique_lock lock(registry.mutex);
+    registry.known.clear();
+    registry.freed_but_held.clear();
     registry_generation.fetch_add(1);
 }
 
@@ -204,8 +209,9 @@ void hold(Communicator& comm) {
 void release(Communicator& comm) {
     if (--comm.holders > 0 || !comm.freed) return;
     if (comm.free_later) real.Comm_free(&comm.handle);
-    std::unique_lock lock(registry_mutex);
-    std::erase_if(freed_but_held, [&](const auto& held) { return held.get() == &comm; });
+    CommunicatorRegistry& registry = *process.communicators;
+    std::unique_lock lock(registry.mutex);
+    std::erase_if(registry.freed_but_held, [&](const auto& held) { return held.get() == &comm; });
 }
 
 void hold_for_persistent(Communicator& comm) {

@@ -110,7 +110,7 @@ struct RecentCommunicator {
 };
 inline constexpr std::size_t recent_communicators = 4;
 extern constinit thread_local RecentCommunicator recent_communicator[recent_communicators];
-extern std::atomic<std::uint64_t> registry_generation;  ///< counts the communicators made and freed; from 1
+inline constexpr std::atomic<std::uint64_t>& registry_generation = process.registry_generation;
 Communicator* find_in_registry(MPI_Comm comm, RecentCommunicator& recent);
 
 /// Null for a communicator that MPIsec was not told of: its traffic is refused (S1). The usual look-up takes

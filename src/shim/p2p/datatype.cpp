@@ -13,19 +13,21 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
-namespace {
 
-auto& cache = *new std::unordered_map<MPI_Datatype, TypeFacts>;  // never destroyed (state.hpp)
-std::shared_mutex cache_mutex;
-
-/// Types that operations under way use, and how often the program has freed them meanwhile. Not a duplicate:
-/// a function of the program's that reduces is given the handle that the program gave (MPI standard
-/// section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes. Under cache_mutex.
-struct Kept {
-    int holders = 0;
-    int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
+struct TypeCache {
+    /// Types that operations under way use, and how often the program has freed them meanwhile. Not a
+    /// duplicate: a function of the program's that reduces is given the handle that the program gave (MPI
+    /// standard section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes.
+    struct Kept {
+        int holders = 0;
+        int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
+    };
+    std::shared_mutex mutex;
+    std::unordered_map<MPI_Datatype, TypeFacts> facts;
+    std::unordered_map<MPI_Datatype, Kept> kept;
 };
-auto& kept_types = *new std::unordered_map<MPI_Datatype, Kept>;  // never destroyed (state.hpp)
+
+namespace {
 
 /// True when elements of `type` lie one after the other without gaps and in order. Decided from how the type
 /// was made: size and extent alone cannot tell a permuted indexed type from a contiguous one.
@@ -78,10 +80,11 @@ bool may_be_padded(MPI_Datatype type) {
 #endif
 
 bool look_up(MPI_Datatype type, TypeFacts& facts) {
+    TypeCache& cache = *process.types;
     {
-        std::shared_lock lock(cache_mutex);
-        auto found = cache.find(type);
-        if (found != cache.end()) {
+        std::shared_lock lock(cache.mutex);
+        auto found = cache.facts.find(type);
+        if (found != cache.facts.end()) {
             facts = found->second;
             return true;
         }
@@ -94,8 +97,8 @@ bool look_up(MPI_Datatype type, TypeFacts& facts) {
 #if defined(OPEN_MPI)
     facts.padded = !facts.contiguous && may_be_padded(type);
 #endif
-    std::unique_lock lock(cache_mutex);
-    cache[type] = facts;
+    std::unique_lock lock(cache.mutex);
+    cache.facts[type] = facts;
     return true;
 }
 
@@ -195,7 +198,6 @@ int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_C
 }  // namespace
 
 constinit thread_local RecentType recent_type[recent_types]{};
-std::atomic<std::uint64_t> type_generation{1};
 
 bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
     const std::uint64_t generation = type_generation.load(std::memory_order_relaxed);
@@ -272,17 +274,19 @@ MPI_Datatype keep_type(MPI_Datatype type) {
     int ignored = 0, combiner = 0;
     real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
     if (combiner == MPI_COMBINER_NAMED) return type;
-    std::unique_lock lock(cache_mutex);
-    ++kept_types[type].holders;
+    TypeCache& cache = *process.types;
+    std::unique_lock lock(cache.mutex);
+    ++cache.kept[type].holders;
     return type;
 }
 
 void release_type(MPI_Datatype kept) {
-    std::unique_lock lock(cache_mutex);
-    const auto found = kept_types.find(kept);
-    if (found == kept_types.end() || --found->second.holders > 0) return;
+    TypeCache& cache = *process.types;
+    std::unique_lock lock(cache.mutex);
+    const auto found = cache.kept.find(kept);
+    if (found == cache.kept.end() || --found->second.holders > 0) return;
     const int frees = found->second.frees;
-    kept_types.erase(found);
+    cache.kept.erase(found);
     lock.unlock();
     for (int i = 0; i < frees; ++i) {
         MPI_Datatype type = kept;
@@ -292,13 +296,14 @@ void release_type(MPI_Datatype kept) {
 
 int Type_free(MPI_Datatype* type) {
     if (type) {
-        std::unique_lock lock(cache_mutex);
-        if (const auto found = kept_types.find(*type); found != kept_types.end()) {
+        TypeCache& cache = *process.types;
+        std::unique_lock lock(cache.mutex);
+        if (const auto found = cache.kept.find(*type); found != cache.kept.end()) {
             ++found->second.frees;
             *type = constants.datatype_null;
             return MPI_SUCCESS;
         }
-        cache.erase(*type);
+        cache.facts.erase(*type);
         type_generation.fetch_add(1, std::memory_order_relaxed);
     }
     return real.Type_free(type);

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shim/process/process.hpp"
+
 namespace mpisec::shim {
 
 struct TypeFacts {
@@ -23,7 +25,7 @@ struct RecentType {
 };
 inline constexpr std::size_t recent_types = 8;
 extern constinit thread_local RecentType recent_type[recent_types];
-extern std::atomic<std::uint64_t> type_generation;  ///< counts the types freed; from 1
+inline constexpr std::atomic<std::uint64_t>& type_generation = process.type_generation;
 bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts);
 
 /// Cached per handle until MPI_Type_free. False when MPI does not know the type. The usual look-up takes no

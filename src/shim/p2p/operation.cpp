@@ -15,20 +15,32 @@
 #include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
+
+/// Under the Guard.
+struct WorkList {
+    std::vector<Operation*> listed;
+    std::vector<std::unique_ptr<Operation>> detached;  ///< all of them are listed too
+    std::size_t passes = 0;
+
+    void add(Operation& operation) {
+        operation.listed = true;
+        listed.push_back(&operation);
+        process.work_count.store(listed.size(), std::memory_order_relaxed);
+    }
+    void remove(Operation& operation) {
+        operation.listed = false;
+        std::erase(listed, &operation);
+        process.work_count.store(listed.size(), std::memory_order_relaxed);
+    }
+};
+
 namespace {
 
 // Each look asks MPI, which asks the network. Of a window of many messages the first move and the others wait
 // for them (segments.hpp: they take turns), so these are looked at less often.
 constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
 
-// Under the Guard. Never destroyed: a program that calls exit() leaves operations under way.
-auto& work_list = *new std::vector<Operation*>;
-auto& detached = *new std::vector<std::unique_ptr<Operation>>;  // all of them are on the work list too
-std::size_t passes = 0;
-
 }  // namespace
-
-std::atomic<std::size_t> work_count{0};
 
 void write_status(const Outcome& outcome, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
@@ -82,16 +94,11 @@ std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
 
 void enlist(Operation& operation) {
     if (operation.listed || operation.complete() || !operation.needs_progress()) return;
-    operation.listed = true;
-    work_list.push_back(&operation);
-    work_count.store(work_list.size(), std::memory_order_relaxed);
+    process.work->add(operation);
 }
 
 void leave_work_list(Operation& operation) {
-    if (!operation.listed) return;
-    operation.listed = false;
-    std::erase(work_list, &operation);
-    work_count.store(work_list.size(), std::memory_order_relaxed);
+    if (operation.listed) process.work->remove(operation);
 }
 
 void detach(std::unique_ptr<Operation> operation) {
@@ -99,22 +106,19 @@ void detach(std::unique_ptr<Operation> operation) {
         leave_work_list(*operation);
         return;
     }
-    if (!operation->listed) {
-        operation->listed = true;
-        work_list.push_back(operation.get());
-        work_count.store(work_list.size(), std::memory_order_relaxed);
-    }
-    detached.push_back(std::move(operation));
+    if (!operation->listed) process.work->add(*operation);
+    process.work->detached.push_back(std::move(operation));
 }
 
 void progress() {
     if (!work_outstanding()) return;
     Guard guard;
-    ++passes;
+    WorkList& work = *process.work;
+    ++work.passes;
     // An operation may start others (an error handler that communicates): index, do not iterate.
-    for (std::size_t i = 0; i < work_list.size();) {
-        Operation* operation = work_list[i];
-        if (i >= always_looked_at && (i + passes) % passes_between_looks != 0) {
+    for (std::size_t i = 0; i < work.listed.size();) {
+        Operation* operation = work.listed[i];
+        if (i >= always_looked_at && (i + work.passes) % passes_between_looks != 0) {
             ++i;
             continue;
         }
@@ -123,7 +127,7 @@ void progress() {
             continue;
         }
         leave_work_list(*operation);
-        std::erase_if(detached, [&](const auto& mine) { return mine.get() == operation; });
+        std::erase_if(work.detached, [&](const auto& mine) { return mine.get() == operation; });
     }
 }
 
@@ -131,6 +135,7 @@ void finish_detached() {
     SpinThenYield backoff;
     auto first = [] {
         Guard guard;
+        const auto& detached = process.work->detached;
         return detached.empty() ? nullptr : detached.front().get();
     };
     while (Operation* operation = first()) {

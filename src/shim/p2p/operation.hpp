@@ -178,9 +178,8 @@ std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Commun
 void enlist(Operation& operation);  ///< if it needs progress
 void detach(std::unique_ptr<Operation>
                 operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
-extern std::atomic<std::size_t> work_count;  ///< operations on the work list
 inline bool work_outstanding() {
-    return work_count.load(std::memory_order_relaxed) != 0;
+    return process.work_count.load(std::memory_order_relaxed) != 0;
 }
 /// Nothing is there to be moved while a call waits, and no other thread can start something (M5, M10).
 inline bool nothing_else() {

@@ -13,8 +13,6 @@ namespace {
 // derived again when needed.
 constexpr std::size_t most_ready_keys = 4096;
 
-std::size_t ready_keys = 0;
-
 std::span<PeerSendState> all_outgoing() {
     return {peer_send_states, peer_send_states ? static_cast<std::size_t>(state.world.size) : 0};
 }
@@ -26,7 +24,7 @@ void drop(EpochKeys*& keys) {
     if (!keys) return;
     delete keys;
     keys = nullptr;
-    --ready_keys;
+    --process.ready_keys;
 }
 
 /// A full sweep over all pairs, but only after thousands of pairs came into use: drops the older half.
@@ -53,19 +51,14 @@ void drop_oldest() {
 EpochKeys* derive(std::int32_t source, std::int32_t destination, std::uint32_t epoch) {
     if (!state.world.job_secret)
         abort_job("a message was to be sealed after MPI_Finalize had wiped the keys");
-    if (ready_keys >= most_ready_keys) drop_oldest();
+    if (process.ready_keys >= most_ready_keys) drop_oldest();
     keys::PairSecret secret = keys::pair_secret(*state.world.job_secret, source, destination, epoch);
-    ++ready_keys;
+    ++process.ready_keys;
     return new EpochKeys{epoch, aead::KeySet(state.world.selection, secret.aead.data()),
                          std::move(secret.message)};
 }
 
 }  // namespace
-
-// Never destroyed: operations that a program leaves behind when it calls exit() use them.
-PeerSendState* peer_send_states = nullptr;
-PeerReceiveState* peer_receive_states = nullptr;
-std::uint64_t clock_of_use = 0;
 
 void make_peer_states() {
     const auto size = static_cast<std::size_t>(state.world.size);

@@ -47,9 +47,8 @@ struct PeerReceiveState {
 };
 
 // What a message needs is inline; what only the first of a pair or of an epoch needs is not.
-extern PeerSendState* peer_send_states;  ///< by world rank
-extern PeerReceiveState* peer_receive_states;
-extern std::uint64_t clock_of_use;
+inline constexpr PeerSendState*& peer_send_states = process.peer_send_states;  ///< by world rank
+inline constexpr PeerReceiveState*& peer_receive_states = process.peer_receive_states;
 void make_peer_states();  ///< all of them, before the first call of the program is let through: none is made
                           ///< twice (S4)
 void renew_keys(PeerSendState& pair);
@@ -79,13 +78,13 @@ inline SendSequence take_sequence_number(PeerSendState& pair, std::uint64_t byte
         renew_keys(pair);
     ++pair.epoch_messages;
     pair.epoch_bytes += bytes;
-    pair.last_use = ++clock_of_use;
+    pair.last_use = ++process.clock_of_use;
     return {pair.next_counter.fetch_add(1, std::memory_order_relaxed), pair.epoch, pair.keys};
 }
 
 /// Keys of the epoch that a nonce claims.
 inline EpochKeys* keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
-    pair.last_use = ++clock_of_use;
+    pair.last_use = ++process.clock_of_use;
     if (pair.keys[0] && pair.keys[0]->epoch == epoch) [[likely]]
         return pair.keys[0];
     return other_keys_of_epoch(pair, epoch);

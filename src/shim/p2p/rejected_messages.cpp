@@ -33,12 +33,6 @@ using Refusal = std::array<std::uint8_t, 28>;
 /// counter(8) large header(16)
 using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
 
-// Under the Guard; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI does),
-// before the receiver could say that it has refused the message.
-// (None of these is ever destroyed: operations that a program leaves behind when it calls exit() use them.)
-auto& large_sends = *new std::vector<LargeSend*>;
-auto& remembered = *new std::unordered_map<std::int32_t, std::deque<Announcement>>;  // by world rank
-
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     const std::uint64_t counted = outgoing(peer).sent;
@@ -80,10 +74,6 @@ class Mailbox {
     std::unique_ptr<Operation> receiving_;
 };
 
-// Under the Guard. Never destroyed (state.hpp): they hold receives.
-auto& refusals = *new Mailbox<Refusal>;
-auto& rests = *new Mailbox<Rest>;
-
 class Discard final : public Operation {
   public:
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
@@ -116,10 +106,25 @@ struct Told {
     /// whoever injects such a message may cost one genuine message, not one after the other.
     std::unordered_map<std::uint64_t, Refusal> named;
 };
-auto& told_by_source = *new std::unordered_map<std::int32_t, Told>;  // by world rank; under the Guard
+
+}  // namespace
+
+/// Under the Guard.
+struct RejectedMessages {
+    // By world rank; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI
+    // does), before the receiver could say that it has refused the message.
+    std::vector<LargeSend*> large_sends;
+    std::unordered_map<std::int32_t, std::deque<Announcement>> remembered;
+    Mailbox<Refusal> refusals;
+    Mailbox<Rest> rests;
+    std::unordered_map<std::int32_t, Told> told_by_source;  ///< by world rank
+    std::unique_ptr<Operation> watch;
+};
+
+namespace {
 
 void tell_next(std::int32_t world_source) {
-    auto& [untold, unanswered, named] = told_by_source[world_source];
+    auto& [untold, unanswered, named] = process.rejected_messages->told_by_source[world_source];
     if (untold.empty() || unanswered.size() >= most_unanswered) return;
     send_notice(untold.front(), world_source, refusal_tag());
     unanswered.splice(unanswered.end(), untold, untold.begin());
@@ -134,8 +139,9 @@ class Watch final : public Operation {
 
   private:
     void step() override {
+        Mailbox<Rest>& rests = process.rejected_messages->rests;
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
-        auto& [untold, unanswered, named] = told_by_source[rests.source];
+        auto& [untold, unanswered, named] = process.rejected_messages->told_by_source[rests.source];
         if (unanswered.empty()) return;
         std::list<Refusal> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
@@ -155,8 +161,6 @@ class Watch final : public Operation {
     }
 };
 
-auto& watch = *new std::unique_ptr<Operation>;  // under the Guard; never destroyed (state.hpp)
-
 /// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
 /// the oldest to this place; each is named once.
 Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
@@ -166,8 +170,8 @@ Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
             const bool older = !found || send.counter < found->counter;
             if (send.world_peer == world_peer && !send.settled && older && fits(send)) found = &send;
         };
-        for (Announcement& send : remembered[world_peer]) look_at(send);
-        for (LargeSend* send : large_sends) look_at(*send);
+        for (Announcement& send : process.rejected_messages->remembered[world_peer]) look_at(send);
+        for (LargeSend* send : process.rejected_messages->large_sends) look_at(*send);
         return found;
     };
     const std::uint64_t counter = claimed_counter(refusal);
@@ -182,15 +186,15 @@ Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
 }  // namespace
 
 LargeSend::LargeSend(const Announcement& announcement) : Announcement(announcement) {
-    large_sends.push_back(this);
+    process.rejected_messages->large_sends.push_back(this);
     ++outgoing(world_peer).large_sends;
 }
 
 LargeSend::~LargeSend() {
-    std::erase(large_sends, this);
+    std::erase(process.rejected_messages->large_sends, this);
     --outgoing(world_peer).large_sends;
     if (settled) return;
-    std::deque<Announcement>& to_peer = remembered[world_peer];
+    std::deque<Announcement>& to_peer = process.rejected_messages->remembered[world_peer];
     to_peer.push_back(*this);
     if (to_peer.size() > most_remembered) to_peer.pop_front();
 }
@@ -201,13 +205,14 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
     wire::NonceFields claimed{};
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
-    std::list<Refusal>& untold = told_by_source[world_source].untold;
+    std::list<Refusal>& untold = process.rejected_messages->told_by_source[world_source].untold;
     if (untold.size() >= most_untold) return;
     Refusal& refusal = untold.emplace_back();
     store_le(refusal.data(), counter);
     store_le(refusal.data() + 8, static_cast<std::int32_t>(tag));
     std::copy(comm.context.begin(), comm.context.end(), refusal.begin() + 12);
     tell_next(world_source);
+    std::unique_ptr<Operation>& watch = process.rejected_messages->watch;
     if (watch) return;
     watch = std::make_unique<Watch>();
     enlist(*watch);
@@ -215,6 +220,7 @@ void tell_refused(const Communicator& comm, int source, int tag, const std::uint
 
 void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
     Guard guard;
+    auto& told_by_source = process.rejected_messages->told_by_source;
     const auto source = told_by_source.find(world_source);
     if (source == told_by_source.end()) return;
     auto& [untold, unanswered, named] = source->second;
@@ -226,6 +232,7 @@ void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
 }
 
 void answer_refusals(std::int32_t world_peer) {
+    Mailbox<Refusal>& refusals = process.rejected_messages->refusals;
     if (!refusals.poll(world_peer, refusal_tag())) return;
     Announcement* send = refused_send(refusals.source, refusals.payload);
     Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
@@ -243,11 +250,12 @@ void throw_away(std::int32_t world_source, const wire::LargeHeader& header) {
 
 void forget_refusals() {
     Guard guard;
-    refusals.clear();
-    rests.clear();
-    told_by_source.clear();
-    remembered.clear();
-    watch.reset();
+    RejectedMessages& all = *process.rejected_messages;
+    all.refusals.clear();
+    all.rests.clear();
+    all.told_by_source.clear();
+    all.remembered.clear();
+    all.watch.reset();
 }
 
 }  // namespace mpisec::shim

@@ -10,27 +10,30 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+/// Under the Guard; entries stay for reuse.
+struct UserRequests {
+    std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>> all;
+    std::vector<UserRequest*> unused;
+};
+
 namespace {
 
-// Under the Guard; entries stay for reuse. Never destroyed (state.hpp): operations cancel what they started.
-auto& requests = *new std::unordered_map<MPI_Request, std::unique_ptr<UserRequest>>;
-auto& unused = *new std::vector<UserRequest*>;
-std::atomic<std::size_t> in_use{0};
-
 UserRequest& take() {
+    auto& [all, unused] = *process.requests;
     if (unused.empty()) {
         auto made = std::make_unique<UserRequest>();
         if (real.Recv_init(nullptr, 0, constants.byte, MPI_PROC_NULL, 0, constants.comm_self,
                            &made->handle) != MPI_SUCCESS)
             abort_job("the MPI library has no request left");
         UserRequest* entered = made.get();
-        requests[made->handle] = std::move(made);
+        all[made->handle] = std::move(made);
         unused.push_back(entered);
     }
     UserRequest& request = *unused.back();
     unused.pop_back();
     request.in_use = true;
-    in_use.fetch_add(1, std::memory_order_relaxed);
+    process.requests_in_use.fetch_add(1, std::memory_order_relaxed);
     return request;
 }
 
@@ -51,14 +54,15 @@ MPI_Request give_persistent(std::function<std::unique_ptr<Operation>()> restart,
 }
 
 bool any_request_given() {
-    return in_use.load(std::memory_order_relaxed) != 0;
+    return process.requests_in_use.load(std::memory_order_relaxed) != 0;
 }
 
 UserRequest* find_request(MPI_Request handle) {
     if (!any_request_given() || handle == constants.request_null) return nullptr;
     Guard guard;
-    auto found = requests.find(handle);
-    return found != requests.end() && found->second->in_use ? found->second.get() : nullptr;
+    const auto& all = process.requests->all;
+    auto found = all.find(handle);
+    return found != all.end() && found->second->in_use ? found->second.get() : nullptr;
 }
 
 void retire_request(UserRequest& request) {
@@ -67,12 +71,13 @@ void retire_request(UserRequest& request) {
     request.restart = nullptr;
     request.at_end = nullptr;
     request.in_use = false;
-    in_use.fetch_sub(1, std::memory_order_relaxed);
-    unused.push_back(&request);
+    process.requests_in_use.fetch_sub(1, std::memory_order_relaxed);
+    process.requests->unused.push_back(&request);
 }
 
 void free_requests() {
-    for (auto& [handle, request] : requests) {
+    auto& [all, unused] = *process.requests;
+    for (auto& [handle, request] : all) {
         // What the program never waited for stays: MPI may write to its buffers to the very end of
         // MPI_Finalize.
         if (request->operation && !request->operation->complete()) {
@@ -83,9 +88,9 @@ void free_requests() {
         MPI_Request mine = handle;
         real.Request_free(&mine);
     }
-    requests.clear();
+    all.clear();
     unused.clear();
-    in_use = 0;
+    process.requests_in_use = 0;
 }
 
 }  // namespace mpisec::shim

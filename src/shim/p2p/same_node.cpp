@@ -49,7 +49,21 @@ struct Records {
     std::vector<unsigned> node_peer_of;  ///< by world rank; of this node's
     std::vector<Lanes> lanes;            ///< by node peer: records that were read but not settled
 };
-auto& records = *new std::optional<Records>;  // under the Guard; never destroyed (state.hpp)
+
+}  // namespace
+
+/// Under the Guard.
+struct SameNodeRecords {
+    std::optional<Records> records;
+    bool said_full = false;  ///< that there is no memory for more
+};
+
+namespace {
+
+/// From open_records() to close_records(). To be asked for once in a function, messages being short.
+Records& opened() {
+    return *process.same_node_records->records;
+}
 
 constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
 
@@ -73,14 +87,14 @@ void tag_of(const aead::Key& key, const std::uint8_t* bytes, std::size_t n, std:
 }
 
 void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
-    if (n <= longest_piece) return tag_of(records->mac, bytes, n, tag);
+    const aead::Key& mac = opened().mac;
+    if (n <= longest_piece) return tag_of(mac, bytes, n, tag);
     std::vector<std::uint8_t> tags;
     for (std::size_t at = 0; at < n; at += longest_piece) {
         tags.resize(tags.size() + aead::tag_bytes);
-        tag_of(records->mac, bytes + at, std::min(longest_piece, n - at),
-               tags.data() + tags.size() - aead::tag_bytes);
+        tag_of(mac, bytes + at, std::min(longest_piece, n - at), tags.data() + tags.size() - aead::tag_bytes);
     }
-    tag_of(records->mac, tags.data(), tags.size(), tag);
+    tag_of(mac, tags.data(), tags.size(), tag);
 }
 
 double seconds_of(const aead::Key& key) {
@@ -185,12 +199,13 @@ void await_check(const fabric::SentRecord& record) {
 
 /// Takes every record of this node peer out of the shared memory.
 void read_all(unsigned node_peer) {
-    Lanes& lanes = records->lanes[node_peer];
-    while (const fabric::SentRecord* record = records->memory.first(node_peer)) {
+    Records& records = opened();
+    Lanes& lanes = records.lanes[node_peer];
+    while (const fabric::SentRecord* record = records.memory.first(node_peer)) {
         const Lane lane{record->context, record->tag};
         await_check(*record);
         if (fabric::SentRecords::withdrawn(*record)) {
-            records->memory.pop(node_peer);
+            records.memory.pop(node_peer);
             continue;
         }
         if (record->bytes == withdrawal) {
@@ -207,20 +222,20 @@ void read_all(unsigned node_peer) {
             std::memcpy(content.check, record->check, sizeof content.check);
             lanes[lane].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number, content);
         }
-        records->memory.pop(node_peer);
+        records.memory.pop(node_peer);
     }
 }
 
 /// There is no memory for another record until the node peer has read some. Meanwhile everything moves: it
 /// may wait for this rank.
 [[gnu::cold, gnu::noinline]] fabric::SentRecord* wait_for_room(unsigned node_peer) {
-    static bool said = false;
-    if (!std::exchange(said, true))
+    if (!std::exchange(process.same_node_records->said_full, true))
         say("so many messages wait on this node to be received that there is no memory for more records "
             "(MPISEC_SAME_NODE=verify): sending goes on when some were received");
+    Records& records = opened();
     for (;;) {
-        if (fabric::SentRecord* record = records->memory.next(node_peer)) return record;
-        for (unsigned other = 0; other < records->lanes.size(); ++other) read_all(other);
+        if (fabric::SentRecord* record = records.memory.next(node_peer)) return record;
+        for (unsigned other = 0; other < records.lanes.size(); ++other) read_all(other);
         int flag = 0;
         real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
         progress();
@@ -229,12 +244,12 @@ void read_all(unsigned node_peer) {
 }
 
 fabric::SentRecord& room_for_record(unsigned node_peer) {
-    fabric::SentRecord* record = records->memory.next(node_peer);
+    fabric::SentRecord* record = opened().memory.next(node_peer);
     return record ? *record : *wait_for_room(node_peer);
 }
 
 unsigned node_peer_of(std::int32_t world_rank) {
-    return records->node_peer_of[static_cast<std::size_t>(world_rank)];
+    return opened().node_peer_of[static_cast<std::size_t>(world_rank)];
 }
 unsigned node_peer_at(const Communicator& comm, int peer) {
     return node_peer_of(comm.peers[static_cast<std::size_t>(peer)].world);
@@ -248,27 +263,28 @@ Announced put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fi
     record.context = lane.context;
     record.bytes = bytes;
     fill(record.check);
-    return {node_peer, lane.context, lane.tag, records->memory.publish(node_peer), &record};
+    return {node_peer, lane.context, lane.tag, opened().memory.publish(node_peer), &record};
 }
 
 /// Whether this is the next message of its sender, and nothing is left open: the usual case.
 bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& received) {
-    if (!records->lanes[node_peer].empty() || received.truncated) return false;
-    const fabric::SentRecord* record = records->memory.first(node_peer);
+    Records& records = opened();
+    if (!records.lanes[node_peer].empty() || received.truncated) return false;
+    const fabric::SentRecord* record = records.memory.first(node_peer);
     if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
         record->context != lane.context)
         return false;
     await_check(*record);
     if (fabric::SentRecords::withdrawn(*record)) return false;
     if (std::memcmp(record->check, received.content.check, sizeof record->check) != 0) return false;
-    records->memory.pop(node_peer);
+    records.memory.pop(node_peer);
     return true;
 }
 
 bool take_in_order(unsigned node_peer, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
                    const ReceivedContent& received) {
     read_all(node_peer);
-    Lanes& lanes = records->lanes[node_peer];
+    Lanes& lanes = opened().lanes[node_peer];
     auto found = lanes.try_emplace(lane).first;
     const bool good = found->second.received(position, received, oldest);
     if (found->second.empty()) lanes.erase(found);
@@ -333,12 +349,12 @@ void open_records() {
     for (std::size_t rank = 0; rank < node_peer_of.size(); ++rank)
         if (world.same_node[rank]) node_peer_of[rank] = node_peer++;
     aead::Key key = agreed_key(*memory);
-    records.emplace(
+    process.same_node_records->records.emplace(
         Records{std::move(*memory), std::move(key), std::move(node_peer_of), std::vector<Lanes>(node_peers)});
 }
 
 void close_records() {
-    records.reset();
+    process.same_node_records->records.reset();
 }
 
 Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
@@ -358,7 +374,7 @@ Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::si
     record.context = context_of(comm.context);
     record.bytes = n;
     return {node_peer, record.context, spec.tag,
-            records->memory.publish(node_peer, fabric::unfinished_record), &record};
+            opened().memory.publish(node_peer, fabric::unfinished_record), &record};
 }
 
 void complete(const Announced& announced, const SendSpec& spec, bool sent) {
@@ -369,7 +385,7 @@ void complete(const Announced& announced, const SendSpec& spec, bool sent) {
 }
 
 void withdraw(const Announced& announced) {
-    records->memory.withdraw(announced.node_peer, *announced.record, announced.number);
+    opened().memory.withdraw(announced.node_peer, *announced.record, announced.number);
     // The node peer may have read it before it was marked.
     put(announced.node_peer, {announced.context, announced.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
@@ -394,7 +410,7 @@ bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int 
 
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
                 MPI_Status& status) {
-    if (comm.is_local(status.MPI_SOURCE)) records->memory.fetch(node_peer_at(comm, status.MPI_SOURCE));
+    if (comm.is_local(status.MPI_SOURCE)) opened().memory.fetch(node_peer_at(comm, status.MPI_SOURCE));
     ReceivedContent received;
     const std::size_t capacity = static_cast<std::size_t>(landing.count) * landing.facts.size;
     std::size_t n = capacity;

@@ -14,6 +14,12 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+/// The last send to oneself that had a handle: what cancel_verified() needs. Under the Guard.
+struct SentToSelf {
+    std::unordered_map<MPI_Request, Announced> last;
+};
+
 namespace {
 
 /// Messages from this size on are handed to MPI before they are hashed: the node peer receives meanwhile.
@@ -57,10 +63,6 @@ void withdraw_if_cancelled(MPI_Request request, const Announced& record) {
     real.Test_cancelled(&status, &cancelled);
     if (cancelled) withdraw(record);
 }
-
-/// The last send to oneself that had this handle: what cancel_verified() needs. Under the Guard; never
-/// destroyed (state.hpp).
-auto& sent_to_self = *new std::unordered_map<MPI_Request, Announced>;
 
 /// A start of a persistent send.
 class VerifiedSend final : public PlainOperation {
@@ -189,15 +191,16 @@ int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* reques
     const int code = announced(
         spec, comm, [&] { return isend_plain(spec, request); }, &record);
     if (comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
-        sent_to_self[*request] = record;
+        process.sent_to_self->last[*request] = record;
     return code;
 }
 
 int cancel_verified(MPI_Request* request) {
     Guard guard;
     const int code = real.Cancel(request);
-    auto found = sent_to_self.find(*request);
-    if (code == MPI_SUCCESS && found != sent_to_self.end()) withdraw_if_cancelled(*request, found->second);
+    const auto& last = process.sent_to_self->last;
+    auto found = last.find(*request);
+    if (code == MPI_SUCCESS && found != last.end()) withdraw_if_cancelled(*request, found->second);
     return code;
 }
 

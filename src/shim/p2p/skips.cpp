@@ -28,9 +28,23 @@ struct Untold {
     std::uint64_t sent = 0;
 };
 
-// Under the Guard. Never destroyed: a program that calls exit() leaves notices under way.
-auto& untold_by_peer = *new std::unordered_map<std::int32_t, Untold>;
-std::uint64_t heard = 0;
+/// The notice that is being received, into which buffer, and from whom.
+struct Hearing {
+    std::unique_ptr<Operation> receiving;
+    wire::SkipNotice notice;
+    int source = 0;
+};
+
+}  // namespace
+
+/// Under the Guard.
+struct CancelledCounters {
+    std::unordered_map<std::int32_t, Untold> untold_by_peer;
+    std::uint64_t heard = 0;  ///< notices
+    Hearing hearing;
+};
+
+namespace {
 
 /// True while there is something to tell, or being told.
 bool tell(std::int32_t peer, Untold& untold) {
@@ -51,17 +65,10 @@ bool tell(std::int32_t peer, Untold& untold) {
     return true;
 }
 
-/// The notice that is being received, into which buffer, and from whom. Under the Guard; never destroyed.
-struct Hearing {
-    std::unique_ptr<Operation> receiving;
-    wire::SkipNotice notice;
-    int source = 0;
-};
-auto& hearing = *new Hearing;
-
 /// One notice from `peer` (a world rank or MPI_ANY_SOURCE), if one has come whole. Does not wait: somebody
 /// may announce a message and never send it.
 bool hear_one(int peer) {
+    Hearing& hearing = process.cancelled_counters->hearing;
     if (!hearing.receiving) {
         int flag = 0;
         MPI_Status found;
@@ -75,7 +82,7 @@ bool hear_one(int peer) {
     if (!hearing.receiving->advance()) return false;
     const Outcome outcome = hearing.receiving->outcome();
     hearing.receiving.reset();
-    ++heard;
+    ++process.cancelled_counters->heard;
     if (outcome.error != MPI_SUCCESS || outcome.bytes != hearing.notice.size()) return false;
     PeerReceiveState& pair = incoming(hearing.source);
     --pair.opened;  // like what was not counted as sent
@@ -86,11 +93,9 @@ bool hear_one(int peer) {
 
 }  // namespace
 
-std::atomic<bool> skips_untold{false};
-
 void skip_counter(std::int32_t world_peer, std::uint64_t counter) {
     Guard guard;
-    std::deque<wire::CounterRun>& runs = untold_by_peer[world_peer].runs;
+    std::deque<wire::CounterRun>& runs = process.cancelled_counters->untold_by_peer[world_peer].runs;
     if (!runs.empty() && runs.back().last + 1 == counter)
         runs.back().last = counter;
     else
@@ -103,7 +108,7 @@ void tell_skips() {
     // A notice is a message, too, and comes here when it is started.
     if (!skips_untold.exchange(false, std::memory_order_relaxed)) return;
     bool more = false;
-    for (auto& [peer, untold] : untold_by_peer) more = tell(peer, untold) || more;
+    for (auto& [peer, untold] : process.cancelled_counters->untold_by_peer) more = tell(peer, untold) || more;
     skips_untold.store(more, std::memory_order_relaxed);
 }
 
@@ -117,13 +122,15 @@ std::vector<std::uint64_t> skips_sent() {
     Guard guard;
     skips_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
-    for (const auto& [peer, untold] : untold_by_peer) sent[static_cast<std::size_t>(peer)] = untold.sent;
+    for (const auto& [peer, untold] : process.cancelled_counters->untold_by_peer)
+        sent[static_cast<std::size_t>(peer)] = untold.sent;
     return sent;
 }
 
 void finish_skips(std::uint64_t expected) {
     const auto limit = std::chrono::steady_clock::now() + longest_farewell;
     Guard guard;
+    auto& [untold_by_peer, heard, hearing] = *process.cancelled_counters;
     for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
         busy = heard < expected;
         if (busy) hear_one(MPI_ANY_SOURCE);

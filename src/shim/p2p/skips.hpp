@@ -13,13 +13,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "shim/process/process.hpp"
+
 namespace mpisec::shim {
 
 /// Sender: the message to `world_peer` with this counter was not sent and never will be.
 void skip_counter(std::int32_t world_peer, std::uint64_t counter);
 
 /// Sender: there are notices to send; then, to be called now and then, under the Guard.
-extern std::atomic<bool> skips_untold;
+inline constexpr std::atomic<bool>& skips_untold = process.skips_untold;
 void tell_skips();
 
 /// Gaps in the set of one sender's counters from which on a receiver looks for notices, and of how many

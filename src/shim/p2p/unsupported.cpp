@@ -18,6 +18,15 @@
 #include "shim/runtime/waits.hpp"
 
 namespace mpisec::shim {
+
+struct RefusedCalls {
+    std::mutex mutex;
+    std::set<std::string> said;                 ///< sentences, once each
+    std::set<std::string, std::less<>> waived;  ///< procedures whose warning has been given
+    int error_class = MPI_SUCCESS;
+    std::map<std::string, int, std::less<>> codes;  ///< one per procedure
+};
+
 namespace {
 
 struct UnsupportedCall {
@@ -30,8 +39,6 @@ struct UnsupportedCall {
 constexpr UnsupportedCall unsupported_calls[] = {
 #include "refusals.inc"
 };
-
-std::mutex refusing;
 
 const UnsupportedCall* find_refusal(std::string_view procedure) {
     for (const UnsupportedCall& refusal : unsupported_calls)
@@ -81,9 +88,9 @@ bool another_says_it(std::string_view procedure, MPI_Comm handle) {
 
 /// True for the first time that this process has the sentence to say.
 bool is_news(const std::string& sentence) {
-    static auto& said = *new std::set<std::string>;  // never destroyed (state.hpp)
-    std::lock_guard lock(refusing);
-    return said.insert(sentence).second;
+    RefusedCalls& refused = *process.refused_calls;
+    std::lock_guard lock(refused.mutex);
+    return refused.said.insert(sentence).second;
 }
 
 void say_once(const std::string& sentence) {
@@ -92,14 +99,14 @@ void say_once(const std::string& sentence) {
 
 /// One error code per procedure, so that MPI_Error_string names it; all of one error class.
 int error_code(std::string_view procedure) {
-    static int error_class = MPI_SUCCESS;
-    static auto& codes = *new std::map<std::string, int, std::less<>>;  // never destroyed (state.hpp)
-    std::lock_guard lock(refusing);
+    RefusedCalls& refused = *process.refused_calls;
+    int& error_class = refused.error_class;
+    std::lock_guard lock(refused.mutex);
     if (error_class == MPI_SUCCESS) {
         real.Add_error_class(&error_class);
         real.Add_error_string(error_class, "MPIsec: the call is not protected and was refused");
     }
-    auto [entry, fresh] = codes.try_emplace(std::string(procedure), MPI_ERR_OTHER);
+    auto [entry, fresh] = refused.codes.try_emplace(std::string(procedure), MPI_ERR_OTHER);
     if (fresh) {
         real.Add_error_code(error_class, &entry->second);
         real.Add_error_string(entry->second, short_text_for(procedure).c_str());
@@ -136,9 +143,9 @@ int refuse(const char* procedure, MPI_Comm comm) {
 
 bool refusal_waived(const char* procedure) {
     if (!settings().unprotected_allow) return false;
-    static auto& said = *new std::set<std::string, std::less<>>;  // never destroyed (state.hpp)
-    std::lock_guard lock(refusing);
-    if (said.emplace(procedure).second)
+    RefusedCalls& refused = *process.refused_calls;
+    std::lock_guard lock(refused.mutex);
+    if (refused.waived.emplace(procedure).second)
         say(std::string("WARNING: ") + procedure +
             " goes over the network UNENCRYPTED, because MPISEC_UNPROTECTED=allow is set.");
     return true;

@@ -22,7 +22,8 @@ constexpr std::array<ViolationText, 5> texts = {{
      "were "
      "changed)"},
 }};
-std::array<int, texts.size()> codes{};
+constexpr auto& codes = process.violation_codes;
+static_assert(codes.size() == texts.size());
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -24,8 +25,6 @@
 #endif
 
 namespace mpisec::shim {
-
-Constants constants;
 
 namespace {
 
@@ -70,18 +69,13 @@ void resolve_constants() {
         .comm_null_copy_fn = MPI_COMM_NULL_COPY_FN,
         .unweighted = MPI_UNWEIGHTED,
         .weights_empty = MPI_WEIGHTS_EMPTY,
+        .predefined_operations = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_BAND, MPI_LOR, MPI_BOR,
+                                  MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC, MPI_REPLACE, MPI_NO_OP},
     };
 }
 
-/// All that the standard and this family define.
 bool is_predefined(MPI_Op op) {
-    static const MPI_Op all[] = {
-        MPI_MAX, MPI_MIN,  MPI_SUM,  MPI_PROD,   MPI_LAND,   MPI_BAND,    MPI_LOR,
-        MPI_BOR, MPI_LXOR, MPI_BXOR, MPI_MAXLOC, MPI_MINLOC, MPI_REPLACE, MPI_NO_OP,
-    };
-    for (MPI_Op one : all)
-        if (op == one) return true;
-    return false;
+    return std::ranges::find(constants.predefined_operations, op) != constants.predefined_operations.end();
 }
 
 bool is_equality(MPI_Op op) {

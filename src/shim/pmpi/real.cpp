@@ -15,25 +15,20 @@
 
 namespace mpisec::shim {
 
-Real real;
-Gate gate;
-
 namespace {
 
 // What each family's libraries are called. Debian's MPICH is libmpich.so.12, everybody else's and Intel MPI
 // libmpi.so.12.
 #if defined(OPEN_MPI)
 constexpr const char* family = "Open MPI";
-constexpr std::array sonames{"libmpi.so.40"};
+constexpr std::array<const char*, 1> sonames{"libmpi.so.40"};
 #elif defined(MPISEC_STANDARD_ABI)
 constexpr const char* family = "MPI standard ABI";
-constexpr std::array sonames{"libmpi_abi.so.1", "libmpi_abi.so.0"};
+constexpr std::array<const char*, 2> sonames{"libmpi_abi.so.1", "libmpi_abi.so.0"};
 #else
 constexpr const char* family = "MPICH ABI";
-constexpr std::array sonames{"libmpi.so.12", "libmpich.so.12"};
+constexpr std::array<const char*, 2> sonames{"libmpi.so.12", "libmpich.so.12"};
 #endif
-
-void* library = RTLD_NEXT;  ///< where library_symbol() looks
 
 /// The libraries of the name libmpi… that the loader has brought in, ours left out: " (…, …)", or nothing.
 std::string loaded_mpi_libraries() {
@@ -88,7 +83,7 @@ void find_library() {
     for (const char* soname : sonames) {
         void* handle = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
         if (handle && dlsym(handle, "PMPI_Send") && same_family(handle)) {
-            library = handle;
+            process.library = handle;
             return;
         }
     }
@@ -153,7 +148,7 @@ void resolve() {
 }  // namespace
 
 void* library_symbol(const char* name) {
-    return dlsym(library, name);
+    return dlsym(process.library ? process.library : RTLD_NEXT, name);
 }
 
 bool library_is_loaded() {
@@ -169,8 +164,7 @@ bool library_is_loaded() {
 }
 
 void resolve_real() {
-    static std::once_flag once;
-    std::call_once(once, resolve);
+    std::call_once(process.resolved, resolve);
 }
 
 }  // namespace mpisec::shim

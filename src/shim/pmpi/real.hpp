@@ -8,40 +8,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "shim/process/process.hpp"
+
 namespace mpisec::shim {
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-/// One pointer per procedure that the family's mpi.h declares; null where the library that runs lacks it.
-struct Real {
-#define MPISEC_PROCEDURE(name) decltype(&::MPI_##name) name;
-#include "real_table.inc"
-#undef MPISEC_PROCEDURE
-};
-#pragma GCC diagnostic pop
-extern Real real;
-
-/// Where this process stands in the life of its job (gate.cpp, docs/architecture.md "Life of a process").
-enum class Phase : int {
-    closed,    ///< calls are sealed, or refused
-    open,      ///< every rank of the job is on this node: nothing to protect, all calls go straight down
-    before,    ///< MPI_Init was not called yet
-    starting,  ///< from the call of MPI_Init to the end of the key exchange
-    ended,     ///< MPI_Finalize wiped the keys: MPIsec knows no communicator any more, so all are refused
-    forked,    ///< a child that fork() made since MPI_Init: keys are wiped, the connections are the parent's
-};
-
-/// State that the generated wrappers test before anything else. `resolved`: the table is filled.
-struct Gate {
-    std::atomic<bool> resolved = false;
-    std::atomic<Phase> phase = Phase::before;
-    std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
-    std::atomic<unsigned> forks = 0;  ///< children made while calls were protected: for the stall report
-    const char* text_begin =
-        nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
-    const char* text_end = nullptr;
-};
-extern Gate gate;
+inline constexpr Real& real = process.real;
+inline constexpr Gate& gate = process.gate;
 
 /// Fills `real` with dlsym(RTLD_NEXT), else from the MPI library already in the process, then the constants.
 /// Ends the process with a sentence when there is no MPI library, or one of another family than this shim was

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "shim/runtime/errors.hpp"
@@ -12,7 +13,6 @@ namespace mpisec::shim {
 namespace {
 
 constinit thread_local bool starts_here = false;  ///< this thread is in MPI_Init
-pid_t process = 0;                                ///< that called MPI_Init
 
 bool has_keys(Phase phase) {
     return phase == Phase::closed || phase == Phase::starting || phase == Phase::ended;
@@ -74,8 +74,10 @@ bool pass_gate_slowly(const char* procedure) {
 }
 
 Starting::Starting() {
-    static const int registered = pthread_atfork(nullptr, count_fork, shut_child);
-    if (registered != 0) abort_job("MPIsec cannot be told of fork(): out of memory");
+    std::call_once(process.fork_handlers, [] {
+        if (pthread_atfork(nullptr, count_fork, shut_child) != 0)
+            abort_job("MPIsec cannot be told of fork(): out of memory");
+    });
     Phase expected = Phase::before;
     while (!(begun_ = gate.phase.compare_exchange_strong(expected, Phase::starting))) {
         if (expected == Phase::forked) end_child("MPI_Init");
@@ -84,7 +86,7 @@ Starting::Starting() {
         expected = Phase::before;
     }
     starts_here = true;
-    process = getpid();
+    process.initialized_by = getpid();
 }
 
 Starting::~Starting() {
@@ -98,7 +100,7 @@ void Starting::end(Phase next) {
 }
 
 bool in_child() {
-    return process != 0 && process != getpid();
+    return process.initialized_by != 0 && process.initialized_by != getpid();
 }
 
 int Initialized(int* flag) {

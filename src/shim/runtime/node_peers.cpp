@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <mutex>
 #include <sstream>
 #include <utility>
 
@@ -17,10 +16,6 @@ namespace {
 #ifndef SYS_pidfd_open
 constexpr long SYS_pidfd_open = 434;  // asm/unistd.h, since Linux 5.3
 #endif
-
-std::mutex& peers_mutex = *new std::mutex;  // never destroyed: exit() may come before the watchdog ends
-auto& peers = *new std::vector<NodePeer>;
-NodePeer own;
 
 /// Field 22 of /proc/PID/stat (proc(5)), counted from behind the program's name, which may hold anything.
 std::uint64_t start_of(pid_t process) {
@@ -60,28 +55,28 @@ NodePeer this_process(std::int32_t rank) {
     return {rank, getpid(), start_of(getpid()), inode("/proc/self/ns/pid"), inode("/proc/self/ns/time")};
 }
 
-void know_node_peers(std::vector<NodePeer> all, std::int32_t own_rank) {
-    std::lock_guard lock(peers_mutex);
-    own = this_process(own_rank);
+void NodePeers::know(std::vector<NodePeer> all, std::int32_t own_rank) {
+    std::lock_guard lock(mutex_);
+    own_ = this_process(own_rank);
     // Containers may number processes, and count time, each for itself.
-    std::erase_if(all, [](const NodePeer& peer) {
-        return peer.rank == own.rank || peer.numbering != own.numbering || !peer.numbering ||
-               peer.clock != own.clock || !peer.started;
+    std::erase_if(all, [this](const NodePeer& peer) {
+        return peer.rank == own_.rank || peer.numbering != own_.numbering || !peer.numbering ||
+               peer.clock != own_.clock || !peer.started;
     });
-    peers = std::move(all);
+    peers_ = std::move(all);
 }
 
-void forget_node_peers() {
-    std::lock_guard lock(peers_mutex);
-    peers.clear();
+void NodePeers::forget() {
+    std::lock_guard lock(mutex_);
+    peers_.clear();
 }
 
-std::int32_t dead_node_peer() {
-    std::lock_guard lock(peers_mutex);
+std::int32_t NodePeers::dead() {
+    std::lock_guard lock(mutex_);
     // A process that was restored from a checkpoint has another start than the one it knows, and so have its
     // peers.
-    if (peers.empty() || this_process(own.rank) != own) return -1;
-    for (const NodePeer& peer : peers)
+    if (peers_.empty() || this_process(own_.rank) != own_) return -1;
+    for (const NodePeer& peer : peers_)
         if (has_ended(peer)) return peer.rank;
     return -1;
 }

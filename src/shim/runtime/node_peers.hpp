@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,23 @@ struct NodePeer {
 
 NodePeer this_process(std::int32_t rank);
 
-/// From the proof that they share memory on.
-void know_node_peers(std::vector<NodePeer> all, std::int32_t own_rank);
+/// Any thread may call.
+class NodePeers {
+  public:
+    /// From the proof that they share memory on.
+    void know(std::vector<NodePeer> all, std::int32_t own_rank);
 
-/// From MPI_Finalize on, where peers end of their own accord, none is watched.
-void forget_node_peers();
+    /// From MPI_Finalize on, where peers end of their own accord, none is watched.
+    void forget();
 
-/// The world rank of a peer whose process has certainly ended; -1 when there is none, or when the system does
-/// not say. A few system calls for each peer.
-std::int32_t dead_node_peer();
+    /// The world rank of a peer whose process has certainly ended; -1 when there is none, or when the system
+    /// does not say. A few system calls for each peer.
+    std::int32_t dead();
+
+  private:
+    std::mutex mutex_;
+    std::vector<NodePeer> peers_;
+    NodePeer own_;
+};
 
 }  // namespace mpisec::shim

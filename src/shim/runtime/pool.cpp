@@ -7,9 +7,6 @@
 
 namespace mpisec::shim {
 
-pool::Free* pool::lists[size_classes]{};
-std::size_t pool::kept[size_classes]{};
-
 void Buffer::allocate(std::size_t bytes) {
     if (size_class_ <= pool::largest) bytes = (std::size_t{1} << size_class_) + pool::overhead;
     data_ = static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
@@ -18,9 +15,9 @@ void Buffer::allocate(std::size_t bytes) {
 
 void empty_pool() {
     for (unsigned size_class = pool::smallest; size_class <= pool::largest; ++size_class) {
-        for (pool::Free* next = std::exchange(pool::lists[size_class], nullptr); next;)
+        for (pool::Free* next = std::exchange(pool::unused.lists[size_class], nullptr); next;)
             std::free(std::exchange(next, next->next));
-        pool::kept[size_class] = 0;
+        pool::unused.kept[size_class] = 0;
     }
 }
 

@@ -27,12 +27,8 @@ constexpr std::size_t most_kept(unsigned size_class) {
     return size_class <= largest ? most_kept_bytes >> size_class : 0;
 }
 
-struct Free {
-    Free* next;
-};
-inline constexpr std::size_t size_classes = 65;  ///< of any std::size_t
-extern Free* lists[size_classes];                ///< unused buffers
-extern std::size_t kept[size_classes];           ///< their numbers
+using Free = FreeBuffers::Free;
+inline constexpr FreeBuffers& unused = process.free_buffers;
 
 }  // namespace pool
 
@@ -42,14 +38,14 @@ class Buffer {
     Buffer() = default;
     explicit Buffer(std::size_t bytes) : size_class_(pool::size_class(bytes)) {
         Guard guard;
-        pool::Free*& first = pool::lists[size_class_];
+        pool::Free*& first = pool::unused.lists[size_class_];
         if (!first) [[unlikely]] {
             allocate(bytes);
             return;
         }
         data_ = reinterpret_cast<std::uint8_t*>(first);
         first = first->next;
-        pool::kept[size_class_]--;
+        pool::unused.kept[size_class_]--;
     }
     Buffer(Buffer&& other) noexcept : data_(other.data_), size_class_(other.size_class_) {
         other.data_ = nullptr;
@@ -73,10 +69,10 @@ class Buffer {
     void allocate(std::size_t bytes);
     void give_back() {
         Guard guard;
-        if (pool::kept[size_class_] >= pool::most_kept(size_class_)) [[unlikely]]
+        if (pool::unused.kept[size_class_] >= pool::most_kept(size_class_)) [[unlikely]]
             return std::free(data_);
-        pool::lists[size_class_] = new (data_) pool::Free{pool::lists[size_class_]};
-        pool::kept[size_class_]++;
+        pool::unused.lists[size_class_] = new (data_) pool::Free{pool::unused.lists[size_class_]};
+        pool::unused.kept[size_class_]++;
     }
 
     std::uint8_t* data_ = nullptr;

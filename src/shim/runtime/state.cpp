@@ -2,17 +2,6 @@
 
 namespace mpisec::shim {
 
-NeverDestroyedState never_destroyed_state;
-
-namespace {
-
-/// A program that leaves without MPI_Finalize: workers must not go on while libraries are being taken down.
-struct JoinWorkers {
-    ~JoinWorkers() { state.engine.reset(); }  // in a forked child, which has none, it does nothing
-} join_workers;
-
-}  // namespace
-
 const config::Settings& settings() {
     return state.settings;
 }
@@ -29,8 +18,7 @@ engine::Engine& engine_of_process() {
 }
 
 std::recursive_mutex& Guard::mutex() {
-    static std::recursive_mutex instance;
-    return instance;
+    return process.guard;
 }
 
 }  // namespace mpisec::shim

@@ -2,38 +2,13 @@
 // (M10).
 #pragma once
 
-#include <memory>
 #include <mutex>
 
-#include "config/settings.hpp"
-#include "engine/engine.hpp"
-#include "shim/runtime/world.hpp"
+#include "shim/process/process.hpp"
 
 namespace mpisec::shim {
 
-struct State {
-    config::Settings settings;
-    World world;
-    std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
-    bool thread_multiple = false;
-    bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
-    bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
-    int tag_upper_bound = 32767;
-    bool stats = false;
-    MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
-    MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
-};
-
-/// Nothing of the shim is destroyed when the process exits, neither this nor its other static objects: a
-/// destructor that calls MPI would, in a forked child that calls exit(), use connections that are its
-/// parent's, and in a program that leaves without MPI_Finalize, an MPI library that may be gone.
-union NeverDestroyedState {
-    State state;
-    NeverDestroyedState() : state{} {}
-    ~NeverDestroyedState() {}
-};
-extern NeverDestroyedState never_destroyed_state;
-inline constexpr State& state = never_destroyed_state.state;
+inline constexpr State& state = process.state;
 
 const config::Settings& settings();
 
@@ -54,7 +29,7 @@ class Guard {
     Guard& operator=(const Guard&) = delete;
 
   private:
-    static std::recursive_mutex& mutex();
+    static std::recursive_mutex& mutex();  ///< not inline: few programs get there
 };
 
 }  // namespace mpisec::shim

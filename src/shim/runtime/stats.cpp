@@ -7,8 +7,6 @@
 
 namespace mpisec::shim {
 
-Stats stats;
-
 namespace {
 
 constexpr const char* names[Stats::kinds] = {"sealed",

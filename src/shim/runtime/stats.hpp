@@ -1,7 +1,6 @@
 // Counts and times of what was sealed and opened, for MPISEC_STATS.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +9,7 @@
 
 namespace mpisec::shim {
 
-struct Stats {
-    enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
-    struct Row {
-        std::uint64_t messages = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t nanoseconds = 0;
-    };
-    std::array<Row, kinds> rows{};
-};
-extern Stats stats;
+inline constexpr Stats& stats = process.stats;
 
 /// Counts one sealing or opening; times it only when MPISEC_STATS asks for it. Under the Guard, as its
 /// callers are.

@@ -13,8 +13,6 @@
 namespace mpisec::shim {
 namespace {
 
-int granted = MPI_THREAD_SINGLE;
-
 long membarrier(int command) {
     return syscall(SYS_membarrier, command, 0, 0);
 }
@@ -29,7 +27,7 @@ const char* name_of_level(int level) {
 [[noreturn]] void end_job(const char* call) {
     say(std::string(call) +
         ": two threads of this rank call MPI at the same time, but MPI_Init granted only " +
-        name_of_level(granted) +
+        name_of_level(sealing_lock.granted) +
         ". MPIsec ends the job before a key and a nonce could be used twice; ask for MPI_THREAD_MULTIPLE in "
         "MPI_Init_thread, or let one thread at a time call MPI");
     usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
@@ -50,11 +48,10 @@ void revoke_bias(const char* call) {
 
 }  // namespace
 
-constinit SealingLock sealing_lock;
 constinit thread_local char thread_mark = 0;
 
 void start_sealing_lock(int level) {
-    granted = level;
+    sealing_lock.granted = level;
     const long offered = membarrier(MEMBARRIER_CMD_QUERY);
     // Without that fence nobody is preferred: everyone takes the lock.
     if (offered > 0 && (offered & MEMBARRIER_CMD_GLOBAL) != 0) sealing_lock.owner = &thread_mark;

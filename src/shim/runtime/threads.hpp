@@ -18,14 +18,7 @@
 
 namespace mpisec::shim {
 
-struct SealingLock {
-    const char* owner = nullptr;            ///< mark of the thread that the lock is biased towards
-    std::atomic<bool> owner_inside{false};  ///< written by that thread alone
-    std::atomic<bool> bias_revoked{false};  ///< the owner is to take the lock like everybody
-    std::atomic<bool> bias_gone{false};     ///< and has been seen outside since
-    std::atomic<bool> locked{false};
-};
-extern constinit SealingLock sealing_lock;
+inline constexpr SealingLock& sealing_lock = process.sealing_lock;
 extern constinit thread_local char thread_mark;  ///< its address tells threads apart
 
 /// In the thread that calls MPI_Init; `level` is what MPI granted.

@@ -21,7 +21,22 @@
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
+
+struct WaitSlots {
+    std::mutex mutex;
+    std::list<std::shared_ptr<WaitSlot>> all;
+};
+
+struct Watchdog {
+    std::thread thread;
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stop = false;
+};
+
 namespace {
+
+constexpr Watchdog*& watchdog = process.watchdog;
 
 using Clock = std::chrono::steady_clock;
 using StallAction = config::Settings::StallAction;
@@ -31,18 +46,6 @@ using StallAction = config::Settings::StallAction;
 constexpr double death_limit = 10, launcher_limit = 5;
 // How long MPI_Abort may take before the process ends itself.
 constexpr unsigned abort_limit = 10;
-
-// Never destroyed: a program may leave through exit() without MPI_Finalize while the watchdog sleeps.
-std::mutex& slots_mutex = *new std::mutex;
-std::list<std::shared_ptr<WaitSlot>>& slots = *new std::list<std::shared_ptr<WaitSlot>>;
-
-struct Watchdog {
-    std::thread thread;
-    std::mutex mutex;
-    std::condition_variable wake;
-    bool stop = false;
-};
-Watchdog* watchdog = nullptr;
 
 std::string name_of(int value, int wildcard, const char* any) {
     return value == wildcard ? any : std::to_string(value);
@@ -94,7 +97,7 @@ struct DeathWatch {
 void DeathWatch::look(const char* call, double waited, double limit) {
     if (waited < std::min(death_limit, limit)) return;
     if (rank < 0) {
-        rank = dead_node_peer();
+        rank = process.node_peers->dead();
         found = Clock::now();
         return;
     }
@@ -105,7 +108,7 @@ void DeathWatch::look(const char* call, double waited, double limit) {
         " since " + std::to_string(static_cast<long>(waited)) + " s";
     if (state.settings.stall_action == StallAction::report) {
         say(sentence + " (MPISEC_STALL_ACTION=report: the job goes on)");
-        forget_node_peers();
+        process.node_peers->forget();
         rank = -1;
         return;
     }
@@ -144,8 +147,9 @@ void run(Watchdog& self) {
     std::unique_lock lock(self.mutex);
     while (!self.wake.wait_for(lock, std::chrono::duration<double>(interval), [&] { return self.stop; })) {
         {
-            std::lock_guard slots_lock(slots_mutex);
-            for (const auto& slot : slots) {
+            WaitSlots& slots = *process.wait_slots;
+            std::lock_guard slots_lock(slots.mutex);
+            for (const auto& slot : slots.all) {
                 bool known = false;
                 for (const auto& [mine, watch] : watched) known = known || mine == slot;
                 if (!known) watched.emplace_back(slot, Watch{});
@@ -161,8 +165,9 @@ constinit thread_local WaitSlot* wait_slot = nullptr;
 
 WaitSlot& make_wait_slot() {
     auto slot = std::make_shared<WaitSlot>();
-    std::lock_guard lock(slots_mutex);
-    slots.push_back(slot);
+    WaitSlots& slots = *process.wait_slots;
+    std::lock_guard lock(slots.mutex);
+    slots.all.push_back(slot);
     wait_slot = slot.get();  // kept alive by the list: a thread may end while the watchdog looks
     return *wait_slot;
 }

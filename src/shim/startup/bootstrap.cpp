@@ -53,7 +53,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     require_agreement(hellos, rank);
     std::vector<std::int32_t> map = node_map(hellos);
     NodeMemory node(hellos, map, rank, settings);
-    know_node_peers(node.processes(), rank);
+    process.node_peers->know(node.processes(), rank);
     World world = make_world(rank, std::move(map), node.members());
     world.oversubscribed = oversubscribed(hellos, rank);
     world.cpus = cpus_of_job(hellos, world.node);

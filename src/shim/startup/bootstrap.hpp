@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "config/settings.hpp"
-#include "shim/runtime/world.hpp"
+#include "shim/process/world.hpp"
 
 namespace mpisec::shim {
 

@@ -85,9 +85,13 @@ TEST_F(Load, VariableWinsOverFileWinsOverDefault) {
     EXPECT_EQ(settings->stall_seconds, 1.5);
     EXPECT_EQ(settings->workers, 2);
     EXPECT_EQ(settings->threshold, 0u);
-    EXPECT_EQ(settings->origin.at("MPISEC_SEGMENT"), "file " + config_path());
-    EXPECT_EQ(settings->origin.at("MPISEC_WORKERS"), "environment");
-    EXPECT_EQ(settings->origin.at("MPISEC_PIPELINE_THRESHOLD"), "default");
+    const std::vector<Row> all = rows(*settings);
+    auto origin_of = [&](const char* variable) {
+        return std::ranges::find(all, variable, &Row::variable)->origin;
+    };
+    EXPECT_EQ(origin_of("MPISEC_SEGMENT"), "file " + config_path());
+    EXPECT_EQ(origin_of("MPISEC_WORKERS"), "environment");
+    EXPECT_EQ(origin_of("MPISEC_PIPELINE_THRESHOLD"), "default");
 }
 
 TEST_F(Load, EverySettingIsReadFromItsVariable) {

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::int32_t own_rank = 4, peer_rank = 7;
 
+NodePeers node_peers;
+
 /// A child that runs `body`, known as a peer.
 class Peer {
   public:
@@ -32,10 +34,10 @@ class Peer {
         if (read(ends[0], &self_, sizeof self_) != sizeof self_) abort();
         close(ends[0]);
         close(ends[1]);
-        know_node_peers({this_process(own_rank), self_}, own_rank);
+        node_peers.know({this_process(own_rank), self_}, own_rank);
     }
     ~Peer() {
-        forget_node_peers();
+        node_peers.forget();
         if (process_ > 0) kill(process_, SIGKILL);
         reap();
     }
@@ -57,14 +59,14 @@ void for_ever() {
 
 TEST(NodePeers, OneThatRunsIsAlive) {
     const Peer peer(for_ever);
-    EXPECT_EQ(dead_node_peer(), -1);
+    EXPECT_EQ(node_peers.dead(), -1);
 }
 
 TEST(NodePeers, OneThatIsStoppedIsAlive) {
     const Peer peer(for_ever);
     peer.signal(SIGSTOP);
     usleep(100'000);
-    EXPECT_EQ(dead_node_peer(), -1);
+    EXPECT_EQ(node_peers.dead(), -1);
 }
 
 TEST(NodePeers, OneWhoseFirstThreadHasEndedIsAlive) {
@@ -73,26 +75,26 @@ TEST(NodePeers, OneWhoseFirstThreadHasEndedIsAlive) {
         syscall(SYS_exit, 0);  // of this thread alone; pthread_exit() would unwind into the test framework
     });
     usleep(100'000);
-    EXPECT_EQ(dead_node_peer(), -1);
+    EXPECT_EQ(node_peers.dead(), -1);
 }
 
 TEST(NodePeers, OneThatIsKilledIsDeadBeforeAndAfterItsParentHasWaited) {
     Peer peer(for_ever);
     peer.signal(SIGKILL);
     usleep(100'000);
-    EXPECT_EQ(dead_node_peer(), peer_rank);
+    EXPECT_EQ(node_peers.dead(), peer_rank);
     peer.reap();
-    EXPECT_EQ(dead_node_peer(), peer_rank);
-    forget_node_peers();
-    EXPECT_EQ(dead_node_peer(), -1);
+    EXPECT_EQ(node_peers.dead(), peer_rank);
+    node_peers.forget();
+    EXPECT_EQ(node_peers.dead(), -1);
 }
 
 TEST(NodePeers, AnotherProcessUnderItsNumberIsNotThePeer) {
     const Peer peer(for_ever);
     NodePeer earlier = peer.self();
     --earlier.started;
-    know_node_peers({earlier}, own_rank);
-    EXPECT_EQ(dead_node_peer(), peer_rank);
+    node_peers.know({earlier}, own_rank);
+    EXPECT_EQ(node_peers.dead(), peer_rank);
 }
 
 TEST(NodePeers, OfOthersNumbersAndClocksNothingIsConcluded) {
@@ -102,13 +104,13 @@ TEST(NodePeers, OfOthersNumbersAndClocksNothingIsConcluded) {
     for (auto field : {&NodePeer::numbering, &NodePeer::clock}) {
         NodePeer elsewhere = peer.self();
         elsewhere.*field += 1;
-        know_node_peers({elsewhere}, own_rank);
-        EXPECT_EQ(dead_node_peer(), -1);
+        node_peers.know({elsewhere}, own_rank);
+        EXPECT_EQ(node_peers.dead(), -1);
     }
     NodePeer unknown = peer.self();
     unknown.started = 0;
-    know_node_peers({unknown}, own_rank);
-    EXPECT_EQ(dead_node_peer(), -1);
+    node_peers.know({unknown}, own_rank);
+    EXPECT_EQ(node_peers.dead(), -1);
 }
 
 }  // namespace

@@ -1,0 +1,186 @@
+// All that the shim of one process can change: one object, `process`. Each layer and module has its members
+// here and is the only one to change them. Beside it there are only the thread-locals, each declared where it
+// is used, and what the wrappers look up once (tests/unit/shim/check_state.py compares the library's symbols).
+//
+// Its life:
+//
+//   load           every member has its first value before any code of the library runs, so another library's
+//                  constructor may call MPI. What is a FirstUse is made when first used.
+//   first call     of any procedure of MPI: `real`, `constants`, `library`, the gate's range of code
+//                  (resolve_real)
+//   MPI_Init       Starting (gate.cpp) moves the gate's phase; start() (calls/init.cpp) fills `state`, starts
+//                  the watchdog and makes what calls need before they are protected
+//   MPI_Finalize   shut_down() (calls/init.cpp), in its order: operations under way end, the watchdog is
+//                  joined, the phase becomes `ended`; then request handles, workers, keys of peers, same-node
+//                  records, the job secret, communicators, the node's memory and pooled buffers are given
+//                  back. What says what to refuse stays, because calls may still come.
+//   forked child   only the phase changes (gate.cpp), which ends the child at its next call of MPI
+//   exit           nothing is destroyed: a destructor that calls MPI would, in a forked child that calls
+//                  exit(), use connections that are its parent's, and in a program that leaves without
+//                  MPI_Finalize, an MPI library that may be gone. Only workers are joined (process.cpp).
+//
+// It is at a constant address, and what each message touches stands at its head.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "config/settings.hpp"
+#include "engine/engine.hpp"
+#include "shim/process/first_use.hpp"
+#include "shim/process/mpi_library.hpp"
+#include "shim/process/world.hpp"
+
+namespace mpisec::shim {
+
+/// Settings, the job, and what follows from them. From start() on.
+struct State {
+    config::Settings settings;
+    World world;
+    std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
+    bool thread_multiple = false;
+    bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
+    bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
+    int tag_upper_bound = 32767;
+    bool stats = false;
+    MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
+    MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
+};
+
+/// See runtime/threads.hpp.
+struct SealingLock {
+    const char* owner = nullptr;            ///< mark of the thread that the lock is biased towards
+    std::atomic<bool> owner_inside{false};  ///< written by that thread alone
+    std::atomic<bool> bias_revoked{false};  ///< the owner is to take the lock like everybody
+    std::atomic<bool> bias_gone{false};     ///< and has been seen outside since
+    std::atomic<bool> locked{false};
+    int granted = MPI_THREAD_SINGLE;  ///< by MPI_Init
+};
+
+/// See runtime/stats.hpp.
+struct Stats {
+    enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
+    struct Row {
+        std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t nanoseconds = 0;
+    };
+    std::array<Row, kinds> rows{};
+};
+
+/// Unused buffers of the pool (runtime/pool.hpp), by size class, and their numbers.
+struct FreeBuffers {
+    struct Free {
+        Free* next;
+    };
+    static constexpr std::size_t size_classes = 65;  ///< of any std::size_t
+    Free* lists[size_classes]{};
+    std::size_t kept[size_classes]{};
+};
+
+/// The memory that MPI_Buffer_attach has given (p2p/buffered.cpp), as sizes only.
+struct AttachedBuffer {
+    std::size_t attached = 0;
+    std::size_t used = 0;
+    bool automatic = false;  ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+};
+
+// Of the modules, defined in their sources.
+struct CancelledCounters;
+struct CommunicatorRegistry;
+struct Duplications;
+struct MatchedMessages;
+class NodePeers;
+struct OpenFiles;
+struct OperationsInUse;
+struct PeerReceiveState;
+struct PeerSendState;
+struct RefusedCalls;
+struct RejectedMessages;
+struct SameNodeRecords;
+struct Selections;
+struct SentToSelf;
+struct SessionCalls;
+struct SessionSettings;
+struct TagReserve;
+struct TypeCache;
+struct UserRequests;
+struct WaitSlots;
+struct Watchdog;
+struct Windows;
+struct WorkList;
+
+struct Process {
+    // What each message touches.
+    Gate gate;                                          ///< real.cpp, gate.cpp
+    State state;                                        ///< calls/init.cpp
+    SealingLock sealing_lock;                           ///< threads.cpp
+    std::atomic<std::size_t> work_count{0};             ///< operation.cpp; operations on the work list
+    std::atomic<bool> skips_untold{false};              ///< skips.cpp
+    PeerSendState* peer_send_states = nullptr;          ///< peer_state.cpp; by world rank
+    PeerReceiveState* peer_receive_states = nullptr;    ///< the same
+    std::uint64_t clock_of_use = 0;                     ///< the same
+    std::size_t ready_keys = 0;                         ///< the same
+    std::atomic<std::uint64_t> registry_generation{1};  ///< communicator.cpp; communicators made and freed
+    std::atomic<std::uint64_t> type_generation{1};      ///< datatype.cpp; types freed
+    std::atomic<std::size_t> requests_in_use{0};        ///< requests.cpp
+    Stats stats;                                        ///< stats.hpp
+    FreeBuffers free_buffers;                           ///< pool.cpp
+    Constants constants{};                              ///< constants.cpp
+
+    // The MPI library below.
+    Real real{};              ///< real.cpp
+    void* library = nullptr;  ///< real.cpp; where symbols are looked up; null: in all that come after
+    std::once_flag resolved;  ///< real.cpp
+
+    // This process.
+    std::once_flag fork_handlers;    ///< gate.cpp
+    pid_t initialized_by = 0;        ///< gate.cpp; the process that called MPI_Init
+    std::recursive_mutex guard;      ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
+    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize
+
+    // One message.
+    FirstUse<CommunicatorRegistry> communicators;    ///< communicator.cpp
+    FirstUse<TypeCache> types;                       ///< datatype.cpp
+    FirstUse<WorkList> work;                         ///< operation.cpp
+    FirstUse<UserRequests> requests;                 ///< requests.cpp
+    FirstUse<CancelledCounters> cancelled_counters;  ///< skips.cpp
+    FirstUse<RejectedMessages> rejected_messages;    ///< rejected_messages.cpp
+    FirstUse<RefusedCalls> refused_calls;            ///< unsupported.cpp
+    FirstUse<SameNodeRecords> same_node_records;     ///< same_node.cpp; MPISEC_SAME_NODE=verify
+    FirstUse<SentToSelf> sent_to_self;               ///< same_node_messages.cpp
+    AttachedBuffer attached_buffer;                  ///< buffered.cpp
+    std::array<int, 5> violation_codes{};            ///< violations.cpp
+
+    // Collectives.
+    FirstUse<Selections> selections;       ///< collective_choice.cpp
+    FirstUse<TagReserve> tag_reserve;      ///< tag_reserve.cpp
+    FirstUse<OperationsInUse> operations;  ///< reduction.cpp
+
+    // Communicators and calls.
+    FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
+    FirstUse<SessionSettings> session_settings;  ///< session_calls.cpp
+    FirstUse<Duplications> duplications;         ///< communicator_calls.cpp
+    FirstUse<MatchedMessages> matched_messages;  ///< probe.cpp
+    FirstUse<OpenFiles> files;                   ///< files.cpp
+    FirstUse<Windows> windows;                   ///< windows.cpp
+};
+
+/// Holds the object and does not destroy it.
+union NeverDestroyed {
+    Process process;
+    constexpr NeverDestroyed() : process{} {}
+    ~NeverDestroyed() {}
+};
+[[gnu::visibility("hidden")]] extern NeverDestroyed never_destroyed;
+inline constexpr Process& process = never_destroyed.process;
+
+}  // namespace mpisec::shim
