@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """tidy.py [FILE…]: what clang-tidy finds in the C++ sources of src, tests/unit and tests/fuzz, or in FILE…; exit status 1 for any finding.
 
-The checks, and why others are left out, are in .clang-tidy. How a source is compiled comes from build/release (`make tidy` builds it);
-the shim's are judged once, as compiled against MPICH. A FILE that is not compiled there is judged as C++20 by itself. JOBS is how many
-run at once. What was clean is not judged again before it, a header, its flags, .clang-tidy or clang-tidy changes.
+The checks, and why others are left out, are in .clang-tidy and tests/.clang-tidy. How a source is compiled comes from
+build/release (`make tidy` builds it); the shim's are judged once, as compiled against MPICH. A FILE that is not compiled there is judged
+as C++20 by itself. JOBS is how many run at once. What was clean is not judged again before it, a header, its flags, the checks or
+clang-tidy change.
 """
 
 import hashlib
@@ -20,7 +21,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = ROOT / "build/release/compile_commands.json"
-CHECKS = ROOT / ".clang-tidy"
 CLEAN = ROOT / "build/tidy"  # an empty file per source without findings, named by the hash of all that was judged
 JUDGED = tuple(ROOT / name for name in ("src", "tests/unit", "tests/fuzz"))
 OF_SHIM, FOR_MPICH = ROOT / "src/shim", "-Dmpisec_mpich_EXPORTS"
@@ -55,19 +55,19 @@ def flags(command: Iterable[str]) -> list[str]:
 class Judge:
     def __init__(self, program: str, commands: dict[Path, list[str]]) -> None:
         self.program, self.commands = program, commands
-        self.version, self.checks = (
-            subprocess.run([program, option, f"--config-file={CHECKS}"], capture_output=True, check=True).stdout
-            for option in ("--version", "--dump-config")
-        )
+        self.version = self.said("--version")
+
+    def said(self, *arguments: str) -> bytes:
+        return subprocess.run([self.program, *arguments], capture_output=True, check=True).stdout
 
     def findings(self, source: Path) -> list[str]:
         """["FILE:LINE:COLUMN: error: … [check]\n    explanation", …]."""
         how = flags(self.commands.get(source) or ["c++", "-std=c++20", f"-I{ROOT / 'src'}"])
-        clean = CLEAN / self.key(source, how)
+        options = [] if source.is_relative_to(ROOT) else [f"--config-file={ROOT / '.clang-tidy'}"]
+        clean = CLEAN / self.key(source, how, options)
         if clean.exists():
             return []
-        options = ["--quiet", f"--config-file={CHECKS}", f"--header-filter={OUR_HEADERS}"]
-        ran = subprocess.run([self.program, *options, str(source), "--", *how], capture_output=True, text=True)
+        ran = subprocess.run([self.program, "--quiet", f"--header-filter={OUR_HEADERS}", *options, str(source), "--", *how], capture_output=True, text=True)
         found: list[str] = []
         for line in ran.stdout.splitlines():
             if FINDING.match(line):
@@ -80,10 +80,11 @@ class Judge:
             clean.touch()
         return found
 
-    def key(self, source: Path, how: list[str]) -> str:
+    def key(self, source: Path, how: list[str], options: list[str]) -> str:
         """Of the source as preprocessed, with its comments: NOLINT is one."""
         read = subprocess.run(["c++", *how, "-E", "-CC", str(source)], capture_output=True)
-        parts = (self.version, self.checks, shlex.join([str(source), *how]).encode(), read.stdout, read.stderr)
+        checks = self.said("--dump-config", *options, str(source), "--")
+        parts = (self.version, checks, shlex.join([str(source), *how]).encode(), read.stdout, read.stderr)
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 

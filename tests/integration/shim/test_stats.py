@@ -22,4 +22,4 @@ def test_a_full_file_system(run, compile_mpi, tmp_path):
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.count(f"MPISEC_STATS: cannot write {tmp_path}/stats.") == 1, result.stderr
     assert f"{tmp_path}/stats.0" in result.stderr
-    assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] == 1
+    assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] >= 1
