@@ -62,7 +62,7 @@ TEST(Secret, MovesWithoutACopy) {
     const std::uint8_t* where = from.data();
     Secret to = std::move(from);
     EXPECT_EQ(to.data(), where);
-    // NOLINTNEXTLINE(bugprone-use-after-move): that it is empty then is what is tested
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): that it is empty then is what is tested
     EXPECT_EQ(from.data(), nullptr);
 }
 
