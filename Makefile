@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint docs site formal install clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
 	@echo "make site             the documentation as a web site in build/site (index.html), with a page for each command"
+	@echo "make tidy             what clang-tidy finds in the C++ sources (minutes; only what changed is judged again; FILES=\"src/a.cpp\": these)"
 	@echo "make lint | docs | clean"
 
 setup:
@@ -51,6 +52,10 @@ bench: setup
 
 lint:
 	@tools/lint.sh
+
+tidy:
+	@tools/build.sh release programs
+	@$(PYTHON) tools/tidy.py $(FILES)
 
 docs:
 	@tools/docs.sh

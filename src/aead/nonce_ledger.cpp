@@ -53,8 +53,9 @@ void write_process_ledger() {
         std::fprintf(stderr, "mpisec: the ledger of nonces cannot be written to %s: %m\n", path.c_str());
         return;
     }
-    ledger.nonces.write(file);
-    std::fclose(file);
+    const bool written = ledger.nonces.write(file);
+    if (std::fclose(file) == 0 && written) return;
+    std::fprintf(stderr, "mpisec: the ledger of nonces in %s is not complete: %m\n", path.c_str());
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ void NonceLedger::forget() {
     keys_.clear();
 }
 
-void NonceLedger::write(std::FILE* to) {
+bool NonceLedger::write(std::FILE* to) {
     std::lock_guard lock(mutex_);
     for (const auto& [key, streams] : keys_)
         for (const auto& [stream, runs] : streams)
@@ -105,6 +106,7 @@ void NonceLedger::write(std::FILE* to) {
                 std::fprintf(to, "%s %u %08" PRIx32 " %" PRIu64 " %" PRIu64 "\n",
                              hex(key.data(), key.size()).c_str(), stream.counts_from, stream.rest, first,
                              last);
+    return std::fflush(to) == 0 && std::ferror(to) == 0;
 }
 
 std::size_t NonceLedger::keys() {

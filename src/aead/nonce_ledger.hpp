@@ -27,8 +27,8 @@ class NonceLedger {
     [[nodiscard]] bool record(const KeyFingerprint& key, const std::uint8_t* nonce);
     void forget();
     /// One line per run of nonces: the key's fingerprint, which eight bytes of the nonce count (from 0 or
-    /// from 4), the other four, first and last count.
-    void write(std::FILE* to);
+    /// from 4), the other four, first and last count. False when they could not all be written.
+    [[nodiscard]] bool write(std::FILE* to);
     std::size_t keys();
     std::size_t runs();
 

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace mpisec {
 
@@ -26,13 +28,15 @@ inline void release(const dl_phdr_info& object, const ElfW(Phdr) & segment) {
 
 /// A debugger's breakpoints are in such pages, and nowhere else.
 inline bool traced() {
-    int tracer = 0;
+    constexpr std::string_view label = "TracerPid:";
+    bool debugged = false;
     char line[256];
     std::FILE* status = std::fopen("/proc/self/status", "re");
     while (status && std::fgets(line, sizeof line, status))
-        if (std::sscanf(line, "TracerPid: %d", &tracer) == 1) break;
-    if (status) std::fclose(status);
-    return tracer != 0;
+        if (std::string_view(line).starts_with(label))
+            debugged = std::strtol(line + label.size(), nullptr, 10) != 0;
+    if (status) std::fclose(status);  // NOLINT(cert-err33-c): it was only read
+    return debugged;
 }
 
 }  // namespace startup_pages

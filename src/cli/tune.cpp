@@ -108,7 +108,7 @@ Status from_times(TuneOptions options) {
     options.grid = times->grid;
     std::vector<coll::Collective> measured;
     for (coll::Collective one : wanted(options))
-        if (times->collectives.count(one)) measured.push_back(one);
+        if (times->collectives.contains(one)) measured.push_back(one);
     return write_table(options, measured, times->timer);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "config/values.hpp"
@@ -186,14 +187,11 @@ const Setting* find(std::string_view name, std::string_view Setting::*column) {
 }
 
 const Setting& nearest(std::string_view name, std::string_view Setting::*column) {
-    const Setting* best = nullptr;
-    std::size_t least = 0;
-    for (const Setting& setting : table()) {
-        if ((setting.*column).empty()) continue;
-        const std::size_t d = distance(name.substr(0, 64), setting.*column);
-        if (!best || d < least) best = &setting, least = d;
-    }
-    return *best;
+    const auto how_far = [&](const Setting& setting) {
+        return (setting.*column).empty() ? std::numeric_limits<std::size_t>::max()
+                                         : distance(name.substr(0, 64), setting.*column);
+    };
+    return *std::ranges::min_element(settings_table, {}, how_far);
 }
 
 }  // namespace

@@ -101,13 +101,14 @@ struct NodeMemory::Slot::Control {
     alignas(line) std::atomic<std::uint64_t> failed[2];
 };
 
-Result<NodeMemory> NodeMemory::attach(std::string name, unsigned node_peers) {
+Result<NodeMemory> NodeMemory::attach(const std::string& name, unsigned node_peers) {
     auto base = SharedSegment::attach(name, slots * (sizeof(Slot::Control) + small_room), node_peers);
     if (!base) return tl::unexpected(base.error());
-    return NodeMemory(std::move(name), node_peers, std::move(*base));
+    return NodeMemory(name, node_peers, std::move(*base));
 }
 
-NodeMemory::NodeMemory(std::string name, unsigned node_peers, SharedSegment base) : base_(std::move(base)) {
+NodeMemory::NodeMemory(const std::string& name, unsigned node_peers, SharedSegment base)
+    : base_(std::move(base)) {
     std::uint8_t* memory = base_.bytes().data();
     for (unsigned i = 0; i < slots; ++i) {
         auto* control = reinterpret_cast<Slot::Control*>(memory);

@@ -56,14 +56,14 @@ class NodeMemory {
     static constexpr std::size_t small_room = 16 * 1024;  ///< bytes of a slot that are there from the start
 
     /// `name`: begins with a slash, alike for the node peers of this node and for nobody else.
-    static Result<NodeMemory> attach(std::string name, unsigned node_peers);
+    static Result<NodeMemory> attach(const std::string& name, unsigned node_peers);
     NodeMemory(NodeMemory&&) noexcept = default;
 
     class Slot;
     Slot& slot(unsigned number);
 
   private:
-    NodeMemory(std::string name, unsigned node_peers, SharedSegment base);
+    NodeMemory(const std::string& name, unsigned node_peers, SharedSegment base);
 
     SharedSegment base_;
     std::vector<Slot> slots_;

@@ -113,7 +113,7 @@ Result<ClusterModel> parse_model(std::string_view text, const std::string& path)
             continue;
         }
         const auto* entry = std::find_if(std::begin(lines), std::end(lines),
-                                         [&](const auto& line) { return key == line.first; });
+                                         [&key = key](const auto& line) { return key == line.first; });
         if (entry == std::end(lines))
             return place.refuse(fmt::format("a cluster model has no \"{}\", but {}", key.str(), model_keys));
         const Result<Line> line = parse_line(key.str(), value, place);

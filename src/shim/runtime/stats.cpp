@@ -30,7 +30,8 @@ void print_json(const std::string& path, std::size_t replay_runs) {
                      static_cast<unsigned long long>(row.nanoseconds));
     }
     std::fprintf(file, ", \"replay_runs\": %zu}\n", replay_runs);
-    std::fclose(file);
+    const bool written = std::ferror(file) == 0;
+    if (std::fclose(file) != 0 || !written) say("MPISEC_STATS: cannot write " + path);
 }
 
 }  // namespace

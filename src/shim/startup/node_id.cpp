@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -28,10 +29,12 @@ std::string identity(const char* path) {
 /// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
 /// node.
 std::string pmi_server() {
-    const char* descriptor = std::getenv("PMI_FD");
+    const char* text = std::getenv("PMI_FD");
+    int descriptor = -1;
+    if (text) std::from_chars(text, text + std::strlen(text), descriptor);
     ucred peer{};
     socklen_t n = sizeof peer;
-    if (!descriptor || getsockopt(std::atoi(descriptor), SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return "-";
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return "-";
     return std::to_string(peer.pid);
 }
 

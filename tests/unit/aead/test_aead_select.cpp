@@ -199,9 +199,9 @@ TEST_F(Select, DamagedCacheIsMeasuredAnew) {
         500'000;  // as much as fits: copying or writing this again would take all of the stack
     const std::string nested =
         "[{\"cpu\":\"x\",\"deep\":" + std::string(depth, '[') + std::string(depth, ']') + "}]";
-    for (const std::string& text :
-         std::vector<std::string>{"", "{", "[1,null,{}]", "{\"a\":1}", "\xff\xfe\x00", wrong_names,
-                                  good.substr(0, good.size() / 2), std::string(2 << 20, '['), nested}) {
+    for (const std::string& text : std::vector<std::string>{
+             "", "{", "[1,null,{}]", "{\"a\":1}", std::string("\xff\xfe\x00", 3), wrong_names,
+             good.substr(0, good.size() / 2), std::string(2 << 20, '['), nested}) {
         write_cache(text);
         EXPECT_FALSE(recall(cache_, key)) << text.substr(0, 40);
         EXPECT_TRUE(select("auto", cache_)) << text.substr(0, 40);

@@ -75,7 +75,7 @@ std::vector<Vector> read_nist(const std::filesystem::path& file) {
     std::vector<Vector> vectors;
     std::map<std::string, std::string> parameters, fields;
     auto finish = [&] {
-        if (fields.count("Key") && parameters["IVlen"] == "96" && parameters["Taglen"] == "128") {
+        if (fields.contains("Key") && parameters["IVlen"] == "96" && parameters["Taglen"] == "128") {
             Vector one{file.filename().string() + " " + parameters["PTlen"] + "/" + parameters["AADlen"] +
                            " " + fields["Count"],
                        from_hex(fields["Key"]),
@@ -83,7 +83,7 @@ std::vector<Vector> read_nist(const std::filesystem::path& file) {
                        from_hex(fields["AAD"]),
                        from_hex(fields["PT"]),
                        from_hex(fields["CT"] + fields["Tag"]),
-                       !fields.count("FAIL")};
+                       !fields.contains("FAIL")};
             vectors.push_back(std::move(one));
         }
         fields.clear();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
 #include <random>
 #include <set>
 #include <thread>
@@ -83,6 +84,15 @@ TEST(NonceLedger, FindsARepeatBetweenThreads) {
         });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(repeats, 3 * 5000);
+}
+
+TEST(NonceLedger, TellsWhenItCannotBeWritten) {
+    NonceLedger ledger;
+    ASSERT_TRUE(ledger.record(one_key, small(0, 1).data()));
+    std::FILE* full = std::fopen("/dev/full", "w");
+    ASSERT_NE(full, nullptr);
+    EXPECT_FALSE(ledger.write(full));
+    std::fclose(full);  // NOLINT(cert-err33-c): write() has told of it
 }
 
 #ifdef MPISEC_NONCE_LEDGER

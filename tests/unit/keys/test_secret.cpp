@@ -62,6 +62,7 @@ TEST(Secret, MovesWithoutACopy) {
     const std::uint8_t* where = from.data();
     Secret to = std::move(from);
     EXPECT_EQ(to.data(), where);
+    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move): that it is empty then is what is tested
     EXPECT_EQ(from.data(), nullptr);
 }
 
@@ -88,6 +89,7 @@ std::string mapping_flags(const void* address) {
     bool here = false;
     for (std::string line; std::getline(smaps, line);) {
         unsigned long begin, end;
+        // NOLINTNEXTLINE(cert-err34-c): the kernel writes addresses
         if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
             auto at = reinterpret_cast<unsigned long>(address);
             here = begin <= at && at < end;

@@ -17,7 +17,8 @@ void expect_noticed(const Entry& algorithm, const std::vector<int>& node_sizes, 
     options.seed = random();
     const std::uint64_t messages =
         gather(algorithm, topology, layout, model, options).report.messages_between;
-    if (algorithm.name == "pipeline" && std::accumulate(layout.size.begin(), layout.size.end(), 0u) == 0)
+    if (algorithm.name == "pipeline" &&
+        std::accumulate(layout.size.begin(), layout.size.end(), std::size_t{0}) == 0)
         return;
     ASSERT_GT(messages, 0u);  // others send empty sealed blocks
     for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {

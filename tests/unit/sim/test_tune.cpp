@@ -15,7 +15,7 @@ const Grid grid{{2, 8}, {1, 4}, {16, 256, 4096}, 512};
 
 /// Seconds by the algorithm's name; others take 3.
 using Fastest = std::function<std::string(int nodes, int each, std::uint64_t bytes)>;
-Timer timer_of(Fastest fastest) {
+Timer timer_of(const Fastest& fastest) {
     return [fastest](Collective, const Entry& entry, int nodes, int each,
                      std::uint64_t bytes) -> Result<std::optional<double>> {
         return entry.name == fastest(nodes, each, bytes) ? 1.0 : 3.0;
