@@ -32,11 +32,19 @@ def compiled() -> dict[Path, list[str]]:
     """{source: the command that compiles it}: of several the first, of the shim's the one for MPICH."""
     commands: dict[Path, list[str]] = {}
     for entry in json.loads(DATABASE.read_text(encoding="utf-8")):
-        source, words = Path(entry["directory"], entry["file"]), shlex.split(entry["command"])
-        wanted = FOR_MPICH in words if source.is_relative_to(OF_SHIM) else any(source.is_relative_to(place) for place in JUDGED)
-        if wanted:
-            commands.setdefault(source, words)
+        words = shlex.split(entry["command"])
+        for source in grouped(Path(entry["directory"], entry["file"])):
+            wanted = FOR_MPICH in words if source.is_relative_to(OF_SHIM) else any(source.is_relative_to(place) for place in JUDGED)
+            if wanted:
+                commands.setdefault(source, words)
     return commands
+
+
+def grouped(compiled_file: Path) -> list[Path]:
+    """The file itself, or those of the group that CMake has it compile together (cmake/Unity.cmake)."""
+    if compiled_file.parent.name != "Unity":
+        return [compiled_file]
+    return [Path(name) for name in re.findall(r'^#include "(.+)"$', compiled_file.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
 def flags(command: Iterable[str]) -> list[str]:
