@@ -151,7 +151,7 @@ std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeF
 int Op_free(MPI_Op* op) {
     Guard guard;
     const auto use = op ? uses.find(*op) : uses.end();
-    if (use == uses.end()) return real.Op_free(op);
+    if (!op || use == uses.end()) return real.Op_free(op);
     use->second.freed = true;
     *op = constants.op_null;
     return MPI_SUCCESS;
