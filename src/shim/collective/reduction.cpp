@@ -157,7 +157,7 @@ int Op_free(MPI_Op* op) {
     Guard guard;
     auto& uses = process.operations->uses;
     const auto use = op ? uses.find(*op) : uses.end();
-    if (use == uses.end()) return real.Op_free(op);
+    if (!op || use == uses.end()) return real.Op_free(op);
     use->second.freed = true;
     *op = constants.op_null;
     return MPI_SUCCESS;
