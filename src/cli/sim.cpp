@@ -244,7 +244,7 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
         options->sizes = {0};
     command->add_option("--algorithm", options->algorithms, "these only; default: all")
         ->delimiter(',')
-        ->check(CLI::IsMember(accepted));
+        ->check(CLI::IsMember(accepted).description(fmt::format("{{{}}}", fmt::join(names, ","))));
     command->add_option(
         "--model", options->model,
         fmt::format("{} or a TOML file with a cluster's numbers; default: a 10 Gbit/s cluster",
