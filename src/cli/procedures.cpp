@@ -4,12 +4,7 @@
 #include <cctype>
 #include <sstream>
 
-// As src/config/toml_source.cpp has them: both are linked into one program.
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
+#include "base/toml.hpp"
 #include "cli/places.hpp"
 
 namespace mpisec::cli {

@@ -1,16 +1,10 @@
-// toml++ is included here and in the model files of the simulation only: header-only, without exceptions,
-// hidden.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/toml.hpp"
 #include "config/sources.hpp"
 #include "config/table.hpp"
-
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
 
 namespace mpisec::config {
 namespace {

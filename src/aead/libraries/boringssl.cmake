@@ -4,7 +4,7 @@ if(crate)
   set(source ${crate}/deps/boringssl)
   set(build ${MPISEC_DEPS_DIR}/boringssl-build)
   set(archive ${build}/libcrypto.a)
-  set(flags -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+  set(flags -DCMAKE_PROJECT_BoringSSL_INCLUDE=${CMAKE_CURRENT_SOURCE_DIR}/libraries/boringssl_parts.cmake -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
             -DCMAKE_C_FLAGS=-fvisibility=hidden -DCMAKE_CXX_FLAGS=-fvisibility=hidden)
   if(CCACHE)
     list(APPEND flags -DCMAKE_C_COMPILER_LAUNCHER=${CCACHE} -DCMAKE_CXX_COMPILER_LAUNCHER=${CCACHE})

@@ -1,16 +1,12 @@
-// Selection tables in TOML. toml++ as in config/toml_source.cpp: header-only, without exceptions, hidden.
+// Selection tables in TOML.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/toml.hpp"
 #include "coll/selection/selection.hpp"
 #include "coll/selection/selection_words.hpp"
-
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
 
 namespace mpisec::coll {
 namespace {

@@ -11,10 +11,7 @@
 #include <memory>
 #include <utility>
 
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
+#include "base/toml.hpp"
 
 namespace mpisec::fabric::sim {
 namespace {

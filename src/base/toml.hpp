@@ -1,0 +1,7 @@
+// toml++, compiled once (toml.cpp): without exceptions, and hidden in the archive that links it.
+#pragma once
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
