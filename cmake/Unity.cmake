@@ -6,5 +6,7 @@ option(MPISEC_UNITY "Compile the sources of some targets in groups" ON)
 function(mpisec_unity target files)
   if(MPISEC_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+    # g++ takes the grouped sources for headers, whose types should not use an anonymous namespace.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()

@@ -38,8 +38,8 @@ def dead(page: Path, top: Path) -> Iterator[str]:
 
 
 def pages(top: Path) -> list[Path]:
-    """Those that git knows; all where there is no repository."""
-    listed = subprocess.run(["git", "-C", top, "ls-files", "-z", "*.md"], capture_output=True, text=True)
+    """Those that git does not ignore; all where there is no repository."""
+    listed = subprocess.run(["git", "-C", top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"], capture_output=True, text=True)
     names = listed.stdout.split("\0") if listed.returncode == 0 else []
     return sorted(top / name for name in names if name) or sorted(top.rglob("*.md"))
 

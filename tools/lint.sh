@@ -4,10 +4,11 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 failed=0
+files() { git ls-files -z --cached --others --exclude-standard "$@"; } # new ones too, before `git add`
 venv=$top/.deps/test-venv/bin/python # has what tests/requirements.txt names
 format=$(command -v clang-format-14 || command -v clang-format || true)
 if [ -n "$format" ]; then
-    git ls-files -z '*.cpp' '*.hpp' '*.c' '*.h' '*.cu' | xargs -0 -r "$format" --dry-run -Werror || failed=1
+    files '*.cpp' '*.hpp' '*.c' '*.h' '*.cu' | xargs -0 -r "$format" --dry-run -Werror || failed=1
 else
     echo "clang-format is not installed: layout not checked"
 fi
@@ -18,7 +19,7 @@ if "$venv" -c 'import lizard' 2>/dev/null; then
 else
     echo "lizard is not installed: sizes of functions not checked"
 fi
-git ls-files -z '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
+files '*.py' | xargs -0 -r "$PYTHON" -m py_compile || failed=1
 ruff=$(command -v ruff || ls .deps/test-venv/bin/ruff 2>/dev/null)
 if [ -n "$ruff" ]; then
     "$ruff" check --quiet . || failed=1
@@ -32,7 +33,7 @@ else
 fi
 # The lab's scripts are templates, not whole before they are filled in.
 if command -v shellcheck >/dev/null; then
-    git ls-files -z '*.sh' .ci/run ':!lab/mpisec_lab/*.sh' | xargs -0 -r shellcheck -x -P SCRIPTDIR || failed=1
+    files '*.sh' .ci/run ':!lab/mpisec_lab/*.sh' | xargs -0 -r shellcheck -x -P SCRIPTDIR || failed=1
 else
     echo "shellcheck is not installed: scripts not checked"
 fi

@@ -353,7 +353,9 @@ void install_fake_mpi(int size) {
 }
 
 void reset_fake_mpi() {
-    world = World{.size = world.size};
+    const int size = world.size;
+    world = World();
+    world.size = size;
     said.clear();
 }
 

@@ -28,7 +28,8 @@ int conclude(Operation& operation, MPI_Status* status) {
     complete_operation(operation);
     const Outcome& outcome = operation.outcome();
     write_status(outcome, status);
-    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+    return outcome.raised ? outcome.error
+                          : raise(operation.comm(), outcome.error, operation.wait_info().call);
 }
 
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
@@ -91,7 +92,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     if (route.kind == Route::sealed && spec.mode != Mode::buffered && may_block()) [[likely]] {
         TypeFacts facts;
         if (!type_facts(spec.type, facts)) [[unlikely]]
-            return raise(route.comm, MPI_ERR_TYPE);
+            return raise(route.comm, MPI_ERR_TYPE, spec.call);
         const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
         if (facts.contiguous && n <= state.world.threshold) [[likely]]
             return send_small_blocking(spec, *route.comm, n);
@@ -131,7 +132,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
         real.Status_set_elements_x(status, constants.byte,
                                    static_cast<MPI_Count>(std::min<std::uint64_t>(received.total, capacity)));
     }
-    return raise(&comm, code);
+    return raise(&comm, code, spec.call);
 }
 
 /// MPI_Mprobe, which keeps the core while it waits, or what does not.
@@ -205,7 +206,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     if (route.kind == Route::verified) return receive_verified(spec, *route.comm, status);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE);
+    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE, spec.call);
     if (facts.contiguous && nothing_else() && route.comm->unexpected.empty()) {
         const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
         WaitScope waiting(spec.call, spec.peer, spec.tag);
@@ -279,7 +280,8 @@ int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, in
         return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag,
                             comm, status);
     TypeFacts facts;
-    if (!type_facts(type, facts)) return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE);
+    if (!type_facts(type, facts))
+        return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE, "MPI_Sendrecv_replace");
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
     Buffer copy(n + 1);
     if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;

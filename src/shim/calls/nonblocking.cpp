@@ -37,7 +37,7 @@ int isend(const SendSpec& spec, MPI_Request* request) {
     if (route.kind == Route::plain && is_for_library(spec)) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.type == constants.datatype_null) [[unlikely]]
-        return raise(route.comm, MPI_ERR_TYPE);
+        return raise(route.comm, MPI_ERR_TYPE, spec.call);
     if (route.kind == Route::verified && is_for_library(spec))
         return isend_verified(spec, *route.comm, request);
     Guard guard;
@@ -65,7 +65,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
         }
     }
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
+    if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, spec.call);
     Guard guard;
     hold_for_persistent(*route.comm);
     SendSpec kept = spec;
@@ -126,7 +126,7 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (type == constants.datatype_null) [[unlikely]]
-        return raise(route.comm, MPI_ERR_TYPE);
+        return raise(route.comm, MPI_ERR_TYPE, spec.call);
     Guard guard;
     *request = give_request(route.kind == Route::verified ? start_verified_receive(spec, *route.comm)
                                                           : start_receive(spec, route));
@@ -139,7 +139,7 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     if (route.kind == Route::plain)
         return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
-    if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE);
+    if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, "MPI_Recv_init");
     Guard guard;
     hold_for_persistent(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};
@@ -183,7 +183,7 @@ int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, i
     Guard guard;
     Communicator* owner = there.comm ? there.comm : back.comm;
     TypeFacts facts;
-    if (!type_facts(type, facts)) return raise(owner, MPI_ERR_TYPE);
+    if (!type_facts(type, facts)) return raise(owner, MPI_ERR_TYPE, "MPI_Isendrecv_replace");
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
     Buffer copy(n + 1);
     if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;

@@ -100,6 +100,7 @@ std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan,
 
 int run_collective(std::unique_ptr<CollectivePlan> plan) {
     Communicator* comm = plan->comm;
+    const char* procedure = plan->procedure;
     if (!plan->good()) return plan->raise();
     std::unique_ptr<Operation> operation;
     {
@@ -107,7 +108,7 @@ int run_collective(std::unique_ptr<CollectivePlan> plan) {
         operation = start(std::move(plan), comm->collective_context, true);
     }
     if (!operation->complete()) complete_operation(*operation);
-    return raise(comm, operation->outcome().error);
+    return raise(comm, operation->outcome().error, procedure);
 }
 
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {

@@ -48,7 +48,7 @@ class CollectivePlan {
     }
     bool good() const { return error == MPI_SUCCESS; }
     /// Calls the error handler for it; the call's result.
-    int raise() const { return raised_ ? error : shim::raise(comm, error); }
+    int raise() const { return raised_ ? error : shim::raise(comm, error, procedure); }
     /// MPI_ERR_ROOT unless `root` is a rank of the group of `size` ranks.
     bool check_root(int root, int size);
     /// A reduction of `type` by `op`, of any elements at all; the plan keeps it for the call.

@@ -64,7 +64,7 @@ int raise_route(const Route& route, const char* call) {
         say(std::string(call) +
             ": MPIsec does not know this communicator and cannot protect its traffic, so the call is "
             "refused");
-    return raise(route.comm, route.error);
+    return raise(route.comm, route.error, call);
 }
 
 std::unique_ptr<Operation> begin_send(const SendSpec& spec) {

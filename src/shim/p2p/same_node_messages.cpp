@@ -152,7 +152,8 @@ int conclude(Operation& operation, MPI_Status* status) {
     complete_operation(operation);
     const Outcome& outcome = operation.outcome();
     write_status(outcome, status);
-    return outcome.raised ? outcome.error : raise(operation.comm(), outcome.error);
+    return outcome.raised ? outcome.error
+                          : raise(operation.comm(), outcome.error, operation.wait_info().call);
 }
 
 /// MPI's blocking receive, or what moves other things meanwhile.

@@ -76,8 +76,8 @@ MPI_Comm handler_owner(const Communicator* comm) {
     return comm && !comm->freed ? comm->handle : constants.comm_self;
 }
 
-int raise_error(const Communicator* comm, int code) {
-    return raise_on(handler_owner(comm), code);
+int raise_error(const Communicator* comm, int code, const char* call) {
+    return raise_on(handler_owner(comm), code, call);
 }
 
 }  // namespace mpisec::shim

@@ -29,10 +29,10 @@ int report_length_violation(const char* procedure, std::size_t bytes);
 /// The same for a communicator that is not what `procedure` was called for.
 int report_wrong_communicator(const char* procedure, const char* difference);
 
-int raise_error(const Communicator* comm, int code);
-/// The same for a communicator that MPIsec knows, or null.
-inline int raise(const Communicator* comm, int code) {
-    return code == MPI_SUCCESS ? code : raise_error(comm, code);
+int raise_error(const Communicator* comm, int code, const char* call);
+/// raise_on() for a communicator that MPIsec knows, or null.
+inline int raise(const Communicator* comm, int code, const char* call = "") {
+    return code == MPI_SUCCESS ? code : raise_error(comm, code, call);
 }
 /// The communicator whose handler `raise` would call.
 MPI_Comm handler_owner(const Communicator* comm);

@@ -28,21 +28,22 @@ bool is_fatal(MPI_Comm comm) {
     return is_fatal(got, handler);
 }
 
-void end_fatally(int code) {
+void end_fatally(int code, const char* call) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0, error_class = 0;
     real.Error_string(code, text, &length);
     real.Error_class(code, &error_class);
-    say(std::string(text) + ". The job ends, because the error handler is MPI_ERRORS_ARE_FATAL.");
+    say(std::string(call) + (*call ? ": " : "") + text +
+        ". The job ends, because the error handler is MPI_ERRORS_ARE_FATAL.");
     usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
     const int status = error_class & 0xff;
     real.Abort(constants.comm_world, status ? status : 1);
     _exit(1);
 }
 
-int raise_on(MPI_Comm comm, int code) {
+int raise_on(MPI_Comm comm, int code, const char* call) {
     if (code == MPI_SUCCESS) return code;
-    if (is_fatal(comm)) end_fatally(code);
+    if (is_fatal(comm)) end_fatally(code, call);
     real.Comm_call_errhandler(comm, code);
     return code;
 }

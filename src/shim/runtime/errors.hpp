@@ -9,14 +9,14 @@ namespace mpisec::shim {
 
 /// Calls the error handler (MPI standard section 9.3) and returns `code`. Success passes through. A fatal
 /// handler ends the job, not only the processes of the communicator: the others may wait in MPI_Finalize for
-/// them.
-int raise_on(MPI_Comm comm, int code);
+/// them. `call`: the procedure that failed, for what is said then.
+int raise_on(MPI_Comm comm, int code, const char* call = "");
 int raise_on_window(MPI_Win win, int code);
 int raise_on_file(MPI_File file, int code);
 /// Whether the communicator's error handler is MPI_ERRORS_ARE_FATAL, and what it does. The MPI library's own
 /// would name MPI_Comm_call_errhandler as the call that failed, and may end this process only.
 bool is_fatal(MPI_Comm comm);
-[[noreturn]] void end_fatally(int code);
+[[noreturn]] void end_fatally(int code, const char* call = "");
 /// What a launcher may take for it. A rank for which another one says why waits so long to be ended.
 constexpr unsigned seconds_to_end_a_job = 3;
 

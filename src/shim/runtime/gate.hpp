@@ -1,4 +1,4 @@
-// The phases of a process (real.hpp: Phase): who moves from one to the next, and what a call meets in the
+// The phases of a process (mpi_library.hpp: Phase): who moves from one to the next, and what a call meets in the
 // rare ones.
 #pragma once
 

@@ -132,12 +132,15 @@ def test_bench_crypto_json(mpisec):
 
 
 def test_the_collectives_are_one_list(mpisec):
-    """Commands, settings, documentation and the C benchmark speak of the collectives of src/base/collectives.def."""
+    """Commands, settings, documentation and the C benchmark speak of the collectives of src/base/collectives.def, and the documentation
+    of every algorithm."""
     names = re.findall(r"^COLLECTIVE\((\w+), (\w+)\)$", (ROOT / "src/base/collectives.def").read_text(), re.MULTILINE)
     known = json.loads(mpisec("algorithms", "--json").stdout)
     assert list(known) == [name for name, _ in names] and all(capitals == name.upper() for name, capitals in names)
     assert [line.split(None, 1) for line in mpisec("algorithms").stdout.splitlines()] == [[name, ", ".join(all_)] for name, all_ in known.items()]
     benchmark = (ROOT / "bench/collective.c").read_text()
+    explained = (ROOT / "docs/collectives.md").read_text()
+    assert not [algorithm for all_ in known.values() for algorithm in all_ if f"`{algorithm}`" not in explained]
     settings = mpisec("doctor").stdout
     for command in ("sim", "bench"):
         listed = re.findall(r"^  (\w+)", mpisec(command, "--help").stdout, re.MULTILINE)

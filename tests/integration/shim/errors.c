@@ -94,6 +94,8 @@ int main(int argc, char** argv) {
         if (rank % 2) truncated_on(part);
     } else if (!strcmp(what, "send-nowhere-self")) {
         if (rank == size - 1) MPI_Send(&rank, 1, MPI_INT, 77, 1, MPI_COMM_SELF);
+    } else if (!strcmp(what, "root-nowhere")) {
+        MPI_Bcast(&rank, 1, MPI_INT, 77, MPI_COMM_WORLD);
     } else if (!strcmp(what, "text")) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         for (int i = 0; i < 3; ++i) say_code("window", window_on(MPI_COMM_WORLD));

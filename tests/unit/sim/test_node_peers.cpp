@@ -31,7 +31,9 @@ class Peer {
             body();
             _exit(0);
         }
-        if (read(ends[0], &self_, sizeof self_) != sizeof self_) abort();
+        NodePeer peer;
+        if (read(ends[0], &peer, sizeof peer) != sizeof peer) abort();
+        self_ = peer;
         close(ends[0]);
         close(ends[1]);
         node_peers.know({this_process(own_rank), self_}, own_rank);
