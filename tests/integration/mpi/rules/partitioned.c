@@ -104,6 +104,7 @@ static void wait_for_partitions(struct ends* ends, int start) {
 static void with(int peer) {
     for (int k = 0; k < CUTS; ++k) {
         struct ends ends;
+        if (size > 4 && (k + rank + peer) % 4 != 0) continue; /* in jobs of many ranks each pair does some */
         if (library_serves(peer) && (cuts[k].sends != cuts[k].receives || cuts[k].bytes == 0)) continue;
         open_ends(&ends, peer, 500 + k, cuts[k], MPI_COMM_WORLD);
         for (int start = 0; start < STARTS; ++start) {
@@ -242,7 +243,7 @@ static void by_threads(int peer) {
 /* Many messages at once, more than may be under way, made ready before their receives are started; sends that
  * are freed while they are active. */
 static void many(int peer) {
-    enum { MANY = 40 };
+    enum { MANY = 24 };
     struct ends ends[MANY];
     struct cut cut = {32, 32, 32 * 3000};
     if (library_serves(peer)) return;
