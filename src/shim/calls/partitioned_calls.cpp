@@ -70,35 +70,33 @@ bool is_for_library(const Route& route, const PartitionedSpec& spec) {
     return library_serves_node && route.kind == Route::plain && spec.peer != MPI_PROC_NULL;
 }
 
-/// The start that `request` stands for; else raises why there is none and gives null.
-template <class End>
-auto active_start(MPI_Request request, int& code) -> decltype(End::active) {
-    const std::shared_ptr<PartitionedEnd> end = find_partitioned(request);
-    auto* mine = dynamic_cast<End*>(end.get());
-    code = mine && mine->active ? MPI_SUCCESS : raise(end ? end->comm : nullptr, MPI_ERR_REQUEST);
-    return code == MPI_SUCCESS ? mine->active : nullptr;
-}
-
 /// Whether the request is one of the MPI library's.
 bool is_of_library(MPI_Request request) {
     return library_serves_node && !find_request(request) && request != constants.request_null;
 }
 
 int make_ready(const std::vector<int>& partitions, MPI_Request request) {
-    int code = MPI_SUCCESS;
-    PartitionedSend* send = active_start<SendEnd>(request, code);
-    if (!send) return code;
-    const auto end = std::static_pointer_cast<SendEnd>(find_partitioned(request));
-    const bool in_range = std::ranges::all_of(
-        partitions, [&](int partition) { return partition >= 0 && partition < end->spec.partitions; });
-    code = in_range ? send->mark_ready(partitions) : MPI_ERR_ARG;
-    if (code != MPI_SUCCESS) return raise(end->comm, code);
-    if (end->receiver_start < end->start) {
+    const std::shared_ptr<PartitionedEnd> end = find_partitioned(request);
+    auto* mine = dynamic_cast<SendEnd*>(end.get());
+    PartitionedSend* send = nullptr;
+    {
         Guard guard;
-        hear_partition_notices();
+        if (mine && mine->active) (send = mine->active)->enter();
     }
-    send->send_ready();
-    return MPI_SUCCESS;
+    if (!send) return raise(end ? end->comm : nullptr, MPI_ERR_REQUEST);
+    const bool in_range = std::ranges::all_of(
+        partitions, [&](int partition) { return partition >= 0 && partition < mine->spec.partitions; });
+    const int code = in_range ? send->mark_ready(partitions) : MPI_ERR_ARG;
+    {
+        Guard guard;
+        if (code == MPI_SUCCESS && mine->receiver_start < mine->start) hear_partition_notices();
+    }
+    if (code == MPI_SUCCESS) send->send_ready();
+    {
+        Guard guard;
+        send->leave();
+    }
+    return raise(mine->comm, code);
 }
 
 }  // namespace
@@ -154,11 +152,15 @@ int Parrived(MPI_Request request, int partition, int* flag) {
     auto* mine = dynamic_cast<ReceiveEnd*>(end.get());
     if (!mine) return raise(end->comm, MPI_ERR_REQUEST);
     if (partition < 0 || partition >= mine->spec.partitions) return raise(mine->comm, MPI_ERR_ARG);
-    Guard guard;
-    if (!mine->active) return MPI_SUCCESS;
-    mine->active->advance();
-    *flag = mine->active->arrived(partition);
-    return raise(mine->comm, *flag ? MPI_SUCCESS : mine->active->error());
+    int error = MPI_SUCCESS;
+    {
+        Guard guard;
+        if (!mine->active) return MPI_SUCCESS;
+        mine->active->advance();
+        *flag = mine->active->arrived(partition);
+        if (!*flag) error = mine->active->complete() ? mine->active->outcome().error : mine->active->error();
+    }
+    return raise(mine->comm, error);
 }
 
 }  // namespace mpisec::shim

@@ -28,7 +28,6 @@ PartitionedSend::PartitionedSend(std::shared_ptr<SendEnd> end)
     end_->active = this;
     if (!end_->comm) {
         outcome_ = {MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false};
-        finish();
         return;
     }
     if (end_->sealed) keys_ = std::make_unique<StartKeys>(*end_);
@@ -60,6 +59,7 @@ int PartitionedSend::mark_ready(const std::vector<int>& partitions) {
             }
             marked_[partition] = true;
         }
+        marked_count_ += partitions.size();
     }
     if (!end_->comm) return MPI_SUCCESS;
     for (const int partition : partitions)
@@ -187,11 +187,15 @@ void PartitionedSend::retire() {
 }
 
 void PartitionedSend::step() {
+    if (!end_->comm) {
+        if (inside_ == 0 && marked_count_ == end_->partitions()) finish();
+        return;
+    }
     if (!receiver_ready()) hear_partition_notices();
     if (error_ == MPI_SUCCESS) error_ = end_->lost();
     retire();
     send_ready();
-    if (sealing_ > 0) return;
+    if (inside_ > 0 || sealing_ > 0) return;
     if (error_ != MPI_SUCCESS) {
         abandon(std::move(wires_));
         return finish(error_);

@@ -29,6 +29,10 @@ class PartitionedSend final : public Operation {
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {end_->spec.call, end_->spec.peer, end_->spec.tag}; }
 
+    /// A thread makes partitions ready: the start does not end meanwhile, though another one waits for it and all
+    /// of it has been sent. Under the Guard.
+    void enter() { ++inside_; }
+    void leave() { --inside_; }
     /// Marks partitions as ready, all or none: MPI_ERR_ARG when one is already. They are in range. Takes the
     /// Guard.
     int mark_ready(const std::vector<int>& partitions);
@@ -64,11 +68,13 @@ class PartitionedSend final : public Operation {
     std::uint64_t start_;
     std::unique_ptr<StartKeys> keys_;
     std::vector<bool> marked_;
+    std::uint64_t marked_count_ = 0;
+    unsigned inside_ = 0;  ///< threads between enter() and leave()
     std::deque<Ready> ready_;
     std::vector<Buffer> wires_;  ///< of pieces that MPI has, with their requests
     std::vector<MPI_Request> requests_;
     std::vector<int> finished_;  ///< room for MPI_Testsome
-    std::uint64_t sealing_ = 0;  ///< pieces that threads are sealing
+    std::uint64_t sealing_ = 0;  ///< pieces that are being sealed
     std::uint64_t sent_ = 0;     ///< pieces that MPI is done with
     unsigned early_ = 0;         ///< pieces sent before the receiver said that it is ready
     int error_ = MPI_SUCCESS;
