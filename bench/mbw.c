@@ -80,7 +80,7 @@ static void measure(const struct turns* turns, int bytes) {
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"1,16384,2097152", 11, 20000, 0, 0, 64, 0};
+    struct turns turns = {"1,16384,2097152", 11, 20000, 0, 0, 64, 0, 0};
     read_options(&turns, "mbw", argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

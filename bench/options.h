@@ -10,11 +10,11 @@ enum { MAX_BLOCKS = 1001 };
 
 /* What the command line says. */
 struct turns {
-    const char* sizes;                  /* by commas, bytes */
-    int blocks;                         /* pairs of them per size */
-    double block_us;                    /* about as long is one */
-    int ordinary;                       /* 1: no plain blocks */
-    int peer, window, multiple_buffers; /* for the benchmarks that have them */
+    const char* sizes;                           /* by commas, bytes */
+    int blocks;                                  /* pairs of them per size */
+    double block_us;                             /* about as long is one */
+    int ordinary;                                /* 1: no plain blocks */
+    int peer, window, multiple_buffers, against; /* for the benchmarks that have them */
 };
 
 /* Options of the form --name value into `turns`; ends the program with a sentence when one is unknown. */
@@ -35,6 +35,8 @@ static void read_options(struct turns* turns, const char* program, int argc, cha
             turns->window = atoi(value);
         else if (strcmp(name, "--multiple-buffers") == 0)
             turns->multiple_buffers = atoi(value);
+        else if (strcmp(name, "--against") == 0)
+            turns->against = atoi(value);
         else
             exit((fprintf(stderr, "%s: unknown option %s\n", program, name), 2));
     }

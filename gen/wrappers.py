@@ -24,6 +24,13 @@ using namespace mpisec::shim;
 
 #define MPISEC_EXPORT __attribute__((visibility("default")))
 
+// Open MPI 5 declares one array of the standard's without its const.
+#if defined(OPEN_MPI)
+#define MPISEC_CONST_PARTITIONS
+#else
+#define MPISEC_CONST_PARTITIONS const
+#endif
+
 """
 
 
@@ -60,6 +67,8 @@ def _cpp(value: bool) -> str:
 def _wrapper(binding: Procedure, group: Group) -> str:
     arguments = ", ".join(p.name for p in binding.parameters)
     parameters = ", ".join(p.declaration for p in binding.parameters) or "void"
+    if binding.name == "MPI_Pready_list":
+        parameters = parameters.replace("const", "MPISEC_CONST_PARTITIONS")
     refusal = f'refuse("{binding.name}", {binding.communicator or "constants.comm_null"})'
     extension = binding.name.startswith("MPIX_")
     real = "extension" if extension else f"real.{binding.name.removeprefix('MPI_')}"

@@ -7,6 +7,7 @@
 //   pair message key             "mpisec v1 pair message"    | source(4) | destination(4) | epoch(4)
 //   collective AEAD key          "mpisec v1 collective aead" | context(16) | epoch(8)
 //   collective sealed block key  "mpisec v1 collective box"  | context(16) | epoch(8)
+//   partitioned key              "mpisec v1 partitioned"     | message(16) | start(8)
 //   node memory name             "mpisec v1 node memory"     | context(16)
 //   same-node key                "mpisec v1 same node"       | node(4)
 // Expand(pair message key, info):
@@ -88,6 +89,13 @@ CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std
 void sealed_block_key(const Secret& sealed_block_secret, std::span<const std::uint8_t, 12> nonce,
                       std::uint8_t* out) {
     expand(sealed_block_secret, "mpisec v1 large box", nonce, {}, {out, secret_bytes});
+}
+
+void partitioned_key(const Secret& job_secret, std::span<const std::uint8_t, 16> message, std::uint64_t start,
+                     std::uint8_t* out) {
+    std::uint8_t number[8];
+    store_le(number, start);
+    expand(job_secret, "mpisec v1 partitioned", message, number, {out, secret_bytes});
 }
 
 void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,

@@ -37,6 +37,10 @@ CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std
 void sealed_block_key(const Secret& sealed_block_secret, std::span<const std::uint8_t, 12> nonce,
                       std::uint8_t* out);
 
+/// The key of one start of the partitioned message that `message` (16 bytes) names: 32 bytes to `out`.
+void partitioned_key(const Secret& job_secret, std::span<const std::uint8_t, 16> message, std::uint64_t start,
+                     std::uint8_t* out);
+
 /// A name that only the job's ranks can know, for memory that the ranks of a node share: 16 bytes to `out`.
 void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out);

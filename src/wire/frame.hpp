@@ -26,7 +26,7 @@ inline constexpr std::uint8_t version = 1;
 
 /// What a sealed message is; in the nonce and in the associated data, so that one kind never opens as
 /// another.
-enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3 };
+enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3, partition = 4 };
 
 using Nonce = std::array<std::uint8_t, aead::nonce_bytes>;
 

@@ -117,7 +117,7 @@ def test_random_traffic_under_asan(clean, compile_mpi):
     assert "operations done" in clean(ASAN, [app, "--operations", 400, "--threads", 2])
 
 
-@pytest.mark.parametrize("rule", ["progress", "threads"])
+@pytest.mark.parametrize("rule", ["partitioned", "progress", "threads"])
 def test_rules_under_tsan(clean, compile_mpi, rule):
     """M5 M10: no data race and no lock order that could deadlock."""
     TSAN.program()

@@ -60,6 +60,16 @@ int Rsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, in
 int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Request* request);
 
+// Partitioned point-to-point (partitioned_calls.cpp)
+int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype type, int dest, int tag,
+               MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype type, int source, int tag,
+               MPI_Comm comm, MPI_Info info, MPI_Request* request);
+int Pready(int partition, MPI_Request request);
+int Pready_range(int partition_low, int partition_high, MPI_Request request);
+int Pready_list(int length, const int partitions[], MPI_Request request);
+int Parrived(MPI_Request request, int partition, int* flag);
+
 // Probes (probe.cpp)
 int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status);
 int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);

@@ -1,6 +1,6 @@
 // Who uses which tags of the channel, the private communicator of all ranks.
 //
-//   lower half   segments of large messages, then meetings
+//   lower half   segments of large messages, then partitioned messages, then meetings
 //   upper half   collectives on MPI_COMM_WORLD and what is made from it, in whole blocks
 //                (collective_context.hpp); at the very top the notices
 #pragma once
@@ -9,11 +9,21 @@
 
 namespace mpisec::shim {
 
-inline int segment_tags() {
+inline int first_barrier_tag() {
     return state.tag_upper_bound / 4;
 }
-inline int first_barrier_tag() {
+inline int segment_tags() {
+    return state.tag_upper_bound / 4 - state.tag_upper_bound / 16;
+}
+/// Of what the ranks of partitioned messages tell each other; their pieces have the tags behind it.
+inline int partition_notice_tag() {
     return segment_tags();
+}
+inline int first_piece_tag() {
+    return partition_notice_tag() + 1;
+}
+inline int piece_tags() {
+    return first_barrier_tag() - first_piece_tag();
 }
 inline int barrier_tags() {
     return state.tag_upper_bound / 2 - first_barrier_tag();

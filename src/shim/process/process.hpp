@@ -99,6 +99,7 @@ struct MatchedMessages;
 class NodePeers;
 struct OpenFiles;
 struct OperationsInUse;
+struct PartitionedMessages;
 struct PeerReceiveState;
 struct PeerSendState;
 struct RefusedCalls;
@@ -159,6 +160,8 @@ struct Process {
     FirstUse<SentToSelf> sent_to_self;               ///< same_node_messages.cpp
     AttachedBuffer attached_buffer;                  ///< buffered.cpp
     std::array<int, 5> violation_codes{};            ///< violations.cpp
+
+    FirstUse<PartitionedMessages> partitioned;  ///< partitioned/messages.cpp
 
     // Collectives.
     FirstUse<Selections> selections;       ///< collective_choice.cpp

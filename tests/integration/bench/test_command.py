@@ -45,6 +45,14 @@ def test_several_pairs(lab, tmp_path, buffers):
     assert document["title"].endswith(", a buffer each") == (buffers == "multiple")
 
 
+def test_partitioned_messages(lab, tmp_path):
+    _, document = _measured("partitioned", "--sizes", "1K,600K", "--partitions", 4, "--blocks", 2, file=tmp_path / "r.json")
+    beside = ["plain partitioned", "plain Isend", "sealed Isend"]
+    assert [(row["what"], row["bytes"]) for row in document["rows"]] == [
+        (f"partitioned / {name}", size) for name in beside for size in (1024, 614400)]
+    assert all(row["plain_us"] > 0 for row in document["rows"])
+
+
 def test_algorithms_of_a_collective(lab, tmp_path):
     _, document = _measured("bcast", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--algorithms", "auto,binomial", file=tmp_path / "r.json")
     assert [row["algorithm"] for row in document["rows"]] == ["auto", "binomial"]

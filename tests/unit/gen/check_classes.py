@@ -137,9 +137,11 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(text.count("return mpisec::shim::Send("), 2)
 
     def test_same_node_asks_the_communicator(self):
-        text = self.wrapper("MPI_Psend_init")
-        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPI_Psend_init")) return real.Psend_init(', text)
-        self.assertIn('return refuse("MPI_Psend_init", comm);', text)
+        text = self.wrapper("MPI_Comm_attach_buffer")
+        self.assertIn(
+            'if (!crosses_nodes(comm) || refusal_waived("MPI_Comm_attach_buffer")) return real.Comm_attach_buffer(', text
+        )
+        self.assertIn('return refuse("MPI_Comm_attach_buffer", comm);', text)
 
     def test_a_blocking_collective_inside_a_node_meets_first(self):
         text = self.wrapper("MPI_Win_create")

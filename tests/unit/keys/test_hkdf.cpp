@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <vector>
 
@@ -95,6 +96,10 @@ TEST(Schedule, KnownAnswers) {
     EXPECT_EQ(hex(key), "98cf72a4fd2a29b506ed4724746c648712a7e09eba4cef378684824e76daf76c");
     same_node_key(counting_secret(), 5, key);
     EXPECT_EQ(hex(key), "da71d00756e7f6008b2189f669366d93a82bce1f6d6683021855bff127658071");
+    std::array<std::uint8_t, 16> message;
+    std::iota(message.begin(), message.end(), std::uint8_t{0});
+    partitioned_key(counting_secret(), message, 5, key);
+    EXPECT_EQ(hex(key), "414fa5b01daa2dcb20972c0ed345a92d59df13d3db97dc512c86cb98da670eb8");
     EXPECT_EQ(fingerprint(counting_secret()), "a5fea65a61d210dd");
 }
 
@@ -124,6 +129,13 @@ TEST(Schedule, EveryInputCounts) {
         same_node_key(job_secret, node, key);
         seen.push_back(hex(key));
     }
+    for (std::uint8_t message : {0, 1})
+        for (std::uint64_t start : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 40}) {
+            const std::array<std::uint8_t, 16> name = {message};
+            std::uint8_t key[secret_bytes];
+            partitioned_key(job_secret, name, start, key);
+            seen.push_back(hex(key));
+        }
     std::sort(seen.begin(), seen.end());
     EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
 }

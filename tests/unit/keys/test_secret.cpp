@@ -149,6 +149,7 @@ TEST(Secret, NothingIsDerivedFromAWipedOne) {
     EXPECT_EQ(in_child([&] { return message_key(secret, 1, out), 7; }), 1);
     EXPECT_EQ(in_child([&] { return collective_secret(secret, context, 0), 7; }), 1);
     EXPECT_EQ(in_child([&] { return sealed_block_key(secret, nonce, out), 7; }), 1);
+    EXPECT_EQ(in_child([&] { return partitioned_key(secret, context, 1, out), 7; }), 1);
     message_key(secret, 1, out);  // the parent goes on
 }
 

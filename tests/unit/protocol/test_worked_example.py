@@ -107,6 +107,16 @@ def test_sealed_block_of_a_collective(example):
     assert example["large block's key"] == expand(example["collective block"], b"mpisec v1 large box" + example["block nonce"])
 
 
+def test_piece_of_a_partitioned_message(example):
+    name = b"mpisec partitioned" + example["context"] + struct.pack("<iiiQ", SOURCE, DESTINATION, TAG, 0)
+    assert example["partitioned name"] == hashlib.sha256(name).digest()[:16]
+    assert example["partitioned key"] == expand(example["job secret"], b"mpisec v1 partitioned" + example["partitioned name"] + struct.pack("<Q", 2))
+    assert example["piece nonce"] == struct.pack("<QI", 2, 0)
+    assert example["piece ad"] == struct.pack("<BB6xQQQQ", 1, 4, 4, 16, 512 * 1024, 2)
+    sealed = AESGCM(example["partitioned key"]).encrypt(example["piece nonce"], example["small plaintext"], example["piece ad"])
+    assert example["piece"] == struct.pack("<Q", 2) + sealed
+
+
 @pytest.mark.parametrize("changed", ["tag", "context", "kind", "destination"])
 def test_associated_data_binds(example, changed):
     """What the small message is bound to: with anything else it does not open."""

@@ -17,6 +17,7 @@
 #include "aead/aead.hpp"
 #include "keys/schedule.hpp"
 #include "wire/collective.hpp"
+#include "wire/partitioned.hpp"
 #include "wire/stream.hpp"
 
 namespace {
@@ -147,6 +148,32 @@ bool sealed_block(const aead::Library& library, const keys::Secret& job_secret) 
     return true;
 }
 
+/// The second start of a partitioned message of 4 partitions of 16 bytes: piece 2.
+bool piece(const aead::Library& library, const keys::Secret& job_secret) {
+    constexpr wire::ContextId name = {0x11, 0x88, 0xc3, 0xe0, 0xec, 0x2c, 0x0e, 0x5a,
+                                      0xf7, 0x92, 0x29, 0x76, 0x93, 0x11, 0xab, 0x26};
+    const wire::PartitionLayout layout{4, 16, 512 * 1024};
+    std::uint8_t own_key[keys::secret_bytes];
+    keys::partitioned_key(job_secret, name, 2, own_key);
+    Result<aead::Key> key = library.make_key(aead::Cipher::aes_256_gcm, own_key);
+    if (!must(key.has_value())) return false;
+    std::array<std::uint8_t, 16> plain;
+    std::iota(plain.begin(), plain.end(), std::uint8_t{0x20});
+    const wire::Nonce nonce = wire::piece_nonce(2);
+    const wire::PieceAssociatedData ad = wire::piece_associated_data(layout, 2);
+    std::uint8_t sealed[wire::piece_index_bytes + plain.size() + aead::tag_bytes];
+    store_le(sealed, std::uint64_t{2});
+    if (!must(key->seal(sealed + wire::piece_index_bytes, plain.data(), plain.size(), nonce.data(), ad.data(),
+                        ad.size())))
+        return false;
+    show("partitioned name", name);
+    show("partitioned key", own_key);
+    show("piece nonce", nonce);
+    show("piece ad", ad);
+    show("piece", sealed);
+    return true;
+}
+
 bool example() {
     Result<const aead::Library*> library = aead::load("openssl");
     if (!library) {
@@ -163,7 +190,7 @@ bool example() {
     show("pair aead", pair.aead.span());
     show("pair message", pair.message.span());
     return small_message(*key) && large_message(**library, *key, pair.message) &&
-           sealed_block(**library, job_secret);
+           sealed_block(**library, job_secret) && piece(**library, job_secret);
 }
 
 /// The document must hold the example as one block, untouched.

@@ -1,0 +1,249 @@
+#include "shim/partitioned/messages.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "keys/hkdf.hpp"
+#include "keys/schedule.hpp"
+#include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/pmpi/status.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::uint64_t automatic_piece_bytes = 512 * 1024, largest_piece_bytes = 1u << 30;
+constexpr std::uint64_t bytes_in_flight = 8u << 20, fewest_in_flight = 16, most_in_flight = 256;
+
+/// Which end hears a notice: message, kind and the world rank that tells it.
+using Address = std::tuple<wire::ContextId, wire::PartitionNotice::Kind, std::int32_t>;
+
+/// A notice that is being received.
+struct Hearing {
+    std::unique_ptr<Operation> receiving;
+    wire::PartitionNoticeBytes bytes{};
+    std::int32_t source = 0;
+};
+
+}  // namespace
+
+/// Under the Guard.
+struct PartitionedMessages {
+    std::map<std::string, std::uint64_t> made;  ///< initializations per communicator, ranks and tag
+    std::map<Address, PartitionedEnd*> ends;
+    std::map<Address, wire::PartitionNotice> early;  ///< told before this rank's initialization
+    std::unordered_map<std::int32_t, int> lost;      ///< by world rank: MPI error codes
+    std::unordered_map<std::int32_t, std::vector<bool>> tags;
+    std::unordered_map<std::int32_t, unsigned> early_pieces;
+    std::unordered_map<MPI_Request, std::weak_ptr<PartitionedEnd>> requests;
+    std::vector<Buffer> abandoned;
+    Hearing hearing;
+};
+
+namespace {
+
+template <class T>
+void append(std::string& bytes, const T& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// The n-th message of these ranks with this tag on this communicator. The number is never used again, so no
+/// other message has the same name.
+wire::ContextId name_message(const PartitionedEnd& end) {
+    const bool sends = end.direction == PartitionedEnd::sending;
+    std::string bytes = "mpisec partitioned";
+    append(bytes, end.comm->context);
+    append(bytes, sends ? state.world.rank : end.world_peer);
+    append(bytes, sends ? end.world_peer : state.world.rank);
+    append(bytes, static_cast<std::int32_t>(end.spec.tag));
+    std::string counted = bytes;
+    counted += sends ? 's' : 'r';  // a rank may send to itself
+    append(bytes, process.partitioned->made[counted]++);
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    wire::ContextId name;
+    std::copy_n(digest.begin(), name.size(), name.begin());
+    return name;
+}
+
+Address address_of(const PartitionedEnd& end) {
+    using Kind = wire::PartitionNotice::Kind;
+    return {end.name, end.direction == PartitionedEnd::sending ? Kind::ready : Kind::layout, end.world_peer};
+}
+
+void deliver(std::int32_t source, const wire::PartitionNotice& notice) {
+    PartitionedMessages& all = *process.partitioned;
+    const Address address{notice.message, notice.kind, source};
+    const auto end = all.ends.find(address);
+    if (end != all.ends.end())
+        end->second->heard(notice);
+    else
+        all.early[address] = notice;
+}
+
+/// One notice that has come whole, if any has.
+bool hear_one() {
+    PartitionedMessages& all = *process.partitioned;
+    Hearing& hearing = all.hearing;
+    if (!hearing.receiving) {
+        int flag = 0;
+        MPI_Status found;
+        if (real.Iprobe(MPI_ANY_SOURCE, partition_notice_tag(), state.world.channel, &flag, &found) !=
+                MPI_SUCCESS ||
+            !flag || found.MPI_SOURCE < 0 || found.MPI_SOURCE >= state.world.size)
+            return false;
+        hearing.source = found.MPI_SOURCE;
+        hearing.receiving = begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()),
+                                           constants.byte, hearing.source, partition_notice_tag(),
+                                           state.world.channel, "a partitioned message"});
+    }
+    if (!hearing.receiving->advance()) return false;
+    const Outcome outcome = hearing.receiving->outcome();
+    hearing.receiving.reset();
+    int error = outcome.error;
+    if (error == MPI_SUCCESS && outcome.bytes != hearing.bytes.size())
+        error = report_length_violation("a partitioned message", hearing.bytes.size());
+    wire::PartitionNotice notice;
+    if (error == MPI_SUCCESS && !wire::decode(hearing.bytes, most_piece_bytes(), notice))
+        error = report_length_violation("a partitioned message", hearing.bytes.size());
+    if (error == MPI_SUCCESS)
+        deliver(hearing.source, notice);
+    else
+        all.lost[hearing.source] = error;
+    return true;
+}
+
+}  // namespace
+
+std::uint64_t most_piece_bytes() {
+    return state.settings.segment ? std::min<std::uint64_t>(state.settings.segment, largest_piece_bytes)
+                                  : automatic_piece_bytes;
+}
+
+std::uint64_t pieces_in_flight(const wire::PartitionLayout& layout) {
+    return std::clamp(bytes_in_flight / (layout.largest() + 1), fewest_in_flight, most_in_flight);
+}
+
+PartitionedEnd::PartitionedEnd(const PartitionedSpec& given, Communicator* known, const TypeFacts& type_facts,
+                               bool is_sealed, Direction to_or_from)
+    : spec(given),
+      comm(known),
+      facts(type_facts),
+      sealed(is_sealed),
+      direction(to_or_from),
+      world_peer(known ? known->peers[static_cast<std::size_t>(given.peer)].world : MPI_PROC_NULL),
+      partition_bytes_(static_cast<std::uint64_t>(given.count) * type_facts.size) {
+    MPI_Aint lower_bound = 0, extent = 0;
+    real.Type_get_extent(spec.type, &lower_bound, &extent);
+    partition_extent_ = static_cast<std::ptrdiff_t>(spec.count) * extent;
+    if (!comm) return;
+    hold_for_persistent(*comm);
+    name = name_message(*this);
+    process.partitioned->ends[address_of(*this)] = this;
+}
+
+PartitionedEnd::~PartitionedEnd() {
+    Guard guard;
+    release_type(spec.type);
+    PartitionedMessages& all = *process.partitioned;
+    const auto mine = all.requests.find(request);
+    if (mine != all.requests.end() && mine->second.expired()) all.requests.erase(mine);
+    if (!comm) return;
+    all.ends.erase(address_of(*this));
+    release_from_persistent(*comm);
+}
+
+void PartitionedEnd::tell(const wire::PartitionNotice& notice) const {
+    const wire::PartitionNoticeBytes bytes = wire::encode(notice);
+    // MPIsec seals it at once; inside a node MPI may go on reading it.
+    struct Telling final : Operation {
+        explicit Telling(const wire::PartitionNoticeBytes& told) : Operation(nullptr), bytes(told) {}
+        ~Telling() override { leave_work_list(*this); }
+        bool needs_progress() const override { return true; }
+        void step() override {
+            if (sending->advance()) finish(sending->outcome().error);
+        }
+        wire::PartitionNoticeBytes bytes;
+        std::unique_ptr<Operation> sending;
+    };
+    auto telling = std::make_unique<Telling>(bytes);
+    telling->sending =
+        begin_send({SendSpec::Mode::standard, telling->bytes.data(), static_cast<MPI_Count>(bytes.size()),
+                    constants.byte, world_peer, partition_notice_tag(), state.world.channel, spec.call});
+    detach(std::move(telling));
+}
+
+int PartitionedEnd::lost() const {
+    const auto& lost = process.partitioned->lost;
+    if (lost.empty()) return MPI_SUCCESS;
+    const auto found = lost.find(world_peer);
+    return found == lost.end() ? MPI_SUCCESS : found->second;
+}
+
+std::uint8_t* PartitionedEnd::partition(std::uint64_t partition) const {
+    return static_cast<std::uint8_t*>(spec.buf) + static_cast<std::ptrdiff_t>(partition) * partition_extent_;
+}
+
+StartKeys::StartKeys(const PartitionedEnd& end) {
+    keys::partitioned_key(*state.world.job_secret, end.name, end.start, key_.data());
+}
+
+aead::KeySet StartKeys::take() {
+    if (unused_.empty()) return {state.world.selection, key_.data()};
+    aead::KeySet keys = std::move(unused_.back());
+    unused_.pop_back();
+    return keys;
+}
+
+void hear_partition_notices() {
+    while (hear_one()) {
+    }
+}
+
+int take_piece_tag(std::int32_t world_source) {
+    std::vector<bool>& used = process.partitioned->tags[world_source];
+    auto unused = std::find(used.begin(), used.end(), false);
+    if (unused == used.end()) {
+        if (static_cast<int>(used.size()) == piece_tags()) return -1;
+        unused = used.insert(used.end(), false);
+    }
+    *unused = true;
+    return static_cast<int>(unused - used.begin());
+}
+
+void give_back_piece_tag(std::int32_t world_source, int tag) {
+    process.partitioned->tags[world_source][static_cast<std::size_t>(tag)] = false;
+}
+
+unsigned& early_pieces_to(std::int32_t world_peer) {
+    return process.partitioned->early_pieces[world_peer];
+}
+
+void abandon(std::vector<Buffer> buffers) {
+    auto& abandoned = process.partitioned->abandoned;
+    std::ranges::move(buffers, std::back_inserter(abandoned));
+}
+
+std::shared_ptr<PartitionedEnd> find_partitioned(MPI_Request request) {
+    Guard guard;
+    const auto& requests = process.partitioned->requests;
+    const auto found = requests.find(request);
+    return found == requests.end() ? nullptr : found->second.lock();
+}
+
+void enter_partitioned(MPI_Request request, const std::shared_ptr<PartitionedEnd>& end) {
+    PartitionedMessages& all = *process.partitioned;
+    all.requests[request] = end;
+    end->request = request;
+    const auto early = end->comm ? all.early.find(address_of(*end)) : all.early.end();
+    if (early == all.early.end()) return;
+    end->heard(early->second);
+    all.early.erase(early);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,129 @@
+/* What an attacked program sees of partitioned messages:  victim_partitioned SCENARIO SENDS RECEIVES SIZE WAY[,WAY…]
+ *
+ * Rank 0 sends a message of SENDS partitions of SIZE bytes, rank 1 receives it in RECEIVES partitions, with
+ * MPI_ERRORS_RETURN, in four starts, and a second message with another tag beside it. For each start rank 1 prints one
+ * line: "as sent" or "error CODE-STRING", then "buffer clean" or "buffer FOREIGN". Clean: every byte is what was sent in
+ * this start, what was there before, or zero.
+ *
+ * SCENARIO   first   the adversary acts in the first start      one     in the second
+ *            again   in the second and the third                lost    in the second; rank 1 ends the job at an error
+ * WAY        wait: with MPI_Wait     arrived: with MPI_Parrived, until it says so or fails
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PREFILL = 0xC3, TAG = 5, STARTS = 4, MESSAGES = 2 };
+static int rank, sends, receives, size, n;
+static const char *way, *scenario;
+
+static unsigned char content(int message, int start,
+                             int i) { /* never zero nor PREFILL, nor one bit away from these */
+    unsigned x = (unsigned)i * 2654435761u + (unsigned)start * 40503u + (unsigned)message * 77777u;
+    return (unsigned char)(16 + (x >> 13) % 128);
+}
+
+static void arm(int on) {
+    void* procedure = dlsym(RTLD_DEFAULT, on ? "adversary_arm" : "adversary_disarm");
+    int frames = 0, segments = 0;
+    if (!procedure) return;
+    if (on) {
+        ((void (*)(void))procedure)();
+        return;
+    }
+    ((void (*)(int*, int*))procedure)(&frames, &segments);
+    printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
+}
+
+static int attacked(int start) {
+    if (strcmp(scenario, "first") == 0) return start == 0;
+    return start == 1 || (start == 2 && strcmp(scenario, "again") == 0);
+}
+
+static void sender(void) {
+    unsigned char* out[MESSAGES];
+    MPI_Request requests[MESSAGES];
+    for (int m = 0; m < MESSAGES; ++m) {
+        out[m] = malloc((size_t)n + 1);
+        MPI_Psend_init(out[m], sends, size, MPI_BYTE, 1, TAG + m, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[m]);
+    }
+    for (int start = 0; start < STARTS; ++start) {
+        for (int m = 0; m < MESSAGES; ++m)
+            for (int i = 0; i < n; ++i) out[m][i] = content(m, start, i);
+        if (attacked(start)) arm(1);
+        MPI_Startall(MESSAGES, requests);
+        for (int m = 0; m < MESSAGES; ++m)
+            for (int i = 0; i < sends; ++i) MPI_Pready(sends - 1 - i, requests[m]);
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+        if (attacked(start)) arm(0);
+    }
+    for (int m = 0; m < MESSAGES; ++m) MPI_Request_free(&requests[m]);
+}
+
+/* Waits for the message and says what became of it. */
+static int receive(int message, int start, unsigned char* in, MPI_Request* request) {
+    int code = MPI_SUCCESS, right = 0, foreign = 0, length, wrong = 0;
+    if (strcmp(way, "arrived") == 0) {
+        int each = n / receives;
+        for (int i = 0; i < receives && code == MPI_SUCCESS; ++i) {
+            for (int flag = 0; !flag && code == MPI_SUCCESS;) code = MPI_Parrived(*request, i, &flag);
+            for (int k = i * each; k < (i + 1) * each && code == MPI_SUCCESS; ++k)
+                wrong += in[k] != content(message, start, k);
+        }
+    }
+    int end = MPI_Wait(request, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS) code = end;
+    for (int i = 0; i < n + 64; ++i) {
+        int as_sent = i < n && in[i] == content(message, start, i);
+        right += as_sent;
+        foreign += !as_sent && in[i] != PREFILL && (in[i] != 0 || i >= n);
+    }
+    char text[MPI_MAX_ERROR_STRING] = "";
+    if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+    for (char* c = text; *c; ++c)
+        if (*c == '\n') *c = ' ';
+    printf("rank %d %s message %d start %d: %s%s; %d of %d bytes as sent; buffer %s\n", rank, way, message,
+           start, code == MPI_SUCCESS ? (right == n ? "as sent" : "OTHER CONTENT") : "error ", text, right, n,
+           foreign || wrong ? "FOREIGN" : "clean");
+    fflush(stdout);
+    return code;
+}
+
+static void receiver(void) {
+    unsigned char* in[MESSAGES];
+    MPI_Request requests[MESSAGES];
+    for (int m = 0; m < MESSAGES; ++m) {
+        in[m] = malloc((size_t)n + 64);
+        MPI_Precv_init(in[m], receives, n / receives, MPI_BYTE, 0, TAG + m, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[m]);
+    }
+    for (int start = 0; start < STARTS; ++start) {
+        for (int m = 0; m < MESSAGES; ++m) memset(in[m], PREFILL, (size_t)n + 64);
+        MPI_Startall(MESSAGES, requests);
+        for (int m = 0; m < MESSAGES; ++m)
+            if (receive(m, start, in[m], &requests[m]) != MPI_SUCCESS && strcmp(scenario, "lost") == 0)
+                MPI_Abort(MPI_COMM_WORLD, 7);
+    }
+    for (int m = 0; m < MESSAGES; ++m) MPI_Request_free(&requests[m]);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (argc != 6) MPI_Abort(MPI_COMM_WORLD, 2);
+    scenario = argv[1], sends = atoi(argv[2]), receives = atoi(argv[3]), size = atoi(argv[4]),
+    n = sends * size;
+    for (char* next = strtok(argv[5], ","); next; next = strtok(NULL, ",")) {
+        way = next;
+        if (rank == 0) sender();
+        if (rank == 1) receiver();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Finalize();
+    return 0;
+}
