@@ -1,0 +1,201 @@
+// Windows that cross nodes: how they are made, what is asked of them, and their end.
+#include <atomic>
+#include <climits>
+#include <unordered_map>
+
+#include "shim/collective/collective_context.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/p2p/route.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/rma/entry.hpp"
+#include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim {
+
+/// Under the Guard.
+struct RmaWindows {
+    std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
+};
+
+}  // namespace mpisec::shim
+
+namespace mpisec::shim::rma {
+namespace {
+
+/// A communicator for the window's messages alone, which the program does not see.
+int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
+    MPI_Group group;
+    if (int code = real.Comm_group(parent.handle, &group); code != MPI_SUCCESS) return code;
+    const int code = construct(begin_construction(procedure, parent, membership_of(parent)), made,
+                               [&](MPI_Comm* copy) { return real.Comm_create(parent.handle, group, copy); });
+    real.Group_free(&group);
+    if (code == MPI_SUCCESS) real.Comm_set_errhandler(*made, constants.errors_return);
+    return code;
+}
+
+void free_private(MPI_Comm comm) {
+    Communicator* known = find_communicator(comm);
+    finish_collectives(*known);
+    {
+        Guard guard;
+        hold(*known);
+    }
+    if (real.Comm_free(&comm) == MPI_SUCCESS) {
+        unequip(*known);
+        mpisec::shim::forget(*known);
+    }
+    Guard guard;
+    release(*known);
+}
+
+/// A window, from its parts' tellings each other. `make`: makes the library's window of this process alone.
+template <class Make>
+int make_window(const char* procedure, MPI_Comm comm, MPI_Win* win, Make make) {
+    Communicator* parent = find_communicator(comm);
+    if (auto error = bad_arguments(procedure, parent, win)) return *error;
+    if (parent->inter) return raise(parent, MPI_ERR_COMM);
+    MPI_Comm own = constants.comm_null;
+    if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
+    Part mine{};
+    MPI_Win made{};
+    WindowMemory memory = make(&made, mine);
+    std::vector<Part> parts(static_cast<std::size_t>(parent->size));
+    int code = run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, parts.data(),
+                                              sizeof mine, constants.byte, own));
+    // What fails on one rank fails on all: none waits for a window that another does not have.
+    for (const Part& part : parts)
+        if (code == MPI_SUCCESS) code = part.code;
+    if (mine.code != MPI_SUCCESS) code = mine.code;
+    if (code != MPI_SUCCESS) {
+        if (mine.code == MPI_SUCCESS) real.Win_free(&made);
+        free_private(own);
+        return raise(parent, code);
+    }
+    remember(std::make_shared<Window>(made, own, *find_communicator(own), std::move(memory), parts));
+    *win = made;
+    return MPI_SUCCESS;
+}
+
+/// MPI_Win_create and MPI_Win_allocate: arguments that MPI must refuse.
+int check_part(MPI_Aint size, MPI_Aint unit) {
+    if (size < 0) return MPI_ERR_SIZE;
+    return unit <= 0 || unit > INT_MAX ? MPI_ERR_DISP : MPI_SUCCESS;
+}
+
+/// An error class that means the same on every rank.
+int class_of(int code) {
+    int error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    return error_class;
+}
+
+}  // namespace
+
+std::shared_ptr<Window> find(MPI_Win win) {
+    Guard guard;
+    const auto& all = process.rma_windows->all;
+    const auto found = all.find(win);
+    return found == all.end() ? nullptr : found->second;
+}
+
+bool is_known(MPI_Win win) {
+    return find(win) != nullptr;
+}
+
+void remember(std::shared_ptr<Window> window) {
+    Guard guard;
+    const MPI_Win win = window->handle;
+    process.rma_windows->all[win] = std::move(window);
+    process.rma_window_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void forget(MPI_Win win) {
+    Guard guard;
+    if (process.rma_windows->all.erase(win) != 0)
+        process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+    return make_window("MPI_Win_create", comm, win, [&](MPI_Win* made, Part& part) {
+        part = {size, disp_unit, check_part(size, disp_unit), 0};
+        if (part.code == MPI_SUCCESS)
+            part.code = class_of(real.Win_create(base, size, static_cast<int>(disp_unit), info,
+                                                 state.private_self, made));
+        return WindowMemory(base, size, disp_unit);
+    });
+}
+
+int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
+                 MPI_Win* win) {
+    return make_window("MPI_Win_allocate", comm, win, [&](MPI_Win* made, Part& part) {
+        part = {size, disp_unit, check_part(size, disp_unit), 0};
+        if (part.code == MPI_SUCCESS)
+            part.code = class_of(real.Win_allocate(size, static_cast<int>(disp_unit), info,
+                                                   state.private_self, baseptr, made));
+        return WindowMemory(part.code == MPI_SUCCESS ? *static_cast<void**>(baseptr) : nullptr, size,
+                            disp_unit);
+    });
+}
+
+int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+    return make_window("MPI_Win_create_dynamic", comm, win, [&](MPI_Win* made, Part& part) {
+        part = {0, 1, class_of(real.Win_create_dynamic(info, state.private_self, made)), 1};
+        return WindowMemory::dynamic();
+    });
+}
+
+int Win_free(MPI_Win* win) {
+    const auto window = find(*win);
+    auto all_sent = [&] { return window->all_sent(); };
+    int code = window->wait("MPI_Win_free", all_sent);
+    if (code == MPI_SUCCESS) code = run_collective(plan::Barrier("MPI_Win_free", window->comm));
+    // What others asked for until they came has been answered; what is left to do is here.
+    if (code == MPI_SUCCESS) code = window->wait("MPI_Win_free", all_sent);
+    const bool all_met = code == MPI_SUCCESS;
+    code = raise_on_window(*win, code);
+    forget(*win);
+    window->close();
+    if (all_met) free_private(window->comm);
+    const int freed = real.Win_free(win);
+    return code != MPI_SUCCESS ? code : freed;
+}
+
+int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    const auto window = find(win);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (size < 0) return raise_on_window(win, MPI_ERR_SIZE);
+    Guard guard;
+    return window->memory.attach(base, size) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+}
+
+int Win_detach(MPI_Win win, const void* base) {
+    const auto window = find(win);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    Guard guard;
+    return window->memory.detach(base) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+}
+
+int Win_get_group(MPI_Win win, MPI_Group* group) {
+    return real.Comm_group(find(win)->comm, group);
+}
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+    const auto window = find(win);
+    if (rank != MPI_PROC_NULL && (rank < 0 || rank >= window->size()))
+        return raise_on_window(win, MPI_ERR_RANK);
+    (void)size;
+    (void)disp_unit;
+    (void)baseptr;
+    return raise_on_window(win, MPI_ERR_RMA_FLAVOR);  // no memory of it is shared
+}
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+    (void)disp_unit;
+    return Win_shared_query(win, rank, size, static_cast<MPI_Aint*>(nullptr), baseptr);
+}
+
+}  // namespace mpisec::shim::rma
