@@ -23,6 +23,7 @@ int Win_free(MPI_Win* win);
 int Win_attach(MPI_Win win, void* base, MPI_Aint size);
 int Win_detach(MPI_Win win, const void* base);
 int Win_get_group(MPI_Win win, MPI_Group* group);
+int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag);
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr);
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr);
 

@@ -25,6 +25,7 @@ class WindowMemory {
         return memory;
     }
     bool is_dynamic() const { return dynamic_; }
+    void* base() const { return base_; }
 
     /// False when it overlaps memory that is attached, or reaches past the end of all memory.
     bool attach(void* base, MPI_Aint size);

@@ -93,6 +93,7 @@ class Window {
     const MPI_Comm comm;  ///< private to the window
     const int rank;
     const bool dynamic;
+    int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< what attributes point to
     WindowMemory memory;
     std::vector<Target> targets;  ///< by rank
     std::vector<Origin> origins;  ///< likewise

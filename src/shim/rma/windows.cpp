@@ -54,7 +54,7 @@ void free_private(MPI_Comm comm) {
 
 /// A window, from its parts' tellings each other. `make`: makes the library's window of this process alone.
 template <class Make>
-int make_window(const char* procedure, MPI_Comm comm, MPI_Win* win, Make make) {
+int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
     Communicator* parent = find_communicator(comm);
     if (auto error = bad_arguments(procedure, parent, win)) return *error;
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
@@ -75,9 +75,25 @@ int make_window(const char* procedure, MPI_Comm comm, MPI_Win* win, Make make) {
         free_private(own);
         return raise(parent, code);
     }
-    remember(std::make_shared<Window>(made, own, *find_communicator(own), std::move(memory), parts));
+    auto window = std::make_shared<Window>(made, own, *find_communicator(own), std::move(memory), parts);
+    window->flavor = flavor;
+    remember(std::move(window));
     *win = made;
     return MPI_SUCCESS;
+}
+
+/// The library's window around memory of the program. Open MPI 4.1 has none for programs with
+/// MPI_THREAD_MULTIPLE, but one with memory of its own, which serves as well: only its handle is used.
+int make_around(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Win* made) {
+    if (real.Win_create(base, size, unit, info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
+    void* nothing = nullptr;
+    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
+}
+
+int make_dynamic(MPI_Info info, MPI_Win* made) {
+    if (real.Win_create_dynamic(info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
+    void* nothing = nullptr;
+    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
 }
 
 /// MPI_Win_create and MPI_Win_allocate: arguments that MPI must refuse.
@@ -120,18 +136,17 @@ void forget(MPI_Win win) {
 }
 
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create", comm, win, [&](MPI_Win* made, Part& part) {
+    return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](MPI_Win* made, Part& part) {
         part = {size, disp_unit, check_part(size, disp_unit), 0};
         if (part.code == MPI_SUCCESS)
-            part.code = class_of(real.Win_create(base, size, static_cast<int>(disp_unit), info,
-                                                 state.private_self, made));
+            part.code = class_of(make_around(base, size, static_cast<int>(disp_unit), info, made));
         return WindowMemory(base, size, disp_unit);
     });
 }
 
 int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win) {
-    return make_window("MPI_Win_allocate", comm, win, [&](MPI_Win* made, Part& part) {
+    return make_window("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](MPI_Win* made, Part& part) {
         part = {size, disp_unit, check_part(size, disp_unit), 0};
         if (part.code == MPI_SUCCESS)
             part.code = class_of(real.Win_allocate(size, static_cast<int>(disp_unit), info,
@@ -142,8 +157,8 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
 }
 
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create_dynamic", comm, win, [&](MPI_Win* made, Part& part) {
-        part = {0, 1, class_of(real.Win_create_dynamic(info, state.private_self, made)), 1};
+    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](MPI_Win* made, Part& part) {
+        part = {0, 1, class_of(make_dynamic(info, made)), 1};
         return WindowMemory::dynamic();
     });
 }
@@ -181,6 +196,21 @@ int Win_detach(MPI_Win win, const void* base) {
 
 int Win_get_group(MPI_Win win, MPI_Group* group) {
     return real.Comm_group(find(win)->comm, group);
+}
+
+int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
+    const auto window = find(win);
+    // The library's own attributes are of its window, which may be around nothing (make_around).
+    void* answer = nullptr;
+    if (keyval == MPI_WIN_BASE) answer = window->memory.base();
+    if (keyval == MPI_WIN_SIZE) answer = &window->target(window->rank).size;
+    if (keyval == MPI_WIN_DISP_UNIT) answer = &window->unit;
+    if (keyval == MPI_WIN_CREATE_FLAVOR) answer = &window->flavor;
+    if (keyval == MPI_WIN_MODEL) answer = &window->model;
+    if (!value || !flag || (!answer && keyval != MPI_WIN_BASE)) return real.Win_get_attr(win, keyval, value, flag);
+    *static_cast<void**>(value) = answer;
+    *flag = 1;
+    return MPI_SUCCESS;
 }
 
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
