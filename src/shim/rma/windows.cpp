@@ -1,4 +1,5 @@
 // Windows that cross nodes: how they are made, what is asked of them, and their end.
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <unordered_map>
@@ -213,19 +214,35 @@ int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     return MPI_SUCCESS;
 }
 
-int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+namespace {
+
+/// No memory of such a window is shared between processes, so this process can access its own only.
+template <class Unit>
+int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
     const auto window = find(win);
-    if (rank != MPI_PROC_NULL && (rank < 0 || rank >= window->size()))
-        return raise_on_window(win, MPI_ERR_RANK);
-    (void)size;
-    (void)disp_unit;
-    (void)baseptr;
-    return raise_on_window(win, MPI_ERR_RMA_FLAVOR);  // no memory of it is shared
+    if (window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (rank == MPI_PROC_NULL) {  // the first one that has memory
+        const auto& targets = window->targets;
+        const auto first = std::ranges::find_if(targets, [](const Target& each) { return each.size > 0; });
+        rank = first == targets.end() ? 0 : static_cast<int>(first - targets.begin());
+    }
+    if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK);
+    const Target& target = window->target(rank);
+    const bool own = rank == window->rank;
+    *size = own ? target.size : 0;
+    *disp_unit = static_cast<Unit>(target.unit);
+    *static_cast<void**>(baseptr) = own ? window->memory.base() : nullptr;
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+    return query(win, rank, size, disp_unit, baseptr);
 }
 
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
-    (void)disp_unit;
-    return Win_shared_query(win, rank, size, static_cast<MPI_Aint*>(nullptr), baseptr);
+    return query(win, rank, size, disp_unit, baseptr);
 }
 
 }  // namespace mpisec::shim::rma
