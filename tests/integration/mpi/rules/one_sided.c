@@ -166,6 +166,17 @@ static void asked(MPI_Win window, const int* cells) {
     OK(MPI_Group_free(&all));
 }
 
+/* Of one's own part there is memory to be had. Open MPI and MPI before 4.1 know this of shared windows only. */
+static void own_memory(MPI_Win window, const int* cells) {
+    MPI_Aint bytes = 0;
+    int unit = 0, *base = NULL;
+    if (!sealed || nodes == 1) return;
+    OK(MPI_Win_shared_query(window, rank, &bytes, &unit, &base));
+    CHECK(base == cells && unit == sizeof(int) && bytes == CELLS * (MPI_Aint)sizeof(int), "it is at %p", (void*)base);
+    OK(MPI_Win_shared_query(window, (rank + 1) % size, &bytes, &unit, &base));
+    CHECK(bytes == 0 && base == NULL, "another rank's memory is at %p", (void*)base);
+}
+
 void rule_one_sided(void) {
     int *cells = memory(CELLS * sizeof *cells), *allocated;
     MPI_Win window;
@@ -178,6 +189,7 @@ void rule_one_sided(void) {
     OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated, &window));
     slices(window, allocated);
     asked(window, allocated);
+    own_memory(window, allocated);
     OK(MPI_Win_free(&window));
     large();
     attached();

@@ -49,7 +49,8 @@ static void atomics(void) {
         }
         long pair[2] = {rank + 1, 1}, was[2] = {-1, -1};
         OK(MPI_Get_accumulate(pair, 2, MPI_LONG, was, 2, MPI_LONG, target, 4, 2, MPI_LONG, MPI_SUM, window));
-        OK(MPI_Win_flush_local(target, window));
+        OK(round % 2 ? MPI_Win_flush_local(target, window) : MPI_Win_flush_local_all(window));
+        OK(MPI_Win_sync(window));
         CHECK(was[0] >= 0 && was[1] >= 0, "nothing was fetched: %ld, %ld", was[0], was[1]);
         OK(MPI_Fetch_and_op(NULL, &before, MPI_LONG, target, 5, MPI_NO_OP, window));
         OK(MPI_Win_flush_all(window));
