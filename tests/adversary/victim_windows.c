@@ -52,8 +52,10 @@ static const char* judge(unsigned char was, int values_of_operations) {
     size_t meant = 0, bytes = (size_t)OPERATIONS * (size_t)size_of_each;
     for (size_t i = 0; i < bytes; ++i) {
         unsigned char expected = values_of_operations ? value_of((int)(i / (size_t)size_of_each)) : 0x33;
-        if (cells[i] == expected) ++meant;
-        else if (cells[i] != was) return "FOREIGN";
+        if (cells[i] == expected)
+            ++meant;
+        else if (cells[i] != was)
+            return "FOREIGN";
     }
     return meant == 0 ? "as it was" : meant == bytes ? "as meant" : "in part as meant";
 }

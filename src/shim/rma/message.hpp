@@ -27,10 +27,10 @@ inline constexpr auto last_kind = Kind::failed;
 
 /// Tags on the window's private communicator. Messages of one tag from one rank come in order.
 enum Tag : int {
-    request_tag,   ///< origin to target: header, and what of runs and data fits
-    bulk_tag,      ///< origin to target: runs or data that did not fit, in the order of their headers
-    answer_tag,    ///< target to origin: what was fetched, or that a flush has ended, in the order of requests
-    grant_tag,     ///< target to origin: the lock is its
+    request_tag,  ///< origin to target: header, and what of runs and data fits
+    bulk_tag,     ///< origin to target: runs or data that did not fit, in the order of their headers
+    answer_tag,   ///< target to origin: what was fetched, or that a flush has ended, in the order of requests
+    grant_tag,    ///< target to origin: the lock is its
     exposure_tag,  ///< MPI_Win_post to MPI_Win_start
 };
 

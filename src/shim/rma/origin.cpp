@@ -21,8 +21,8 @@ void Window::send_part(Transfer& transfer, const void* data, std::uint64_t bytes
 }
 
 void Window::receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
-    transfer.parts.push_back(begin_receive({room, static_cast<MPI_Count>(bytes), constants.byte, from, tag,
-                                            comm, "one-sided communication"}));
+    transfer.parts.push_back(begin_receive(
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, "one-sided communication"}));
 }
 
 void Window::send_request(int to, Header& header, Transfer& transfer, std::size_t bytes) {
@@ -133,8 +133,7 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     }
     TypeFacts facts;
     type_facts(access.origin.type, facts);
-    if (!facts.contiguous)
-        return pack(access.origin.buf, access.origin.count, access.origin.type, facts, to);
+    if (!facts.contiguous) return pack(access.origin.buf, access.origin.count, access.origin.type, facts, to);
     if (bytes > 0) std::memcpy(to, access.origin.buf, bytes);
     return MPI_SUCCESS;
 }
@@ -253,7 +252,12 @@ Elements elements(const void* buf, MPI_Count count, MPI_Datatype type) {
 }
 
 Access put(const Elements& origin, int target, MPI_Aint disp, MPI_Count count, MPI_Datatype type) {
-    return {.kind = Kind::put, .origin = origin, .target = target, .displacement = disp, .count = count, .type = type};
+    return {.kind = Kind::put,
+            .origin = origin,
+            .target = target,
+            .displacement = disp,
+            .count = count,
+            .type = type};
 }
 
 }  // namespace
@@ -313,8 +317,7 @@ int Accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_t
 int Raccumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                 MPI_Aint disp, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Win win,
                 MPI_Request* request) {
-    Access access =
-        accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
+    Access access = accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
     access.for_request = true;
     return start(access, win, request);
 }
@@ -330,8 +333,7 @@ int Get_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype orig
 int Rget_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, void* result,
                     MPI_Count result_count, MPI_Datatype result_type, int target, MPI_Aint disp,
                     MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Win win, MPI_Request* request) {
-    Access access =
-        accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
+    Access access = accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
     access.for_request = true;
     return start(fetching(access, {result, result_count, result_type}), win, request);
 }

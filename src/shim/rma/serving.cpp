@@ -147,7 +147,8 @@ void Window::take(Slot& slot) {
     const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
     const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
     const std::uint64_t rest = outcome.bytes - header_bytes;
-    if (runs > rest || data != rest - runs) return violation(from, "a request of a window has another length");
+    if (runs > rest || data != rest - runs)
+        return violation(from, "a request of a window has another length");
     request.message = std::move(slot.room);
     enter(from, std::move(request));
 }

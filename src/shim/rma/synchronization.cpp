@@ -179,8 +179,8 @@ int Win_lock(int kind, int rank, int assertion, MPI_Win win) {
     if (kind != MPI_LOCK_EXCLUSIVE && kind != MPI_LOCK_SHARED) return raise_on_window(win, MPI_ERR_LOCKTYPE);
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
-    const bool free = !window->holds(rank) && !window->access_started &&
-                      !(window->fence_open && window->operations_since);
+    const bool free =
+        !window->holds(rank) && !window->access_started && !(window->fence_open && window->operations_since);
     if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
     window->fence_open = false;
     const Held held = kind == MPI_LOCK_EXCLUSIVE ? Held::exclusive : Held::shared;
@@ -199,8 +199,8 @@ int Win_unlock(int rank, MPI_Win win) {
 
 int Win_lock_all(int assertion, MPI_Win win) {
     const auto window = find(win);
-    const bool free = !any_held(*window) && !window->access_started &&
-                      !(window->fence_open && window->operations_since);
+    const bool free =
+        !any_held(*window) && !window->access_started && !(window->fence_open && window->operations_since);
     if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
     window->fence_open = false;
     window->all_held = true;
@@ -245,8 +245,7 @@ int Win_flush_local_all(MPI_Win win) {
     const auto window = find(win);
     if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
     progress();
-    return raise_on_window(win,
-                           wait_for_transfers("MPI_Win_flush_local_all", *window, everyone(*window)));
+    return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local_all", *window, everyone(*window)));
 }
 
 int Win_post(MPI_Group group, int assertion, MPI_Win win) {
@@ -273,8 +272,8 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
 
 int Win_start(MPI_Group group, int assertion, MPI_Win win) {
     const auto window = find(win);
-    const bool free = !window->access_started && !any_held(*window) &&
-                      !(window->fence_open && window->operations_since);
+    const bool free =
+        !window->access_started && !any_held(*window) && !(window->fence_open && window->operations_since);
     if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
     Ranks targets = ranks_of(*window, group);
     for (int to : targets)

@@ -35,10 +35,10 @@ struct Request {
     Header header;
     Layout layout;
     Buffer message;
-    Buffer runs;                      ///< that came in a message of their own
-    Buffer data;                      ///< likewise
+    Buffer runs;  ///< that came in a message of their own
+    Buffer data;  ///< likewise
     const std::uint8_t* payload = nullptr;
-    bool in_place = false;            ///< the data is received where it belongs
+    bool in_place = false;  ///< the data is received where it belongs
     std::unique_ptr<Operation> runs_coming, data_coming;
 };
 
@@ -103,12 +103,12 @@ class Window {
     Origin& origin(int of) { return origins[static_cast<std::size_t>(of)]; }
 
     // Epochs of this process.
-    bool fence_open = false;         ///< since an MPI_Win_fence that operations may follow
-    bool operations_since = false;   ///< since that fence
-    bool all_held = false;           ///< MPI_Win_lock_all
-    std::vector<int> started;        ///< MPI_Win_start
+    bool fence_open = false;        ///< since an MPI_Win_fence that operations may follow
+    bool operations_since = false;  ///< since that fence
+    bool all_held = false;          ///< MPI_Win_lock_all
+    std::vector<int> started;       ///< MPI_Win_start
     bool access_started = false;
-    std::vector<int> exposed_to;     ///< MPI_Win_post
+    std::vector<int> exposed_to;  ///< MPI_Win_post
     bool exposed = false;
     std::uint64_t own_exposures = 0;  ///< of this process to itself, not yet started
     /// Whether some epoch lets this process access the target's memory; and one of passive target.

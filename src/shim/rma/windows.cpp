@@ -147,21 +147,23 @@ int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI
 
 int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win) {
-    return make_window("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](MPI_Win* made, Part& part) {
-        part = {size, disp_unit, check_part(size, disp_unit), 0};
-        if (part.code == MPI_SUCCESS)
-            part.code = class_of(real.Win_allocate(size, static_cast<int>(disp_unit), info,
-                                                   state.private_self, baseptr, made));
-        return WindowMemory(part.code == MPI_SUCCESS ? *static_cast<void**>(baseptr) : nullptr, size,
-                            disp_unit);
-    });
+    return make_window(
+        "MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](MPI_Win* made, Part& part) {
+            part = {size, disp_unit, check_part(size, disp_unit), 0};
+            if (part.code == MPI_SUCCESS)
+                part.code = class_of(real.Win_allocate(size, static_cast<int>(disp_unit), info,
+                                                       state.private_self, baseptr, made));
+            return WindowMemory(part.code == MPI_SUCCESS ? *static_cast<void**>(baseptr) : nullptr, size,
+                                disp_unit);
+        });
 }
 
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](MPI_Win* made, Part& part) {
-        part = {0, 1, class_of(make_dynamic(info, made)), 1};
-        return WindowMemory::dynamic();
-    });
+    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win,
+                       [&](MPI_Win* made, Part& part) {
+                           part = {0, 1, class_of(make_dynamic(info, made)), 1};
+                           return WindowMemory::dynamic();
+                       });
 }
 
 int Win_free(MPI_Win* win) {
@@ -208,7 +210,8 @@ int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     if (keyval == MPI_WIN_DISP_UNIT) answer = &window->unit;
     if (keyval == MPI_WIN_CREATE_FLAVOR) answer = &window->flavor;
     if (keyval == MPI_WIN_MODEL) answer = &window->model;
-    if (!value || !flag || (!answer && keyval != MPI_WIN_BASE)) return real.Win_get_attr(win, keyval, value, flag);
+    if (!value || !flag || (!answer && keyval != MPI_WIN_BASE))
+        return real.Win_get_attr(win, keyval, value, flag);
     *static_cast<void**>(value) = answer;
     *flag = 1;
     return MPI_SUCCESS;

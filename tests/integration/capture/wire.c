@@ -222,9 +222,21 @@ static void all_sends(void) {
 #endif
 }
 
-enum { PUT, GET, ACCUMULATE, GET_ACCUMULATE, RPUT, RGET, RACCUMULATE, RGET_ACCUMULATE, STRIDED_PUT, ONE_SIDED };
-static const char* const one_sided_names[] = {"MPI_Put",  "MPI_Get",         "MPI_Accumulate",      "MPI_Get_accumulate", "MPI_Rput",
-                                              "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Put-strided"};
+enum {
+    PUT,
+    GET,
+    ACCUMULATE,
+    GET_ACCUMULATE,
+    RPUT,
+    RGET,
+    RACCUMULATE,
+    RGET_ACCUMULATE,
+    STRIDED_PUT,
+    ONE_SIDED
+};
+static const char* const one_sided_names[] = {
+    "MPI_Put",  "MPI_Get",         "MPI_Accumulate",      "MPI_Get_accumulate", "MPI_Rput",
+    "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Put-strided"};
 
 /* Rank 0 moves a slice to or from the last rank's window, which holds it for those that fetch. */
 static void access_window(int which, unsigned char* mine, unsigned char* in, int n, MPI_Win window) {
@@ -240,7 +252,8 @@ static void access_window(int which, unsigned char* mine, unsigned char* in, int
     if (which == RACCUMULATE)
         OK(MPI_Raccumulate(mine, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_REPLACE, window, &request));
     if (which == RGET_ACCUMULATE)
-        OK(MPI_Rget_accumulate(NULL, 0, MPI_BYTE, in, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_NO_OP, window, &request));
+        OK(MPI_Rget_accumulate(NULL, 0, MPI_BYTE, in, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_NO_OP, window,
+                               &request));
     if (which == STRIDED_PUT) {
         OK(MPI_Type_vector(n / 32, 32, 64, MPI_BYTE, &runs));
         OK(MPI_Type_commit(&runs));

@@ -135,7 +135,8 @@ static void not_attached(void) {
 }
 
 void rule_one_sided_epochs(void) {
-    OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window));
+    OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &cells,
+                        &window));
     OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
     around();
     all_to_one();

@@ -5,7 +5,8 @@
 
 enum { ROUNDS = 25, TURNS = 20 };
 
-static long *cells; /* 0: counted under exclusive locks; 1: its copy; 2, 3: counted by atomics; from 4: others */
+static long*
+    cells; /* 0: counted under exclusive locks; 1: its copy; 2, 3: counted by atomics; from 4: others */
 static MPI_Win window;
 
 static long at(int target, int index) {
@@ -70,8 +71,8 @@ static void check_counts(void) {
             turns_of_all += round % size == rank;
         }
     OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window));
-    CHECK(cells[0] == times && cells[1] == times, "exclusive locks counted %ld and %ld of %ld", cells[0], cells[1],
-          times);
+    CHECK(cells[0] == times && cells[1] == times, "exclusive locks counted %ld and %ld of %ld", cells[0],
+          cells[1], times);
     CHECK(cells[2] == turns_of_all && cells[3] == turns_of_all && cells[5] == turns_of_all,
           "atomics counted %ld, %ld and %ld of %ld", cells[2], cells[3], cells[5], turns_of_all);
     CHECK(cells[4] == turns_of_all / size * size * (size + 1) / 2, "accumulated %ld", cells[4]);
@@ -100,10 +101,11 @@ static void requests(void) {
     OK(MPI_Win_flush_all(own));
     OK(MPI_Rget(back, 4, MPI_INT, right, 1, 4, MPI_INT, own, &request[2]));
     OK(MPI_Wait(&request[2], MPI_STATUS_IGNORE));
-    CHECK(request[2] == MPI_REQUEST_NULL && back[0] == rank && back[3] == rank, "got %d, %d", back[0], back[3]);
+    CHECK(request[2] == MPI_REQUEST_NULL && back[0] == rank && back[3] == rank, "got %d, %d", back[0],
+          back[3]);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    OK(MPI_Rget_accumulate(&pair, 1, MPI_DOUBLE_INT, &got, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT, MPI_NO_OP,
-                           own, &request[0]));
+    OK(MPI_Rget_accumulate(&pair, 1, MPI_DOUBLE_INT, &got, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT,
+                           MPI_NO_OP, own, &request[0]));
     for (int done = 0; !done;) OK(MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
     CHECK(got.value == 101.0 - size && got.index == size - 1, "the least is %g of %d", got.value, got.index);
     OK(MPI_Win_unlock_all(own));
