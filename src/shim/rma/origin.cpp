@@ -239,7 +239,7 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
         Target& target = window->target(access.target);
         window->settle(target);
         code = access_other(*window, access, prepared, *transfer);
-        target.outstanding = true;
+        target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
         target.transfers.push_back(transfer);
     }
     if (code != MPI_SUCCESS) return raise_on_window(win, code);

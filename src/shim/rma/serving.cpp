@@ -65,12 +65,17 @@ void Window::close() {
         }
     for (Target& each : targets)
         for (auto& transfer : each.transfers) transfer->abandon();
-    for (Answer& each : answers_) {
-        if (each.sending->advance()) continue;
-        leave_work_list(*each.sending);
-        (void)new Answer(std::move(each));
+    for (UnderWay& each : answers_) {
+        if (each.operation->advance()) continue;
+        leave_work_list(*each.operation);
+        (void)new UnderWay(std::move(each));
     }
     answers_.clear();
+    for (UnderWay& each : discarded_) {
+        abandon(std::move(each.operation));
+        (void)new Buffer(std::move(each.buffer));
+    }
+    discarded_.clear();
 }
 
 bool Window::all_sent() {
@@ -105,11 +110,11 @@ void Window::fail(int code) {
 void Window::serve() {
     if (serving_ || closed_) return;
     serving_ = true;
-    while (failure_ == MPI_SUCCESS && ring_[next_].receiving->advance()) {
+    while (ring_[next_].receiving->advance()) {
         Slot& slot = ring_[next_];
         next_ = (next_ + 1) % slots;
         take(slot);
-        if (failure_ == MPI_SUCCESS) post(slot);
+        post(slot);
     }
     for (std::size_t i = 0; i < busy_.size() && failure_ == MPI_SUCCESS;) {
         const int from = busy_[i];
@@ -119,38 +124,53 @@ void Window::serve() {
         else
             ++i;
     }
-    while (!answers_.empty() && answers_.front().sending->advance()) {
-        leave_work_list(*answers_.front().sending);
-        answers_.pop_front();
-    }
+    for (std::deque<UnderWay>* each : {&answers_, &discarded_})
+        while (!each->empty() && each->front().operation->advance()) {
+            leave_work_list(*each->front().operation);
+            each->pop_front();
+        }
     serving_ = false;
 }
 
 /// A request has come, or something that is none.
 void Window::take(Slot& slot) {
     const Outcome outcome = slot.receiving->outcome();
+    const int from = outcome.source;
     slot.receiving.reset();
     if (outcome.error != MPI_SUCCESS) return fail(outcome.error);
-    const int from = outcome.source;
     Request request;
     if (from < 0 || from >= size() || !read(request.header, slot.room.data(), outcome.bytes))
         return violation(from, "it is no request of a window");
-    const Header& header = request.header;
+    if (failure_ == MPI_SUCCESS) check(from, request.header, outcome.bytes);
+    if (failure_ != MPI_SUCCESS) return discard(from, request.header);
+    request.message = std::move(slot.room);
+    enter(from, std::move(request));
+}
+
+void Window::check(int from, const Header& header, std::uint64_t bytes) {
     if (header.kind == Kind::failed) {
-        const int code = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
-                                          "that rank reports an integrity error in a window of both");
-        failure_ = code;  // that rank has told all others
+        // That rank has told all others.
+        failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
+                                    "that rank reports an integrity error in a window of both");
         return;
     }
     if (header.sequence != origin(from).sequence++)
         return violation(from, "a request before it in the same window is missing");
     const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
     const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
-    const std::uint64_t rest = outcome.bytes - header_bytes;
-    if (runs > rest || data != rest - runs)
-        return violation(from, "a request of a window has another length");
-    request.message = std::move(slot.room);
-    enter(from, std::move(request));
+    const std::uint64_t rest = bytes - header_bytes;
+    if (runs > rest || data != rest - runs) violation(from, "a request of a window has another length");
+}
+
+/// What comes in messages of its own is received and thrown away: its sender must get rid of it.
+void Window::discard(int from, const Header& header) {
+    auto receive_and_forget = [&](std::uint64_t bytes) {
+        Buffer room(bytes);
+        auto receiving = receive(comm, room.data(), bytes, from, bulk_tag);
+        discarded_.push_back({std::move(receiving), std::move(room)});
+    };
+    if (header.bulk_runs) receive_and_forget(std::uint64_t{header.runs} * run_bytes);
+    if (header.bulk_data) receive_and_forget(payload_of(header));
 }
 
 void Window::enter(int from, Request request) {
@@ -276,8 +296,10 @@ void Window::answer_data(int from, Request& request) {
     }
     Buffer data = fetched > 0 ? Buffer(fetched) : Buffer();
     const int code = memory.perform(request.header, request.layout, request.payload, data.data());
-    if (code != MPI_SUCCESS && sender.error == MPI_SUCCESS) sender.error = code;
-    if (fetched == 0) return;
+    if (fetched == 0) {
+        if (sender.error == MPI_SUCCESS) sender.error = code;
+        return;
+    }
     const std::uint8_t* bytes = data.data();
     answer(from, bytes, code == MPI_SUCCESS ? fetched : 0, std::move(data), answer_tag);
 }

@@ -56,7 +56,7 @@ struct Target {
     MPI_Aint size = 0, unit = 1;
     std::uint64_t sequence = 0;  ///< of the next request to it
     std::deque<std::shared_ptr<Transfer>> transfers;
-    bool outstanding = false;  ///< operations since the last flush
+    bool outstanding = false;  ///< operations without an answer since the last flush
     Held held = Held::no;
     bool unchecked = false;  ///< MPI_MODE_NOCHECK: it has granted nothing
     bool started = false;    ///< MPI_Win_start
@@ -151,9 +151,9 @@ class Window {
     void close();
 
   private:
-    struct Answer {
-        std::unique_ptr<Operation> sending;
-        Buffer data;
+    struct UnderWay {
+        std::unique_ptr<Operation> operation;
+        Buffer buffer;
     };
     struct Slot {
         Buffer room;
@@ -163,6 +163,8 @@ class Window {
 
     void post(Slot& slot);
     void take(Slot& slot);
+    void check(int from, const Header& header, std::uint64_t bytes);
+    void discard(int from, const Header& header);
     void enter(int from, Request request);
     bool expect_bulk(int from, Request& request);
     bool prepare(int from, Request& request);
@@ -178,7 +180,7 @@ class Window {
     std::array<Slot, slots> ring_;
     LockQueue locks_;
     std::size_t next_ = 0;  ///< slot that a request comes to next
-    std::deque<Answer> answers_;
+    std::deque<UnderWay> answers_, discarded_;
     std::vector<int> busy_;  ///< origins with requests under way
     std::unique_ptr<Service> service_;
     bool serving_ = false;
