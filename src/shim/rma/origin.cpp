@@ -1,5 +1,7 @@
 // One-sided operations as their origin starts them: arguments are checked, the target's data is described,
 // the origin's sent along. Operations on this process's own memory are done at once.
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
@@ -138,13 +140,28 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     return MPI_SUCCESS;
 }
 
-int access_own(Window& window, const Access& access, Prepared& prepared) {
+/// What needs no exclusion from others that do the same: the others are done by the target alone.
+bool is_plain(Kind kind) {
+    return kind == Kind::put || kind == Kind::get;
+}
+
+/// In memory that this process can reach: its own, or that of a rank of its node.
+int access_memory(const WindowMemory& memory, const Access& access, Prepared& prepared) {
     const Header& header = prepared.header;
+    TypeFacts of_origin;
+    type_facts(access.origin.type, of_origin);
+    if (is_plain(access.kind) && of_origin.contiguous) {
+        const auto [at, inside] = memory.locate(header.displacement, prepared.layout);
+        auto* mine = static_cast<std::uint8_t*>(access.origin.buf);
+        if (!inside) return MPI_ERR_RMA_RANGE;
+        access.kind == Kind::put ? prepared.layout.scatter(mine, at) : prepared.layout.gather(at, mine);
+        return MPI_SUCCESS;
+    }
     const std::uint64_t payload = payload_of(header);
     Buffer data(std::max<std::uint64_t>(payload, 1)), fetched;
     if (int code = copy_payload(access, payload, data.data()); code != MPI_SUCCESS) return code;
     if (prepared.fetches) fetched = Buffer(header.bytes);
-    if (int code = window.memory.perform(header, prepared.layout, data.data(), fetched.data());
+    if (int code = memory.perform(header, prepared.layout, data.data(), fetched.data());
         code != MPI_SUCCESS || !prepared.fetches)
         return code;
     const Elements& result = prepared.result;
@@ -233,10 +250,13 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
     if (code != MPI_SUCCESS) return raise_on_window(win, code);
     window->operations_since = true;
     auto transfer = std::make_shared<Transfer>();
-    if (prepared.header.bytes > 0 && access.target == window->rank)
-        code = access_own(*window, access, prepared);
-    else if (prepared.header.bytes > 0) {
-        Target& target = window->target(access.target);
+    Target& target = window->target(access.target);
+    if (prepared.header.bytes > 0 && access.target == window->rank) {
+        code = access_memory(window->memory, access, prepared);
+    } else if (prepared.header.bytes > 0 && target.near && is_plain(access.kind)) {
+        code = access_memory({target.near, target.size, target.unit}, access, prepared);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else if (prepared.header.bytes > 0) {
         window->settle(target);
         code = access_other(*window, access, prepared, *transfer);
         target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it

@@ -24,7 +24,7 @@ void Service::step() {
     window_.serve();
 }
 
-Window::Window(MPI_Win win, MPI_Comm private_comm, Communicator& known, WindowMemory exposed_memory,
+Window::Window(MPI_Win win, MPI_Comm private_comm, const Communicator& known, WindowMemory exposed_memory,
                const std::vector<Part>& parts)
     : handle(win),
       comm(private_comm),

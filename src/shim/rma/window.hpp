@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "fabric/node_memory.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/rma/lock_queue.hpp"
@@ -54,7 +56,8 @@ struct Origin {
 /// What this process knows of another one whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
-    std::uint64_t sequence = 0;  ///< of the next request to it
+    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it
+    std::uint64_t sequence = 0;    ///< of the next request to it
     std::deque<std::shared_ptr<Transfer>> transfers;
     bool outstanding = false;  ///< operations without an answer since the last flush
     Held held = Held::no;
@@ -65,7 +68,8 @@ struct Target {
 /// What the others must know of a part of a window; they tell each other when it is made.
 struct Part {
     std::int64_t size, unit;
-    std::int32_t code, dynamic;
+    std::int32_t code;    ///< MPI error class
+    std::int32_t shared;  ///< it lies in memory that ranks of its node share
 };
 
 /// Receives and serves requests as long as the window lives: on the work list.
@@ -83,7 +87,7 @@ class Service final : public Operation {
 /// Everything under the Guard, but for what waits.
 class Window {
   public:
-    Window(MPI_Win handle, MPI_Comm comm, Communicator& known, WindowMemory memory,
+    Window(MPI_Win handle, MPI_Comm comm, const Communicator& known, WindowMemory memory,
            const std::vector<Part>& parts);
     ~Window();
     Window(const Window&) = delete;
@@ -95,8 +99,9 @@ class Window {
     const bool dynamic;
     int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< what attributes point to
     WindowMemory memory;
-    std::vector<Target> targets;  ///< by rank
-    std::vector<Origin> origins;  ///< likewise
+    std::optional<fabric::SharedSegment> segment;  ///< what MPI_Win_allocate gave to ranks of this node
+    std::vector<Target> targets;                   ///< by rank
+    std::vector<Origin> origins;                   ///< likewise
 
     int size() const { return static_cast<int>(targets.size()); }
     Target& target(int of) { return targets[static_cast<std::size_t>(of)]; }

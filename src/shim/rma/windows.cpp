@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <optional>
 #include <unordered_map>
 
+#include "fabric/node_memory.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/p2p/route.hpp"
+#include "shim/p2p/same_node.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -53,7 +56,18 @@ void free_private(MPI_Comm comm) {
     release(*known);
 }
 
-/// A window, from its parts' tellings each other. `make`: makes the library's window of this process alone.
+/// One rank's part of a window that is being made.
+struct Making {
+    const Communicator& own;  ///< the window's private communicator
+    MPI_Win win{};            ///< the library's, of this process alone
+    Part part{};
+    WindowMemory memory;
+    std::optional<fabric::SharedSegment>
+        segment;                      ///< that its memory lies in, with that of ranks of its node
+    std::vector<std::uint8_t*> near;  ///< where each rank's memory is; null: not in there
+};
+
+/// A window, from what its ranks tell each other of their parts, which `make` makes.
 template <class Make>
 int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
     Communicator* parent = find_communicator(comm);
@@ -61,26 +75,63 @@ int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, 
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
     MPI_Comm own = constants.comm_null;
     if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
-    Part mine{};
-    MPI_Win made{};
-    WindowMemory memory = make(&made, mine);
+    Making mine{.own = *find_communicator(own)};
+    make(mine);
     std::vector<Part> parts(static_cast<std::size_t>(parent->size));
-    int code = run_collective(plan::Allgather(procedure, &mine, sizeof mine, constants.byte, parts.data(),
-                                              sizeof mine, constants.byte, own));
+    int code = run_collective(plan::Allgather(procedure, &mine.part, sizeof(Part), constants.byte,
+                                              parts.data(), sizeof(Part), constants.byte, own));
     // What fails on one rank fails on all: none waits for a window that another does not have.
     for (const Part& part : parts)
         if (code == MPI_SUCCESS) code = part.code;
-    if (mine.code != MPI_SUCCESS) code = mine.code;
+    if (mine.part.code != MPI_SUCCESS) code = mine.part.code;
     if (code != MPI_SUCCESS) {
-        if (mine.code == MPI_SUCCESS) real.Win_free(&made);
+        if (mine.part.code == MPI_SUCCESS) real.Win_free(&mine.win);
         free_private(own);
         return raise(parent, code);
     }
-    auto window = std::make_shared<Window>(made, own, *find_communicator(own), std::move(memory), parts);
+    auto window = std::make_shared<Window>(mine.win, own, mine.own, std::move(mine.memory), parts);
     window->flavor = flavor;
+    for (std::size_t i = 0; i < mine.near.size(); ++i)
+        window->targets[i].near = parts[i].shared ? mine.near[i] : nullptr;
+    window->segment = std::move(mine.segment);
     remember(std::move(window));
-    *win = made;
+    *win = mine.win;
     return MPI_SUCCESS;
+}
+
+/// Memory for MPI_Win_allocate that ranks of this node can reach, as far as there is any: all of them are in
+/// this call.
+void allocate_shared(Making& mine) {
+    constexpr std::size_t alignment = 64;
+    const Communicator& own = mine.own;
+    const auto ranks = static_cast<std::size_t>(own.size);
+    std::vector<std::int64_t> sizes(ranks);
+    if (run_collective(plan::Allgather("MPI_Win_allocate", &mine.part.size, 1, constants.int64, sizes.data(),
+                                       1, constants.int64, own.handle)) != MPI_SUCCESS)
+        return;
+    std::vector<std::size_t> places(ranks, SIZE_MAX);
+    std::size_t bytes = 0;
+    unsigned here = 0;
+    for (std::size_t i = 0; i < ranks; ++i) {
+        if (!own.is_local(static_cast<int>(i)) && static_cast<int>(i) != own.rank) continue;
+        if (sizes[i] < 0) return;
+        places[i] = bytes;
+        bytes += (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
+        ++here;
+    }
+    if (here < 2 || bytes == 0) return;
+    // Not the name of the memory for the private communicator's collectives.
+    wire::ContextId context = own.context;
+    context[0] ^= 0xff;
+    const std::string name =
+        memory_name(context, state.world.node[static_cast<std::size_t>(state.world.rank)]);
+    auto memory = fabric::SharedSegment::attach(name, bytes, here);
+    if (!memory) return;  // too little of it: this rank's messages go the long way
+    mine.segment.emplace(std::move(*memory));
+    mine.near.resize(ranks);
+    for (std::size_t i = 0; i < ranks; ++i)
+        if (places[i] != SIZE_MAX) mine.near[i] = mine.segment->bytes().data() + places[i];
+    mine.part.shared = 1;
 }
 
 /// The library's window around memory of the program. Open MPI 4.1 has none for programs with
@@ -137,33 +188,35 @@ void forget(MPI_Win win) {
 }
 
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](MPI_Win* made, Part& part) {
-        part = {size, disp_unit, check_part(size, disp_unit), 0};
-        if (part.code == MPI_SUCCESS)
-            part.code = class_of(make_around(base, size, static_cast<int>(disp_unit), info, made));
-        return WindowMemory(base, size, disp_unit);
+    return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](Making& mine) {
+        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
+        if (mine.part.code == MPI_SUCCESS)
+            mine.part.code = class_of(make_around(base, size, static_cast<int>(disp_unit), info, &mine.win));
+        mine.memory = WindowMemory(base, size, disp_unit);
     });
 }
 
 int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win) {
-    return make_window(
-        "MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](MPI_Win* made, Part& part) {
-            part = {size, disp_unit, check_part(size, disp_unit), 0};
-            if (part.code == MPI_SUCCESS)
-                part.code = class_of(real.Win_allocate(size, static_cast<int>(disp_unit), info,
-                                                       state.private_self, baseptr, made));
-            return WindowMemory(part.code == MPI_SUCCESS ? *static_cast<void**>(baseptr) : nullptr, size,
-                                disp_unit);
-        });
+    return make_window("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](Making& mine) {
+        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
+        allocate_shared(mine);
+        if (mine.part.code != MPI_SUCCESS) return;
+        const auto unit = static_cast<int>(disp_unit);
+        void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
+        const int code = base ? make_around(base, size, unit, info, &mine.win)
+                              : real.Win_allocate(size, unit, info, state.private_self, &base, &mine.win);
+        mine.part.code = class_of(code);
+        mine.memory = WindowMemory(base, size, disp_unit);
+        *static_cast<void**>(baseptr) = base;
+    });
 }
 
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win,
-                       [&](MPI_Win* made, Part& part) {
-                           part = {0, 1, class_of(make_dynamic(info, made)), 1};
-                           return WindowMemory::dynamic();
-                       });
+    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](Making& mine) {
+        mine.part = {0, 1, class_of(make_dynamic(info, &mine.win)), 0};
+        mine.memory = WindowMemory::dynamic();
+    });
 }
 
 int Win_free(MPI_Win* win) {
@@ -219,7 +272,7 @@ int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
 
 namespace {
 
-/// No memory of such a window is shared between processes, so this process can access its own only.
+/// This process can access its own memory, and that of ranks of its node where MPI_Win_allocate shared it.
 template <class Unit>
 int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
     const auto window = find(win);
@@ -231,10 +284,10 @@ int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr)
     }
     if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK);
     const Target& target = window->target(rank);
-    const bool own = rank == window->rank;
-    *size = own ? target.size : 0;
+    void* base = rank == window->rank ? window->memory.base() : target.near;
+    *size = base ? target.size : 0;
     *disp_unit = static_cast<Unit>(target.unit);
-    *static_cast<void**>(baseptr) = own ? window->memory.base() : nullptr;
+    *static_cast<void**>(baseptr) = base;
     return MPI_SUCCESS;
 }
 
