@@ -14,6 +14,9 @@ inline bool crosses(MPI_Win win) {
     return process.rma_window_count.load(std::memory_order_relaxed) != 0 && is_known(win);
 }
 
+/// In MPI_Finalize, when no rank sends any more: ends windows that the program has not freed.
+void close_windows();
+
 // Constructors, the end, what is asked of a window (windows.cpp)
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win);
 int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,

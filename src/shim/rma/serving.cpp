@@ -176,13 +176,13 @@ void Window::discard(int from, const Header& header) {
 void Window::enter(int from, Request request) {
     const std::uint8_t* behind = request.message.data() + header_bytes;
     if (!request.header.bulk_runs) {
-        if (!read(request.layout.runs, request.header.runs, behind) || !prepare(from, request))
+        if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
             return failure_ == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
                                            : static_cast<void>(0);
         behind += std::size_t{request.header.runs} * run_bytes;
     }
     if (!request.header.bulk_data) request.payload = behind;
-    if (!expect_bulk(from, request)) return;
+    expect_bulk(from, request);
     Origin& sender = origin(from);
     if (sender.requests.empty() && !request.runs_coming && !request.data_coming)
         return carry_out(from, request);
@@ -191,25 +191,29 @@ void Window::enter(int from, Request request) {
 }
 
 /// Runs are known: they must be of as many bytes as the header says.
-bool Window::prepare(int, Request& request) {
+bool Window::prepare(Request& request) {
     const Header& header = request.header;
     Layout& layout = request.layout;
     layout.count = header.count;
     layout.extent = header.extent;
     if (!moves_data(header.kind)) return layout.runs.empty() && header.bytes == 0;
-    // Everything that is computed from these fits: a count above 2^62 would not come from MPI.
-    return header.count <= (std::uint64_t{1} << 62) && layout.bytes() == static_cast<Wide>(header.bytes);
+    // Everything that is computed from these fits: more than 2^62 would not come from MPI.
+    constexpr std::uint64_t most = std::uint64_t{1} << 62;
+    Wide bytes_of_one = 0;
+    for (const Run& run : layout.runs) bytes_of_one += run.bytes;
+    return header.count <= most && bytes_of_one <= static_cast<Wide>(most) &&
+           layout.bytes() == static_cast<Wide>(header.bytes);
 }
 
 /// Receives what comes in messages of its own. Data of a put that is one run goes where it belongs at once.
-bool Window::expect_bulk(int from, Request& request) {
+void Window::expect_bulk(int from, Request& request) {
     const Header& header = request.header;
     if (header.bulk_runs) {
         const std::uint64_t bytes = std::uint64_t{header.runs} * run_bytes;
         request.runs = Buffer(bytes);
         request.runs_coming = receive(comm, request.runs.data(), bytes, from, bulk_tag);
     }
-    if (!header.bulk_data) return true;
+    if (!header.bulk_data) return;
     std::uint8_t* room = nullptr;
     if (header.kind == Kind::put && !header.bulk_runs && request.layout.one_run()) {
         const auto [at, inside] = memory.locate(header.displacement, request.layout);
@@ -222,7 +226,6 @@ bool Window::expect_bulk(int from, Request& request) {
     }
     request.payload = room;
     request.data_coming = receive(comm, room, payload_of(header), from, bulk_tag);
-    return true;
 }
 
 bool Window::is_ready(int from, Request& request) {
@@ -242,8 +245,8 @@ bool Window::is_ready(int from, Request& request) {
             violation(from, "data of a request of a window has another length");
             return false;
         }
-        if (runs && (!read(request.layout.runs, request.header.runs, request.runs.data()) ||
-                     !prepare(from, request))) {
+        if (runs &&
+            (!read(request.layout.runs, request.header.runs, request.runs.data()) || !prepare(request))) {
             violation(from, "a request of a window describes no data");
             return false;
         }
@@ -273,7 +276,8 @@ void Window::carry_out(int from, Request& request) {
         }
         case Kind::unlock: {
             std::vector<int> granted;
-            if (!locks_.give_back(std::exchange(sender.holds, Held::no), granted))
+            const Held held = std::exchange(sender.holds, Held::no);
+            if (held == Held::no || !locks_.give_back(held, granted))
                 return violation(from, "it unlocks what it has not locked");
             answer_status(from);
             return grant(granted);

@@ -171,8 +171,8 @@ class Window {
     void check(int from, const Header& header, std::uint64_t bytes);
     void discard(int from, const Header& header);
     void enter(int from, Request request);
-    bool expect_bulk(int from, Request& request);
-    bool prepare(int from, Request& request);
+    void expect_bulk(int from, Request& request);
+    static bool prepare(Request& request);
     bool is_ready(int from, Request& request);
     void drain(int from);
     void carry_out(int from, Request& request);

@@ -187,6 +187,16 @@ void forget(MPI_Win win) {
         process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void close_windows() {
+    auto& all = process.rma_windows->all;
+    for (auto& [handle, window] : all) {
+        window->close();
+        free_private(window->comm);
+    }
+    all.clear();
+    process.rma_window_count = 0;
+}
+
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
     return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](Making& mine) {
         mine.part = {size, disp_unit, check_part(size, disp_unit), 0};

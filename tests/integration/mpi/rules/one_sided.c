@@ -146,6 +146,32 @@ static void attached(void) {
     free(cells);
 }
 
+/* Several windows at a time, on a communicator with its ranks in another order and on a part of the world. */
+static void other_communicators(void) {
+    MPI_Comm reversed, part;
+    MPI_Win windows[3];
+    int cells[3] = {-1, -1, -1}, here, members;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part));
+    for (int i = 0; i < 3; ++i) {
+        const MPI_Comm comm = i == 1 ? part : reversed;
+        OK(MPI_Win_create(&cells[i], sizeof(int), 1, MPI_INFO_NULL, comm, &windows[i]));
+        OK(MPI_Win_fence(0, windows[i]));
+    }
+    for (int i = 0; i < 3; ++i) {
+        OK(MPI_Comm_rank(i == 1 ? part : reversed, &here));
+        OK(MPI_Comm_size(i == 1 ? part : reversed, &members));
+        const int value = 1000 * i + here;
+        OK(MPI_Put(&value, 1, MPI_INT, (here + 1) % members, 0, 1, MPI_INT, windows[i]));
+        OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, windows[i]));
+        const int from = (here + members - 1) % members;
+        CHECK(cells[i] == 1000 * i + from, "window %d holds %d of rank %d", i, cells[i], from);
+    }
+    for (int i = 0; i < 3; ++i) OK(MPI_Win_free(&windows[(i + 1) % 3]));
+    OK(MPI_Comm_free(&reversed));
+    OK(MPI_Comm_free(&part));
+}
+
 /* What the program asks of a window is what it made it with. */
 static void asked(MPI_Win window, const int* cells) {
     void* base;
@@ -197,5 +223,6 @@ void rule_one_sided(void) {
     OK(MPI_Win_free(&window));
     large();
     attached();
+    other_communicators();
     free(cells);
 }
