@@ -32,6 +32,12 @@ static void disarm(void) {
     if (call && rank == armed_rank) call(&frames, &segments);
 }
 
+/* Messages of the program's own are no segments. */
+static void watch(void) {
+    void (*call)(MPI_Comm) = (void (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "adversary_watch");
+    if (call) call(MPI_COMM_WORLD);
+}
+
 static unsigned char value_of(int operation) {
     return (unsigned char)(0x41 + operation);
 }
@@ -82,9 +88,12 @@ int main(int argc, char** argv) {
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window);
     MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
     memset(cells, before, bytes);
+    watch();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) {
         note(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window));
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         arm();
         for (int operation = 0; operation < OPERATIONS; ++operation)
             operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
@@ -93,7 +102,9 @@ int main(int argc, char** argv) {
         note(MPI_Win_unlock(1, window));
         MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
     } else {
-        arm(); /* what it sends meanwhile are answers */
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the lock is granted */
+        arm(); /* what it sends from here on are answers */
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         disarm();
         note(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
