@@ -26,6 +26,7 @@
  *     swap-segments:K       segments K and K+1 change places (counted on, over several messages)
  *     replay-segment:K      segment K+1 is replaced by segment K
  *     drop-segment:K        segment K is lost
+ *     repeat-segment:K      segment K goes out twice
  *     replay-all            every segment is replaced by the one of the same number, destination and length that
  *                           passed when the rank was armed the time before (it is replayed every second time)
  *     swap-rounds           the first segment changes places with the first one to the same destination that travels
@@ -213,6 +214,7 @@ static int attack_segment(struct call* call, MPI_Request* request) {
     if (on_segment("truncate-segment", number)) --call->n;
     if (on_segment("extend-segment", number)) ++call->n;
     if (on_segment("drop-segment", number)) return pretend(request);
+    if (on_segment("repeat-segment", number)) send_away(call);
     if (on_segment("swap-segments", number)) {
         hold(call);
         return pretend(request);

@@ -27,6 +27,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
+#include "shim/rma/entry.hpp"
 #include "shim/runtime/gate.hpp"
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
@@ -67,6 +68,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     forget_refusals();
     process.node_peers->forget();  // those that have left together end, each in its own time
     final_barrier();
+    rma::close_windows();
     print_stats(replay_runs());
     report_transports();
     stop_watchdog();

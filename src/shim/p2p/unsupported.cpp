@@ -49,7 +49,11 @@ const UnsupportedCall* find_refusal(std::string_view procedure) {
 /// For standard error.
 std::string sentence_for(std::string_view procedure) {
     const std::string sentence = std::string(procedure) + " is refused: ";
-    if (const UnsupportedCall* refusal = find_refusal(procedure))
+    const UnsupportedCall* refusal = find_refusal(procedure);
+    if (refusal && !*refusal->later)
+        return sentence + refusal->reason +
+               ". Keep the call inside a node, or set MPISEC_UNPROTECTED=allow to let it through in clear";
+    if (refusal)
         return sentence + refusal->reason + ". Protection is to come with " + refusal->later +
                "; until then " + (refusal->everywhere ? "" : "keep the call inside a node, or ") +
                "set MPISEC_UNPROTECTED=allow to let it through in clear";

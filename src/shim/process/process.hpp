@@ -104,6 +104,7 @@ struct PeerReceiveState;
 struct PeerSendState;
 struct RefusedCalls;
 struct RejectedMessages;
+struct RmaWindows;
 struct SameNodeRecords;
 struct Selections;
 struct SentToSelf;
@@ -111,6 +112,7 @@ struct SessionCalls;
 struct SessionSettings;
 struct TagReserve;
 struct TypeCache;
+struct TypeLayouts;
 struct UserRequests;
 struct WaitSlots;
 struct Watchdog;
@@ -167,6 +169,11 @@ struct Process {
     FirstUse<Selections> selections;       ///< collective_choice.cpp
     FirstUse<TagReserve> tag_reserve;      ///< tag_reserve.cpp
     FirstUse<OperationsInUse> operations;  ///< reduction.cpp
+
+    // One-sided communication across nodes.
+    std::atomic<std::size_t> rma_window_count{0};  ///< window.cpp; windows that cross nodes
+    FirstUse<TypeLayouts> type_layouts;            ///< layout.cpp
+    FirstUse<RmaWindows> rma_windows;              ///< window.cpp
 
     // Communicators and calls.
     FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp

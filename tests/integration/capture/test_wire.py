@@ -1,5 +1,5 @@
-"""What is on the wire (S1): for every point-to-point call and every simple collective, with small, threshold-sized and large messages, no 16 bytes
-of the plaintext. The same program plain shows them all: so the search finds what is there."""
+"""What is on the wire (S1): for every point-to-point call, every simple collective and every one-sided operation, with small,
+threshold-sized and large messages, no 16 bytes of the plaintext. The same program plain shows them all: so the search finds what is there."""
 
 import re
 from pathlib import Path

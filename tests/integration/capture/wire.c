@@ -1,11 +1,11 @@
 /* Sends random plaintext with every point-to-point call and every simple collective:  wire FILE
  *
- * Writes the plaintext to FILE and prints "slice NAME OFFSET LENGTH" for the part that each call carried, so
+ * One-sided operations too. Writes the plaintext to FILE and prints "slice NAME OFFSET LENGTH" for the part that each call carried, so
  * that a capture can be searched for it (test_wire.py). Two or more ranks; rank 0 sends to the last one,
  * collectives take all. */
 #include "../mpi/harness.h"
 
-enum { SLICES = 256, ROOM = 8 << 20 };
+enum { SLICES = 256, ROOM = 12 << 20 };
 static unsigned char* plaintext;
 static int used, last, count;
 static const int lengths[] = {64, THRESHOLD, THRESHOLD + 1000};
@@ -249,6 +249,68 @@ static void all_sends(void) {
 #endif
 }
 
+enum {
+    PUT,
+    GET,
+    ACCUMULATE,
+    GET_ACCUMULATE,
+    RPUT,
+    RGET,
+    RACCUMULATE,
+    RGET_ACCUMULATE,
+    STRIDED_PUT,
+    ONE_SIDED
+};
+static const char* const one_sided_names[] = {
+    "MPI_Put",  "MPI_Get",         "MPI_Accumulate",      "MPI_Get_accumulate", "MPI_Rput",
+    "MPI_Rget", "MPI_Raccumulate", "MPI_Rget_accumulate", "MPI_Put-strided"};
+
+/* Rank 0 moves a slice to or from the last rank's window, which holds it for those that fetch. */
+static void access_window(int which, unsigned char* mine, unsigned char* in, int n, MPI_Win window) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Datatype runs;
+    if (which == PUT) OK(MPI_Put(mine, n, MPI_BYTE, last, 0, n, MPI_BYTE, window));
+    if (which == GET) OK(MPI_Get(in, n, MPI_BYTE, last, 0, n, MPI_BYTE, window));
+    if (which == ACCUMULATE) OK(MPI_Accumulate(mine, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_REPLACE, window));
+    if (which == GET_ACCUMULATE)
+        OK(MPI_Get_accumulate(mine, n, MPI_BYTE, in, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_REPLACE, window));
+    if (which == RPUT) OK(MPI_Rput(mine, n, MPI_BYTE, last, 0, n, MPI_BYTE, window, &request));
+    if (which == RGET) OK(MPI_Rget(in, n, MPI_BYTE, last, 0, n, MPI_BYTE, window, &request));
+    if (which == RACCUMULATE)
+        OK(MPI_Raccumulate(mine, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_REPLACE, window, &request));
+    if (which == RGET_ACCUMULATE)
+        OK(MPI_Rget_accumulate(NULL, 0, MPI_BYTE, in, n, MPI_BYTE, last, 0, n, MPI_BYTE, MPI_NO_OP, window,
+                               &request));
+    if (which == STRIDED_PUT) {
+        OK(MPI_Type_vector(n / 32, 32, 64, MPI_BYTE, &runs));
+        OK(MPI_Type_commit(&runs));
+        OK(MPI_Put(mine, n / 32 * 32, MPI_BYTE, last, 0, 1, runs, window));
+        OK(MPI_Type_free(&runs));
+    }
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+static void one_sided(void) {
+    unsigned char *cells, *in = memory(2 * (THRESHOLD + 1000));
+    MPI_Win window;
+    OK(MPI_Win_allocate(2 * (THRESHOLD + 1000), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window));
+    for (int which = 0; which < ONE_SIDED; ++which)
+        for (int i = 0; i < 3; ++i) {
+            int n = lengths[i];
+            unsigned char* mine = slice(one_sided_names[which], n);
+            OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window));
+            if (rank == last) memcpy(cells, mine, (size_t)n);
+            OK(MPI_Win_unlock(rank, window));
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+            OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, last, 0, window));
+            if (rank == 0) access_window(which, mine, in, n, window);
+            OK(MPI_Win_unlock(last, window));
+            OK(MPI_Barrier(MPI_COMM_WORLD));
+        }
+    OK(MPI_Win_free(&window));
+    free(in);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -259,6 +321,7 @@ int main(int argc, char** argv) {
     fill(plaintext, ROOM, 20261121);
     all_sends();
     for (int which = 0; which < COLLECTIVES; ++which) collective(which);
+    one_sided();
     if (rank == 0) {
         FILE* file = fopen(argv[1], "wb");
         CHECK(file && fwrite(plaintext, 1, (size_t)used, file) == (size_t)used && fclose(file) == 0,

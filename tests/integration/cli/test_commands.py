@@ -96,12 +96,12 @@ def test_doctor_finds_nothing_wrong(mpisec, key, compile_mpi):
 def test_doctor_names_calls_that_are_not_protected(mpisec, key, compile_mpi):
     app = compile_mpi(
         "#include <mpi.h>\nint main(int c, char** v) {\n MPI_Win w; MPI_Init(&c, &v);\n"
-        " if (c > 9) MPI_Win_create(0, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w);\n"
+        " if (c > 9) MPI_Win_allocate_shared(0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w, &w);\n"
         " if (c > 9) MPI_Send(v, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD);\n return MPI_Finalize(); }\n",
         "openmpi-5",
     )
     ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)})
-    assert re.search(r"calls\s+note: MPI_Win_create would fail across nodes", ran.stdout), ran.stdout
+    assert re.search(r"calls\s+note: MPI_Win_allocate_shared would fail across nodes", ran.stdout), ran.stdout
     assert re.search(r"calls\s+3 MPI procedures that are sealed", ran.stdout), "Init, Send, Finalize"
 
 

@@ -29,9 +29,9 @@ static MPI_Comm odd_ranks(void) {
 }
 
 static int window_on(MPI_Comm comm) {
-    static int memory[4];
+    void* memory;
     MPI_Win window;
-    return MPI_Win_create(memory, sizeof memory, 1, MPI_INFO_NULL, comm, &window);
+    return MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, comm, &memory, &window);
 }
 
 static int spawn_on(MPI_Comm comm) {

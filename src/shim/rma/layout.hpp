@@ -1,0 +1,73 @@
+// Where the data of a datatype lies, said in a way that another process understands: runs of bytes, in the
+// order of the type map.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace mpisec::shim::rma {
+
+/// Wide enough for every product of a displacement, a count and an extent.
+using Wide = __int128;
+
+struct Run {
+    std::int64_t offset;  ///< from where the element lies
+    std::int64_t bytes;
+    bool operator==(const Run&) const = default;
+};
+
+/// `count` elements, each `extent` after the one before.
+struct Layout {
+    std::vector<Run> runs;
+    std::uint64_t count = 0;
+    std::int64_t extent = 0;
+
+    Wide bytes() const;
+    /// Offsets of the first byte and behind the last one; both 0 when there is no data.
+    Wide first() const;
+    Wide end() const;
+    /// Whether all data is one run; its offset is runs[0]'s then.
+    bool one_run() const { return runs.size() == 1 && (count == 1 || runs[0].bytes == extent); }
+
+    template <class Each>
+    void for_each_run(Each each) const {
+        for (std::uint64_t i = 0; i < count; ++i)
+            for (const Run& run : runs)
+                each(static_cast<std::int64_t>(i) * extent + run.offset, static_cast<std::size_t>(run.bytes));
+    }
+    void gather(const std::uint8_t* at, std::uint8_t* to) const;
+    void scatter(const std::uint8_t* from, std::uint8_t* at) const;
+};
+
+void write(std::span<const Run> runs, std::uint8_t* to);
+/// False when a run is empty or reaches farther than any memory.
+bool read(std::vector<Run>& runs, std::size_t count, const std::uint8_t* from);
+
+/// Of one element of a datatype.
+struct TypeLayout {
+    std::vector<Run> runs;
+    std::int64_t extent = 0;
+    MPI_Datatype element{};  ///< the predefined type that all its data is of; MPI_DATATYPE_NULL: of several
+};
+/// Cached until the program frees a type. Null for a type that MPI does not know, or that is too large to be
+/// described. Under the Guard.
+std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type);
+
+/// `count` elements; as one element where they are one run.
+Layout elements_of(const TypeLayout& type, MPI_Count count);
+
+/// A predefined type or operation as all processes of the job know it.
+std::int32_t shared_handle(MPI_Datatype type);
+std::int32_t shared_handle_of_op(MPI_Op op);
+/// The predefined type; MPI_DATATYPE_NULL when it is none.
+MPI_Datatype type_of_handle(std::int32_t handle);
+/// The predefined operation; MPI_OP_NULL when it is none.
+MPI_Op op_of_handle(std::int32_t handle);
+
+}  // namespace mpisec::shim::rma

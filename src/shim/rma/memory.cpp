@@ -1,0 +1,146 @@
+#include "shim/rma/memory.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "shim/collective/reduction.hpp"
+#include "shim/p2p/datatype.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim::rma {
+namespace {
+
+/// Index in the constants' list of predefined operations.
+constexpr std::size_t at_replace = 12, at_no_op = 13;
+
+constexpr std::uintptr_t widest_alignment = 16;
+
+/// `inout` becomes, element by element, `inout` op `in`. Neither has gaps.
+int combine(MPI_Datatype element, MPI_Op op, std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) {
+    TypeFacts facts;
+    if (!type_facts(element, facts) || facts.size == 0 || bytes % facts.size != 0) return MPI_ERR_TYPE;
+    if (check_operation(element, op, true) != MPI_SUCCESS) return MPI_ERR_OP;
+    const auto reduction = make_reduction(element, facts, op);
+    return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
+}
+
+int accumulate(const Header& header, const Layout& layout, std::uint8_t* at, const std::uint8_t* data) {
+    const MPI_Op op = op_of_handle(header.op);
+    const MPI_Datatype element = type_of_handle(header.element);
+    if (op == constants.op_null) return MPI_ERR_OP;
+    if (element == constants.datatype_null) return MPI_ERR_TYPE;
+    if (op == constants.predefined_operations[at_no_op]) return MPI_SUCCESS;
+    if (op == constants.predefined_operations[at_replace]) {
+        layout.scatter(data, at);
+        return MPI_SUCCESS;
+    }
+    TypeFacts facts;
+    const bool in_place = layout.one_run() && type_facts(element, facts) && facts.contiguous;
+    if (in_place) {
+        std::uint8_t* first = at + layout.runs[0].offset;
+        if (reinterpret_cast<std::uintptr_t>(first) % widest_alignment == 0 ||
+            reinterpret_cast<std::uintptr_t>(first) % facts.size == 0)
+            return combine(element, op, first, data, header.bytes);
+    }
+    std::vector<std::uint8_t> present(header.bytes);
+    layout.gather(at, present.data());
+    const int code = combine(element, op, present.data(), data, header.bytes);
+    if (code == MPI_SUCCESS) layout.scatter(present.data(), at);
+    return code;
+}
+
+}  // namespace
+
+bool WindowMemory::attach(void* base, MPI_Aint size) {
+    const auto first = reinterpret_cast<std::uintptr_t>(base);
+    std::uintptr_t end = 0;
+    if (size < 0 || __builtin_add_overflow(first, static_cast<std::uintptr_t>(size), &end)) return false;
+    auto next = regions_.lower_bound(first);
+    if (next != regions_.end() && next->first < end) return false;
+    if (next != regions_.end() && next->first == first) return false;
+    if (next != regions_.begin() && std::prev(next)->second > first) return false;
+    regions_[first] = end;
+    return true;
+}
+
+bool WindowMemory::detach(const void* base) {
+    return regions_.erase(reinterpret_cast<std::uintptr_t>(base)) != 0;
+}
+
+bool WindowMemory::attached(Wide first, Wide end) const {
+    if (first < 0 || end > static_cast<Wide>(UINTPTR_MAX)) return false;
+    // Regions that touch each other are one piece of memory.
+    auto region = regions_.upper_bound(static_cast<std::uintptr_t>(first));
+    if (region == regions_.begin()) return false;
+    --region;
+    std::uintptr_t covered = region->second;
+    while (covered < static_cast<std::uintptr_t>(end)) {
+        if (++region == regions_.end() || region->first != covered) return false;
+        covered = region->second;
+    }
+    return covered > static_cast<std::uintptr_t>(first);
+}
+
+bool fits(std::int64_t displacement, MPI_Aint unit, MPI_Aint size, const Layout& layout) {
+    const Wide at = static_cast<Wide>(displacement) * unit;
+    return at + layout.first() >= 0 && at + layout.end() <= size;
+}
+
+WindowMemory::Place WindowMemory::locate(std::int64_t displacement, const Layout& layout) const {
+    if (!dynamic_) {
+        if (!fits(displacement, unit_, size_, layout)) return {};
+        return {base_ + static_cast<std::int64_t>(displacement) * unit_, true};
+    }
+    const Wide at = static_cast<std::uintptr_t>(displacement);
+    if (!attached(at + layout.first(), at + layout.end())) {
+        bool inside = true;
+        layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
+            inside = inside && attached(at + offset, at + offset + static_cast<Wide>(bytes));
+        });
+        if (!inside) return {};
+    }
+    return {reinterpret_cast<std::uint8_t*>(displacement), true};
+}
+
+int WindowMemory::perform(const Header& header, const Layout& layout, const std::uint8_t* data,
+                          std::uint8_t* fetched) const {
+    const auto [at, inside] = locate(header.displacement, layout);
+    if (!inside) return MPI_ERR_RMA_RANGE;
+    if (fetched) layout.gather(at, fetched);
+    switch (header.kind) {
+        case Kind::put:
+            layout.scatter(data, at);
+            return MPI_SUCCESS;
+        case Kind::accumulate:
+        case Kind::get_accumulate:
+            return accumulate(header, layout, at, data);
+        case Kind::compare_and_swap:
+            if (std::memcmp(fetched, data, header.bytes) == 0) layout.scatter(data + header.bytes, at);
+            return MPI_SUCCESS;
+        default:
+            return MPI_SUCCESS;
+    }
+}
+
+std::uint64_t payload_of(const Header& header) {
+    switch (header.kind) {
+        case Kind::put:
+        case Kind::accumulate:
+            return header.bytes;
+        case Kind::get_accumulate:
+            return op_of_handle(header.op) == constants.predefined_operations[at_no_op] ? 0 : header.bytes;
+        case Kind::compare_and_swap:
+            return 2 * header.bytes;
+        default:
+            return 0;
+    }
+}
+
+std::uint64_t answer_of(const Header& header) {
+    const bool fetches = header.kind == Kind::get || header.kind == Kind::get_accumulate ||
+                         header.kind == Kind::compare_and_swap;
+    return fetches ? header.bytes : 0;
+}
+
+}  // namespace mpisec::shim::rma

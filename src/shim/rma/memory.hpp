@@ -1,0 +1,69 @@
+// The memory that this process exposes in a window, and what operations do to it. Nothing here believes what a
+// message says: every byte is within the window before any is touched.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "shim/rma/layout.hpp"
+#include "shim/rma/message.hpp"
+
+namespace mpisec::shim::rma {
+
+class WindowMemory {
+  public:
+    WindowMemory() = default;
+    WindowMemory(void* base, MPI_Aint size, MPI_Aint unit)
+        : base_(static_cast<std::uint8_t*>(base)), size_(size), unit_(unit) {}
+    /// MPI_Win_create_dynamic
+    static WindowMemory dynamic() {
+        WindowMemory memory;
+        memory.dynamic_ = true;
+        return memory;
+    }
+    bool is_dynamic() const { return dynamic_; }
+    void* base() const { return base_; }
+
+    /// False when it overlaps memory that is attached, or reaches past the end of all memory.
+    bool attach(void* base, MPI_Aint size);
+    /// False when nothing is attached that begins there.
+    bool detach(const void* base);
+
+    /// Where elements at the displacement lie; `inside` is false when some of their data is not in the window.
+    struct Place {
+        std::uint8_t* at = nullptr;
+        bool inside = false;
+    };
+    Place locate(std::int64_t displacement, const Layout& layout) const;
+
+    /// Does to the memory what the header says, and writes what was there before to `fetched`, when it is of a
+    /// kind that fetches. `data`: header.bytes bytes of the origin's, or twice as many: to compare, to swap.
+    /// Returns an MPI error class; then nothing was touched.
+    int perform(const Header& header, const Layout& layout, const std::uint8_t* data,
+                std::uint8_t* fetched) const;
+
+  private:
+    bool attached(Wide first, Wide end) const;
+
+    std::uint8_t* base_ = nullptr;
+    MPI_Aint size_ = 0;
+    MPI_Aint unit_ = 1;
+    bool dynamic_ = false;
+    std::map<std::uintptr_t, std::uintptr_t> regions_;  ///< attached: first byte and behind the last
+};
+
+/// Whether data of this layout lies between the bounds of a window of `size` bytes.
+bool fits(std::int64_t displacement, MPI_Aint unit, MPI_Aint size, const Layout& layout);
+/// Bytes of data that come with a request.
+std::uint64_t payload_of(const Header& header);
+/// Bytes that answer it.
+std::uint64_t answer_of(const Header& header);
+/// Whether it is about data in the target's memory.
+inline bool moves_data(Kind kind) {
+    return kind <= Kind::compare_and_swap;
+}
+
+}  // namespace mpisec::shim::rma

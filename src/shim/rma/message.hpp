@@ -1,0 +1,87 @@
+// The messages of windows that cross nodes (docs/protocol.md, "One-sided communication"): a header, then the
+// runs that describe the target's data, then the origin's data. They travel as sealed messages on the window's
+// private communicator, which binds them to the window, the pair of ranks, the tag and the order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.hpp"
+
+namespace mpisec::shim::rma {
+
+enum class Kind : std::uint8_t {
+    put = 1,
+    get,
+    accumulate,
+    get_accumulate,
+    compare_and_swap,
+    flush,           ///< answered when everything before it has been applied
+    lock_shared,     ///< answered when granted
+    lock_exclusive,  ///< the same
+    unlock,          ///< answered like a flush
+    complete,        ///< MPI_Win_complete: no operation of this epoch follows
+    failed,          ///< the sender has found an integrity error; no sequence number
+};
+inline constexpr auto last_kind = Kind::failed;
+
+/// Tags on the window's private communicator. Messages of one tag from one rank come in order.
+enum Tag : int {
+    request_tag,  ///< origin to target: header, and what of runs and data fits
+    bulk_tag,     ///< origin to target: runs or data that did not fit, in the order of their headers
+    answer_tag,   ///< target to origin: what was fetched, or that a flush has ended, in the order of requests
+    grant_tag,    ///< target to origin: the lock is its
+    exposure_tag,  ///< MPI_Win_post to MPI_Win_start
+};
+
+struct Header {
+    Kind kind{};
+    bool bulk_runs = false;         ///< the runs come in a message of their own
+    bool bulk_data = false;         ///< the data does
+    std::int32_t element = 0;       ///< predefined type, as a Fortran handle: accumulates only
+    std::int32_t op = 0;            ///< predefined operation, likewise
+    std::uint32_t runs = 0;         ///< of one element of the target's datatype
+    std::uint64_t sequence = 0;     ///< of this origin's messages to this target, from 0
+    std::int64_t displacement = 0;  ///< in the target's units
+    std::uint64_t count = 0;        ///< elements of the target's datatype
+    std::int64_t extent = 0;        ///< from one to the next
+    std::uint64_t bytes = 0;        ///< of data in the target's memory that this is about
+};
+inline constexpr std::size_t header_bytes = 64;  ///< with padding: what follows is aligned for every type
+inline constexpr std::size_t run_bytes = 16;
+/// Of a request with its runs and data. What is longer goes with bulk_tag.
+inline constexpr std::size_t most_inline = 32768;
+
+inline void write(const Header& header, std::uint8_t* to) {
+    std::memset(to, 0, header_bytes);
+    to[0] = static_cast<std::uint8_t>(header.kind);
+    to[1] = static_cast<std::uint8_t>((header.bulk_runs ? 1 : 0) | (header.bulk_data ? 2 : 0));
+    store_le(to + 4, header.element);
+    store_le(to + 8, header.op);
+    store_le(to + 12, header.runs);
+    store_le(to + 16, header.sequence);
+    store_le(to + 24, header.displacement);
+    store_le(to + 32, header.count);
+    store_le(to + 40, header.extent);
+    store_le(to + 48, header.bytes);
+}
+
+/// False when the bytes are no header.
+inline bool read(Header& header, const std::uint8_t* from, std::size_t bytes) {
+    if (bytes < header_bytes || from[0] == 0 || from[0] > static_cast<std::uint8_t>(last_kind) || from[1] > 3)
+        return false;
+    header.kind = static_cast<Kind>(from[0]);
+    header.bulk_runs = from[1] & 1;
+    header.bulk_data = from[1] & 2;
+    header.element = load_le<std::int32_t>(from + 4);
+    header.op = load_le<std::int32_t>(from + 8);
+    header.runs = load_le<std::uint32_t>(from + 12);
+    header.sequence = load_le<std::uint64_t>(from + 16);
+    header.displacement = load_le<std::int64_t>(from + 24);
+    header.count = load_le<std::uint64_t>(from + 32);
+    header.extent = load_le<std::int64_t>(from + 40);
+    header.bytes = load_le<std::uint64_t>(from + 48);
+    return true;
+}
+
+}  // namespace mpisec::shim::rma

@@ -1,0 +1,344 @@
+// The target's side of a window: requests of each origin are done in the order of its sending them.
+#include <algorithm>
+#include <cstring>
+
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim::rma {
+namespace {
+
+constexpr const char* call_of_target = "one-sided communication";
+
+std::unique_ptr<Operation> receive(MPI_Comm comm, void* room, std::uint64_t bytes, int from, int tag) {
+    return begin_receive(
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_of_target});
+}
+
+}  // namespace
+
+void Service::step() {
+    window_.serve();
+}
+
+Window::Window(MPI_Win win, MPI_Comm private_comm, const Communicator& known, WindowMemory exposed_memory,
+               const std::vector<Part>& parts)
+    : handle(win),
+      comm(private_comm),
+      rank(known.rank),
+      dynamic(exposed_memory.is_dynamic()),
+      memory(std::move(exposed_memory)),
+      targets(parts.size()),
+      origins(parts.size()) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        targets[i].size = static_cast<MPI_Aint>(parts[i].size);
+        targets[i].unit = static_cast<MPI_Aint>(parts[i].unit);
+    }
+    unit = static_cast<int>(target(rank).unit);
+    Guard guard;
+    for (Slot& slot : ring_) post(slot);
+    service_ = std::make_unique<Service>(*this);
+    enlist(*service_);
+}
+
+Window::~Window() {
+    close();
+}
+
+void Window::close() {
+    if (closed_) return;
+    closed_ = true;
+    Guard guard;
+    service_.reset();
+    for (Slot& slot : ring_) {
+        abandon(std::move(slot.receiving));
+        if (failure_ != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
+    }
+    for (Origin& each : origins)
+        for (Request& request : each.requests) {
+            abandon(std::move(request.runs_coming));
+            abandon(std::move(request.data_coming));
+            (void)new Request(std::move(request));
+        }
+    for (Target& each : targets)
+        for (auto& transfer : each.transfers) transfer->abandon();
+    for (UnderWay& each : answers_) {
+        if (each.operation->advance()) continue;
+        leave_work_list(*each.operation);
+        (void)new UnderWay(std::move(each));
+    }
+    answers_.clear();
+    for (UnderWay& each : discarded_) {
+        abandon(std::move(each.operation));
+        (void)new Buffer(std::move(each.buffer));
+    }
+    discarded_.clear();
+}
+
+bool Window::all_sent() {
+    bool all = answers_.empty();
+    for (Target& each : targets) all = settle(each) && all;
+    return all;
+}
+
+void Window::post(Slot& slot) {
+    slot.room = Buffer(most_inline);
+    slot.receiving = receive(comm, slot.room.data(), most_inline, MPI_ANY_SOURCE, request_tag);
+}
+
+void Window::violation(int from, const char* detail) {
+    fail(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag, detail));
+}
+
+void Window::fail(int code) {
+    if (failure_ != MPI_SUCCESS || closed_) return;
+    failure_ = code;
+    for (int to = 0; to < size(); ++to) {
+        if (to == rank) continue;
+        Buffer message(header_bytes);
+        Header header;
+        header.kind = Kind::failed;
+        write(header, message.data());
+        const std::uint8_t* data = message.data();
+        answer(to, data, header_bytes, std::move(message), request_tag);
+    }
+}
+
+void Window::serve() {
+    if (serving_ || closed_) return;
+    serving_ = true;
+    while (ring_[next_].receiving->advance()) {
+        Slot& slot = ring_[next_];
+        next_ = (next_ + 1) % slots;
+        take(slot);
+        post(slot);
+    }
+    for (std::size_t i = 0; i < busy_.size() && failure_ == MPI_SUCCESS;) {
+        const int from = busy_[i];
+        drain(from);
+        if (origin(from).requests.empty())
+            busy_.erase(busy_.begin() + static_cast<std::ptrdiff_t>(i));
+        else
+            ++i;
+    }
+    for (std::deque<UnderWay>* each : {&answers_, &discarded_})
+        while (!each->empty() && each->front().operation->advance()) {
+            leave_work_list(*each->front().operation);
+            each->pop_front();
+        }
+    serving_ = false;
+}
+
+/// A request has come, or something that is none.
+void Window::take(Slot& slot) {
+    const Outcome outcome = slot.receiving->outcome();
+    const int from = outcome.source;
+    slot.receiving.reset();
+    if (outcome.error != MPI_SUCCESS) return fail(outcome.error);
+    Request request;
+    if (from < 0 || from >= size() || !read(request.header, slot.room.data(), outcome.bytes))
+        return violation(from, "it is no request of a window");
+    if (failure_ == MPI_SUCCESS) check(from, request.header, outcome.bytes);
+    if (failure_ != MPI_SUCCESS) return discard(from, request.header);
+    request.message = std::move(slot.room);
+    enter(from, std::move(request));
+}
+
+void Window::check(int from, const Header& header, std::uint64_t bytes) {
+    if (header.kind == Kind::failed) {
+        // That rank has told all others.
+        failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
+                                    "that rank reports an integrity error in a window of both");
+        return;
+    }
+    if (header.sequence != origin(from).sequence++)
+        return violation(from, "a request before it in the same window is missing");
+    const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
+    const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
+    const std::uint64_t rest = bytes - header_bytes;
+    if (runs > rest || data != rest - runs) violation(from, "a request of a window has another length");
+}
+
+/// What comes in messages of its own is received and thrown away: its sender must get rid of it.
+void Window::discard(int from, const Header& header) {
+    auto receive_and_forget = [&](std::uint64_t bytes) {
+        Buffer room(bytes);
+        auto receiving = receive(comm, room.data(), bytes, from, bulk_tag);
+        discarded_.push_back({std::move(receiving), std::move(room)});
+    };
+    if (header.bulk_runs) receive_and_forget(std::uint64_t{header.runs} * run_bytes);
+    if (header.bulk_data) receive_and_forget(payload_of(header));
+}
+
+void Window::enter(int from, Request request) {
+    const std::uint8_t* behind = request.message.data() + header_bytes;
+    if (!request.header.bulk_runs) {
+        if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
+            return failure_ == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
+                                           : static_cast<void>(0);
+        behind += std::size_t{request.header.runs} * run_bytes;
+    }
+    if (!request.header.bulk_data) request.payload = behind;
+    expect_bulk(from, request);
+    Origin& sender = origin(from);
+    if (sender.requests.empty() && !request.runs_coming && !request.data_coming)
+        return carry_out(from, request);
+    if (sender.requests.empty()) busy_.push_back(from);
+    sender.requests.push_back(std::move(request));
+}
+
+/// Runs are known: they must be of as many bytes as the header says.
+bool Window::prepare(Request& request) {
+    const Header& header = request.header;
+    Layout& layout = request.layout;
+    layout.count = header.count;
+    layout.extent = header.extent;
+    if (!moves_data(header.kind)) return layout.runs.empty() && header.bytes == 0;
+    // Everything that is computed from these fits: more than 2^62 would not come from MPI.
+    constexpr std::uint64_t most = std::uint64_t{1} << 62;
+    Wide bytes_of_one = 0;
+    for (const Run& run : layout.runs) bytes_of_one += run.bytes;
+    return header.count <= most && bytes_of_one <= static_cast<Wide>(most) &&
+           layout.bytes() == static_cast<Wide>(header.bytes);
+}
+
+/// Receives what comes in messages of its own. Data of a put that is one run goes where it belongs at once.
+void Window::expect_bulk(int from, Request& request) {
+    const Header& header = request.header;
+    if (header.bulk_runs) {
+        const std::uint64_t bytes = std::uint64_t{header.runs} * run_bytes;
+        request.runs = Buffer(bytes);
+        request.runs_coming = receive(comm, request.runs.data(), bytes, from, bulk_tag);
+    }
+    if (!header.bulk_data) return;
+    std::uint8_t* room = nullptr;
+    if (header.kind == Kind::put && !header.bulk_runs && request.layout.one_run()) {
+        const auto [at, inside] = memory.locate(header.displacement, request.layout);
+        request.in_place = inside;
+        if (inside) room = at + request.layout.runs[0].offset;
+    }
+    if (!room) {
+        request.data = Buffer(payload_of(header));
+        room = request.data.data();
+    }
+    request.payload = room;
+    request.data_coming = receive(comm, room, payload_of(header), from, bulk_tag);
+}
+
+bool Window::is_ready(int from, Request& request) {
+    for (auto* coming : {&request.runs_coming, &request.data_coming}) {
+        if (!*coming) continue;
+        if (!(*coming)->advance()) return false;
+        const Outcome outcome = (*coming)->outcome();
+        const bool runs = coming == &request.runs_coming;
+        coming->reset();
+        if (outcome.error != MPI_SUCCESS) {
+            fail(outcome.error);
+            return false;
+        }
+        const std::uint64_t expected =
+            runs ? std::uint64_t{request.header.runs} * run_bytes : payload_of(request.header);
+        if (outcome.bytes != expected) {
+            violation(from, "data of a request of a window has another length");
+            return false;
+        }
+        if (runs &&
+            (!read(request.layout.runs, request.header.runs, request.runs.data()) || !prepare(request))) {
+            violation(from, "a request of a window describes no data");
+            return false;
+        }
+    }
+    return true;
+}
+
+void Window::drain(int from) {
+    auto& requests = origin(from).requests;
+    while (!requests.empty() && is_ready(from, requests.front())) {
+        carry_out(from, requests.front());
+        requests.pop_front();
+    }
+}
+
+void Window::carry_out(int from, Request& request) {
+    Origin& sender = origin(from);
+    const Header& header = request.header;
+    switch (header.kind) {
+        case Kind::flush:
+            return answer_status(from);
+        case Kind::lock_shared:
+        case Kind::lock_exclusive: {
+            if (sender.holds != Held::no) return violation(from, "it locks what it has locked");
+            sender.holds = header.kind == Kind::lock_shared ? Held::shared : Held::exclusive;
+            return grant(locks_.ask(from, sender.holds));
+        }
+        case Kind::unlock: {
+            std::vector<int> granted;
+            const Held held = std::exchange(sender.holds, Held::no);
+            if (held == Held::no || !locks_.give_back(held, granted))
+                return violation(from, "it unlocks what it has not locked");
+            answer_status(from);
+            return grant(granted);
+        }
+        case Kind::complete:
+            ++sender.completes;
+            return;
+        default:
+            return answer_data(from, request);
+    }
+}
+
+void Window::answer_data(int from, Request& request) {
+    const std::uint64_t fetched = answer_of(request.header);
+    Origin& sender = origin(from);
+    if (request.in_place) return;
+    if (request.header.kind == Kind::get && request.layout.one_run()) {
+        const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
+        if (inside) return answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+    }
+    Buffer data = fetched > 0 ? Buffer(fetched) : Buffer();
+    const int code = memory.perform(request.header, request.layout, request.payload, data.data());
+    if (fetched == 0) {
+        if (sender.error == MPI_SUCCESS) sender.error = code;
+        return;
+    }
+    const std::uint8_t* bytes = data.data();
+    answer(from, bytes, code == MPI_SUCCESS ? fetched : 0, std::move(data), answer_tag);
+}
+
+void Window::answer_status(int from) {
+    Buffer data(sizeof(std::int32_t));
+    store_le(data.data(), static_cast<std::int32_t>(std::exchange(origin(from).error, MPI_SUCCESS)));
+    const std::uint8_t* bytes = data.data();
+    answer(from, bytes, sizeof(std::int32_t), std::move(data), answer_tag);
+}
+
+void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
+    auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
+                               to, tag, comm, call_of_target});
+    answers_.push_back({std::move(sending), std::move(keep)});
+}
+
+void Window::grant(const std::vector<int>& granted) {
+    for (int to : granted) {
+        if (to == rank)
+            own_lock_granted = true;
+        else
+            answer(to, nullptr, 0, Buffer(), grant_tag);
+    }
+}
+
+void Window::ask_for_own_lock(Held kind) {
+    own_lock_granted = false;
+    grant(locks_.ask(rank, kind));
+}
+
+void Window::give_back_own_lock(Held kind) {
+    std::vector<int> granted;
+    locks_.give_back(kind, granted);
+    grant(granted);
+}
+
+}  // namespace mpisec::shim::rma

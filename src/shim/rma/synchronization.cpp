@@ -1,0 +1,367 @@
+// Epochs of windows that cross nodes (MPI standard section 12.5). An operation has ended at its target when
+// the target has answered a flush that was sent after it; at its origin, when what it sent may change and what
+// it fetched is there. Every call that ends an epoch first waits for the former, so what it says to others
+// afterwards, or in a barrier, is true.
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "shim/collective/collectives.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/rma/entry.hpp"
+#include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim::rma {
+
+bool Window::holds(int of) const {
+    return all_held || targets[static_cast<std::size_t>(of)].held != Held::no;
+}
+
+bool Window::may_access(int of) const {
+    return fence_open || holds(of) || targets[static_cast<std::size_t>(of)].started;
+}
+
+std::shared_ptr<Transfer> Window::send_control(int to, Kind kind, bool answered) {
+    auto transfer = std::make_shared<Transfer>();
+    transfer->message = Buffer(header_bytes + sizeof(std::int32_t));
+    Header header;
+    header.kind = kind;
+    send_request(to, header, *transfer, header_bytes);
+    if (answered) {
+        std::uint8_t* status = transfer->message.data() + header_bytes;
+        transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
+        transfer->status = status;
+        receive_part(*transfer, status, sizeof(std::int32_t), to, answer_tag);
+    }
+    target(to).transfers.push_back(transfer);
+    return transfer;
+}
+
+bool Window::settle(Target& of) {
+    while (!of.transfers.empty() && of.transfers.front()->advance()) {
+        const auto& transfer = of.transfers.front();
+        if (transfer->broken())
+            fail(transfer->error());
+        else
+            note_error(transfer->error());
+        of.transfers.pop_front();
+    }
+    return of.transfers.empty();
+}
+
+int Window::take_error() {
+    return std::exchange(error_, MPI_SUCCESS);
+}
+
+namespace {
+
+using Ranks = std::vector<int>;
+
+Ranks everyone(const Window& window) {
+    Ranks ranks(static_cast<std::size_t>(window.size()));
+    for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
+    return ranks;
+}
+
+/// Waits until all transfers to these ranks are complete here.
+int wait_for_transfers(const char* call, Window& window, const Ranks& ranks) {
+    return window.wait(call, [&] {
+        return std::ranges::all_of(ranks, [&](int to) { return window.settle(window.target(to)); });
+    });
+}
+
+/// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
+/// error that is still to be raised.
+int end_operations(const char* call, Window& window, const Ranks& ranks, bool ending = false) {
+    {
+        Guard guard;
+        for (int to : ranks) {
+            Target& target = window.target(to);
+            const bool locked = ending && !target.unchecked;
+            if (ending && to == window.rank && locked) window.give_back_own_lock(target.held);
+            if (to != window.rank && (target.outstanding || locked))
+                window.send_control(to, locked ? Kind::unlock : Kind::flush, true);
+            target.outstanding = false;
+            if (ending) target.held = Held::no, target.unchecked = false;
+        }
+    }
+    if (int code = wait_for_transfers(call, window, ranks); code != MPI_SUCCESS) return code;
+    Guard guard;
+    return window.take_error();
+}
+
+/// Takes the locks of these ranks, asking all of them at once.
+int take_locks(const char* call, Window& window, const Ranks& ranks, Held kind, bool unchecked) {
+    std::vector<std::shared_ptr<Transfer>> grants;
+    {
+        Guard guard;
+        for (int of : ranks) {
+            window.target(of).held = kind;
+            window.target(of).unchecked = unchecked;
+            if (unchecked) continue;
+            if (of == window.rank) {
+                window.ask_for_own_lock(kind);
+                continue;
+            }
+            auto grant = std::make_shared<Transfer>();
+            window.receive_part(*grant, nullptr, 0, of, grant_tag);
+            grants.push_back(grant);
+            window.send_control(of, kind == Held::shared ? Kind::lock_shared : Kind::lock_exclusive, false);
+        }
+    }
+    const bool own = !unchecked && std::ranges::find(ranks, window.rank) != ranks.end();
+    const int code = window.wait(call, [&] {
+        const bool all = std::ranges::all_of(grants, [](auto& grant) { return grant->advance(); });
+        return all && (!own || window.own_lock_granted);
+    });
+    Guard guard;
+    for (auto& grant : grants) {
+        if (code != MPI_SUCCESS) grant->abandon();
+        if (grant->broken()) window.fail(grant->error());
+    }
+    return code != MPI_SUCCESS ? code : window.failure();
+}
+
+/// What a call raises: MPI_ERR_RMA_SYNC unless it is allowed now, or the window's failure.
+int refuse_unless(Window& window, bool allowed) {
+    if (window.failure() != MPI_SUCCESS) return raise_on_window(window.handle, window.failure());
+    return allowed ? MPI_SUCCESS : raise_on_window(window.handle, MPI_ERR_RMA_SYNC);
+}
+
+bool any_held(const Window& window) {
+    return window.all_held ||
+           std::ranges::any_of(window.targets, [](const Target& each) { return each.held != Held::no; });
+}
+
+bool is_rank(const Window& window, int rank) {
+    return rank >= 0 && rank < window.size();
+}
+
+/// Ranks in the window of a group's processes.
+Ranks ranks_of(Window& window, MPI_Group group) {
+    MPI_Group all;
+    int size = 0;
+    real.Group_size(group, &size);
+    Ranks theirs(static_cast<std::size_t>(size)), here(theirs.size());
+    for (std::size_t i = 0; i < theirs.size(); ++i) theirs[i] = static_cast<int>(i);
+    if (size == 0) return {};
+    real.Comm_group(window.comm, &all);
+    real.Group_translate_ranks(group, size, theirs.data(), all, here.data());
+    real.Group_free(&all);
+    return here;
+}
+
+int flush(const char* call, MPI_Win win, const Ranks& ranks) {
+    const auto window = find(win);
+    return raise_on_window(win, end_operations(call, *window, ranks));
+}
+
+}  // namespace
+
+int Win_fence(int assertion, MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, !any_held(*window) && !window->access_started); code != MPI_SUCCESS)
+        return code;
+    int code = end_operations("MPI_Win_fence", *window, everyone(*window));
+    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure());
+    if (const int met = run_collective(plan::Barrier("MPI_Win_fence", window->comm)); met != MPI_SUCCESS)
+        code = met;
+    window->fence_open = !(assertion & MPI_MODE_NOSUCCEED);
+    window->operations_since = false;
+    return raise_on_window(win, code);
+}
+
+int Win_lock(int kind, int rank, int assertion, MPI_Win win) {
+    const auto window = find(win);
+    if (kind != MPI_LOCK_EXCLUSIVE && kind != MPI_LOCK_SHARED) return raise_on_window(win, MPI_ERR_LOCKTYPE);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    const bool free =
+        !window->holds(rank) && !window->access_started && !(window->fence_open && window->operations_since);
+    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    window->fence_open = false;
+    const Held held = kind == MPI_LOCK_EXCLUSIVE ? Held::exclusive : Held::shared;
+    return raise_on_window(
+        win, take_locks("MPI_Win_lock", *window, {rank}, held, (assertion & MPI_MODE_NOCHECK) != 0));
+}
+
+int Win_unlock(int rank, MPI_Win win) {
+    const auto window = find(win);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    const bool held = !window->all_held && window->target(rank).held != Held::no;
+    if (int code = refuse_unless(*window, held); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, end_operations("MPI_Win_unlock", *window, {rank}, true));
+}
+
+int Win_lock_all(int assertion, MPI_Win win) {
+    const auto window = find(win);
+    const bool free =
+        !any_held(*window) && !window->access_started && !(window->fence_open && window->operations_since);
+    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    window->fence_open = false;
+    window->all_held = true;
+    const bool unchecked = (assertion & MPI_MODE_NOCHECK) != 0;
+    return raise_on_window(
+        win, take_locks("MPI_Win_lock_all", *window, everyone(*window), Held::shared, unchecked));
+}
+
+int Win_unlock_all(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, window->all_held); code != MPI_SUCCESS) return code;
+    window->all_held = false;
+    return raise_on_window(win, end_operations("MPI_Win_unlock_all", *window, everyone(*window), true));
+}
+
+int Win_flush(int rank, MPI_Win win) {
+    const auto window = find(win);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
+    progress();
+    return flush("MPI_Win_flush", win, {rank});
+}
+
+int Win_flush_all(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
+    progress();
+    return flush("MPI_Win_flush_all", win, everyone(*window));
+}
+
+int Win_flush_local(int rank, MPI_Win win) {
+    const auto window = find(win);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
+    progress();
+    return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local", *window, {rank}));
+}
+
+int Win_flush_local_all(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
+    progress();
+    return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local_all", *window, everyone(*window)));
+}
+
+int Win_post(MPI_Group group, int assertion, MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, !window->exposed); code != MPI_SUCCESS) return code;
+    Ranks origins = ranks_of(*window, group);
+    for (int from : origins)
+        if (!is_rank(*window, from)) return raise_on_window(win, MPI_ERR_GROUP);
+    Guard guard;
+    window->exposed = true;
+    window->exposed_to = std::move(origins);
+    if (assertion & MPI_MODE_NOCHECK) return MPI_SUCCESS;
+    for (int to : window->exposed_to) {
+        if (to == window->rank) {
+            ++window->own_exposures;
+            continue;
+        }
+        auto transfer = std::make_shared<Transfer>();
+        window->send_part(*transfer, nullptr, 0, to, exposure_tag);
+        window->target(to).transfers.push_back(std::move(transfer));
+    }
+    return MPI_SUCCESS;
+}
+
+int Win_start(MPI_Group group, int assertion, MPI_Win win) {
+    const auto window = find(win);
+    const bool free =
+        !window->access_started && !any_held(*window) && !(window->fence_open && window->operations_since);
+    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    Ranks targets = ranks_of(*window, group);
+    for (int to : targets)
+        if (!is_rank(*window, to)) return raise_on_window(win, MPI_ERR_GROUP);
+    window->fence_open = false;
+    std::vector<std::shared_ptr<Transfer>> exposures;
+    bool own = false;
+    {
+        Guard guard;
+        window->access_started = true;
+        for (int of : targets) {
+            window->target(of).started = true;
+            if (assertion & MPI_MODE_NOCHECK) continue;
+            if (of == window->rank) {
+                own = true;
+                continue;
+            }
+            exposures.push_back(std::make_shared<Transfer>());
+            window->receive_part(*exposures.back(), nullptr, 0, of, exposure_tag);
+        }
+        window->started = std::move(targets);
+    }
+    int code = window->wait("MPI_Win_start", [&] {
+        const bool all = std::ranges::all_of(exposures, [](auto& each) { return each->advance(); });
+        return all && (!own || window->own_exposures > 0);
+    });
+    Guard guard;
+    if (own && code == MPI_SUCCESS) --window->own_exposures;
+    for (auto& each : exposures) {
+        if (code != MPI_SUCCESS) each->abandon();
+        if (each->broken()) window->fail(each->error());
+    }
+    return raise_on_window(win, code != MPI_SUCCESS ? code : window->failure());
+}
+
+int Win_complete(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, window->access_started); code != MPI_SUCCESS) return code;
+    progress();
+    const int code = end_operations("MPI_Win_complete", *window, window->started);
+    Guard guard;
+    for (int to : window->started) {
+        window->target(to).started = false;
+        if (to == window->rank)
+            ++window->origin(to).completes;
+        else if (window->failure() == MPI_SUCCESS)
+            window->send_control(to, Kind::complete, false);
+    }
+    window->started.clear();
+    window->access_started = false;
+    return raise_on_window(win, code);
+}
+
+namespace {
+
+/// Under the Guard: whether all that this process is exposed to have completed; then the epoch has ended.
+bool exposure_has_ended(Window& window) {
+    for (int from : window.exposed_to)
+        if (window.origin(from).completes == 0) return false;
+    for (int from : window.exposed_to) --window.origin(from).completes;
+    window.exposed_to.clear();
+    window.exposed = false;
+    return true;
+}
+
+}  // namespace
+
+int Win_wait(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, window->exposed); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, window->wait("MPI_Win_wait", [&] { return exposure_has_ended(*window); }));
+}
+
+int Win_test(MPI_Win win, int* flag) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, window->exposed); code != MPI_SUCCESS) return code;
+    progress();
+    Guard guard;
+    *flag = exposure_has_ended(*window);
+    return MPI_SUCCESS;
+}
+
+int Win_sync(MPI_Win win) {
+    const auto window = find(win);
+    if (int code = refuse_unless(*window, true); code != MPI_SUCCESS) return code;
+    progress();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return MPI_SUCCESS;
+}
+
+}  // namespace mpisec::shim::rma

@@ -1,0 +1,24 @@
+// How calls on a window wait: in MPIsec's progress loop (M5).
+#pragma once
+
+#include "shim/rma/window.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim::rma {
+
+template <class Done>
+int Window::wait(const char* call, Done done) {
+    WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    SpinThenYield backoff;
+    while (true) {
+        {
+            Guard guard;
+            if (failure_ != MPI_SUCCESS) return failure_;
+            if (done()) return MPI_SUCCESS;
+        }
+        progress();
+        backoff.pause();
+    }
+}
+
+}  // namespace mpisec::shim::rma

@@ -1,0 +1,204 @@
+// A window whose ranks are on several nodes. The MPI library knows of it only as a window of this process
+// alone, whose handle the program has: names, attributes, error handler and information are that one's. What
+// ranks do to each other's memory travels in sealed messages and is done by the process whose memory it is,
+// in whatever call of MPI it is (docs/protocol.md, "One-sided communication").
+//
+//   memory.hpp        what operations do to the memory
+//   serving.cpp       the target: receives requests, does them in their order, answers
+//   origin.cpp        the operations as their origin starts them
+//   synchronization.cpp  fence, locks, flush, post-start-complete-wait
+//   windows.cpp       constructors, the end, and what is asked of a window
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fabric/node_memory.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/rma/lock_queue.hpp"
+#include "shim/rma/memory.hpp"
+#include "shim/rma/message.hpp"
+#include "shim/rma/transfer.hpp"
+#include "shim/runtime/pool.hpp"
+
+namespace mpisec::shim::rma {
+
+class Window;
+
+/// A request that has come, until what it asks for is done.
+struct Request {
+    Header header;
+    Layout layout;
+    Buffer message;
+    Buffer runs;  ///< that came in a message of their own
+    Buffer data;  ///< likewise
+    const std::uint8_t* payload = nullptr;
+    bool in_place = false;  ///< the data is received where it belongs
+    std::unique_ptr<Operation> runs_coming, data_coming;
+};
+
+/// What this process knows of another one that accesses its memory.
+struct Origin {
+    std::uint64_t sequence = 0;    ///< of its next request
+    std::deque<Request> requests;  ///< under way: one waits for its data, the others for it
+    int error = MPI_SUCCESS;       ///< first one since the last answer that carried it
+    Held holds = Held::no;
+    std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
+};
+
+/// What this process knows of another one whose memory it accesses.
+struct Target {
+    MPI_Aint size = 0, unit = 1;
+    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it
+    std::uint64_t sequence = 0;    ///< of the next request to it
+    std::deque<std::shared_ptr<Transfer>> transfers;
+    bool outstanding = false;  ///< operations without an answer since the last flush
+    Held held = Held::no;
+    bool unchecked = false;  ///< MPI_MODE_NOCHECK: it has granted nothing
+    bool started = false;    ///< MPI_Win_start
+};
+
+/// What the others must know of a part of a window; they tell each other when it is made.
+struct Part {
+    std::int64_t size, unit;
+    std::int32_t code;    ///< MPI error class
+    std::int32_t shared;  ///< it lies in memory that ranks of its node share
+};
+
+/// Receives and serves requests as long as the window lives: on the work list.
+class Service final : public Operation {
+  public:
+    explicit Service(Window& window) : Operation(nullptr), window_(window) {}
+    ~Service() override { leave_work_list(*this); }
+    bool needs_progress() const override { return true; }
+
+  private:
+    void step() override;
+    Window& window_;
+};
+
+/// Everything under the Guard, but for what waits.
+class Window {
+  public:
+    Window(MPI_Win handle, MPI_Comm comm, const Communicator& known, WindowMemory memory,
+           const std::vector<Part>& parts);
+    ~Window();
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    const MPI_Win handle;
+    const MPI_Comm comm;  ///< private to the window
+    const int rank;
+    const bool dynamic;
+    int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< what attributes point to
+    WindowMemory memory;
+    std::optional<fabric::SharedSegment> segment;  ///< what MPI_Win_allocate gave to ranks of this node
+    std::vector<Target> targets;                   ///< by rank
+    std::vector<Origin> origins;                   ///< likewise
+
+    int size() const { return static_cast<int>(targets.size()); }
+    Target& target(int of) { return targets[static_cast<std::size_t>(of)]; }
+    Origin& origin(int of) { return origins[static_cast<std::size_t>(of)]; }
+
+    // Epochs of this process.
+    bool fence_open = false;        ///< since an MPI_Win_fence that operations may follow
+    bool operations_since = false;  ///< since that fence
+    bool all_held = false;          ///< MPI_Win_lock_all
+    std::vector<int> started;       ///< MPI_Win_start
+    bool access_started = false;
+    std::vector<int> exposed_to;  ///< MPI_Win_post
+    bool exposed = false;
+    std::uint64_t own_exposures = 0;  ///< of this process to itself, not yet started
+    /// Whether some epoch lets this process access the target's memory; and one of passive target.
+    bool may_access(int rank_of_target) const;
+    bool holds(int rank_of_target) const;
+
+    // The target's side (serving.cpp).
+    void serve();
+    /// The lock of this process's own part.
+    void ask_for_own_lock(Held kind);
+    void give_back_own_lock(Held kind);
+    bool own_lock_granted = false;
+    /// Nothing more is believed: tells the others, and every call on the window ends in this error.
+    void fail(int code);
+    int failure() const { return failure_; }
+
+    // The origin's side.
+    /// Sends a request; its sequence number is written here. The transfer keeps what is sent.
+    void send_request(int to, Header& header, Transfer& transfer, std::size_t bytes);
+    void send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag);
+    void receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
+    /// A request without data; with an answer if `answered`: the first error of this process's operations.
+    std::shared_ptr<Transfer> send_control(int to, Kind kind, bool answered);
+    /// Lets go of transfers to the target that are complete; true when none is left. What went wrong is
+    /// noted: take_error().
+    bool settle(Target& target);
+    int take_error();
+    void note_error(int code) {
+        if (error_ == MPI_SUCCESS) error_ = code;
+    }
+
+    /// Moves everything until `done()`, which is called under the Guard, is true or the window fails. Returns
+    /// the failure's code.
+    template <class Done>
+    int wait(const char* call, Done done);
+
+    /// Nothing that this process sends is on its way; moves it on.
+    bool all_sent();
+    /// Ends the window's own messages. Without failure all ranks have met: nothing is on its way.
+    void close();
+
+  private:
+    struct UnderWay {
+        std::unique_ptr<Operation> operation;
+        Buffer buffer;
+    };
+    struct Slot {
+        Buffer room;
+        std::unique_ptr<Operation> receiving;
+    };
+    static constexpr std::size_t slots = 4;  ///< receives of requests that are always posted
+
+    void post(Slot& slot);
+    void take(Slot& slot);
+    void check(int from, const Header& header, std::uint64_t bytes);
+    void discard(int from, const Header& header);
+    void enter(int from, Request request);
+    void expect_bulk(int from, Request& request);
+    static bool prepare(Request& request);
+    bool is_ready(int from, Request& request);
+    void drain(int from);
+    void carry_out(int from, Request& request);
+    void answer_data(int from, Request& request);
+    void answer_status(int from);
+    void answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag);
+    void grant(const std::vector<int>& granted);
+    void violation(int from, const char* detail);
+
+    std::array<Slot, slots> ring_;
+    LockQueue locks_;
+    std::size_t next_ = 0;  ///< slot that a request comes to next
+    std::deque<UnderWay> answers_, discarded_;
+    std::vector<int> busy_;  ///< origins with requests under way
+    std::unique_ptr<Service> service_;
+    bool serving_ = false;
+    bool closed_ = false;
+    int failure_ = MPI_SUCCESS;
+    int error_ = MPI_SUCCESS;
+};
+
+/// Null for one that does not cross nodes.
+std::shared_ptr<Window> find(MPI_Win win);
+void remember(std::shared_ptr<Window> window);
+void forget(MPI_Win win);
+
+}  // namespace mpisec::shim::rma
+
+#include "shim/rma/wait.hpp"

@@ -1,0 +1,314 @@
+// Windows that cross nodes: how they are made, what is asked of them, and their end.
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <optional>
+#include <unordered_map>
+
+#include "fabric/node_memory.hpp"
+#include "shim/collective/collective_context.hpp"
+#include "shim/collective/collectives.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/p2p/route.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/rma/entry.hpp"
+#include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim {
+
+/// Under the Guard.
+struct RmaWindows {
+    std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
+};
+
+}  // namespace mpisec::shim
+
+namespace mpisec::shim::rma {
+namespace {
+
+/// A communicator for the window's messages alone, which the program does not see.
+int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
+    MPI_Group group;
+    if (int code = real.Comm_group(parent.handle, &group); code != MPI_SUCCESS) return code;
+    const int code = construct(begin_construction(procedure, parent, membership_of(parent)), made,
+                               [&](MPI_Comm* copy) { return real.Comm_create(parent.handle, group, copy); });
+    real.Group_free(&group);
+    if (code == MPI_SUCCESS) real.Comm_set_errhandler(*made, constants.errors_return);
+    return code;
+}
+
+void free_private(MPI_Comm comm) {
+    Communicator* known = find_communicator(comm);
+    finish_collectives(*known);
+    {
+        Guard guard;
+        hold(*known);
+    }
+    if (real.Comm_free(&comm) == MPI_SUCCESS) {
+        unequip(*known);
+        mpisec::shim::forget(*known);
+    }
+    Guard guard;
+    release(*known);
+}
+
+/// One rank's part of a window that is being made.
+struct Making {
+    const Communicator& own;  ///< the window's private communicator
+    MPI_Win win{};            ///< the library's, of this process alone
+    Part part{};
+    WindowMemory memory;
+    std::optional<fabric::SharedSegment>
+        segment;                      ///< that its memory lies in, with that of ranks of its node
+    std::vector<std::uint8_t*> near;  ///< where each rank's memory is; null: not in there
+};
+
+/// A window, from what its ranks tell each other of their parts, which `make` makes.
+template <class Make>
+int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
+    Communicator* parent = find_communicator(comm);
+    if (auto error = bad_arguments(procedure, parent, win)) return *error;
+    if (parent->inter) return raise(parent, MPI_ERR_COMM);
+    MPI_Comm own = constants.comm_null;
+    if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
+    Making mine{.own = *find_communicator(own)};
+    make(mine);
+    std::vector<Part> parts(static_cast<std::size_t>(parent->size));
+    int code = run_collective(plan::Allgather(procedure, &mine.part, sizeof(Part), constants.byte,
+                                              parts.data(), sizeof(Part), constants.byte, own));
+    // What fails on one rank fails on all: none waits for a window that another does not have.
+    for (const Part& part : parts)
+        if (code == MPI_SUCCESS) code = part.code;
+    if (mine.part.code != MPI_SUCCESS) code = mine.part.code;
+    if (code != MPI_SUCCESS) {
+        if (mine.part.code == MPI_SUCCESS) real.Win_free(&mine.win);
+        free_private(own);
+        return raise(parent, code);
+    }
+    auto window = std::make_shared<Window>(mine.win, own, mine.own, std::move(mine.memory), parts);
+    window->flavor = flavor;
+    for (std::size_t i = 0; i < mine.near.size(); ++i)
+        window->targets[i].near = parts[i].shared ? mine.near[i] : nullptr;
+    window->segment = std::move(mine.segment);
+    remember(std::move(window));
+    *win = mine.win;
+    return MPI_SUCCESS;
+}
+
+/// Memory for MPI_Win_allocate that ranks of this node can reach, as far as there is any: all of them are in
+/// this call.
+void allocate_shared(Making& mine) {
+    constexpr std::size_t alignment = 64;
+    const Communicator& own = mine.own;
+    const auto ranks = static_cast<std::size_t>(own.size);
+    std::vector<std::int64_t> sizes(ranks);
+    if (run_collective(plan::Allgather("MPI_Win_allocate", &mine.part.size, 1, constants.int64, sizes.data(),
+                                       1, constants.int64, own.handle)) != MPI_SUCCESS)
+        return;
+    std::vector<std::size_t> places(ranks, SIZE_MAX);
+    std::size_t bytes = 0;
+    unsigned here = 0;
+    for (std::size_t i = 0; i < ranks; ++i) {
+        if (!own.is_local(static_cast<int>(i)) && static_cast<int>(i) != own.rank) continue;
+        if (sizes[i] < 0) return;
+        places[i] = bytes;
+        bytes += (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
+        ++here;
+    }
+    if (here < 2 || bytes == 0) return;
+    // Not the name of the memory for the private communicator's collectives.
+    wire::ContextId context = own.context;
+    context[0] ^= 0xff;
+    const std::string name =
+        memory_name(context, state.world.node[static_cast<std::size_t>(state.world.rank)]);
+    auto memory = fabric::SharedSegment::attach(name, bytes, here);
+    if (!memory) return;  // too little of it: this rank's messages go the long way
+    mine.segment.emplace(std::move(*memory));
+    mine.near.resize(ranks);
+    for (std::size_t i = 0; i < ranks; ++i)
+        if (places[i] != SIZE_MAX) mine.near[i] = mine.segment->bytes().data() + places[i];
+    mine.part.shared = 1;
+}
+
+/// The library's window around memory of the program. Open MPI 4.1 has none for programs with
+/// MPI_THREAD_MULTIPLE, but one with memory of its own, which serves as well: only its handle is used.
+int make_around(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Win* made) {
+    if (real.Win_create(base, size, unit, info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
+    void* nothing = nullptr;
+    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
+}
+
+int make_dynamic(MPI_Info info, MPI_Win* made) {
+    if (real.Win_create_dynamic(info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
+    void* nothing = nullptr;
+    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
+}
+
+/// MPI_Win_create and MPI_Win_allocate: arguments that MPI must refuse.
+int check_part(MPI_Aint size, MPI_Aint unit) {
+    if (size < 0) return MPI_ERR_SIZE;
+    return unit <= 0 || unit > INT_MAX ? MPI_ERR_DISP : MPI_SUCCESS;
+}
+
+/// An error class that means the same on every rank.
+int class_of(int code) {
+    int error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    return error_class;
+}
+
+}  // namespace
+
+std::shared_ptr<Window> find(MPI_Win win) {
+    Guard guard;
+    const auto& all = process.rma_windows->all;
+    const auto found = all.find(win);
+    return found == all.end() ? nullptr : found->second;
+}
+
+bool is_known(MPI_Win win) {
+    return find(win) != nullptr;
+}
+
+void remember(std::shared_ptr<Window> window) {
+    Guard guard;
+    const MPI_Win win = window->handle;
+    process.rma_windows->all[win] = std::move(window);
+    process.rma_window_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void forget(MPI_Win win) {
+    Guard guard;
+    if (process.rma_windows->all.erase(win) != 0)
+        process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void close_windows() {
+    auto& all = process.rma_windows->all;
+    for (auto& [handle, window] : all) {
+        window->close();
+        free_private(window->comm);
+    }
+    all.clear();
+    process.rma_window_count = 0;
+}
+
+int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+    return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](Making& mine) {
+        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
+        if (mine.part.code == MPI_SUCCESS)
+            mine.part.code = class_of(make_around(base, size, static_cast<int>(disp_unit), info, &mine.win));
+        mine.memory = WindowMemory(base, size, disp_unit);
+    });
+}
+
+int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
+                 MPI_Win* win) {
+    return make_window("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](Making& mine) {
+        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
+        allocate_shared(mine);
+        if (mine.part.code != MPI_SUCCESS) return;
+        const auto unit = static_cast<int>(disp_unit);
+        void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
+        const int code = base ? make_around(base, size, unit, info, &mine.win)
+                              : real.Win_allocate(size, unit, info, state.private_self, &base, &mine.win);
+        mine.part.code = class_of(code);
+        mine.memory = WindowMemory(base, size, disp_unit);
+        *static_cast<void**>(baseptr) = base;
+    });
+}
+
+int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](Making& mine) {
+        mine.part = {0, 1, class_of(make_dynamic(info, &mine.win)), 0};
+        mine.memory = WindowMemory::dynamic();
+    });
+}
+
+int Win_free(MPI_Win* win) {
+    const auto window = find(*win);
+    auto all_sent = [&] { return window->all_sent(); };
+    int code = window->wait("MPI_Win_free", all_sent);
+    if (code == MPI_SUCCESS) code = run_collective(plan::Barrier("MPI_Win_free", window->comm));
+    // What others asked for until they came has been answered; what is left to do is here.
+    if (code == MPI_SUCCESS) code = window->wait("MPI_Win_free", all_sent);
+    const bool all_met = code == MPI_SUCCESS;
+    code = raise_on_window(*win, code);
+    forget(*win);
+    window->close();
+    if (all_met) free_private(window->comm);
+    const int freed = real.Win_free(win);
+    return code != MPI_SUCCESS ? code : freed;
+}
+
+int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    const auto window = find(win);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (size < 0) return raise_on_window(win, MPI_ERR_SIZE);
+    Guard guard;
+    return window->memory.attach(base, size) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+}
+
+int Win_detach(MPI_Win win, const void* base) {
+    const auto window = find(win);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    Guard guard;
+    return window->memory.detach(base) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+}
+
+int Win_get_group(MPI_Win win, MPI_Group* group) {
+    return real.Comm_group(find(win)->comm, group);
+}
+
+int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
+    const auto window = find(win);
+    // The library's own attributes are of its window, which may be around nothing (make_around).
+    void* answer = nullptr;
+    if (keyval == MPI_WIN_BASE) answer = window->memory.base();
+    if (keyval == MPI_WIN_SIZE) answer = &window->target(window->rank).size;
+    if (keyval == MPI_WIN_DISP_UNIT) answer = &window->unit;
+    if (keyval == MPI_WIN_CREATE_FLAVOR) answer = &window->flavor;
+    if (keyval == MPI_WIN_MODEL) answer = &window->model;
+    if (!value || !flag || (!answer && keyval != MPI_WIN_BASE))
+        return real.Win_get_attr(win, keyval, value, flag);
+    *static_cast<void**>(value) = answer;
+    *flag = 1;
+    return MPI_SUCCESS;
+}
+
+namespace {
+
+/// This process can access its own memory, and that of ranks of its node where MPI_Win_allocate shared it.
+template <class Unit>
+int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
+    const auto window = find(win);
+    if (window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (rank == MPI_PROC_NULL) {  // the first one that has memory
+        const auto& targets = window->targets;
+        const auto first = std::ranges::find_if(targets, [](const Target& each) { return each.size > 0; });
+        rank = first == targets.end() ? 0 : static_cast<int>(first - targets.begin());
+    }
+    if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK);
+    const Target& target = window->target(rank);
+    void* base = rank == window->rank ? window->memory.base() : target.near;
+    *size = base ? target.size : 0;
+    *disp_unit = static_cast<Unit>(target.unit);
+    *static_cast<void**>(baseptr) = base;
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {
+    return query(win, rank, size, disp_unit, baseptr);
+}
+
+int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+    return query(win, rank, size, disp_unit, baseptr);
+}
+
+}  // namespace mpisec::shim::rma

@@ -1,0 +1,80 @@
+"""Attacks on one-sided communication (S2, S3): a library under MPIsec plays the network (adversary.c), victim_windows.c says what the program
+sees. A request or an answer that was changed, cut, made longer, repeated, lost or swapped ends in the integrity error on both ranks, and no
+byte of it is in the window or in what was fetched."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SMALL, LARGE = 200, 100000  # LARGE: the data travels in a message of its own, of two segments
+
+
+@pytest.fixture(scope="module")
+def attack(run, compile_mpi):
+    """attack(attack, armed rank, kind, size, mpi): {rank: (what its calls gave, its memory)}."""
+
+    def attack_(kind, armed, operation, size, mpi="mpich-5"):
+        library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
+                              name="adversary.so")
+        victim = compile_mpi(HERE / "victim_windows.c", mpi, flags=["-std=gnu11"])
+        result = run([victim, armed, operation, size], nodes=2, ranks=2, mpi=mpi, timeout=30,
+                     env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind})
+        everything = result.stdout[-3000:] + result.stderr[-4000:]
+        assert not result.timed_out, "the job hung\n" + everything
+        said = dict(re.findall(r"^rank (\d): (?!memory)(.*)$", result.stdout, re.MULTILINE))
+        memory = dict(re.findall(r"^rank (\d): memory (.*)$", result.stdout, re.MULTILINE))
+        assert len(said) == len(memory) == 2, everything
+        assert "FOREIGN" not in result.stdout and (kind != "count" or result.returncode == 0), everything
+        return {int(rank): (said[rank], memory[rank]) for rank in said}
+
+    return attack_
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("operation", ["put", "get", "accumulate"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_without_an_attack(attack, mpi, operation, size):
+    """What the attacks are held against: everything is as meant."""
+    said = attack("count", 0, operation, size, mpi)
+    assert said[0][0] == said[1][0] == "fine"
+    assert said[0 if operation == "get" else 1][1] == "as meant"
+
+
+# Of the first request: nonce, header, displacement, data, tag.
+ATTACKS = ["flip-segment:1:4", "flip-segment:1:12", "flip-segment:1:36", "flip-segment:1:-40", "flip-segment:1:-1", "truncate-segment:1",
+           "extend-segment:1", "replay-segment:1", "swap-segments:1", "drop-segment:1", "repeat-segment:1", "repeat-segment:3"]
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+@pytest.mark.parametrize("operation", ["put", "accumulate", "get"])
+def test_requests(attack, kind, operation):
+    """S2 S3: no forged, replayed, reordered or lost request changes the window; both ranks get the integrity error."""
+    said = attack(kind, 0, operation, SMALL)
+    for rank in 0, 1:
+        assert said[rank][0].startswith("MPIsec integrity error"), said
+    if kind.startswith(("flip", "truncate", "extend", "drop", "swap")):
+        assert said[0 if operation == "get" else 1][1] == "as it was", "the first request was attacked, and those after it must not be done"
+
+
+@pytest.mark.parametrize("kind", ["flip-segment:1:20", "truncate-segment:1", "replay-segment:1", "swap-segments:1"])
+def test_answers(attack, kind):
+    """S2 S3: what is fetched is what the target sent."""
+    said = attack(kind, 1, "get", SMALL)
+    assert said[0][0].startswith("MPIsec integrity error"), said
+
+
+@pytest.mark.parametrize("kind", ["flip-segment:2:30", "flip-segment:2:-1", "flip-segment:3:100"])
+def test_large(attack, kind):
+    """S2: a changed bit in data of several segments; what was not verified is not in the window."""
+    said = attack(kind, 0, "put", LARGE)
+    for rank in 0, 1:
+        assert said[rank][0].startswith("MPIsec integrity error"), said
+
+
+def test_openmpi(attack):
+    """The same on another MPI."""
+    for kind in "flip-segment:1:-40", "repeat-segment:1":
+        said = attack(kind, 0, "put", SMALL, "openmpi-5")
+        assert said[0][0].startswith("MPIsec integrity error") and said[1][0].startswith("MPIsec integrity error"), said

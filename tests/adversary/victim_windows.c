@@ -1,0 +1,118 @@
+/* One-sided communication under attack:  victim_windows WHO KIND SIZE
+ *
+ * Rank 0 does OPERATIONS operations of KIND (put, get, accumulate) on rank 1's window under a lock, then flushes
+ * and unlocks. While it starts them the adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its
+ * segments 1, 2, …, or on rank 1, whose answers are. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPERATIONS = 4 };
+static int rank, size_of_each, armed_rank;
+static unsigned char* cells; /* of both ranks: the window's, or what rank 0 sends and fetches */
+static MPI_Win window;
+static int worst = MPI_SUCCESS;
+
+static void note(int code) {
+    if (code != MPI_SUCCESS && worst == MPI_SUCCESS) worst = code;
+}
+
+static void arm(void) {
+    void (*call)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "adversary_arm");
+    if (call && rank == armed_rank) call();
+}
+static void disarm(void) {
+    int frames, segments;
+    void (*call)(int*, int*) = (void (*)(int*, int*))dlsym(RTLD_DEFAULT, "adversary_disarm");
+    if (call && rank == armed_rank) call(&frames, &segments);
+}
+
+/* Messages of the program's own are no segments. */
+static void watch(void) {
+    void (*call)(MPI_Comm) = (void (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "adversary_watch");
+    if (call) call(MPI_COMM_WORLD);
+}
+
+static unsigned char value_of(int operation) {
+    return (unsigned char)(0x41 + operation);
+}
+
+static void operate(const char* kind, int operation, unsigned char* mine) {
+    MPI_Aint place = (MPI_Aint)operation * size_of_each;
+    memset(mine, value_of(operation), (size_t)size_of_each);
+    if (strcmp(kind, "get") == 0)
+        note(MPI_Get(cells + place, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, window));
+    else if (strcmp(kind, "put") == 0)
+        note(MPI_Put(mine, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, window));
+    else
+        note(MPI_Accumulate(mine, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, MPI_BOR, window));
+}
+
+/* Every byte is as it was or as meant: nothing else is anywhere. */
+static const char* judge(unsigned char was, int values_of_operations) {
+    size_t meant = 0, bytes = (size_t)OPERATIONS * (size_t)size_of_each;
+    for (size_t i = 0; i < bytes; ++i) {
+        unsigned char expected = values_of_operations ? value_of((int)(i / (size_t)size_of_each)) : 0x33;
+        if (cells[i] == expected)
+            ++meant;
+        else if (cells[i] != was)
+            return "FOREIGN";
+    }
+    return meant == 0 ? "as it was" : meant == bytes ? "as meant" : "in part as meant";
+}
+
+static void say(const char* what) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "fine";
+    int length;
+    if (worst != MPI_SUCCESS) MPI_Error_string(worst, text, &length);
+    printf("rank %d: %s\nrank %d: memory %s\n", rank, text, rank, what);
+    fflush(stdout);
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 3);
+    armed_rank = atoi(argv[1]);
+    const char* kind = argv[2];
+    size_of_each = atoi(argv[3]);
+    const size_t bytes = (size_t)OPERATIONS * (size_t)size_of_each;
+    unsigned char* mine = malloc(bytes);
+    const int gets = strcmp(kind, "get") == 0;
+    const unsigned char before = rank == 1 && gets ? 0x33 : 0;
+    MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window);
+    MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+    memset(cells, before, bytes);
+    watch();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        note(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window));
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        arm();
+        for (int operation = 0; operation < OPERATIONS; ++operation)
+            operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
+        disarm();
+        note(MPI_Win_flush(1, window));
+        note(MPI_Win_unlock(1, window));
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+    } else {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the lock is granted */
+        arm(); /* what it sends from here on are answers */
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        disarm();
+        note(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
+        note(MPI_Win_unlock(1, window));
+    }
+    say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
+    MPI_Barrier(MPI_COMM_WORLD);
+    note(MPI_Win_free(&window));
+    MPI_Finalize();
+    return 0;
+}

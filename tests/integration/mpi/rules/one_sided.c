@@ -1,0 +1,230 @@
+/* One-sided communication between nodes: fences, Put, Get and Accumulate of predefined and derived types, to
+ * windows of all three kinds. Sealed, the process whose memory it is does the operations. */
+#include "harness.h"
+#include "rules.h"
+
+enum { CELLS = 4096, LARGE = 1 << 20 };
+
+static int stamp(int owner, int index) {
+    return owner * 100003 + index;
+}
+
+/* Everyone puts its stamp into its own slice of everyone's window, and gets everybody's slices back. */
+static void slices(MPI_Win window, int* cells) {
+    const int slice = CELLS / size;
+    int *mine = memory(CELLS * sizeof *mine), *theirs = memory(CELLS * sizeof *theirs);
+    for (int i = 0; i < CELLS; ++i) mine[i] = stamp(rank, i), cells[i] = -1;
+    OK(MPI_Win_fence(0, window));
+    for (int to = 0; to < size; ++to)
+        OK(MPI_Put(mine, slice, MPI_INT, to, rank * slice, slice, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < slice * size; ++i)
+        CHECK(cells[i] == stamp(i / slice, i % slice), "cell %d holds %d", i, cells[i]);
+    OK(MPI_Win_fence(0, window));
+    for (int from = 0; from < size; ++from)
+        OK(MPI_Get(theirs + from * slice, slice, MPI_INT, from, rank * slice, slice, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < slice * size; ++i)
+        CHECK(theirs[i] == stamp(rank, i % slice), "got %d for %d", theirs[i], i);
+    for (int i = 0; i < CELLS; ++i) cells[i] = 1;
+    OK(MPI_Win_fence(0, window));
+    for (int to = 0; to < size; ++to)
+        for (int turn = 0; turn < 3; ++turn)
+            OK(MPI_Accumulate(mine, CELLS, MPI_INT, to, 0, CELLS, MPI_INT, MPI_SUM, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < CELLS; ++i) {
+        int sum = 1;
+        for (int from = 0; from < size; ++from) sum += 3 * stamp(from, i);
+        CHECK(cells[i] == sum, "accumulated %d instead of %d in cell %d", cells[i], sum, i);
+    }
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    free(mine);
+    free(theirs);
+}
+
+static MPI_Datatype every_third(void) {
+    MPI_Datatype type;
+    OK(MPI_Type_vector(CELLS / 3, 1, 3, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    return type;
+}
+
+static MPI_Datatype backwards(void) {
+    MPI_Datatype type;
+    int* places = memory(8 * sizeof *places);
+    for (int i = 0; i < 8; ++i) places[i] = 2 * (7 - i);
+    OK(MPI_Type_create_indexed_block(8, 1, places, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    free(places);
+    return type;
+}
+
+/* Gaps at the origin, at the target, at both, and elements that do not come in the order of memory. */
+static void types(MPI_Win window, int* cells) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size, third = CELLS / 3;
+    MPI_Datatype gaps = every_third(), reversed = backwards();
+    int *mine = memory(CELLS * sizeof *mine), *got = memory(CELLS * sizeof *got);
+    for (int i = 0; i < CELLS; ++i) mine[i] = stamp(rank, i), cells[i] = got[i] = -1;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(mine, third, MPI_INT, right, 1, 1, gaps, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < 3 * third; ++i)
+        CHECK(cells[i] == (i % 3 == 1 ? stamp(left, i / 3) : -1), "cell %d holds %d", i, cells[i]);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Get(got, 1, gaps, right, 1, 1, gaps, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < 3 * third; ++i)
+        CHECK(got[i] == (i % 3 == 0 ? stamp(rank, i / 3) : -1), "got %d for %d", got[i], i);
+    for (int i = 0; i < CELLS; ++i) cells[i] = 7;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Accumulate(mine, 16, MPI_INT, right, 100, 2, reversed, MPI_SUM, window));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    int extent = 15;
+    for (int i = 0; i < 16; ++i) {
+        int place = 100 + i / 8 * extent + 2 * (7 - i % 8), expected = 7 + stamp(left, i);
+        /* the two elements overlap nowhere: the first has even places, the second odd ones */
+        CHECK(cells[place] == expected, "cell %d holds %d instead of %d", place, cells[place], expected);
+    }
+    OK(MPI_Type_free(&gaps));
+    OK(MPI_Type_free(&reversed));
+    free(mine);
+    free(got);
+}
+
+/* Data of several messages: long ones, and types whose description is longer than any request. */
+static void large(void) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    unsigned char *cells, *mine = memory(LARGE), *got = memory(LARGE);
+    MPI_Win window;
+    MPI_Datatype holes;
+    OK(MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window));
+    fill(mine, LARGE, 1 + (unsigned)rank);
+    memset(cells, 0, LARGE);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(mine, LARGE, MPI_BYTE, right, 0, LARGE, MPI_BYTE, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK_FILLED(cells, LARGE, 1 + (unsigned)left);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Get(got, LARGE, MPI_BYTE, right, 0, LARGE, MPI_BYTE, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK_FILLED(got, LARGE, 1 + (unsigned)rank);
+    memset(cells, 0, LARGE);
+    OK(MPI_Type_vector(LARGE / 256, 128, 256, MPI_BYTE, &holes));
+    OK(MPI_Type_commit(&holes));
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(mine, 1, holes, right, 0, 1, holes, window));
+    OK(MPI_Win_fence(0, window));
+    fill(got, LARGE, 1 + (unsigned)left);
+    for (int i = 0; i < LARGE; ++i)
+        CHECK(cells[i] == (i % 256 < 128 ? got[i] : 0), "byte %d of a put with holes is %d", i, cells[i]);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Accumulate(mine, LARGE / 4, MPI_INT, right, 0, LARGE / 4, MPI_INT, MPI_REPLACE, window));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    CHECK_FILLED(cells, LARGE, 1 + (unsigned)left);
+    OK(MPI_Type_free(&holes));
+    OK(MPI_Win_free(&window));
+    free(mine);
+    free(got);
+}
+
+static void attached(void) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int *cells = memory(CELLS * sizeof *cells), mine = stamp(rank, 5);
+    MPI_Win window;
+    MPI_Aint here, there;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+    OK(MPI_Win_attach(window, cells, CELLS * sizeof *cells));
+    OK(MPI_Get_address(cells, &here));
+    OK(MPI_Sendrecv(&here, 1, MPI_AINT, left, 3, &there, 1, MPI_AINT, right, 3, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(&mine, 1, MPI_INT, right, MPI_Aint_add(there, 12 * sizeof mine), 1, MPI_INT, window));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    CHECK(cells[12] == stamp(left, 5), "cell 12 holds %d", cells[12]);
+    OK(MPI_Win_detach(window, cells));
+    OK(MPI_Win_free(&window));
+    free(cells);
+}
+
+/* Several windows at a time, on a communicator with its ranks in another order and on a part of the world. */
+static void other_communicators(void) {
+    MPI_Comm reversed, part;
+    MPI_Win windows[3];
+    int cells[3] = {-1, -1, -1}, here, members;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &reversed));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part));
+    for (int i = 0; i < 3; ++i) {
+        const MPI_Comm comm = i == 1 ? part : reversed;
+        OK(MPI_Win_create(&cells[i], sizeof(int), 1, MPI_INFO_NULL, comm, &windows[i]));
+        OK(MPI_Win_fence(0, windows[i]));
+    }
+    for (int i = 0; i < 3; ++i) {
+        OK(MPI_Comm_rank(i == 1 ? part : reversed, &here));
+        OK(MPI_Comm_size(i == 1 ? part : reversed, &members));
+        const int value = 1000 * i + here;
+        OK(MPI_Put(&value, 1, MPI_INT, (here + 1) % members, 0, 1, MPI_INT, windows[i]));
+        OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, windows[i]));
+        const int from = (here + members - 1) % members;
+        /* MPICH 4.0.2 plain does nothing to a window of one process here. */
+        CHECK(members == 1 || cells[i] == 1000 * i + from, "window %d holds %d of rank %d", i, cells[i],
+              from);
+    }
+    for (int i = 0; i < 3; ++i) OK(MPI_Win_free(&windows[(i + 1) % 3]));
+    OK(MPI_Comm_free(&reversed));
+    OK(MPI_Comm_free(&part));
+}
+
+/* What the program asks of a window is what it made it with. */
+static void asked(MPI_Win window, const int* cells) {
+    void* base;
+    MPI_Aint* bytes;
+    int *unit, found, result, members;
+    MPI_Group group, all;
+    OK(MPI_Win_get_attr(window, MPI_WIN_BASE, &base, &found));
+    CHECK(found && base == cells, "the base is %p instead of %p", base, (const void*)cells);
+    OK(MPI_Win_get_attr(window, MPI_WIN_SIZE, &bytes, &found));
+    CHECK(found && *bytes == CELLS * (MPI_Aint)sizeof(int), "the size is %ld", (long)*bytes);
+    OK(MPI_Win_get_attr(window, MPI_WIN_DISP_UNIT, &unit, &found));
+    CHECK(found && *unit == sizeof(int), "the unit is %d", *unit);
+    OK(MPI_Win_get_group(window, &group));
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    OK(MPI_Group_compare(group, all, &result));
+    OK(MPI_Group_size(group, &members));
+    CHECK(result == MPI_IDENT, "the group of %d is another", members);
+    OK(MPI_Group_free(&group));
+    OK(MPI_Group_free(&all));
+}
+
+/* Of one's own part there is memory to be had. Open MPI and MPI before 4.1 know this of shared windows only. */
+static void own_memory(MPI_Win window, const int* cells) {
+    MPI_Aint bytes = 0;
+    int unit = 0, *base = NULL;
+    if (!sealed || nodes == 1) return;
+    OK(MPI_Win_shared_query(window, rank, &bytes, &unit, &base));
+    CHECK(base == cells && unit == sizeof(int) && bytes == CELLS * (MPI_Aint)sizeof(int), "it is at %p",
+          (void*)base);
+    OK(MPI_Win_shared_query(window, (rank + 1) % size, &bytes, &unit, &base));
+    CHECK((bytes == 0) == (base == NULL), "another rank's memory is at %p", (void*)base);
+    CHECK(base == NULL || is_local((rank + 1) % size), "another node's memory is at %p", (void*)base);
+}
+
+void rule_one_sided(void) {
+    int *cells = memory(CELLS * sizeof *cells), *allocated;
+    MPI_Win window;
+    OK(MPI_Win_create(cells, CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+    slices(window, cells);
+    types(window, cells);
+    asked(window, cells);
+    OK(MPI_Win_free(&window));
+    CHECK(window == MPI_WIN_NULL, "a freed window is not null");
+    OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated,
+                        &window));
+    slices(window, allocated);
+    asked(window, allocated);
+    own_memory(window, allocated);
+    OK(MPI_Win_free(&window));
+    large();
+    attached();
+    other_communicators();
+    free(cells);
+}

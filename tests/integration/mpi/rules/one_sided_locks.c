@@ -1,0 +1,148 @@
+/* Passive targets between nodes: locks exclude what they must, flushes tell the truth, and what is read and
+ * changed at once is not changed in between, whoever of the same or another node does so. */
+#include "harness.h"
+#include "rules.h"
+
+enum { ROUNDS = 25, TURNS = 20 };
+
+static long*
+    cells; /* 0: counted under exclusive locks; 1: its copy; 2, 3: counted by atomics; from 4: others */
+static MPI_Win window;
+
+static long at(int target, int index) {
+    long value;
+    OK(MPI_Get(&value, 1, MPI_LONG, target, index, 1, MPI_LONG, window));
+    OK(MPI_Win_flush(target, window));
+    return value;
+}
+
+static void exclusive_and_shared(void) {
+    for (int round = 0; round < ROUNDS; ++round) {
+        int target = (rank + round) % size;
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, window));
+        long value = at(target, 0) + 1;
+        OK(MPI_Put(&value, 1, MPI_LONG, target, 0, 1, MPI_LONG, window));
+        OK(MPI_Win_flush_local(target, window));
+        OK(MPI_Put(&value, 1, MPI_LONG, target, 1, 1, MPI_LONG, window));
+        OK(MPI_Win_unlock(target, window));
+        target = (rank + 2 * round + 1) % size;
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, window));
+        long first = at(target, 0), copy = at(target, 1);
+        OK(MPI_Win_unlock(target, window));
+        CHECK(first == copy, "a shared lock saw %ld and %ld: somebody was writing", first, copy);
+    }
+}
+
+static void atomics(void) {
+    const long one = 1;
+    long before, sum = 0;
+    OK(MPI_Win_lock_all(0, window));
+    for (int round = 0; round < ROUNDS; ++round) {
+        int target = round % size;
+        OK(MPI_Fetch_and_op(&one, &before, MPI_LONG, target, 2, MPI_SUM, window));
+        OK(MPI_Win_flush(target, window));
+        sum += before;
+        for (long seen = at(target, 3), found;; seen = found) {
+            long next = seen + 1;
+            OK(MPI_Compare_and_swap(&next, &seen, &found, MPI_LONG, target, 3, window));
+            OK(MPI_Win_flush(target, window));
+            if (found == seen) break;
+        }
+        long pair[2] = {rank + 1, 1}, was[2] = {-1, -1};
+        OK(MPI_Get_accumulate(pair, 2, MPI_LONG, was, 2, MPI_LONG, target, 4, 2, MPI_LONG, MPI_SUM, window));
+        OK(round % 2 ? MPI_Win_flush_local(target, window) : MPI_Win_flush_local_all(window));
+        OK(MPI_Win_sync(window));
+        CHECK(was[0] >= 0 && was[1] >= 0, "nothing was fetched: %ld, %ld", was[0], was[1]);
+        OK(MPI_Fetch_and_op(NULL, &before, MPI_LONG, target, 5, MPI_NO_OP, window));
+        OK(MPI_Win_flush_all(window));
+        CHECK(before > was[1], "read %ld after %ld were there", before, was[1]);
+    }
+    OK(MPI_Win_unlock_all(window));
+    CHECK(sum >= 0, "sum %ld", sum);
+}
+
+/* Everybody's additions are there, once each. */
+static void check_counts(void) {
+    long times = 0, turns_of_all = 0;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int other = 0; other < size; ++other)
+        for (int round = 0; round < ROUNDS; ++round) {
+            times += (other + round) % size == rank;
+            turns_of_all += round % size == rank;
+        }
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, window));
+    CHECK(cells[0] == times && cells[1] == times, "exclusive locks counted %ld and %ld of %ld", cells[0],
+          cells[1], times);
+    CHECK(cells[2] == turns_of_all && cells[3] == turns_of_all && cells[5] == turns_of_all,
+          "atomics counted %ld, %ld and %ld of %ld", cells[2], cells[3], cells[5], turns_of_all);
+    CHECK(cells[4] == turns_of_all / size * size * (size + 1) / 2, "accumulated %ld", cells[4]);
+    OK(MPI_Win_unlock(rank, window));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+/* The forms with requests end in MPI_Wait; MPI_MINLOC is of pairs with gaps. */
+static void requests(void) {
+    struct {
+        double value;
+        int index;
+    } pair = {100.0 - rank, rank}, *pairs, got = {0, 0};
+    MPI_Win own;
+    MPI_Request request[3];
+    int numbers[4] = {rank, rank, rank, rank}, back[4] = {-1, -1, -1, -1};
+    const int right = (rank + 1) % size;
+    OK(MPI_Win_allocate(2 * sizeof *pairs, sizeof *pairs, MPI_INFO_NULL, MPI_COMM_WORLD, &pairs, &own));
+    memset(pairs, 0, 2 * sizeof *pairs);
+    pairs[0].value = 1e9;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_lock_all(MPI_MODE_NOCHECK, own));
+    OK(MPI_Raccumulate(&pair, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT, MPI_MINLOC, own, &request[0]));
+    OK(MPI_Rput(numbers, 4, MPI_INT, right, 1, 4, MPI_INT, own, &request[1]));
+    OK(MPI_Waitall(2, request, MPI_STATUSES_IGNORE));
+    OK(MPI_Win_flush_all(own));
+    OK(MPI_Rget(back, 4, MPI_INT, right, 1, 4, MPI_INT, own, &request[2]));
+    OK(MPI_Wait(&request[2], MPI_STATUS_IGNORE));
+    CHECK(request[2] == MPI_REQUEST_NULL && back[0] == rank && back[3] == rank, "got %d, %d", back[0],
+          back[3]);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Rget_accumulate(&pair, 1, MPI_DOUBLE_INT, &got, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT,
+                           MPI_NO_OP, own, &request[0]));
+    for (int done = 0; !done;) OK(MPI_Test(&request[0], &done, MPI_STATUS_IGNORE));
+    CHECK(got.value == 101.0 - size && got.index == size - 1, "the least is %g of %d", got.value, got.index);
+    OK(MPI_Win_unlock_all(own));
+    OK(MPI_Win_free(&own));
+}
+
+/* A target that is in other calls of MPI serves all the same; messages, also large ones, go on beside. */
+static void progress(void) {
+    const int other = partner_in(1);
+    const size_t bytes = 300000;
+    unsigned char *out = memory(bytes), *in = memory(bytes);
+    if (other != rank)
+        for (int turn = 0; turn < TURNS; ++turn) {
+            long value = turn;
+            MPI_Request coming;
+            fill(out, bytes, seed_of(rank, other, turn, (int)bytes));
+            OK(MPI_Irecv(in, (int)bytes, MPI_BYTE, other, turn, MPI_COMM_WORLD, &coming));
+            OK(MPI_Win_lock(turn % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, other, 0, window));
+            OK(MPI_Put(&value, 1, MPI_LONG, other, 6, 1, MPI_LONG, window));
+            OK(MPI_Send(out, (int)bytes, MPI_BYTE, other, turn, MPI_COMM_WORLD));
+            OK(MPI_Win_unlock(other, window));
+            OK(MPI_Wait(&coming, MPI_STATUS_IGNORE));
+            CHECK_FILLED(in, bytes, seed_of(other, rank, turn, (int)bytes));
+        }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    free(out);
+    free(in);
+}
+
+void rule_one_sided_locks(void) {
+    OK(MPI_Win_allocate(16 * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window));
+    memset(cells, 0, 16 * sizeof *cells);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    exclusive_and_shared();
+    atomics();
+    check_counts();
+    requests();
+    progress();
+    OK(MPI_Win_free(&window));
+}
