@@ -22,8 +22,8 @@ constexpr const char* in_a_partition = "in a partitioned message";
 }  // namespace
 
 ReceiveEnd::ReceiveEnd(const PartitionedSpec& given, Communicator* known, const TypeFacts& type_facts,
-                       bool sealed)
-    : PartitionedEnd(given, known, type_facts, sealed, receiving),
+                       bool is_sealed)
+    : PartitionedEnd(given, known, type_facts, is_sealed, receiving),
       piece_tag(known ? take_piece_tag(world_peer) : -1) {}
 
 ReceiveEnd::~ReceiveEnd() {

@@ -13,8 +13,9 @@
 
 namespace mpisec::shim {
 
-SendEnd::SendEnd(const PartitionedSpec& given, Communicator* known, const TypeFacts& type_facts, bool sealed)
-    : PartitionedEnd(given, known, type_facts, sealed, sending),
+SendEnd::SendEnd(const PartitionedSpec& given, Communicator* known, const TypeFacts& type_facts,
+                 bool is_sealed)
+    : PartitionedEnd(given, known, type_facts, is_sealed, sending),
       layout{partitions(), partition_bytes(), most_piece_bytes()} {}
 
 void SendEnd::heard(const wire::PartitionNotice& notice) {

@@ -38,8 +38,8 @@ namespace {
 /// A one-sided operation, as the program's arguments describe it.
 struct Access {
     Kind kind{};
-    Elements origin;  ///< read, or written by a get
-    Elements result;  ///< what is fetched, where that goes elsewhere
+    Elements origin{};  ///< read, or written by a get
+    Elements result{};  ///< what is fetched, where that goes elsewhere
     const void* compare = nullptr;
     int target = 0;
     MPI_Aint displacement = 0;

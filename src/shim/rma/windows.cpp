@@ -61,10 +61,10 @@ struct Making {
     const Communicator& own;  ///< the window's private communicator
     MPI_Win win{};            ///< the library's, of this process alone
     Part part{};
-    WindowMemory memory;
+    WindowMemory memory{};
     std::optional<fabric::SharedSegment>
-        segment;                      ///< that its memory lies in, with that of ranks of its node
-    std::vector<std::uint8_t*> near;  ///< where each rank's memory is; null: not in there
+        segment{};                      ///< that its memory lies in, with that of ranks of its node
+    std::vector<std::uint8_t*> near{};  ///< where each rank's memory is; null: not in there
 };
 
 /// A window, from what its ranks tell each other of their parts, which `make` makes.
