@@ -9,7 +9,8 @@ build=build/wheel
 
 make_wheel() {
     rm -rf build/wheel-unchecked
-    pip wheel --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel-unchecked --verbose .
+    pip wheel --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir build/wheel-unchecked --verbose \
+        --config-settings=cmake.toolchain-file=cmake/ZigToolchain.cmake --config-settings=build-dir=$build .
 }
 
 # What it may ask of the machine: the C library of the platform's name, and OpenSSL, without which only that plug-in is left out.
