@@ -31,8 +31,8 @@ keep_debug_files() {
         objcopy --only-keep-debug --compress-debug-sections "$file" "build/wheel-debug/.build-id/${id:0:2}/${id:2}.debug"
     done
     name=$(basename "$output"/mpisec-*.whl .whl)
-    tar --create --xz --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
-        --file "$output/$name-debug.tar.xz" --directory build/wheel-debug .build-id
+    tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+        --file "$output/$name-debug.tar" --directory build/wheel-debug .build-id
 }
 
 step wheel-tools tools/venv.sh "$venv" tools/wheel-requirements.txt

@@ -1,10 +1,11 @@
-"""Rank 0 sends a marker (argument 1) many times to the last rank, alone and together, which says how often it arrived right."""
+"""Rank 0 sends a marker many times to the last rank, alone and together, which says how often it arrived right. The marker is argument 1
+backwards: the launcher sends arguments in clear."""
 
 import sys
 
 from mpi4py import MPI
 
-marker, repeats = sys.argv[1].encode(), int(sys.argv[2])
+marker, repeats = sys.argv[1][::-1].encode(), int(sys.argv[2])
 world = MPI.COMM_WORLD
 last = world.size - 1
 received = bytearray(len(marker) * repeats)
