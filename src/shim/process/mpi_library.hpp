@@ -48,7 +48,7 @@ struct Constants {
     MPI_Group group_null, group_empty;
     MPI_Info info_null;
     MPI_Datatype datatype_null, byte, packed, int32, int64, uint64;
-    MPI_Op max, sum, land, op_null;
+    MPI_Op max, sum, land, replace, no_op, op_null;
     MPI_Errhandler errors_return, errors_are_fatal;
     MPI_Comm_copy_attr_function* comm_null_copy_fn;
     int *unweighted, *weights_empty;

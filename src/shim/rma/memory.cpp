@@ -11,9 +11,6 @@
 namespace mpisec::shim::rma {
 namespace {
 
-/// Index in the constants' list of predefined operations.
-constexpr std::size_t at_replace = 12, at_no_op = 13;
-
 constexpr std::uintptr_t widest_alignment = 16;
 
 /// `inout` becomes, element by element, `inout` op `in`. Neither has gaps.
@@ -30,8 +27,8 @@ int accumulate(const Header& header, const Layout& layout, std::uint8_t* at, con
     const MPI_Datatype element = type_of_handle(header.element);
     if (op == constants.op_null) return MPI_ERR_OP;
     if (element == constants.datatype_null) return MPI_ERR_TYPE;
-    if (op == constants.predefined_operations[at_no_op]) return MPI_SUCCESS;
-    if (op == constants.predefined_operations[at_replace]) {
+    if (op == constants.no_op) return MPI_SUCCESS;
+    if (op == constants.replace) {
         layout.scatter(data, at);
         return MPI_SUCCESS;
     }
@@ -129,7 +126,7 @@ std::uint64_t payload_of(const Header& header) {
         case Kind::accumulate:
             return header.bytes;
         case Kind::get_accumulate:
-            return op_of_handle(header.op) == constants.predefined_operations[at_no_op] ? 0 : header.bytes;
+            return op_of_handle(header.op) == constants.no_op ? 0 : header.bytes;
         case Kind::compare_and_swap:
             return 2 * header.bytes;
         default:
