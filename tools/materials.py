@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def bill(version: str, inside: list[Library]) -> Bom:
     text = "\n".join(str(part.purl) for part in [whole, *parts])
     bom = Bom(components=parts, serial_number=uuid.uuid5(uuid.NAMESPACE_URL, text))
     bom.metadata.component = whole
-    bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), timezone.utc)
+    bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC)
     bom.register_dependency(whole, parts)
     return bom
 
