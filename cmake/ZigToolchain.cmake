@@ -10,5 +10,6 @@ endforeach()
 foreach(kind EXE MODULE SHARED)
   set(CMAKE_${kind}_LINKER_FLAGS_INIT -Wl,--build-id=sha1)  # by which debuggers find what was stripped
 endforeach()
+string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -pie")
 
 set(MPISEC_ZIG ON)
