@@ -25,7 +25,7 @@ check_wheel() {
 keep_debug_files() {
     local file id name
     rm -rf build/wheel-debug
-    for file in $build/bin/mpisec $build/lib/*.so $build/lib/mpisec/*.so; do
+    for file in "$build"/bin/mpisec "$build"/lib/*.so "$build"/lib/mpisec/*.so; do
         id=$(readelf --notes "$file" | sed -n 's/.*Build ID: //p')
         mkdir -p "build/wheel-debug/.build-id/${id:0:2}"
         objcopy --only-keep-debug --compress-debug-sections "$file" "build/wheel-debug/.build-id/${id:0:2}/${id:2}.debug"
