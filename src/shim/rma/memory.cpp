@@ -1,6 +1,8 @@
 #include "shim/rma/memory.hpp"
 
 #include <cstring>
+#include <limits>
+#include <mutex>
 #include <vector>
 
 #include "shim/collective/reduction.hpp"
@@ -18,6 +20,9 @@ int combine(MPI_Datatype element, MPI_Op op, std::uint8_t* inout, const std::uin
     TypeFacts facts;
     if (!type_facts(element, facts) || facts.size == 0 || bytes % facts.size != 0) return MPI_ERR_TYPE;
     if (check_operation(element, op, true) != MPI_SUCCESS) return MPI_ERR_OP;
+    const std::size_t count = bytes / facts.size;
+    if (facts.contiguous && count <= std::numeric_limits<int>::max())
+        return real.Reduce_local(in, inout, static_cast<int>(count), element, op);
     const auto reduction = make_reduction(element, facts, op);
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
@@ -104,6 +109,8 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const std:
                           std::uint8_t* fetched) const {
     const auto [at, inside] = locate(header.displacement, layout);
     if (!inside) return MPI_ERR_RMA_RANGE;
+    std::unique_lock<NodeLock> alone;
+    if (lock_ && is_atomic(header.kind)) alone = std::unique_lock(*lock_);
     if (fetched) layout.gather(at, fetched);
     switch (header.kind) {
         case Kind::put:

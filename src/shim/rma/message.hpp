@@ -25,6 +25,10 @@ enum class Kind : std::uint8_t {
     failed,          ///< the sender has found an integrity error; no sequence number
 };
 inline constexpr auto last_kind = Kind::failed;
+/// Whether MPI wants it to be done as a whole, beside others of its kind.
+constexpr bool is_atomic(Kind kind) {
+    return kind == Kind::accumulate || kind == Kind::get_accumulate || kind == Kind::compare_and_swap;
+}
 
 /// Tags on the window's private communicator. Messages of one tag from one rank come in order.
 enum Tag : int {

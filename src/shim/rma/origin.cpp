@@ -87,7 +87,7 @@ struct Access {
 /// What follows from the arguments.
 struct Prepared {
     Header header;
-    Layout layout;
+    Layout& layout;
     Elements result;  ///< where what is fetched goes
     bool fetches = false;
 };
@@ -130,7 +130,7 @@ int prepare(Window& window, const Access& access, Prepared& prepared) {
     if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
     const auto described = layout_of(access.type);
     if (!described) return MPI_ERR_TYPE;
-    prepared.layout = elements_of(*described, access.count);
+    describe_elements(*described, access.count, prepared.layout);
     const Wide bytes = prepared.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
     Header& header = prepared.header;
@@ -172,37 +172,27 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     return MPI_SUCCESS;
 }
 
-/// What needs no exclusion from others that do the same: the others are done by the target alone.
-bool is_plain(Kind kind) {
-    return kind == Kind::put || kind == Kind::get;
-}
-
 /// In memory that this process can reach: its own, or that of a rank of its node.
 int access_memory(const WindowMemory& memory, const Access& access, Prepared& prepared) {
     const Header& header = prepared.header;
-    TypeFacts of_origin;
-    type_facts(access.origin.type, of_origin);
-    if (is_plain(access.kind) && of_origin.contiguous) {
-        const auto [at, inside] = memory.locate(header.displacement, prepared.layout);
-        auto* mine = static_cast<std::uint8_t*>(access.origin.buf);
-        if (!inside) return MPI_ERR_RMA_RANGE;
-        access.kind == Kind::put ? prepared.layout.scatter(mine, at) : prepared.layout.gather(at, mine);
-        return MPI_SUCCESS;
-    }
+    const Elements &origin = access.origin, &result = prepared.result;
+    TypeFacts of_origin, of_result;
+    Buffer packed, fetched;
+    auto* data = static_cast<std::uint8_t*>(origin.buf);
     const std::uint64_t payload = payload_of(header);
-    Buffer data(std::max<std::uint64_t>(payload, 1)), fetched;
-    if (int code = copy_payload(access, payload, data.data()); code != MPI_SUCCESS) return code;
-    if (prepared.fetches) fetched = Buffer(header.bytes);
-    if (int code = memory.perform(header, prepared.layout, data.data(), fetched.data());
-        code != MPI_SUCCESS || !prepared.fetches)
-        return code;
-    const Elements& result = prepared.result;
-    TypeFacts facts;
-    type_facts(result.type, facts);
-    if (!facts.contiguous)
-        return unpack(fetched.data(), header.bytes, result.buf, result.count, result.type, facts);
-    std::memcpy(result.buf, fetched.data(), header.bytes);
-    return MPI_SUCCESS;
+    if (payload > 0 && (!type_facts(origin.type, of_origin) || !of_origin.contiguous || access.compare)) {
+        packed = Buffer(payload);
+        data = packed.data();
+        if (int code = copy_payload(access, payload, data); code != MPI_SUCCESS) return code;
+    }
+    auto* to = prepared.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
+    if (prepared.fetches && (!type_facts(result.type, of_result) || !of_result.contiguous)) {
+        fetched = Buffer(header.bytes);
+        to = fetched.data();
+    }
+    const int code = memory.perform(header, prepared.layout, data, to);
+    if (code != MPI_SUCCESS || !fetched) return code;
+    return unpack(to, header.bytes, result.buf, result.count, result.type, of_result);
 }
 
 /// Data that does not fit behind the header, as one run: in the program's memory where it is one.
@@ -287,7 +277,7 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
         if (request) give(request, std::make_unique<DoneOperation>(nullptr));
         return MPI_SUCCESS;
     }
-    Prepared prepared;
+    Prepared prepared{.header = {}, .layout = window->starting, .result = {}};
     int code = prepare(*window, access, prepared);
     if (code != MPI_SUCCESS) return raise_on_window(win, code);
     window->operations_since = true;
@@ -295,8 +285,10 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
     Target& target = window->target(access.target);
     if (prepared.header.bytes > 0 && access.target == window->rank) {
         code = access_memory(window->memory, access, prepared);
-    } else if (prepared.header.bytes > 0 && target.near && is_plain(access.kind)) {
-        code = access_memory({target.near, target.size, target.unit}, access, prepared);
+    } else if (prepared.header.bytes > 0 && target.near) {
+        const WindowMemory theirs(target.near, target.size, target.unit,
+                                  NodeLock::at(target.near - NodeLock::bytes));
+        code = access_memory(theirs, access, prepared);
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else if (prepared.header.bytes > 0) {
         window->settle(target);

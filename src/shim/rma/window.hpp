@@ -66,7 +66,7 @@ struct Batch {
 /// What this process knows of another one whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
-    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it
+    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it, behind its lock
     std::uint64_t sequence = 0;    ///< of the next request to it
     Batch batch;
     std::deque<std::shared_ptr<Transfer>> transfers;
@@ -142,6 +142,7 @@ class Window {
     int failure() const { return failure_; }
 
     // The origin's side.
+    Layout starting;  ///< of the operation that is being started: its memory is kept
     /// Where a request of `bytes` bytes is to be written, before add_request().
     std::uint8_t* room_for_request(int to, std::size_t bytes);
     /// Numbers that request, writes its header and returns what it travels in.
