@@ -3,7 +3,7 @@
 // ranks do to each other's memory travels in sealed messages and is done by the process whose memory it is,
 // in whatever call of MPI it is (docs/protocol.md, "One-sided communication").
 //
-//   memory.hpp        what operations do to the memory
+//   memory.hpp        what operations do to the memory; node_lock.hpp where ranks of a node share it
 //   serving.cpp       the target: receives requests, does them in their order, answers
 //   origin.cpp        the operations as their origin starts them
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
