@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install wheel clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -14,6 +14,7 @@ help:
 	@echo "make conformance-programs  5,200 random programs over four MPIs, plain against sealed (about an hour on two cores)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
 	@echo "make install PREFIX=… install them (relocatable)"
+	@echo "make wheel            dist/mpisec-….whl for pip: every Linux on x86-64 with glibc 2.28 or newer"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
 	@echo "make site             the documentation as a web site in build/site (index.html), with a page for each command"
@@ -69,6 +70,9 @@ formal:
 install:
 	@tools/build.sh release programs
 	cmake --install build/release --prefix $(PREFIX)
+
+wheel: setup-demo
+	@tools/wheel.sh
 
 clean:
 	rm -rf build

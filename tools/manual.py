@@ -41,6 +41,7 @@ def ask(program: str, words: list[str]) -> str:
     """The help of a command; ends this program with a sentence when it has none."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     environment |= {"COLUMNS": "100", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["MPISEC_LAB_MPISEC"] = str(Path(program).absolute())  # whose lists some commands' help shows
     asked = subprocess.run([program, *words[1:], "--help"], env=environment, capture_output=True, text=True, timeout=60)
     if asked.returncode:
         raise SystemExit(f"manual.py: {' '.join(words)} --help ended with status {asked.returncode}:\n{asked.stderr}")

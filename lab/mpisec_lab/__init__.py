@@ -4,6 +4,7 @@ Nothing here runs in the path of a job: the lab starts processes, watches the wi
 (docs/lab.md).
 """
 
+from mpisec_lab import python_version  # noqa: F401 (before all others)
 from mpisec_lab.cluster import Cluster, Result
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS, find_mpi

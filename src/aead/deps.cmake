@@ -86,7 +86,7 @@ endmacro()
 function(mpisec_prefer_static out static shared symbol)
   set(${out} "" PARENT_SCOPE)
   if(static)
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -shared -Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,-u,${symbol} -o /dev/null
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -shared ${MPISEC_AEAD_PLUGIN_LINKING} -Wl,-u,${symbol} -o /dev/null
                             ${static} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
     if(NOT failed)
       set(${out} ${static} PARENT_SCOPE)

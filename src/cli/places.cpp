@@ -1,5 +1,7 @@
 #include "cli/places.hpp"
 
+#include <unistd.h>
+
 #include <filesystem>
 
 namespace mpisec::cli {
@@ -45,6 +47,11 @@ std::string data_file(const std::string& relative) {
     for (const fs::path& base : data_directories())
         if (fs::exists(base / relative, error)) return base / relative;
     return {};
+}
+
+std::string python() {
+    const fs::path beside = prefix() / "bin" / "python3";
+    return access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";
 }
 
 std::vector<std::string> python_directories() {

@@ -20,6 +20,10 @@ Result<std::string> shim_path(Family family);
 /// its build tree.
 std::vector<std::string> python_directories();
 
+/// The interpreter for them: PREFIX/bin/python3, which a virtual environment has beside this program, else the
+/// one on PATH.
+std::string python();
+
 /// A file of MPIsec's under share/mpisec, or in the source tree when run from its build tree; empty when it
 /// is not there.
 std::string data_file(const std::string& relative);

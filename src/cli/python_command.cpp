@@ -22,11 +22,12 @@ Error become_python(const std::string& module, const std::vector<std::string>& a
     if (!there) return {"this installation lacks its Python package " + package + " (share/mpisec)"};
     if (const char* present = std::getenv("PYTHONPATH")) path += present;
     setenv("PYTHONPATH", path.c_str(), 1);
-    std::vector<const char*> words = {"python3", "-m", module.c_str()};
+    const std::string interpreter = python();
+    std::vector<const char*> words = {interpreter.c_str(), "-m", module.c_str()};
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     words.push_back(nullptr);
     execvp(words[0], const_cast<char* const*>(words.data()));
-    return {std::string("cannot start python3: ") + std::strerror(errno)};
+    return {"cannot start " + interpreter + ": " + std::strerror(errno)};
 }
 
 void run_in_python(CLI::App& command, Status& status, const std::string& package,

@@ -2,11 +2,21 @@
 // the CPU has AES and carry-less multiplication.
 #pragma once
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 namespace mpisec::aead::plugins {
 
 inline bool hardware_aes() {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler brings.
+    static const bool both = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        constexpr unsigned wanted = bit_AES | bit_PCLMUL;
+        return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & wanted) == wanted;
+    }();
+    return both;
 #else
     return false;
 #endif

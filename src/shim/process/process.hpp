@@ -35,6 +35,7 @@
 #include "engine/engine.hpp"
 #include "shim/process/first_use.hpp"
 #include "shim/process/mpi_library.hpp"
+#include "shim/process/recursive_mutex.hpp"
 #include "shim/process/world.hpp"
 
 namespace mpisec::shim {
@@ -145,7 +146,7 @@ struct Process {
     // This process.
     std::once_flag fork_handlers;    ///< gate.cpp
     pid_t initialized_by = 0;        ///< gate.cpp; the process that called MPI_Init
-    std::recursive_mutex guard;      ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
     FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize

@@ -17,7 +17,7 @@ engine::Engine& engine_of_process() {
     return *state.engine;
 }
 
-std::recursive_mutex& Guard::mutex() {
+RecursiveMutex& Guard::mutex() {
     return process.guard;
 }
 

@@ -2,8 +2,6 @@
 // (M10).
 #pragma once
 
-#include <mutex>
-
 #include "shim/process/process.hpp"
 
 namespace mpisec::shim {
@@ -29,7 +27,7 @@ class Guard {
     Guard& operator=(const Guard&) = delete;
 
   private:
-    static std::recursive_mutex& mutex();  ///< not inline: few programs get there
+    static RecursiveMutex& mutex();  ///< not inline: few programs get there
 };
 
 }  // namespace mpisec::shim

@@ -79,6 +79,15 @@ def test_lab_runs_from_there(moved, mpisec):
     assert ran.returncode == 0 and "mpich-5" in ran.stdout, ran.stderr
 
 
+def test_commands_in_python_take_the_interpreter_beside_the_program(moved, mpisec, tmp_path):
+    """That of a virtual environment, activated or not."""
+    copy = tmp_path / "copy"
+    shutil.copytree(moved, copy)
+    (copy / "bin/python3").write_text("#!/bin/sh\necho beside: $*\n")
+    (copy / "bin/python3").chmod(0o755)
+    assert mpisec("lab", "list", binary=copy / "bin/mpisec").stdout == "beside: -m mpisec_lab list\n"
+
+
 def test_no_path_of_the_build_is_left(moved, program):
     """Nothing that is looked up at run time leads back to the build tree."""
     build = str(program.parent.parent)

@@ -125,6 +125,14 @@ def test_unknown_mpi_and_bad_sizes_are_sentences(cluster):
         Cluster(0)
 
 
+@pytest.mark.parametrize("package", ["mpisec_lab", "mpisec_bench"])
+def test_an_older_python_is_told(package):
+    program = f"import sys; sys.version_info = (3, 9, 2); import {package}"
+    path = {"PYTHONPATH": f"{LAB}:{LAB.parent / 'bench'}"}
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | path, capture_output=True, text=True)
+    assert done.returncode == 1 and "needs Python 3.11 or newer" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
 def test_block_placement():
     names = ["a", "b", "c"]
     assert block_placement(names, 7) == [("a", 3), ("b", 2), ("c", 2)]

@@ -1,0 +1,19 @@
+// A recursive lock that has its value before any code runs.
+#pragma once
+
+#include <pthread.h>
+
+namespace mpisec::shim {
+
+/// For the one object (process.hpp), whose constructor is constexpr: that of std::recursive_mutex is so in
+/// some standard libraries only.
+class RecursiveMutex {
+  public:
+    void lock() { pthread_mutex_lock(&mutex_); }
+    void unlock() { pthread_mutex_unlock(&mutex_); }
+
+  private:
+    pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+};
+
+}  // namespace mpisec::shim
