@@ -1,5 +1,6 @@
 // Access that all ranks of a file make together. Where their data lies between each other in small runs, it is
 // exchanged first (aggregation.hpp); else every rank accesses the file by itself, as MPI allows.
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -159,6 +160,17 @@ int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access acce
                           MPI_SEEK_SET);
 }
 
+/// The library's access with the individual pointer.
+template <class Small, class Big, class Buf>
+int access_here(Small small, Big big, MPI_File fh, Buf buf, MPI_Count count, MPI_Datatype type,
+                MPI_Request* request) {
+    if (count <= INT_MAX) return small(fh, buf, static_cast<int>(count), type, request);
+    if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
+        if (big) return big(fh, buf, count, type, request);
+    }
+    return raise_on_file(fh, MPI_ERR_COUNT);
+}
+
 int write_together(const char* call, File& file, const void* buf, MPI_Count count, MPI_Datatype type,
                    MPI_Status* status) {
     return at_pointer(file, count, type, [&](MPI_Offset place) {
@@ -197,6 +209,27 @@ int File_write_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype t
 
 int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
     return read_together("MPI_File_read_all", *find(fh), buf, count, type, status);
+}
+
+// The non-blocking ones are not aggregated. The library's own would not do: where a hint wants them collective,
+// ROMIO also reads and writes back what is between the data, as in Hints (files.cpp).
+
+int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
+                       MPI_Request* request) {
+    return access_at(MPISEC_BOTH(File_iwrite_at), *find(fh), offset, buf, count, type, request);
+}
+
+int File_iread_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
+                      MPI_Request* request) {
+    return access_at(MPISEC_BOTH(File_iread_at), *find(fh), offset, buf, count, type, request);
+}
+
+int File_iwrite_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
+    return access_here(MPISEC_BOTH(File_iwrite), fh, buf, count, type, request);
+}
+
+int File_iread_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
+    return access_here(MPISEC_BOTH(File_iread), fh, buf, count, type, request);
 }
 
 int File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count,

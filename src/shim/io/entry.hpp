@@ -52,6 +52,12 @@ int File_read_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count,
                      MPI_Status* status);
 int File_write_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                       MPI_Status* status);
+int File_iread_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request);
+int File_iwrite_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request);
+int File_iread_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
+                      MPI_Request* request);
+int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
+                       MPI_Request* request);
 int File_read_all_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type);
 int File_read_all_end(MPI_File fh, void* buf, MPI_Status* status);
 int File_write_all_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type);
