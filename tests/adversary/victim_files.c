@@ -75,7 +75,8 @@ int main(int argc, char** argv) {
     if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 3);
     armed_rank = atoi(argv[1]);
     size_of_each = atoi(argv[2]);
-    if (MPI_File_open(MPI_COMM_WORLD, argv[3], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+    if (MPI_File_open(MPI_COMM_WORLD, argv[3], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) !=
+        MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 4);
     watch();
     MPI_Barrier(MPI_COMM_WORLD);

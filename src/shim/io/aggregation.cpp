@@ -42,9 +42,10 @@ struct Blocks {
 };
 
 int exchange(const char* call, File& file, Blocks& out, Blocks& in) {
-    return run_collective(plan::Alltoallv(
-        call, out.data.data(), Counts(out.bytes.data()), Displacements(out.places.data()), constants.byte,
-        in.data.data(), Counts(in.bytes.data()), Displacements(in.places.data()), constants.byte, file.comm()));
+    return run_collective(plan::Alltoallv(call, out.data.data(), Counts(out.bytes.data()),
+                                          Displacements(out.places.data()), constants.byte, in.data.data(),
+                                          Counts(in.bytes.data()), Displacements(in.places.data()),
+                                          constants.byte, file.comm()));
 }
 
 /// The same where receivers do not know how much comes.
@@ -94,10 +95,11 @@ struct Telling {
         : of(static_cast<std::size_t>(division.aggregators)), message(ranks) {
         for (std::size_t to = 0; to < of.size(); ++to) {
             MPI_Count bytes = 0;
-            for_each_inside(pieces, window_of(division, static_cast<int>(to), round), [&](const Piece& piece) {
-                of[to].push_back(piece);
-                bytes += data ? piece.bytes : 0;
-            });
+            for_each_inside(pieces, window_of(division, static_cast<int>(to), round),
+                            [&](const Piece& piece) {
+                                of[to].push_back(piece);
+                                bytes += data ? piece.bytes : 0;
+                            });
             if (!of[to].empty())
                 message.bytes[to] = 8 + static_cast<MPI_Count>(of[to].size()) * entry_bytes + bytes;
         }
@@ -281,8 +283,7 @@ int write_in_phases(const char* call, File& file, const Division& division, cons
         if (file.window->rank >= division.aggregators) continue;
         const Span window = window_of(division, file.window->rank, round);
         std::vector<Told> told;
-        const int code =
-            read_all(in, window, true, told) ? write_window(file, window, told) : MPI_ERR_INTERN;
+        const int code = read_all(in, window, true, told) ? write_window(file, window, told) : MPI_ERR_INTERN;
         if (result == MPI_SUCCESS) result = code;
     }
     return result;

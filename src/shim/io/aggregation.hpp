@@ -19,11 +19,11 @@ struct Piece {
 
 /// How a collective access is divided among aggregators; the same on all ranks.
 struct Division {
-    int aggregators = 0;            ///< ranks 0, 1, …; 0: every rank accesses the file by itself
+    int aggregators = 0;              ///< ranks 0, 1, …; 0: every rank accesses the file by itself
     std::int64_t first = 0, end = 0;  ///< of all data in the file
-    std::int64_t domain = 0;        ///< bytes of the file of one aggregator
-    std::int64_t window = 0;        ///< of these at a time
-    std::int64_t file_size = 0;     ///< largest that a rank has seen
+    std::int64_t domain = 0;          ///< bytes of the file of one aggregator
+    std::int64_t window = 0;          ///< of these at a time
+    std::int64_t file_size = 0;       ///< largest that a rank has seen
     std::int64_t rounds() const { return (domain + window - 1) / window; }
 };
 

@@ -55,7 +55,8 @@ std::int64_t window_of_hints(const File& file) {
 /// Where the data is, from the view and the place in it: as far as that can be told.
 Part describe_part(const File& file, MPI_Offset offset, MPI_Count count, MPI_Datatype type) {
     Part part{.count = count, .type = type};
-    if (count < 0 || offset < 0 || type == constants.datatype_null || !type_facts(type, part.facts)) return part;
+    if (count < 0 || offset < 0 || type == constants.datatype_null || !type_facts(type, part.facts))
+        return part;
     part.bytes = static_cast<std::int64_t>(part.facts.size) * count;
     if (!file.view || file.sequential() || file.atomic || part.bytes % file.etype_size != 0) return part;
     part.able = true;
@@ -95,7 +96,8 @@ int plan_access(const char* call, File& file, bool writes, const Part& part, Div
 
 int finish(const char* call, File& file, int code, std::uint64_t bytes, MPI_Status* status) {
     code = agree(call, file, raise_on_file(file.handle, code));
-    if (code == MPI_SUCCESS) write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = bytes}, status);
+    if (code == MPI_SUCCESS)
+        write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = bytes}, status);
     return code;
 }
 
@@ -130,22 +132,22 @@ int read_divided(const char* call, File& file, const Division& division, const P
     return finish(call, file, code, bytes, status);
 }
 
-int write_at_together(const char* call, File& file, MPI_Offset offset, const void* buf, MPI_Count count,
-                      MPI_Datatype type, MPI_Status* status) {
-    const Part part = describe_part(file, offset, count, type);
+int write_at_together(const char* call, File& file, MPI_Offset offset, const Elements<const void*>& memory,
+                      MPI_Status* status) {
+    const Part part = describe_part(file, offset, memory.count, memory.type);
     Division division;
     if (int code = plan_access(call, file, true, part, division); code != MPI_SUCCESS) return code;
-    if (division.aggregators > 0) return write_divided(call, file, division, part, buf, status);
-    return access_at(MPISEC_BOTH(File_write_at), file, offset, buf, count, type, status);
+    if (division.aggregators > 0) return write_divided(call, file, division, part, memory.buf, status);
+    return access_at(MPISEC_BOTH(File_write_at), file, offset, memory, status);
 }
 
-int read_at_together(const char* call, File& file, MPI_Offset offset, void* buf, MPI_Count count,
-                     MPI_Datatype type, MPI_Status* status) {
-    const Part part = describe_part(file, offset, count, type);
+int read_at_together(const char* call, File& file, MPI_Offset offset, const Elements<void*>& memory,
+                     MPI_Status* status) {
+    const Part part = describe_part(file, offset, memory.count, memory.type);
     Division division;
     if (int code = plan_access(call, file, false, part, division); code != MPI_SUCCESS) return code;
-    if (division.aggregators > 0) return read_divided(call, file, division, part, buf, status);
-    return access_at(MPISEC_BOTH(File_read_at), file, offset, buf, count, type, status);
+    if (division.aggregators > 0) return read_divided(call, file, division, part, memory.buf, status);
+    return access_at(MPISEC_BOTH(File_read_at), file, offset, memory, status);
 }
 
 /// Access with the individual pointer: at its place, and the pointer goes behind it.
@@ -162,8 +164,8 @@ int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access acce
 
 /// The library's access with the individual pointer.
 template <class Small, class Big, class Buf>
-int access_here(Small small, Big big, MPI_File fh, Buf buf, MPI_Count count, MPI_Datatype type,
-                MPI_Request* request) {
+int access_here(Small small, Big big, MPI_File fh, const Elements<Buf>& memory, MPI_Request* request) {
+    const auto& [buf, count, type] = memory;
     if (count <= INT_MAX) return small(fh, buf, static_cast<int>(count), type, request);
     if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
         if (big) return big(fh, buf, count, type, request);
@@ -171,18 +173,14 @@ int access_here(Small small, Big big, MPI_File fh, Buf buf, MPI_Count count, MPI
     return raise_on_file(fh, MPI_ERR_COUNT);
 }
 
-int write_together(const char* call, File& file, const void* buf, MPI_Count count, MPI_Datatype type,
-                   MPI_Status* status) {
-    return at_pointer(file, count, type, [&](MPI_Offset place) {
-        return write_at_together(call, file, place, buf, count, type, status);
-    });
+int write_together(const char* call, File& file, const Elements<const void*>& memory, MPI_Status* status) {
+    return at_pointer(file, memory.count, memory.type,
+                      [&](MPI_Offset place) { return write_at_together(call, file, place, memory, status); });
 }
 
-int read_together(const char* call, File& file, void* buf, MPI_Count count, MPI_Datatype type,
-                  MPI_Status* status) {
-    return at_pointer(file, count, type, [&](MPI_Offset place) {
-        return read_at_together(call, file, place, buf, count, type, status);
-    });
+int read_together(const char* call, File& file, const Elements<void*>& memory, MPI_Status* status) {
+    return at_pointer(file, memory.count, memory.type,
+                      [&](MPI_Offset place) { return read_at_together(call, file, place, memory, status); });
 }
 
 }  // namespace
@@ -195,20 +193,20 @@ void learn_hints(File& file) {
 
 int File_write_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                       MPI_Status* status) {
-    return write_at_together("MPI_File_write_at_all", *find(fh), offset, buf, count, type, status);
+    return write_at_together("MPI_File_write_at_all", *find(fh), offset, {buf, count, type}, status);
 }
 
 int File_read_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
                      MPI_Status* status) {
-    return read_at_together("MPI_File_read_at_all", *find(fh), offset, buf, count, type, status);
+    return read_at_together("MPI_File_read_at_all", *find(fh), offset, {buf, count, type}, status);
 }
 
 int File_write_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
-    return write_together("MPI_File_write_all", *find(fh), buf, count, type, status);
+    return write_together("MPI_File_write_all", *find(fh), {buf, count, type}, status);
 }
 
 int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
-    return read_together("MPI_File_read_all", *find(fh), buf, count, type, status);
+    return read_together("MPI_File_read_all", *find(fh), {buf, count, type}, status);
 }
 
 // The non-blocking ones are not aggregated. The library's own would not do: where a hint wants them collective,
@@ -216,44 +214,46 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iwrite_at), *find(fh), offset, buf, count, type, request);
+    return access_at(MPISEC_BOTH(File_iwrite_at), *find(fh), offset, Elements<const void*>{buf, count, type},
+                     request);
 }
 
 int File_iread_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
                       MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iread_at), *find(fh), offset, buf, count, type, request);
+    return access_at(MPISEC_BOTH(File_iread_at), *find(fh), offset, Elements<void*>{buf, count, type},
+                     request);
 }
 
 int File_iwrite_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iwrite), fh, buf, count, type, request);
+    return access_here(MPISEC_BOTH(File_iwrite), fh, Elements<const void*>{buf, count, type}, request);
 }
 
 int File_iread_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iread), fh, buf, count, type, request);
+    return access_here(MPISEC_BOTH(File_iread), fh, Elements<void*>{buf, count, type}, request);
 }
 
 int File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count,
                             MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_at_together("MPI_File_write_at_all_begin", file, offset, buf, count, type, status);
+        return write_at_together("MPI_File_write_at_all_begin", file, offset, {buf, count, type}, status);
     });
 }
 
 int File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_at_together("MPI_File_read_at_all_begin", file, offset, buf, count, type, status);
+        return read_at_together("MPI_File_read_at_all_begin", file, offset, {buf, count, type}, status);
     });
 }
 
 int File_write_all_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_together("MPI_File_write_all_begin", file, buf, count, type, status);
+        return write_together("MPI_File_write_all_begin", file, {buf, count, type}, status);
     });
 }
 
 int File_read_all_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_together("MPI_File_read_all_begin", file, buf, count, type, status);
+        return read_together("MPI_File_read_all_begin", file, {buf, count, type}, status);
     });
 }
 

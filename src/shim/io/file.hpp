@@ -33,14 +33,14 @@ struct File {
     std::shared_ptr<rma::Window> window;  ///< around the shared pointer, on the file's private communicator
     std::string name;
     int amode = 0;
-    bool broken = false;       ///< an exchange between its ranks has failed
-    MPI_File bytes{};          ///< the library's file once more, with all bytes for its view, or MPI_FILE_NULL
-    MPI_Count etype_size = 1;  ///< bytes of data
+    bool broken = false;  ///< an exchange between its ranks has failed
+    MPI_File bytes{};     ///< the library's file once more, with all bytes for its view, or MPI_FILE_NULL
+    MPI_Count etype_size = 1;                                     ///< bytes of data
     std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
     bool atomic = false;
     std::int32_t wish_to_write = 0, wish_to_read = 0;  ///< hints: 1 aggregate, -1 do not
     std::int64_t window_bytes = 0;                     ///< of an aggregator at a time
-    std::int64_t pointer = 0;  ///< in etypes; on the keeper, under the Guard
+    std::int64_t pointer = 0;                          ///< in etypes; on the keeper, under the Guard
 
     struct Split {
         bool begun = false;
@@ -79,12 +79,20 @@ int end_split(MPI_File fh, MPI_Status* status);
 /// What the library knows of hints may have changed.
 void learn_hints(File& file);
 
+/// Elements of the program's memory: to be read into (void*) or written (const void*).
+template <class Buf>
+struct Elements {
+    Buf buf;
+    MPI_Count count;
+    MPI_Datatype type;
+};
+
 /// The library's access at an offset, in etypes: both variants of the procedure, and its last argument.
 template <class Small, class Big, class Buf, class Last>
-int access_at(Small small, Big big, const File& file, MPI_Offset offset, Buf buf, MPI_Count count,
-              MPI_Datatype type, Last last) {
-    if (count <= INT_MAX)
-        return small(file.handle, offset, buf, static_cast<int>(count), type, last);
+int access_at(Small small, Big big, const File& file, MPI_Offset offset, const Elements<Buf>& memory,
+              Last last) {
+    const auto& [buf, count, type] = memory;
+    if (count <= INT_MAX) return small(file.handle, offset, buf, static_cast<int>(count), type, last);
     if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
         if (big) return big(file.handle, offset, buf, count, type, last);
     }

@@ -98,7 +98,8 @@ int open_here(File& file, MPI_Info info) {
 void explain(const File& file, int code, bool keeper_has_it) {
     if (!keeper_has_it || error_class_of(code) != MPI_ERR_NO_SUCH_FILE) return;
     say("MPI_File_open: this node has no file \"" + file.name + "\", which rank " + std::to_string(keeper) +
-        " of the communicator has opened. Files that ranks of several nodes open must be on a file system that "
+        " of the communicator has opened. Files that ranks of several nodes open must be on a file system "
+        "that "
         "all of these nodes see.");
 }
 
@@ -255,8 +256,7 @@ int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype
     // All ranks are here, so nobody uses the shared pointer.
     if (file->sequential()) {
         std::int64_t pointer = file->pointer;
-        if (int code =
-                run_collective(plan::Bcast(call, &pointer, 1, constants.int64, keeper, file->comm()));
+        if (int code = run_collective(plan::Bcast(call, &pointer, 1, constants.int64, keeper, file->comm()));
             code != MPI_SUCCESS)
             return raise_on_file(fh, code);
         if (disp != MPI_DISPLACEMENT_CURRENT) return raise_on_file(fh, MPI_ERR_ARG);

@@ -121,8 +121,8 @@ int start_shared(MPI_File fh, MPI_Count count, MPI_Datatype type, MPI_Request* r
 int take_in_order(const char* call, File& file, std::int64_t etypes, std::int64_t& mine) {
     const int last = file.window->size() - 1;
     std::int64_t up_to_mine = 0, first = 0;
-    int code =
-        run_collective(plan::Scan(call, &etypes, &up_to_mine, 1, constants.int64, constants.sum, file.comm()));
+    int code = run_collective(
+        plan::Scan(call, &etypes, &up_to_mine, 1, constants.int64, constants.sum, file.comm()));
     if (code == MPI_SUCCESS && file.window->rank == last) code = take(call, file, up_to_mine, first);
     if (code == MPI_SUCCESS)
         code = run_collective(plan::Bcast(call, &first, 1, constants.int64, last, file.comm()));
@@ -130,22 +130,16 @@ int take_in_order(const char* call, File& file, std::int64_t etypes, std::int64_
     return raise_on_file(file.handle, code);
 }
 
-int read_in_order(const char* call, File& file, void* buf, MPI_Count count, MPI_Datatype type,
-                  MPI_Status* status) {
+int read_in_order(const char* call, File& file, const Elements<void*>& memory, MPI_Status* status) {
     std::int64_t place = 0;
-    const int code = take_in_order(call, file, etypes_of(file, count, type), place);
-    return code != MPI_SUCCESS
-               ? code
-               : access_at(MPISEC_BOTH(File_read_at), file, place, buf, count, type, status);
+    const int code = take_in_order(call, file, etypes_of(file, memory.count, memory.type), place);
+    return code != MPI_SUCCESS ? code : access_at(MPISEC_BOTH(File_read_at), file, place, memory, status);
 }
 
-int write_in_order(const char* call, File& file, const void* buf, MPI_Count count, MPI_Datatype type,
-                   MPI_Status* status) {
+int write_in_order(const char* call, File& file, const Elements<const void*>& memory, MPI_Status* status) {
     std::int64_t place = 0;
-    const int code = take_in_order(call, file, etypes_of(file, count, type), place);
-    return code != MPI_SUCCESS
-               ? code
-               : access_at(MPISEC_BOTH(File_write_at), file, place, buf, count, type, status);
+    const int code = take_in_order(call, file, etypes_of(file, memory.count, memory.type), place);
+    return code != MPI_SUCCESS ? code : access_at(MPISEC_BOTH(File_write_at), file, place, memory, status);
 }
 
 /// The end of the file in etypes of the view: the individual pointer goes there and comes back.
@@ -196,7 +190,7 @@ int File_read_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type,
     std::int64_t place = 0;
     const int code = take("MPI_File_read_shared", *file, etypes_of(*file, count, type), place);
     if (code != MPI_SUCCESS) return raise_on_file(fh, code);
-    return access_at(MPISEC_BOTH(File_read_at), *file, place, buf, count, type, status);
+    return access_at(MPISEC_BOTH(File_read_at), *file, place, Elements<void*>{buf, count, type}, status);
 }
 
 int File_write_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
@@ -204,12 +198,13 @@ int File_write_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatyp
     std::int64_t place = 0;
     const int code = take("MPI_File_write_shared", *file, etypes_of(*file, count, type), place);
     if (code != MPI_SUCCESS) return raise_on_file(fh, code);
-    return access_at(MPISEC_BOTH(File_write_at), *file, place, buf, count, type, status);
+    return access_at(MPISEC_BOTH(File_write_at), *file, place, Elements<const void*>{buf, count, type},
+                     status);
 }
 
 int File_iread_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
     auto start_access = [=](const File& file, MPI_Offset place, MPI_Datatype kept, MPI_Request* started) {
-        return access_at(MPISEC_BOTH(File_iread_at), file, place, buf, count, kept, started);
+        return access_at(MPISEC_BOTH(File_iread_at), file, place, Elements<void*>{buf, count, kept}, started);
     };
     return start_shared(fh, count, type, request, start_access);
 }
@@ -217,22 +212,23 @@ int File_iread_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type
 int File_iwrite_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {
     auto start_access = [=](const File& file, MPI_Offset place, MPI_Datatype kept, MPI_Request* started) {
-        return access_at(MPISEC_BOTH(File_iwrite_at), file, place, buf, count, kept, started);
+        return access_at(MPISEC_BOTH(File_iwrite_at), file, place, Elements<const void*>{buf, count, kept},
+                         started);
     };
     return start_shared(fh, count, type, request, start_access);
 }
 
 int File_read_ordered(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
-    return read_in_order("MPI_File_read_ordered", *find(fh), buf, count, type, status);
+    return read_in_order("MPI_File_read_ordered", *find(fh), {buf, count, type}, status);
 }
 
 int File_write_ordered(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
-    return write_in_order("MPI_File_write_ordered", *find(fh), buf, count, type, status);
+    return write_in_order("MPI_File_write_ordered", *find(fh), {buf, count, type}, status);
 }
 
 int File_read_ordered_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_in_order("MPI_File_read_ordered_begin", file, buf, count, type, status);
+        return read_in_order("MPI_File_read_ordered_begin", file, {buf, count, type}, status);
     });
 }
 
@@ -242,7 +238,7 @@ int File_read_ordered_end(MPI_File fh, void*, MPI_Status* status) {
 
 int File_write_ordered_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type) {
     return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_in_order("MPI_File_write_ordered_begin", file, buf, count, type, status);
+        return write_in_order("MPI_File_write_ordered_begin", file, {buf, count, type}, status);
     });
 }
 

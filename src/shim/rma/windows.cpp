@@ -58,7 +58,7 @@ void free_private(MPI_Comm comm) {
 
 /// One rank's part of a window that is being made.
 struct Making {
-    const Communicator& own;  ///< the window's private communicator
+    const Communicator& own;           ///< the window's private communicator
     MPI_Win win = constants.win_null;  ///< the library's, of this process alone
     Part part{};
     WindowMemory memory{};

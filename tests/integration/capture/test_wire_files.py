@@ -4,6 +4,7 @@ name and its data."""
 import re
 import secrets
 import struct
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def seen(cluster, run, compile_mpi, tmp_path_factory):
             left.unlink()
         return {"name": count(streams, name.encode()), "hint": count(streams, hint.encode()),
                 "data": len(find_runs(streams, plaintext, 16)),
-                "view": sum(count(streams, struct.pack("<2q", *pair)) for pair in zip(view, view[1:], strict=False))}
+                "view": sum(count(streams, struct.pack("<2q", *pair)) for pair in pairwise(view))}
 
     return get
 

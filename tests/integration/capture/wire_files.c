@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
     OK(MPI_File_close(&file));
     if (rank == 0) {
         FILE* out = fopen(argv[2], "wb");
-        CHECK(out && fwrite(plaintext, 1, (size_t)all, out) == (size_t)all && fclose(out) == 0, "cannot write %s",
-              argv[2]);
+        CHECK(out && fwrite(plaintext, 1, (size_t)all, out) == (size_t)all && fclose(out) == 0,
+              "cannot write %s", argv[2]);
         printf("view");
         for (int i = 0; i < RUNS; ++i) printf(" %lld", (long long)offsets[i]);
         printf("\n");

@@ -62,7 +62,8 @@ static int received(const MPI_Status* status) {
 static void at_offsets(void) {
     MPI_File file = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR);
     const int right = (rank + 1) % size;
-    const MPI_Offset block = CELLS * sizeof(int), mine = rank * block, theirs = right * block, all = size * block;
+    const MPI_Offset block = CELLS * sizeof(int), mine = rank * block, theirs = right * block,
+                     all = size * block;
     int out[CELLS], in[CELLS];
     MPI_Request request;
     MPI_Status status;
@@ -128,7 +129,8 @@ static void with_views(MPI_Comm comm) {
     MPI_Datatype mine = interleaved(ranks);
     for (int how = 0; how < 4; ++how) {
         fill_ints(out, here, how, cells);
-        OK(MPI_File_set_view(file, here * 3 * (MPI_Offset)sizeof(int), MPI_INT, mine, "native", MPI_INFO_NULL));
+        OK(MPI_File_set_view(file, here * 3 * (MPI_Offset)sizeof(int), MPI_INT, mine, "native",
+                             MPI_INFO_NULL));
         if (how == 0) OK(MPI_File_write(file, out, cells, MPI_INT, MPI_STATUS_IGNORE));
         if (how == 1) OK(MPI_File_write_all(file, out, cells, MPI_INT, MPI_STATUS_IGNORE));
         if (how == 2) OK(MPI_File_iwrite(file, out, cells, MPI_INT, &request));
@@ -272,7 +274,8 @@ static void moved_shared_pointer(void) {
 /* Rank r's part comes behind those of all lower ranks, however long these are. */
 static void in_order(void) {
     MPI_File file = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR);
-    int *out = memory((size_t)(10 * size + 10) * sizeof *out), *in = memory((size_t)(10 * size + 10) * sizeof *in);
+    int *out = memory((size_t)(10 * size + 10) * sizeof *out),
+        *in = memory((size_t)(10 * size + 10) * sizeof *in);
     const int mine = rank % 3 == 1 ? 0 : 7 * rank + 5;
     MPI_Status status;
     MPI_Offset place, total = 0, before = 0;
@@ -322,7 +325,8 @@ static void sizes_of_files(void) {
     OK(MPI_File_get_size(file, &bytes));
     CHECK(bytes == 12345, "the file has %lld bytes", (long long)bytes);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    if (OPENMPI && !sealed) { /* Open MPI 5 copies what there is behind itself, and cannot shrink that again */
+    if (OPENMPI &&
+        !sealed) { /* Open MPI 5 copies what there is behind itself, and cannot shrink that again */
         OK(MPI_File_close(&file));
         return;
     }
@@ -382,8 +386,8 @@ static void refused_opens(void) {
     int code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
     CHECK(class_of(code) == MPI_ERR_NO_SUCH_FILE, "code %d for a file that is not there", code);
     OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
-    code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY, MPI_INFO_NULL,
-                         &again);
+    code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY,
+                         MPI_INFO_NULL, &again);
     /* Plain MPICH 5 returns a code that is none on all ranks but the first. */
     CHECK(code != MPI_SUCCESS, "a file that is there was made again");
     CHECK(!sealed || class_of(code) == MPI_ERR_FILE_EXISTS, "code %d for a file that is there", code);
@@ -438,9 +442,10 @@ static void sequential(void) {
     int value = stamp(rank, 8), got[2] = {0, 0};
     if (OPENMPI && !sealed) return; /* Open MPI 5 begins the second view 8 bytes too far */
     new_name();
-    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL, MPI_INFO_NULL,
-                     &file));
-    OK(MPI_File_write_ordered(file, rank == 0 ? "12345678" : "", rank == 0 ? 8 : 0, MPI_BYTE, MPI_STATUS_IGNORE));
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY | MPI_MODE_SEQUENTIAL,
+                     MPI_INFO_NULL, &file));
+    OK(MPI_File_write_ordered(file, rank == 0 ? "12345678" : "", rank == 0 ? 8 : 0, MPI_BYTE,
+                              MPI_STATUS_IGNORE));
     OK(MPI_File_set_view(file, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_get_view(file, &disp, &etype, &filetype, datarep));
     CHECK(disp == 8, "the view begins at %lld", (long long)disp);

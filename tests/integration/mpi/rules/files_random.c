@@ -32,7 +32,8 @@ static void see(view* of, long place, int bytes) {
 
 /* Blocks of random lengths with random gaps, each some rank's or nobody's. */
 static void scattered(view* views, int unit) {
-    int *lengths = memory((size_t)(size * BLOCKS) * sizeof *lengths), *counts = memory((size_t)size * sizeof *counts);
+    int *lengths = memory((size_t)(size * BLOCKS) * sizeof *lengths),
+        *counts = memory((size_t)size * sizeof *counts);
     MPI_Aint* places = memory((size_t)(size * BLOCKS) * sizeof *places);
     long place = 0;
     memset(counts, 0, (size_t)size * sizeof *counts);
@@ -53,9 +54,11 @@ static void scattered(view* views, int unit) {
         MPI_Datatype inner, *bytes = memory(BLOCKS * sizeof *bytes);
         for (int i = 0; i < BLOCKS; ++i) bytes[i] = MPI_BYTE;
         if (how)
-            OK(MPI_Type_create_hindexed(counts[owner], lengths + owner * BLOCKS, places + owner * BLOCKS, MPI_BYTE, &inner));
+            OK(MPI_Type_create_hindexed(counts[owner], lengths + owner * BLOCKS, places + owner * BLOCKS,
+                                        MPI_BYTE, &inner));
         else
-            OK(MPI_Type_create_struct(counts[owner], lengths + owner * BLOCKS, places + owner * BLOCKS, bytes, &inner));
+            OK(MPI_Type_create_struct(counts[owner], lengths + owner * BLOCKS, places + owner * BLOCKS, bytes,
+                                      &inner));
         OK(MPI_Type_create_resized(inner, 0, place, &views[owner].type));
         OK(MPI_Type_free(&inner));
         views[owner].extent = place;
@@ -104,13 +107,15 @@ static void matrix(view* views, int unit) {
         MPI_Datatype element;
         OK(MPI_Type_contiguous(unit, MPI_BYTE, &element));
         if (deals)
-            OK(MPI_Type_create_darray(size, owner, 2, sizes, dealt, blocks, grid, order, element, &views[owner].type));
+            OK(MPI_Type_create_darray(size, owner, 2, sizes, dealt, blocks, grid, order, element,
+                                      &views[owner].type));
         else
             OK(MPI_Type_create_subarray(2, sizes, parts, starts, order, element, &views[owner].type));
         OK(MPI_Type_free(&element));
         views[owner].extent = (MPI_Aint)GRID * GRID * size * unit;
         /* In the order of the file: in C's order the second index moves first, in Fortran's the first one. */
-        const int outer = order == MPI_ORDER_C ? sizes[0] : sizes[1], within = order == MPI_ORDER_C ? sizes[1] : sizes[0];
+        const int outer = order == MPI_ORDER_C ? sizes[0] : sizes[1],
+                  within = order == MPI_ORDER_C ? sizes[1] : sizes[0];
         for (int i = 0; i < outer; ++i)
             for (int j = 0; j < within; ++j) {
                 const int column = order == MPI_ORDER_C ? j : i;
@@ -166,45 +171,58 @@ static void access_file(MPI_File file, const portion* what, unsigned char* data,
     int got = -1;
     MPI_Count bytes;
     if (what->how < 4) OK(MPI_File_seek(file, offset, MPI_SEEK_SET));
-#define EITHER(name, ...)                                              \
-    do {                                                               \
-        if (writes)                                                    \
-            OK(MPI_File_write##name(__VA_ARGS__));                     \
-        else                                                           \
-            OK(MPI_File_read##name(__VA_ARGS__));                      \
+#define EITHER(name, ...)                          \
+    do {                                           \
+        if (writes)                                \
+            OK(MPI_File_write##name(__VA_ARGS__)); \
+        else                                       \
+            OK(MPI_File_read##name(__VA_ARGS__));  \
     } while (0)
-#define STARTED(name, ...)                                             \
-    do {                                                               \
-        if (writes)                                                    \
-            OK(MPI_File_iwrite##name(__VA_ARGS__));                    \
-        else                                                           \
-            OK(MPI_File_iread##name(__VA_ARGS__));                     \
+#define STARTED(name, ...)                          \
+    do {                                            \
+        if (writes)                                 \
+            OK(MPI_File_iwrite##name(__VA_ARGS__)); \
+        else                                        \
+            OK(MPI_File_iread##name(__VA_ARGS__));  \
     } while (0)
     switch (what->how) {
-        case 0: EITHER(_all, file, data, count, type, &status); break;
-        case 1: EITHER(, file, data, count, type, &status); break;
+        case 0:
+            EITHER(_all, file, data, count, type, &status);
+            break;
+        case 1:
+            EITHER(, file, data, count, type, &status);
+            break;
         case 2:
             EITHER(_all_begin, file, data, count, type);
             EITHER(_all_end, file, data, &status);
             break;
-        case 3: STARTED(_all, file, data, count, type, &request); break;
-        case 4: EITHER(_at_all, file, offset, data, count, type, &status); break;
-        case 5: EITHER(_at, file, offset, data, count, type, &status); break;
+        case 3:
+            STARTED(_all, file, data, count, type, &request);
+            break;
+        case 4:
+            EITHER(_at_all, file, offset, data, count, type, &status);
+            break;
+        case 5:
+            EITHER(_at, file, offset, data, count, type, &status);
+            break;
         case 6:
             EITHER(_at_all_begin, file, offset, data, count, type);
             EITHER(_at_all_end, file, data, &status);
             break;
-        default: STARTED(_at, file, offset, data, count, type, &request); break;
+        default:
+            STARTED(_at, file, offset, data, count, type, &request);
+            break;
     }
     if (request != MPI_REQUEST_NULL) OK(MPI_Wait(&request, &status));
     OK(MPI_Get_count(&status, MPI_BYTE, &got));
     OK(MPI_Get_elements_x(&status, MPI_BYTE, &bytes));
-    CHECK(got == what->bytes && bytes == what->bytes, "%s way %d: %d of %ld bytes", writes ? "write" : "read", what->how,
-          got, what->bytes);
+    CHECK(got == what->bytes && bytes == what->bytes, "%s way %d: %d of %ld bytes", writes ? "write" : "read",
+          what->how, got, what->bytes);
     if (what->how < 4) {
         MPI_Offset place;
         OK(MPI_File_get_position(file, &place));
-        CHECK(place == offset + units, "the pointer is at %lld instead of %ld", (long long)place, offset + units);
+        CHECK(place == offset + units, "the pointer is at %lld instead of %ld", (long long)place,
+              offset + units);
     }
     if (type != MPI_BYTE) OK(MPI_Type_free(&type));
 }
@@ -242,15 +260,16 @@ static void compare(const char* path, int round, const view* views, const portio
     memset(model, BEFORE, (size_t)end + 1);
     for (int owner = 0; owner < size; ++owner)
         for (long i = 0; i < whats[owner].bytes; ++i)
-            model[place_of(&views[owner], disp, whats[owner].from + i)] = value(round, owner, whats[owner].from + i);
+            model[place_of(&views[owner], disp, whats[owner].from + i)] =
+                value(round, owner, whats[owner].from + i);
     FILE* in = fopen(path, "rb");
     CHECK(in, "%s cannot be opened", path);
     const long length = (long)fread(file, 1, (size_t)end + 1, in);
     fclose(in);
     CHECK(length == end, "round %d: the file has %ld bytes instead of %ld", round, length, end);
     for (long i = 0; i < end; ++i)
-        CHECK(file[i] == model[i], "round %d, way %d: byte %ld of %ld is %d instead of %d", round, whats[0].how, i, end,
-              file[i], model[i]);
+        CHECK(file[i] == model[i], "round %d, way %d: byte %ld of %ld is %d instead of %d", round,
+              whats[0].how, i, end, file[i], model[i]);
     free(model), free(file);
 }
 
@@ -307,9 +326,11 @@ static void play(const char* path, int round) {
     access_file(file, &theirs, data, 0);
     for (long i = 0; i < theirs.bytes; ++i) {
         const unsigned char expected = value(round, other, theirs.from + i);
-        CHECK(data[in_memory(&theirs, i)] == expected, "round %d: read %d instead of %d at byte %ld of rank %d", round,
-              data[in_memory(&theirs, i)], expected, i, other);
-        if (theirs.gaps) CHECK(data[in_memory(&theirs, i) + unit] == 0xee, "round %d: a gap in memory was written", round);
+        CHECK(data[in_memory(&theirs, i)] == expected,
+              "round %d: read %d instead of %d at byte %ld of rank %d", round, data[in_memory(&theirs, i)],
+              expected, i, other);
+        if (theirs.gaps)
+            CHECK(data[in_memory(&theirs, i) + unit] == 0xee, "round %d: a gap in memory was written", round);
     }
     OK(MPI_File_close(&file));
     OK(MPI_Type_free(&etype));
