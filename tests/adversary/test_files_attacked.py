@@ -13,14 +13,14 @@ RECORDS, SIZE = 4, 200
 
 @pytest.fixture(scope="module")
 def attack(run, compile_mpi, tmp_path_factory):
-    """attack(attack, armed rank, mpi): ({rank: what its calls gave}, records in the file)."""
+    """attack(attack, armed rank, mpi, how): ({rank: what its calls gave}, records in the file)."""
 
-    def attack_(kind, armed, mpi="mpich-5"):
+    def attack_(kind, armed, mpi="mpich-5", *how):
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = compile_mpi(HERE / "victim_files.c", mpi, flags=["-std=gnu11"])
         file = tmp_path_factory.mktemp("attacked") / "file"
-        result = run([victim, armed, SIZE, file], nodes=2, ranks=2, mpi=mpi, timeout=30,
+        result = run([victim, armed, SIZE, file, *how], nodes=2, ranks=2, mpi=mpi, timeout=30,
                      env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind})
         everything = result.stdout[-3000:] + result.stderr[-4000:]
         assert not result.timed_out, "the job hung\n" + everything
@@ -60,6 +60,20 @@ def test_answers(attack, kind):
     said, records = attack(kind, 0)
     assert said[1].startswith("MPIsec integrity error"), said
     assert records < RECORDS
+
+
+@pytest.mark.parametrize("armed", [0, 1])
+@pytest.mark.parametrize("segment", [1, 2])
+def test_access_together(attack, armed, segment):
+    """S2: a changed message of a collective access that exchanges data: no rank is told that all is well, nobody's data is another's."""
+    said, _ = attack(f"flip-segment:{segment}:20", armed, "mpich-5", "together")
+    assert any(said[rank].startswith("MPIsec integrity error") for rank in said), said
+    assert "fine" not in said.values(), said
+
+
+def test_access_together_without_an_attack(attack):
+    """What these are held against."""
+    assert attack("count", 0, "mpich-5", "together") == ({0: "fine", 1: "fine"}, RECORDS)
 
 
 def test_openmpi(attack):

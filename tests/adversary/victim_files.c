@@ -1,8 +1,8 @@
-/* The shared file pointer under attack:  victim_files WHO SIZE FILE
+/* Access to files under attack:  victim_files WHO SIZE FILE [together]
  *
  * Rank 1 writes RECORDS records of SIZE bytes with the shared pointer, which rank 0 keeps. Meanwhile the adversary
  * (adversary.c) is armed on WHO: on rank 1, whose requests are its segments 1, 2, …, or on rank 0, whose answers
- * are. Each rank prints "rank R: ERROR STRING", or "fine", of what its calls on the file gave; rank 0 prints
+ * are. Or both write every second record, together, such that they exchange them first. Each rank prints "rank R: ERROR STRING", or "fine", of what its calls on the file gave; rank 0 prints
  * "records N" of what is in the file afterwards, or "FOREIGN": bytes that no record has at that place. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,6 +44,22 @@ static void write_records(MPI_File file) {
     free(record);
 }
 
+/* Rank r writes records r and r + 2. */
+static void write_together(MPI_File file) {
+    unsigned char* records = malloc(2 * (size_t)size_of_each);
+    MPI_Datatype second;
+    for (int i = 0; i < 2; ++i) memset(records + i * size_of_each, 0x41 + rank + 2 * i, (size_t)size_of_each);
+    MPI_Type_vector(2, size_of_each, 2 * size_of_each, MPI_BYTE, &second);
+    MPI_Type_commit(&second);
+    note(MPI_File_set_view(file, rank * size_of_each, MPI_BYTE, second, "native", MPI_INFO_NULL));
+    MPI_Barrier(MPI_COMM_WORLD);
+    arm();
+    note(MPI_File_write_all(file, records, 2 * size_of_each, MPI_BYTE, MPI_STATUS_IGNORE));
+    disarm();
+    MPI_Type_free(&second);
+    free(records);
+}
+
 /* Record i may be at its own place only, and is there whole or not at all. */
 static void judge(const char* path) {
     FILE* file = fopen(path, "rb");
@@ -80,7 +96,11 @@ int main(int argc, char** argv) {
         MPI_Abort(MPI_COMM_WORLD, 4);
     watch();
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) {
+    if (argc > 4) {
+        write_together(file);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) judge(argv[3]);
+    } else if (rank == 1) {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         arm();
         write_records(file);

@@ -41,25 +41,6 @@ struct Blocks {
     std::uint8_t* block(std::size_t of) { return data.data() + places[of]; }
 };
 
-int exchange(const char* call, File& file, Blocks& out, Blocks& in) {
-    return run_collective(plan::Alltoallv(call, out.data.data(), Counts(out.bytes.data()),
-                                          Displacements(out.places.data()), constants.byte, in.data.data(),
-                                          Counts(in.bytes.data()), Displacements(in.places.data()),
-                                          constants.byte, file.comm()));
-}
-
-/// The same where receivers do not know how much comes.
-int exchange_unknown(const char* call, File& file, Blocks& out, Blocks& in) {
-    std::vector<std::int64_t> sent(out.bytes.begin(), out.bytes.end()), received(in.bytes.size());
-    if (int code = run_collective(plan::Alltoall(call, sent.data(), 1, constants.int64, received.data(), 1,
-                                                 constants.int64, file.comm()));
-        code != MPI_SUCCESS)
-        return code;
-    std::ranges::copy(received, in.bytes.begin());
-    in.arrange();
-    return exchange(call, file, out, in);
-}
-
 struct Span {
     std::int64_t first, end;
     std::int64_t bytes() const { return end - first; }
@@ -185,6 +166,42 @@ int open_bytes(File& file) {
     return code;
 }
 
+/// What travels in one round.
+struct Round {
+    Telling telling;
+    Blocks in, answers, answered;
+    std::vector<std::int64_t> sent, received;  ///< lengths
+
+    Round(File& file, const Division& division, std::int64_t number, const std::vector<Piece>& pieces,
+          const std::uint8_t* data)
+        : telling(division, number, pieces, file.ranks(), data),
+          in(file.ranks()),
+          answers(file.ranks()),
+          answered(file.ranks()),
+          sent(telling.message.bytes.begin(), telling.message.bytes.end()),
+          received(file.ranks()) {}
+};
+using RoundPointer = std::unique_ptr<Round>;
+
+int exchange(const char* call, File& file, RoundPointer& round, Blocks& out, Blocks& in) {
+    return collect(
+        file, round,
+        plan::Alltoallv(call, out.data.data(), Counts(out.bytes.data()), Displacements(out.places.data()),
+                        constants.byte, in.data.data(), Counts(in.bytes.data()),
+                        Displacements(in.places.data()), constants.byte, file.comm()));
+}
+
+/// First how much comes, then what comes.
+int tell(const char* call, File& file, RoundPointer& round) {
+    const int code = collect(file, round,
+                             plan::Alltoall(call, round->sent.data(), 1, constants.int64,
+                                            round->received.data(), 1, constants.int64, file.comm()));
+    if (code != MPI_SUCCESS) return code;
+    std::ranges::copy(round->received, round->in.bytes.begin());
+    round->in.arrange();
+    return exchange(call, file, round, round->telling.message, round->in);
+}
+
 /// As many bytes as the library's count can say are written at a time: a window has fewer.
 int write_window(File& file, const Span& window, const std::vector<Told>& told) {
     std::vector<std::uint8_t> room(static_cast<std::size_t>(window.bytes()));
@@ -274,16 +291,15 @@ Division divide(const std::vector<Offer>& offers, std::int64_t window) {
 
 int write_in_phases(const char* call, File& file, const Division& division, const std::vector<Piece>& pieces,
                     const std::uint8_t* data) {
-    const auto ranks = static_cast<std::size_t>(file.window->size());
     int result = MPI_SUCCESS;
-    for (std::int64_t round = 0; round < division.rounds(); ++round) {
-        Telling telling(division, round, pieces, ranks, data);
-        Blocks in(ranks);
-        if (int code = exchange_unknown(call, file, telling.message, in); code != MPI_SUCCESS) return code;
+    for (std::int64_t number = 0; number < division.rounds(); ++number) {
+        auto round = std::make_unique<Round>(file, division, number, pieces, data);
+        if (int code = tell(call, file, round); code != MPI_SUCCESS) return code;
         if (file.window->rank >= division.aggregators) continue;
-        const Span window = window_of(division, file.window->rank, round);
+        const Span window = window_of(division, file.window->rank, number);
         std::vector<Told> told;
-        const int code = read_all(in, window, true, told) ? write_window(file, window, told) : MPI_ERR_INTERN;
+        const int code =
+            read_all(round->in, window, true, told) ? write_window(file, window, told) : MPI_ERR_INTERN;
         if (result == MPI_SUCCESS) result = code;
     }
     return result;
@@ -291,28 +307,29 @@ int write_in_phases(const char* call, File& file, const Division& division, cons
 
 int read_in_phases(const char* call, File& file, const Division& division, const std::vector<Piece>& pieces,
                    std::uint8_t* data) {
-    const auto ranks = static_cast<std::size_t>(file.window->size());
     int result = MPI_SUCCESS;
-    for (std::int64_t round = 0; round < division.rounds(); ++round) {
-        Telling asking(division, round, pieces, ranks, nullptr);
-        Blocks in(ranks), answers(ranks), answered(ranks);
-        if (int code = exchange_unknown(call, file, asking.message, in); code != MPI_SUCCESS) return code;
-        std::vector<Told> told;
+    for (std::int64_t number = 0; number < division.rounds(); ++number) {
+        auto round = std::make_unique<Round>(file, division, number, pieces, nullptr);
+        if (int code = tell(call, file, round); code != MPI_SUCCESS) return code;
+        Blocks &answers = round->answers, &answered = round->answered;
         if (file.window->rank < division.aggregators) {
-            const Span window = window_of(division, file.window->rank, round);
-            int code = MPI_ERR_INTERN;
-            if (read_all(in, window, false, told)) {
-                for (std::size_t to = 0; to < ranks; ++to) answers.bytes[to] = told[to].bytes;
+            const Span window = window_of(division, file.window->rank, number);
+            std::vector<Told> told;
+            // One that is not understood gets no answer, which it notices.
+            int code = read_all(round->in, window, false, told) ? MPI_SUCCESS : MPI_ERR_INTERN;
+            if (code == MPI_SUCCESS) {
+                for (std::size_t to = 0; to < told.size(); ++to) answers.bytes[to] = told[to].bytes;
                 answers.arrange();
                 code = read_window(file, window, told, answers);
             }
             if (result == MPI_SUCCESS) result = code;
         }
-        for (std::size_t from = 0; from < asking.of.size(); ++from)
-            for (const Piece& piece : asking.of[from]) answered.bytes[from] += piece.bytes;
+        const auto& asked = round->telling.of;
+        for (std::size_t from = 0; from < asked.size(); ++from)
+            for (const Piece& piece : asked[from]) answered.bytes[from] += piece.bytes;
         answered.arrange();
-        if (int code = exchange(call, file, answers, answered); code != MPI_SUCCESS) return code;
-        take_answers(asking, answered, data);
+        if (int code = exchange(call, file, round, answers, answered); code != MPI_SUCCESS) return code;
+        take_answers(round->telling, answered, data);
     }
     return result;
 }

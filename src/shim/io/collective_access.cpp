@@ -83,14 +83,17 @@ int plan_access(const char* call, File& file, bool writes, const Part& part, Div
         mine.first = part.pieces.front().offset;
         mine.end = part.pieces.back().offset + part.pieces.back().bytes;
     }
-    std::vector<Offer> all(static_cast<std::size_t>(file.window->size()));
-    if (int code = run_collective(plan::Allgather(call, &mine, sizeof mine, constants.byte, all.data(),
-                                                  sizeof mine, constants.byte, file.comm()));
-        code != MPI_SUCCESS) {
-        file.broken = true;
+    struct Exchange {
+        Offer mine;
+        std::vector<Offer> all;
+    };
+    auto exchange = std::make_unique<Exchange>(Exchange{mine, std::vector<Offer>(file.ranks())});
+    if (int code = collect(file, exchange,
+                           plan::Allgather(call, &exchange->mine, sizeof mine, constants.byte,
+                                           exchange->all.data(), sizeof mine, constants.byte, file.comm()));
+        code != MPI_SUCCESS)
         return raise_on_file(file.handle, code);
-    }
-    division = divide(all, file.window_bytes);
+    division = divide(exchange->all, file.window_bytes);
     return MPI_SUCCESS;
 }
 

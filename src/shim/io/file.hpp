@@ -18,6 +18,7 @@
 #include <string>
 #include <type_traits>
 
+#include "shim/collective/collectives.hpp"
 #include "shim/io/view.hpp"
 #include "shim/pmpi/plain.hpp"
 #include "shim/rma/window.hpp"
@@ -50,12 +51,26 @@ struct File {
     Split split;  ///< between MPI_File_…_begin and _end
 
     MPI_Comm comm() const { return window->comm; }
+    std::size_t ranks() const { return static_cast<std::size_t>(window->size()); }
     bool keeps() const { return window->rank == keeper; }
     bool sequential() const { return (amode & MPI_MODE_SEQUENTIAL) != 0; }
 };
 
 /// Null for one that does not cross nodes.
 std::shared_ptr<File> find(MPI_File file);
+
+int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan);
+
+/// A collective of the file's ranks, given up as soon as one of them has met an integrity error in an exchange:
+/// that rank takes no part in what comes next, and nobody waits for it. `memory`: what the collective reads and
+/// writes; MPI may still do so when it was given up, so it stays then and the pointer is null. Returns an error
+/// code that is not raised.
+template <class Memory>
+int collect(File& file, std::unique_ptr<Memory>& memory, std::unique_ptr<CollectivePlan> plan) {
+    const int code = run_or_give_up(file, std::move(plan));
+    if (code != MPI_SUCCESS) (void)memory.release();
+    return code;
+}
 
 // Of all ranks of a file, in the same order. They return this rank's `code` where that is an error, which was
 // raised; else that of another rank, as its class, or of the exchange, and raise it.

@@ -149,23 +149,47 @@ void forget_files() {
     process.io_file_count = 0;
 }
 
+int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan) {
+    const char* call = plan->procedure;
+    if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        auto context = plan->comm->collective_context;
+        operation = begin_collective(std::move(plan), std::move(context));
+    }
+    int code = file.window->wait(call, [&] { return operation->advance(); });
+    if (code != MPI_SUCCESS) {
+        (void)operation.release();  // MPI may have its memory
+    } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
+        Guard guard;
+        file.window->fail(code);
+    }
+    file.broken |= code != MPI_SUCCESS;
+    return code;
+}
+
 int agree(const char* call, File& file, int code, std::int64_t value, std::int64_t other_value) {
-    const Saying mine{error_class_of(code), 0, value, other_value};
-    std::vector<Saying> all(static_cast<std::size_t>(file.window->size()));
-    const int exchanged = run_collective(plan::Allgather(call, &mine, sizeof mine, constants.byte, all.data(),
-                                                         sizeof mine, constants.byte, file.comm()));
-    if (exchanged != MPI_SUCCESS) file.broken = true;
+    struct Exchange {
+        Saying mine;
+        std::vector<Saying> all;
+    };
+    auto exchange = std::make_unique<Exchange>(
+        Exchange{{error_class_of(code), 0, value, other_value}, std::vector<Saying>(file.ranks())});
+    const int exchanged =
+        collect(file, exchange,
+                plan::Allgather(call, &exchange->mine, sizeof(Saying), constants.byte, exchange->all.data(),
+                                sizeof(Saying), constants.byte, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(all));
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all));
 }
 
 int hear_of_keeper(const char* call, File& file, int code) {
-    std::int32_t said = error_class_of(code);
+    auto said = std::make_unique<std::int32_t>(error_class_of(code));
     const int exchanged =
-        run_collective(plan::Bcast(call, &said, sizeof said, constants.byte, keeper, file.comm()));
-    if (exchanged != MPI_SUCCESS) file.broken = true;
+        collect(file, said, plan::Bcast(call, said.get(), sizeof *said, constants.byte, keeper, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : said);
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : *said);
 }
 
 int end_split(MPI_File fh, MPI_Status* status) {
@@ -254,19 +278,20 @@ int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype
     const auto file = find(fh);
     if (int code = agree(call, *file, MPI_SUCCESS); code != MPI_SUCCESS) return code;
     // All ranks are here, so nobody uses the shared pointer.
+    int code = MPI_SUCCESS;
     if (file->sequential()) {
-        std::int64_t pointer = file->pointer;
-        if (int code = run_collective(plan::Bcast(call, &pointer, 1, constants.int64, keeper, file->comm()));
-            code != MPI_SUCCESS)
-            return raise_on_file(fh, code);
-        if (disp != MPI_DISPLACEMENT_CURRENT) return raise_on_file(fh, MPI_ERR_ARG);
-        if (int code = real.File_get_byte_offset(fh, pointer, &disp); code != MPI_SUCCESS) return code;
+        auto pointer = std::make_unique<std::int64_t>(file->pointer);
+        code = collect(*file, pointer,
+                       plan::Bcast(call, pointer.get(), 1, constants.int64, keeper, file->comm()));
+        if (code != MPI_SUCCESS) return raise_on_file(fh, code);
+        code = disp == MPI_DISPLACEMENT_CURRENT ? real.File_get_byte_offset(fh, *pointer, &disp)
+                                                : raise_on_file(fh, MPI_ERR_ARG);
     }
     {
         Guard guard;
         file->pointer = 0;
     }
-    const int code = real.File_set_view(fh, disp, etype, filetype, datarep, info);
+    if (code == MPI_SUCCESS) code = real.File_set_view(fh, disp, etype, filetype, datarep, info);
     MPI_Aint lower = 0, extent = 0;
     if (code == MPI_SUCCESS) {
         real.Type_size_x(etype, &file->etype_size);

@@ -119,14 +119,20 @@ int start_shared(MPI_File fh, MPI_Count count, MPI_Datatype type, MPI_Request* r
 
 /// Where this rank's part of an ordered access begins. What goes wrong is raised.
 int take_in_order(const char* call, File& file, std::int64_t etypes, std::int64_t& mine) {
+    struct Places {
+        std::int64_t etypes, up_to_mine, first;
+    };
     const int last = file.window->size() - 1;
-    std::int64_t up_to_mine = 0, first = 0;
-    int code = run_collective(
-        plan::Scan(call, &etypes, &up_to_mine, 1, constants.int64, constants.sum, file.comm()));
-    if (code == MPI_SUCCESS && file.window->rank == last) code = take(call, file, up_to_mine, first);
+    auto places = std::make_unique<Places>(Places{etypes, 0, 0});
+    int code = collect(file, places,
+                       plan::Scan(call, &places->etypes, &places->up_to_mine, 1, constants.int64,
+                                  constants.sum, file.comm()));
+    if (code == MPI_SUCCESS && file.window->rank == last)
+        code = take(call, file, places->up_to_mine, places->first);
     if (code == MPI_SUCCESS)
-        code = run_collective(plan::Bcast(call, &first, 1, constants.int64, last, file.comm()));
-    mine = first + up_to_mine - etypes;
+        code =
+            collect(file, places, plan::Bcast(call, &places->first, 1, constants.int64, last, file.comm()));
+    if (code == MPI_SUCCESS) mine = places->first + places->up_to_mine - etypes;
     return raise_on_file(file.handle, code);
 }
 
