@@ -217,6 +217,22 @@ std::shared_ptr<Window> find(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
 void forget(MPI_Win win);
 
+// Windows that the program does not see, with MPI_WIN_NULL for their handle: what ranks share by themselves
+// (src/shim/io). What these return is still to be raised.
+
+/// `base`: `size` bytes that this process exposes to all others, who may access them from now on until all of
+/// them leave. All ranks of `parent` call this.
+int make_hidden(const char* call, Communicator& parent, void* base, MPI_Aint size,
+                std::shared_ptr<Window>& window);
+/// All ranks have met; none accesses it any more.
+int leave_hidden(const char* call, Window& window);
+/// `all_met`: what leave_hidden() returned is MPI_SUCCESS.
+void free_hidden(Window& window, bool all_met);
+/// Starts to add to an integer at the beginning of a rank's memory; `before` is what was there, when the
+/// transfer is complete. What both point to stays until then.
+int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
+                        std::int64_t* before, std::shared_ptr<Transfer>& transfer);
+
 }  // namespace mpisec::shim::rma
 
 #include "shim/rma/wait.hpp"
