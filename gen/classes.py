@@ -8,7 +8,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).with_name("classes.toml")
 CLASSES = ("sealed", "same-node", "refused", "local")
-CHECKS = ("", "always", "early", "world", "hand", "crosses", "window")
+CHECKS = ("", "always", "early", "world", "hand", "crosses", "window", "file")
 BLOCKS = ("never", "loop", "meet", "test", "ahead", "poll", "refused", "open")
 LEARNS = ("", "window", "file")
 # Remedies that need a wrapper of MPIsec's around a procedure that is otherwise passed through.

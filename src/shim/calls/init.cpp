@@ -14,6 +14,7 @@
 #include "fabric/node_arena.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/collective/collective_choice.hpp"
+#include "shim/io/entry.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/message_audit.hpp"
@@ -68,6 +69,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     forget_refusals();
     process.node_peers->forget();  // those that have left together end, each in its own time
     final_barrier();
+    io::forget_files();
     rma::close_windows();
     print_stats(replay_runs());
     report_transports();

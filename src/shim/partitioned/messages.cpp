@@ -25,7 +25,7 @@ constexpr std::uint64_t bytes_in_flight = 8u << 20, fewest_in_flight = 16, most_
 using Address = std::tuple<wire::ContextId, wire::PartitionNotice::Kind, std::int32_t>;
 
 /// A notice that is being received.
-struct Hearing {
+struct NoticeReceive {
     std::unique_ptr<Operation> receiving;
     wire::PartitionNoticeBytes bytes{};
     std::int32_t source = 0;
@@ -43,7 +43,7 @@ struct PartitionedMessages {
     std::unordered_map<std::int32_t, unsigned> early_pieces;
     std::unordered_map<MPI_Request, std::weak_ptr<PartitionedEnd>> requests;
     std::vector<Buffer> abandoned;
-    Hearing hearing;
+    NoticeReceive hearing;
 };
 
 namespace {
@@ -89,7 +89,7 @@ void deliver(std::int32_t source, const wire::PartitionNotice& notice) {
 /// One notice that has come whole, if any has.
 bool hear_one() {
     PartitionedMessages& all = *process.partitioned;
-    Hearing& hearing = all.hearing;
+    NoticeReceive& hearing = all.hearing;
     if (!hearing.receiving) {
         int flag = 0;
         MPI_Status found;

@@ -54,6 +54,8 @@ void resolve_constants() {
         .group_null = MPI_GROUP_NULL,
         .group_empty = MPI_GROUP_EMPTY,
         .info_null = MPI_INFO_NULL,
+        .file_null = MPI_FILE_NULL,
+        .win_null = MPI_WIN_NULL,
         .datatype_null = MPI_DATATYPE_NULL,
         .byte = MPI_BYTE,
         .packed = MPI_PACKED,

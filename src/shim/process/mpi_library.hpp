@@ -47,6 +47,8 @@ struct Constants {
     MPI_Message message_null, message_no_proc;
     MPI_Group group_null, group_empty;
     MPI_Info info_null;
+    MPI_File file_null;
+    MPI_Win win_null;
     MPI_Datatype datatype_null, byte, packed, int32, int64, uint64;
     MPI_Op max, sum, land, replace, no_op, op_null;
     MPI_Errhandler errors_return, errors_are_fatal;

@@ -96,6 +96,7 @@ struct AttachedBuffer {
 struct CancelledCounters;
 struct CommunicatorRegistry;
 struct Duplications;
+struct IoFiles;
 struct MatchedMessages;
 class NodePeers;
 struct OpenFiles;
@@ -176,12 +177,16 @@ struct Process {
     FirstUse<TypeLayouts> type_layouts;            ///< layout.cpp
     FirstUse<RmaWindows> rma_windows;              ///< window.cpp
 
+    // Files across nodes.
+    std::atomic<std::size_t> io_file_count{0};  ///< io/files.cpp; files that cross nodes
+    FirstUse<IoFiles> io_files;                 ///< io/files.cpp
+
     // Communicators and calls.
     FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
     FirstUse<SessionSettings> session_settings;  ///< session_calls.cpp
     FirstUse<Duplications> duplications;         ///< communicator_calls.cpp
     FirstUse<MatchedMessages> matched_messages;  ///< probe.cpp
-    FirstUse<OpenFiles> files;                   ///< files.cpp
+    FirstUse<OpenFiles> files;                   ///< calls/files.cpp; inside a node
     FirstUse<Windows> windows;                   ///< windows.cpp
 };
 

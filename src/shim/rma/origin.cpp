@@ -268,6 +268,28 @@ void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
     *request = give_request(std::move(operation));
 }
 
+/// Starts it. The transfer is left alone where nothing is under way afterwards.
+int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& transfer) {
+    Prepared prepared{.header = {}, .layout = window.starting, .result = {}};
+    int code = prepare(window, access, prepared);
+    if (code != MPI_SUCCESS) return code;
+    window.operations_since = true;
+    Target& target = window.target(access.target);
+    if (prepared.header.bytes > 0 && access.target == window.rank) {
+        code = access_memory(window.memory, access, prepared);
+    } else if (prepared.header.bytes > 0 && target.near) {
+        const WindowMemory theirs(target.near, target.size, target.unit,
+                                  NodeLock::at(target.near - NodeLock::bytes));
+        code = access_memory(theirs, access, prepared);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else if (prepared.header.bytes > 0) {
+        window.settle(target);
+        code = access_other(window, access, prepared, transfer);
+        target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
+    }
+    return code;
+}
+
 /// `request`: of the R-forms.
 int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
     const std::shared_ptr<Window> window = find(win);
@@ -277,25 +299,8 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
         if (request) give(request, std::make_unique<DoneOperation>(nullptr));
         return MPI_SUCCESS;
     }
-    Prepared prepared{.header = {}, .layout = window->starting, .result = {}};
-    int code = prepare(*window, access, prepared);
-    if (code != MPI_SUCCESS) return raise_on_window(win, code);
-    window->operations_since = true;
     std::shared_ptr<Transfer> transfer;
-    Target& target = window->target(access.target);
-    if (prepared.header.bytes > 0 && access.target == window->rank) {
-        code = access_memory(window->memory, access, prepared);
-    } else if (prepared.header.bytes > 0 && target.near) {
-        const WindowMemory theirs(target.near, target.size, target.unit,
-                                  NodeLock::at(target.near - NodeLock::bytes));
-        code = access_memory(theirs, access, prepared);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-    } else if (prepared.header.bytes > 0) {
-        window->settle(target);
-        code = access_other(*window, access, prepared, transfer);
-        target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
-    }
-    if (code != MPI_SUCCESS) return raise_on_window(win, code);
+    if (int code = begin(*window, access, transfer); code != MPI_SUCCESS) return raise_on_window(win, code);
     if (request) give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
     return MPI_SUCCESS;
 }
@@ -404,6 +409,16 @@ int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_
     access.compare = compare;
     access.result = {result, 1, type};
     return start(access, win);
+}
+
+int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
+                        std::int64_t* before, std::shared_ptr<Transfer>& transfer) {
+    Guard guard;
+    if (window->failure() != MPI_SUCCESS) return window->failure();
+    transfer = std::make_shared<Transfer>();
+    const Access access =
+        accumulation(elements(added, 1, constants.int64), target, 0, 1, constants.int64, constants.sum);
+    return begin(*window, fetching(access, {before, 1, constants.int64}), transfer);
 }
 
 }  // namespace mpisec::shim::rma

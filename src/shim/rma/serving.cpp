@@ -175,7 +175,7 @@ void Window::check(int from, const Header& header) {
     if (header.kind == Kind::failed) {
         // That rank has told all others.
         failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
-                                    "that rank reports an integrity error in a window of both");
+                                    "that rank reports an integrity error in a window or a file of both");
         return;
     }
     if (header.sequence != origin(from).sequence++)

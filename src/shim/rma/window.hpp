@@ -3,7 +3,7 @@
 // ranks do to each other's memory travels in sealed messages and is done by the process whose memory it is,
 // in whatever call of MPI it is (docs/protocol.md, "One-sided communication").
 //
-//   memory.hpp        what operations do to the memory
+//   memory.hpp        what operations do to the memory; node_lock.hpp where ranks of a node share it
 //   serving.cpp       the target: receives requests, does them in their order, answers
 //   origin.cpp        the operations as their origin starts them
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
@@ -216,6 +216,22 @@ class Window {
 std::shared_ptr<Window> find(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
 void forget(MPI_Win win);
+
+// Windows that the program does not see, with MPI_WIN_NULL for their handle: what ranks share by themselves
+// (src/shim/io). What these return is still to be raised.
+
+/// `base`: `size` bytes that this process exposes to all others, who may access them from now on until all of
+/// them leave. All ranks of `parent` call this.
+int make_hidden(const char* call, Communicator& parent, void* base, MPI_Aint size,
+                std::shared_ptr<Window>& window);
+/// All ranks have met; none accesses it any more.
+int leave_hidden(const char* call, Window& window);
+/// `all_met`: what leave_hidden() returned is MPI_SUCCESS.
+void free_hidden(Window& window, bool all_met);
+/// Starts to add to an integer at the beginning of a rank's memory; `before` is what was there, when the
+/// transfer is complete. What both point to stays until then.
+int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
+                        std::int64_t* before, std::shared_ptr<Transfer>& transfer);
 
 }  // namespace mpisec::shim::rma
 

@@ -58,8 +58,8 @@ void free_private(MPI_Comm comm) {
 
 /// One rank's part of a window that is being made.
 struct Making {
-    const Communicator& own;  ///< the window's private communicator
-    MPI_Win win{};            ///< the library's, of this process alone
+    const Communicator& own;           ///< the window's private communicator
+    MPI_Win win = constants.win_null;  ///< the library's, of this process alone
     Part part{};
     WindowMemory memory{};
     std::optional<fabric::SharedSegment>
@@ -67,17 +67,13 @@ struct Making {
     std::vector<std::uint8_t*> near{};  ///< where each rank's memory is, behind its lock; null: not in there
 };
 
-/// A window, from what its ranks tell each other of their parts, which `make` makes.
+/// A window on its private communicator, from what its ranks tell each other of their parts, which `make`
+/// makes. Without one that communicator is freed, and the error code returned is not raised.
 template <class Make>
-int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
-    Communicator* parent = find_communicator(comm);
-    if (auto error = bad_arguments(procedure, parent, win)) return *error;
-    if (parent->inter) return raise(parent, MPI_ERR_COMM);
-    MPI_Comm own = constants.comm_null;
-    if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
+int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr<Window>& window) {
     Making mine{.own = *find_communicator(own)};
     make(mine);
-    std::vector<Part> parts(static_cast<std::size_t>(parent->size));
+    std::vector<Part> parts(static_cast<std::size_t>(mine.own.size));
     int code = run_collective(plan::Allgather(procedure, &mine.part, sizeof(Part), constants.byte,
                                               parts.data(), sizeof(Part), constants.byte, own));
     // What fails on one rank fails on all: none waits for a window that another does not have.
@@ -85,17 +81,31 @@ int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, 
         if (code == MPI_SUCCESS) code = part.code;
     if (mine.part.code != MPI_SUCCESS) code = mine.part.code;
     if (code != MPI_SUCCESS) {
-        if (mine.part.code == MPI_SUCCESS) real.Win_free(&mine.win);
+        if (mine.win != constants.win_null && mine.part.code == MPI_SUCCESS) real.Win_free(&mine.win);
         free_private(own);
-        return raise(parent, code);
+        return code;
     }
-    auto window = std::make_shared<Window>(mine.win, own, mine.own, std::move(mine.memory), parts);
-    window->flavor = flavor;
+    window = std::make_shared<Window>(mine.win, own, mine.own, std::move(mine.memory), parts);
     for (std::size_t i = 0; i < mine.near.size(); ++i)
         window->targets[i].near = parts[i].shared ? mine.near[i] : nullptr;
     window->segment = std::move(mine.segment);
+    return MPI_SUCCESS;
+}
+
+/// The same for the program.
+template <class Make>
+int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
+    Communicator* parent = find_communicator(comm);
+    if (auto error = bad_arguments(procedure, parent, win)) return *error;
+    if (parent->inter) return raise(parent, MPI_ERR_COMM);
+    MPI_Comm own = constants.comm_null;
+    if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
+    std::shared_ptr<Window> window;
+    if (int code = build_window(procedure, own, make, window); code != MPI_SUCCESS)
+        return raise(parent, code);
+    window->flavor = flavor;
+    *win = window->handle;
     remember(std::move(window));
-    *win = mine.win;
     return MPI_SUCCESS;
 }
 
@@ -233,13 +243,23 @@ int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
     });
 }
 
+namespace {
+
+/// All ranks have met, and what they asked each other for until then has been answered.
+int leave_together(const char* call, Window& window) {
+    auto all_sent = [&] { return window.all_sent(); };
+    int code = window.wait(call, all_sent);
+    if (code == MPI_SUCCESS) code = run_collective(plan::Barrier(call, window.comm));
+    // What others asked for until they came has been answered; what is left to do is here.
+    if (code == MPI_SUCCESS) code = window.wait(call, all_sent);
+    return code;
+}
+
+}  // namespace
+
 int Win_free(MPI_Win* win) {
     const auto window = find(*win);
-    auto all_sent = [&] { return window->all_sent(); };
-    int code = window->wait("MPI_Win_free", all_sent);
-    if (code == MPI_SUCCESS) code = run_collective(plan::Barrier("MPI_Win_free", window->comm));
-    // What others asked for until they came has been answered; what is left to do is here.
-    if (code == MPI_SUCCESS) code = window->wait("MPI_Win_free", all_sent);
+    int code = leave_together("MPI_Win_free", *window);
     const bool all_met = code == MPI_SUCCESS;
     code = raise_on_window(*win, code);
     forget(*win);
@@ -247,6 +267,28 @@ int Win_free(MPI_Win* win) {
     if (all_met) free_private(window->comm);
     const int freed = real.Win_free(win);
     return code != MPI_SUCCESS ? code : freed;
+}
+
+int make_hidden(const char* call, Communicator& parent, void* base, MPI_Aint size,
+                std::shared_ptr<Window>& window) {
+    MPI_Comm own = constants.comm_null;
+    if (int code = make_private(call, parent, &own); code != MPI_SUCCESS) return code;
+    auto make = [&](Making& mine) {
+        mine.part = {size, 1, MPI_SUCCESS, 0};
+        mine.memory = WindowMemory(base, size, 1);
+    };
+    if (int code = build_window(call, own, make, window); code != MPI_SUCCESS) return code;
+    window->all_held = true;
+    return MPI_SUCCESS;
+}
+
+int leave_hidden(const char* call, Window& window) {
+    return leave_together(call, window);
+}
+
+void free_hidden(Window& window, bool all_met) {
+    window.close();
+    if (all_met) free_private(window.comm);
 }
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {

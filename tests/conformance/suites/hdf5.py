@@ -1,4 +1,4 @@
-"""HDF5's parallel example. Files opened on several nodes are refused today; the suite says when that changes."""
+"""HDF5's parallel example: slabs of a file that all ranks have open."""
 
 from harness.description import Program, Suite, package_version
 from harness.sources import called, debian_source

@@ -162,6 +162,13 @@ class Wrappers(unittest.TestCase):
         self.assertIn("if (rma::crosses(win)) return mpisec::shim::rma::Put(", self.wrapper("MPI_Put"))
         self.assertIn("if (rma::crosses(*win)) return mpisec::shim::rma::Win_free(win);", self.wrapper("MPI_Win_free"))
 
+    def test_a_file_that_crosses_nodes_is_mpisecs_own(self):
+        opened = self.wrapper("MPI_File_open")
+        self.assertIn("if (crosses_nodes(comm)) return mpisec::shim::io::File_open(", opened)
+        self.assertIn("return met == MPI_SUCCESS ? learn_file(real.File_open(", opened)
+        self.assertIn("if (io::crosses(fh)) return mpisec::shim::io::File_write_shared(", self.wrapper("MPI_File_write_shared"))
+        self.assertIn("if (io::crosses(*fh)) return mpisec::shim::io::File_close(fh);", self.wrapper("MPI_File_close"))
+
     def test_what_may_wait_in_the_library_gets_its_remedy(self):
         for name, remedy in (
             ("MPI_File_write_all", "const int met = progress_barrier_of_file(fh);"),

@@ -1,0 +1,117 @@
+// A file whose ranks are on several nodes. Each rank opens it through the MPI library by itself, on
+// MPI_COMM_SELF: the library then has nobody to send anything to. The program has the handle of that file:
+// views, individual pointers, hints and the error handler are that one's. What ranks must agree on, and the
+// shared file pointer, travel in sealed messages on a private communicator (docs/protocol.md, "Files").
+//
+//   files.cpp              open, close, view, and the other procedures about the file as a whole
+//   shared_pointer.cpp     access with the shared file pointer, in no order or in that of ranks
+//   collective_access.cpp  access of all ranks together
+//   aggregation.cpp        where their data lies between each other's: exchanged first
+//   view.cpp               a view as runs of bytes
+#pragma once
+
+#include <mpi.h>
+
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "shim/collective/collectives.hpp"
+#include "shim/io/view.hpp"
+#include "shim/pmpi/plain.hpp"
+#include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim::io {
+
+/// The rank that keeps the shared pointer, and does once what concerns the file and not a rank's access to it.
+inline constexpr int keeper = 0;
+
+struct File {
+    MPI_File handle{};                    ///< the program's; MPI_FILE_NULL until it is open
+    std::shared_ptr<rma::Window> window;  ///< around the shared pointer, on the file's private communicator
+    std::string name;
+    int amode = 0;
+    bool broken = false;  ///< an exchange between its ranks has failed
+    MPI_File bytes{};     ///< the library's file once more, with all bytes for its view, or MPI_FILE_NULL
+    MPI_Count etype_size = 1;                                     ///< bytes of data
+    std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
+    bool atomic = false;
+    std::int32_t wish_to_write = 0, wish_to_read = 0;  ///< hints: 1 aggregate, -1 do not
+    std::int64_t window_bytes = 0;                     ///< of an aggregator at a time
+    std::int64_t pointer = 0;                          ///< in etypes; on the keeper, under the Guard
+
+    struct Split {
+        bool begun = false;
+        int code = MPI_SUCCESS;
+        MPI_Status status{};
+    };
+    Split split;  ///< between MPI_File_…_begin and _end
+
+    MPI_Comm comm() const { return window->comm; }
+    std::size_t ranks() const { return static_cast<std::size_t>(window->size()); }
+    bool keeps() const { return window->rank == keeper; }
+    bool sequential() const { return (amode & MPI_MODE_SEQUENTIAL) != 0; }
+};
+
+/// Null for one that does not cross nodes.
+std::shared_ptr<File> find(MPI_File file);
+
+int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan);
+
+/// A collective of the file's ranks, given up as soon as one of them has met an integrity error in an exchange:
+/// that rank takes no part in what comes next, and nobody waits for it. `memory`: what the collective reads and
+/// writes; MPI may still do so when it was given up, so it stays then and the pointer is null. Returns an error
+/// code that is not raised.
+template <class Memory>
+int collect(File& file, std::unique_ptr<Memory>& memory, std::unique_ptr<CollectivePlan> plan) {
+    const int code = run_or_give_up(file, std::move(plan));
+    if (code != MPI_SUCCESS) (void)memory.release();
+    return code;
+}
+
+// Of all ranks of a file, in the same order. They return this rank's `code` where that is an error, which was
+// raised; else that of another rank, as its class, or of the exchange, and raise it.
+
+/// Every rank is here. MPI_ERR_NOT_SAME where the values are not.
+int agree(const char* call, File& file, int code, std::int64_t value = 0, std::int64_t other_value = 0);
+/// The keeper has done what all called for.
+int hear_of_keeper(const char* call, File& file, int code);
+
+/// An access in two calls: the first does it, the second tells how it went.
+template <class Access>
+int begin_split(MPI_File fh, Access access) {
+    const auto file = find(fh);
+    if (file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER);
+    file->split = {.begun = true};
+    file->split.code = access(*file, &file->split.status);
+    return MPI_SUCCESS;
+}
+int end_split(MPI_File fh, MPI_Status* status);
+
+/// What the library knows of hints may have changed.
+void learn_hints(File& file);
+
+/// Elements of the program's memory: to be read into (void*) or written (const void*).
+template <class Buf>
+struct Elements {
+    Buf buf;
+    MPI_Count count;
+    MPI_Datatype type;
+};
+
+/// The library's access at an offset, in etypes: both variants of the procedure, and its last argument.
+template <class Small, class Big, class Buf, class Last>
+int access_at(Small small, Big big, const File& file, MPI_Offset offset, const Elements<Buf>& memory,
+              Last last) {
+    const auto& [buf, count, type] = memory;
+    if (count <= INT_MAX) return small(file.handle, offset, buf, static_cast<int>(count), type, last);
+    if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
+        if (big) return big(file.handle, offset, buf, count, type, last);
+    }
+    return raise_on_file(file.handle, MPI_ERR_COUNT);
+}
+
+}  // namespace mpisec::shim::io

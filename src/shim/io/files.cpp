@@ -1,0 +1,319 @@
+// Files that cross nodes, as a whole: how they are opened, what all ranks do together, and their end.
+#include "shim/io/file.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/collective/collectives.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/io/entry.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim {
+
+/// Under the Guard.
+struct IoFiles {
+    std::unordered_map<MPI_File, std::shared_ptr<io::File>> all;
+};
+
+}  // namespace mpisec::shim
+
+namespace mpisec::shim::io {
+namespace {
+
+void remember(std::shared_ptr<File> file) {
+    Guard guard;
+    const MPI_File handle = file->handle;
+    process.io_files->all[handle] = std::move(file);
+    process.io_file_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void forget(MPI_File file) {
+    Guard guard;
+    if (process.io_files->all.erase(file) != 0) process.io_file_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/// An error class means the same on every rank, a code does not.
+std::int32_t error_class_of(int code) {
+    int error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    return error_class;
+}
+
+/// What ranks tell each other before or after something that all of them do.
+struct Saying {
+    std::int32_t error_class = MPI_SUCCESS;
+    std::int32_t unused = 0;
+    std::int64_t value = 0, other_value = 0;
+};
+
+int judge(const std::vector<Saying>& all) {
+    for (const Saying& each : all)
+        if (each.error_class != MPI_SUCCESS) return each.error_class;
+    for (const Saying& each : all)
+        if (each.value != all[0].value || each.other_value != all[0].other_value) return MPI_ERR_NOT_SAME;
+    return MPI_SUCCESS;
+}
+
+/// The program's hints. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
+/// under a lock that its writes without gaps do not take: between processes that know nothing of each other it
+/// would undo what another one writes into a gap.
+class Hints {
+  public:
+    explicit Hints(MPI_Info given) {
+        int length = 0, found = 0;
+        const bool none = given == constants.info_null;
+        if ((none ? real.Info_create(&info_) : real.Info_dup(given, &info_)) != MPI_SUCCESS) {
+            info_ = constants.info_null;
+            return;
+        }
+        real.Info_get_valuelen(info_, "romio_ds_write", &length, &found);
+        if (!found) real.Info_set(info_, "romio_ds_write", "disable");
+    }
+    ~Hints() {
+        if (info_ != constants.info_null) real.Info_free(&info_);
+    }
+    Hints(const Hints&) = delete;
+    Hints& operator=(const Hints&) = delete;
+    MPI_Info get() const { return info_; }
+
+  private:
+    MPI_Info info_;
+};
+
+/// Opens the library's file of this process. What concerns all ranks' opens together is left out of the mode.
+int open_here(File& file, MPI_Info info) {
+    int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
+    if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
+    const Hints hints(info);
+    const int code = real.File_open(constants.comm_self, file.name.c_str(), amode, hints.get(), &file.handle);
+    if (code != MPI_SUCCESS) file.handle = constants.file_null;
+    return code;
+}
+
+/// Whether the keeper found a file where this rank finds none.
+void explain(const File& file, int code, bool keeper_has_it) {
+    if (!keeper_has_it || error_class_of(code) != MPI_ERR_NO_SUCH_FILE) return;
+    say("MPI_File_open: this node has no file \"" + file.name + "\", which rank " + std::to_string(keeper) +
+        " of the communicator has opened. Files that ranks of several nodes open must be on a file system "
+        "that "
+        "all of these nodes see.");
+}
+
+int open_everywhere(const char* call, File& file, MPI_Info info) {
+    const bool creates = (file.amode & MPI_MODE_CREATE) != 0;
+    int code = MPI_SUCCESS;
+    if (creates) {  // once, and before the others look for it
+        if (file.keeps()) code = open_here(file, info);
+        if (code = hear_of_keeper(call, file, code); code != MPI_SUCCESS) return code;
+    }
+    if (!creates || !file.keeps()) code = open_here(file, info);
+    explain(file, code, creates);
+    // The shared pointer begins at the end of the file: nobody writes before all have opened it.
+    MPI_Offset end = 0;
+    if (code == MPI_SUCCESS && file.keeps() && (file.amode & MPI_MODE_APPEND)) {
+        code = real.File_get_size(file.handle, &end);
+        file.pointer = end;
+    }
+    return agree(call, file, code);
+}
+
+/// What the keeper alone does; all ranks are in the call.
+template <class Call>
+int once(const char* call, MPI_File fh, std::int64_t value, Call by_keeper) {
+    const auto file = find(fh);
+    if (int code = agree(call, *file, MPI_SUCCESS, value); code != MPI_SUCCESS) return code;
+    return hear_of_keeper(call, *file, file->keeps() ? by_keeper() : MPI_SUCCESS);
+}
+
+}  // namespace
+
+std::shared_ptr<File> find(MPI_File file) {
+    Guard guard;
+    const auto& all = process.io_files->all;
+    const auto found = all.find(file);
+    return found == all.end() ? nullptr : found->second;
+}
+
+bool is_known(MPI_File file) {
+    return find(file) != nullptr;
+}
+
+void forget_files() {
+    auto& all = process.io_files->all;
+    for (auto& [handle, file] : all) rma::free_hidden(*file->window, true);
+    all.clear();
+    process.io_file_count = 0;
+}
+
+int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan) {
+    const char* call = plan->procedure;
+    if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        auto context = plan->comm->collective_context;
+        operation = begin_collective(std::move(plan), std::move(context));
+    }
+    int code = file.window->wait(call, [&] { return operation->advance(); });
+    if (code != MPI_SUCCESS) {
+        (void)operation.release();  // MPI may have its memory
+    } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
+        Guard guard;
+        file.window->fail(code);
+    }
+    file.broken |= code != MPI_SUCCESS;
+    return code;
+}
+
+int agree(const char* call, File& file, int code, std::int64_t value, std::int64_t other_value) {
+    struct Exchange {
+        Saying mine;
+        std::vector<Saying> all;
+    };
+    auto exchange = std::make_unique<Exchange>(
+        Exchange{{error_class_of(code), 0, value, other_value}, std::vector<Saying>(file.ranks())});
+    const int exchanged =
+        collect(file, exchange,
+                plan::Allgather(call, &exchange->mine, sizeof(Saying), constants.byte, exchange->all.data(),
+                                sizeof(Saying), constants.byte, file.comm()));
+    if (code != MPI_SUCCESS) return code;
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all));
+}
+
+int hear_of_keeper(const char* call, File& file, int code) {
+    auto said = std::make_unique<std::int32_t>(error_class_of(code));
+    const int exchanged =
+        collect(file, said, plan::Bcast(call, said.get(), sizeof *said, constants.byte, keeper, file.comm()));
+    if (code != MPI_SUCCESS) return code;
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : *said);
+}
+
+int end_split(MPI_File fh, MPI_Status* status) {
+    const auto file = find(fh);
+    if (!file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER);
+    file->split.begun = false;
+    if (status != MPI_STATUS_IGNORE && file->split.code == MPI_SUCCESS) *status = file->split.status;
+    return file->split.code;
+}
+
+int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh) {
+    constexpr const char* call = "MPI_File_open";
+    Communicator* parent = find_communicator(comm);
+    if (auto error = bad_arguments(call, parent, fh)) return *error;
+    if (parent->inter) return raise_on_file(constants.file_null, MPI_ERR_COMM);
+    *fh = constants.file_null;
+    const auto file = std::make_shared<File>();
+    file->handle = file->bytes = constants.file_null;
+    file->name = filename ? filename : "";
+    file->amode = amode;
+    int code = rma::make_hidden(call, *parent, &file->pointer,
+                                parent->rank == keeper ? MPI_Aint{sizeof file->pointer} : 0, file->window);
+    if (code != MPI_SUCCESS) return raise_on_file(constants.file_null, code);
+    code = agree(call, *file, MPI_SUCCESS, amode);
+    if (code == MPI_SUCCESS && file->sequential() && (amode & MPI_MODE_RDWR))
+        code = raise_on_file(file->handle, MPI_ERR_AMODE);
+    if (code == MPI_SUCCESS) code = open_everywhere(call, *file, info);
+    if (code != MPI_SUCCESS) {
+        if (file->handle != constants.file_null) real.File_close(&file->handle);
+        rma::free_hidden(*file->window, !file->broken);
+        return code;
+    }
+    learn_hints(*file);
+    *fh = file->handle;
+    remember(file);
+    return MPI_SUCCESS;
+}
+
+int File_close(MPI_File* fh) {
+    constexpr const char* call = "MPI_File_close";
+    const auto file = find(*fh);
+    forget(*fh);  // before the library gives the handle to another thread's new file
+    if (file->bytes != constants.file_null) real.File_close(&file->bytes);
+    int code = real.File_close(fh);
+    file->handle = constants.file_null;  // where errors are raised now
+    const int met = rma::leave_hidden(call, *file->window);
+    file->broken |= met != MPI_SUCCESS;
+    if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met);
+    if ((file->amode & MPI_MODE_DELETE_ON_CLOSE) && !file->broken) {
+        const int deleted =
+            file->keeps() ? real.File_delete(file->name.c_str(), constants.info_null) : MPI_SUCCESS;
+        const int heard = hear_of_keeper(call, *file, deleted);
+        if (code == MPI_SUCCESS) code = heard;
+    }
+    rma::free_hidden(*file->window, !file->broken);
+    return code;
+}
+
+int File_set_size(MPI_File fh, MPI_Offset size) {
+    return once("MPI_File_set_size", fh, size, [&] { return real.File_set_size(fh, size); });
+}
+
+int File_preallocate(MPI_File fh, MPI_Offset size) {
+    return once("MPI_File_preallocate", fh, size, [&] { return real.File_preallocate(fh, size); });
+}
+
+int File_set_info(MPI_File fh, MPI_Info info) {
+    const auto file = find(fh);
+    const int code = real.File_set_info(fh, info);
+    if (code == MPI_SUCCESS) learn_hints(*file);
+    return agree("MPI_File_set_info", *file, code);
+}
+
+int File_get_group(MPI_File fh, MPI_Group* group) {
+    return real.Comm_group(find(fh)->comm(), group);
+}
+
+int File_get_amode(MPI_File fh, int* amode) {
+    *amode = find(fh)->amode;
+    return MPI_SUCCESS;
+}
+
+int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                  const char* datarep, MPI_Info info) {
+    constexpr const char* call = "MPI_File_set_view";
+    const auto file = find(fh);
+    if (int code = agree(call, *file, MPI_SUCCESS); code != MPI_SUCCESS) return code;
+    // All ranks are here, so nobody uses the shared pointer.
+    int code = MPI_SUCCESS;
+    if (file->sequential()) {
+        auto pointer = std::make_unique<std::int64_t>(file->pointer);
+        code = collect(*file, pointer,
+                       plan::Bcast(call, pointer.get(), 1, constants.int64, keeper, file->comm()));
+        if (code != MPI_SUCCESS) return raise_on_file(fh, code);
+        code = disp == MPI_DISPLACEMENT_CURRENT ? real.File_get_byte_offset(fh, *pointer, &disp)
+                                                : raise_on_file(fh, MPI_ERR_ARG);
+    }
+    {
+        Guard guard;
+        file->pointer = 0;
+    }
+    if (code == MPI_SUCCESS) code = real.File_set_view(fh, disp, etype, filetype, datarep, info);
+    MPI_Aint lower = 0, extent = 0;
+    if (code == MPI_SUCCESS) {
+        real.Type_size_x(etype, &file->etype_size);
+        real.Type_get_extent(etype, &lower, &extent);
+        file->view = std::strcmp(datarep, "native") == 0 ? View::of(disp, filetype) : nullptr;
+        learn_hints(*file);
+    }
+    return agree(call, *file, code, extent);
+}
+
+int File_set_atomicity(MPI_File fh, int flag) {
+    const auto file = find(fh);
+    if (int code = agree("MPI_File_set_atomicity", *file, MPI_SUCCESS, flag != 0); code != MPI_SUCCESS)
+        return code;
+    const int code = real.File_set_atomicity(fh, flag);
+    if (code == MPI_SUCCESS) file->atomic = flag != 0;
+    return code;
+}
+
+int File_sync(MPI_File fh) {
+    const auto file = find(fh);
+    return agree("MPI_File_sync", *file, real.File_sync(fh));
+}
+
+}  // namespace mpisec::shim::io

@@ -1,0 +1,122 @@
+/* Access to files under attack:  victim_files WHO SIZE FILE [together]
+ *
+ * Rank 1 writes RECORDS records of SIZE bytes with the shared pointer, which rank 0 keeps. Meanwhile the adversary
+ * (adversary.c) is armed on WHO: on rank 1, whose requests are its segments 1, 2, …, or on rank 0, whose answers
+ * are. Or both write every second record, together, such that they exchange them first. Each rank prints "rank R: ERROR STRING", or "fine", of what its calls on the file gave; rank 0 prints
+ * "records N" of what is in the file afterwards, or "FOREIGN": bytes that no record has at that place. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORDS = 4 };
+static int rank, size_of_each, armed_rank;
+static int worst = MPI_SUCCESS;
+
+static void note(int code) {
+    if (code != MPI_SUCCESS && worst == MPI_SUCCESS) worst = code;
+}
+
+static void arm(void) {
+    void (*call)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "adversary_arm");
+    if (call && rank == armed_rank) call();
+}
+static void disarm(void) {
+    int frames, segments;
+    void (*call)(int*, int*) = (void (*)(int*, int*))dlsym(RTLD_DEFAULT, "adversary_disarm");
+    if (call && rank == armed_rank) call(&frames, &segments);
+}
+
+/* Messages of the program's own are no segments. */
+static void watch(void) {
+    void (*call)(MPI_Comm) = (void (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "adversary_watch");
+    if (call) call(MPI_COMM_WORLD);
+}
+
+static void write_records(MPI_File file) {
+    unsigned char* record = malloc((size_t)size_of_each);
+    for (int i = 0; i < RECORDS; ++i) {
+        memset(record, 0x41 + i, (size_t)size_of_each);
+        note(MPI_File_write_shared(file, record, size_of_each, MPI_BYTE, MPI_STATUS_IGNORE));
+    }
+    free(record);
+}
+
+/* Rank r writes records r and r + 2. */
+static void write_together(MPI_File file) {
+    unsigned char* records = malloc(2 * (size_t)size_of_each);
+    MPI_Datatype second;
+    for (int i = 0; i < 2; ++i) memset(records + i * size_of_each, 0x41 + rank + 2 * i, (size_t)size_of_each);
+    MPI_Type_vector(2, size_of_each, 2 * size_of_each, MPI_BYTE, &second);
+    MPI_Type_commit(&second);
+    note(MPI_File_set_view(file, rank * size_of_each, MPI_BYTE, second, "native", MPI_INFO_NULL));
+    MPI_Barrier(MPI_COMM_WORLD);
+    arm();
+    note(MPI_File_write_all(file, records, 2 * size_of_each, MPI_BYTE, MPI_STATUS_IGNORE));
+    disarm();
+    MPI_Type_free(&second);
+    free(records);
+}
+
+/* Record i may be at its own place only, and is there whole or not at all. */
+static void judge(const char* path) {
+    FILE* file = fopen(path, "rb");
+    int found = 0, byte;
+    for (long place = 0; file && (byte = fgetc(file)) != EOF; ++place) {
+        if (place / size_of_each >= RECORDS || byte != 0x41 + place / size_of_each) {
+            printf("FOREIGN byte %d at %ld\n", byte, place);
+            break;
+        }
+        found += place % size_of_each == size_of_each - 1;
+    }
+    if (file) fclose(file);
+    printf("records %d\n", found);
+}
+
+static void say(void) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "fine";
+    int length;
+    if (worst != MPI_SUCCESS) MPI_Error_string(worst, text, &length);
+    printf("rank %d: %s\n", rank, text);
+    fflush(stdout);
+}
+
+int main(int argc, char** argv) {
+    MPI_File file;
+    MPI_Offset place;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 3);
+    armed_rank = atoi(argv[1]);
+    size_of_each = atoi(argv[2]);
+    if (MPI_File_open(MPI_COMM_WORLD, argv[3], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) !=
+        MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 4);
+    watch();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (argc > 4) {
+        write_together(file);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) judge(argv[3]);
+    } else if (rank == 1) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        arm();
+        write_records(file);
+        disarm();
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+    } else {
+        arm(); /* what it sends from here on are answers */
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        disarm();
+        judge(argv[3]);
+        note(MPI_File_get_position_shared(file, &place));
+    }
+    say();
+    MPI_Barrier(MPI_COMM_WORLD);
+    note(MPI_File_close(&file));
+    MPI_Finalize();
+    return 0;
+}
