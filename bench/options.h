@@ -15,6 +15,7 @@ struct turns {
     double block_us;                             /* about as long is one */
     int ordinary;                                /* 1: no plain blocks */
     int peer, window, multiple_buffers, against; /* for the benchmarks that have them */
+    const char* operation;                       /* likewise */
 };
 
 /* Options of the form --name value into `turns`; ends the program with a sentence when one is unknown. */
@@ -37,6 +38,8 @@ static void read_options(struct turns* turns, const char* program, int argc, cha
             turns->multiple_buffers = atoi(value);
         else if (strcmp(name, "--against") == 0)
             turns->against = atoi(value);
+        else if (strcmp(name, "--operation") == 0)
+            turns->operation = value;
         else
             exit((fprintf(stderr, "%s: unknown option %s\n", program, name), 2));
     }

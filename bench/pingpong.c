@@ -4,10 +4,8 @@
  * pingpong [--sizes 1,16,…] [--blocks N] [--block-us T] [--ordinary 1] [--peer RANK]
  * One line of JSON per size on rank 0. Ranks that have no part sleep. What arrived last is compared with what
  * was sent. */
+#include "idle.h"
 #include "turns.h"
-
-#include <mpi.h>
-#include <time.h>
 
 enum { TAG = 77 };
 
@@ -53,16 +51,6 @@ static void measure(const struct turns* turns, int bytes) {
     free(out), free(in);
 }
 
-/* A rank that has nothing to do must not take a core from those that are measured, as MPI_Recv would. */
-static void sleep_until_called(void) {
-    int called = 0;
-    while (!called) {
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &called, MPI_STATUS_IGNORE);
-    }
-    MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-}
-
 int main(int argc, char** argv) {
     struct turns turns = {"1,16,256,4096,16384,65536,262144,1048576,2097152,4194304", 11, 5000, 0, 0, 0};
     read_options(&turns, "pingpong", argc, argv);
@@ -82,10 +70,9 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0 || rank == other) {
         for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&turns, atoi(item));
-        for (int idle = 1; rank == 0 && idle < size; ++idle)
-            if (idle != other) MPI_Send(NULL, 0, MPI_BYTE, idle, TAG, MPI_COMM_WORLD);
+        if (rank == 0) call_sleepers(size, other, TAG);
     } else {
-        sleep_until_called();
+        sleep_until_called(TAG);
     }
     free(sizes);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -13,13 +13,13 @@ SMALL, LARGE = 200, 100000  # LARGE: the data travels in a message of its own, o
 
 @pytest.fixture(scope="module")
 def attack(run, compile_mpi):
-    """attack(attack, armed rank, kind, size, mpi): {rank: (what its calls gave, its memory)}."""
+    """attack(attack, armed rank, kind, size, mpi, way): {rank: (what its calls gave, its memory)}."""
 
-    def attack_(kind, armed, operation, size, mpi="mpich-5"):
+    def attack_(kind, armed, operation, size, mpi="mpich-5", way="apart"):
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = compile_mpi(HERE / "victim_windows.c", mpi, flags=["-std=gnu11"])
-        result = run([victim, armed, operation, size], nodes=2, ranks=2, mpi=mpi, timeout=30,
+        result = run([victim, armed, operation, size, way], nodes=2, ranks=2, mpi=mpi, timeout=30,
                      env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind})
         everything = result.stdout[-3000:] + result.stderr[-4000:]
         assert not result.timed_out, "the job hung\n" + everything
@@ -56,6 +56,20 @@ def test_requests(attack, kind, operation):
         assert said[rank][0].startswith("MPIsec integrity error"), said
     if kind.startswith(("flip", "truncate", "extend", "drop", "swap")):
         assert said[0 if operation == "get" else 1][1] == "as it was", "the first request was attacked, and those after it must not be done"
+
+
+# In the message of all requests: nonce, the second header, data of the third, tag.
+@pytest.mark.parametrize("kind", ["flip-segment:1:4", "flip-segment:1:300", "flip-segment:1:650", "flip-segment:1:-1", "truncate-segment:1",
+                                  "extend-segment:1", "repeat-segment:1"])
+@pytest.mark.parametrize("operation", ["put", "accumulate"])
+def test_requests_together(attack, kind, operation):
+    """S2 S3: of requests in one message either all are done or none, and once."""
+    assert attack("count", 0, operation, SMALL, way="together")[1] == ("fine", "as meant")
+    said = attack(kind, 0, operation, SMALL, way="together")
+    for rank in 0, 1:
+        assert said[rank][0].startswith("MPIsec integrity error"), said
+    if not kind.startswith("repeat"):
+        assert said[1][1] == "as it was", said
 
 
 @pytest.mark.parametrize("kind", ["flip-segment:1:20", "truncate-segment:1", "replay-segment:1", "swap-segments:1"])

@@ -17,8 +17,8 @@
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <mpi.h>
+#include "armed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,20 +34,10 @@ static unsigned char content(int message, int i) { /* never zero nor PREFILL, no
     return (unsigned char)(16 + (x >> 13) % 128);
 }
 
-static void arm(int on) {
-    void* procedure = dlsym(RTLD_DEFAULT, on ? "adversary_arm" : "adversary_disarm");
+static void disarm_and_report(void) {
     int frames = 0, segments = 0;
-    if (!procedure) return;
-    if (on) {
-        ((void (*)(void))procedure)();
-        return;
-    }
-    ((void (*)(int*, int*))procedure)(&frames, &segments);
-    printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
-}
-static void watch(MPI_Comm comm) {
-    void* procedure = dlsym(RTLD_DEFAULT, "adversary_watch");
-    if (procedure) ((void (*)(MPI_Comm))procedure)(comm);
+    if (disarm(&frames, &segments))
+        printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
 }
 
 static void sleep_ms(long ms) {
@@ -127,10 +117,10 @@ static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
 
 static void send_window(void) {
     MPI_Request requests[WINDOW];
-    arm(1);
+    arm();
     for (int i = 0; i < WINDOW; ++i) start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[i]);
     MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-    arm(0);
+    disarm_and_report();
     send(9, 1, TAG + 4, MPI_COMM_WORLD);
 }
 
@@ -142,14 +132,14 @@ static void sender(void) {
     MPI_Request requests[2];
     int two = strcmp(scenario, "two") == 0, tags = strstr(scenario, "tags") != NULL;
     int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
-    arm(1);
+    arm();
     start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[0]);
     requests[1] = MPI_REQUEST_NULL;
     if (two || tags || comms || peers)
         start_send(2, peers ? 2 : 1, tags ? TAG + 1 : TAG, comms ? other : MPI_COMM_WORLD, &requests[1]);
     if (strcmp(scenario, "later") == 0) send(2, 1, TAG, MPI_COMM_WORLD), send(3, 1, TAG, MPI_COMM_WORLD);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    arm(0);
+    disarm_and_report();
     if (strcmp(scenario, "lost") != 0) send(9, 1, TAG + 4, MPI_COMM_WORLD);
 }
 
@@ -198,17 +188,17 @@ static void receiver(void) {
  * (rank 1 has inject:…). */
 static void reflect(void) {
     if (rank == 0) {
-        arm(1);
+        arm();
         send(1, 1, TAG, MPI_COMM_WORLD);
-        arm(0);
+        disarm_and_report();
     } else if (rank == 1) {
         receive(1, 1, 0, TAG, MPI_COMM_WORLD);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
-        arm(1);
+        arm();
         send(2, 0, TAG, MPI_COMM_WORLD);
-        arm(0);
+        disarm_and_report();
     } else if (rank == 0) {
         receive(2, 2, 1, TAG, MPI_COMM_WORLD);
     }
@@ -234,7 +224,7 @@ int main(int argc, char** argv) {
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Comm_free(&other);
-    if (strcmp(scenario, "audit") == 0 && rank == 1) arm(1);
+    if (strcmp(scenario, "audit") == 0 && rank == 1) arm();
     printf("rank %d: done\n", rank);
     fflush(stdout);
     MPI_Finalize();

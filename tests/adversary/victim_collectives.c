@@ -11,23 +11,17 @@
  * then how long it took and "buffer clean" or "buffer FOREIGN": bytes that are neither what was sent, nor
  * what was there before, nor zero. "after" is an allreduce that is left alone. Errors are returned. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
+#include "armed.h"
 
 #include "../integration/mpi/collective_slice.h"
 
 enum { PREFILL = 0xC3, RING = 8 };
 static const char* scenario;
 
-static void arm(int on, const char* name) {
-    void* procedure = dlsym(RTLD_DEFAULT, on ? "adversary_arm" : "adversary_disarm");
+static void disarm_after(const char* name) {
     int frames = 0, segments = 0;
-    if (!procedure) return;
-    if (on) {
-        ((void (*)(void))procedure)();
-        return;
-    }
-    ((void (*)(int*, int*))procedure)(&frames, &segments);
-    printf("adversary: rank %d %s passed %d\n", rank, name, frames + segments);
+    if (disarm(&frames, &segments))
+        printf("adversary: rank %d %s passed %d\n", rank, name, frames + segments);
 }
 
 static void leave_node_alone(void) {
@@ -84,14 +78,14 @@ static void attacked(enum procedure which, const struct shape* shape, int n) {
     for (int k = 0; k < count; ++k) {
         const struct shape* on = k == 1 && together ? &other : shape;
         slices[k] = content((int)which * 2 + k, n);
-        if (k == 0 || again) arm(1, procedure_names[which]);
+        if (k == 0 || again) arm();
         codes[k] = begin_slice(&calls[k], which, form, on, slices[k], n, PREFILL);
         if (!together && codes[k] == MPI_SUCCESS) codes[k] = end_slice(&calls[k]);
-        if (!together) arm(0, procedure_names[which]);
+        if (!together) disarm_after(procedure_names[which]);
     }
     for (int k = 0; together && k < count; ++k)
         if (codes[k] == MPI_SUCCESS) codes[k] = end_slice(&calls[k]);
-    if (together) arm(0, procedure_names[which]);
+    if (together) disarm_after(procedure_names[which]);
     for (int k = 0; k < count; ++k) {
         tell(&calls[k], k + 1, codes[k], now() - start);
         free_slice(&calls[k]), free(slices[k]);

@@ -10,8 +10,8 @@
  * WAY        wait: with MPI_Wait     arrived: with MPI_Parrived, until it says so or fails
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <mpi.h>
+#include "armed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +26,10 @@ static unsigned char content(int message, int start,
     return (unsigned char)(16 + (x >> 13) % 128);
 }
 
-static void arm(int on) {
-    void* procedure = dlsym(RTLD_DEFAULT, on ? "adversary_arm" : "adversary_disarm");
+static void disarm_and_report(void) {
     int frames = 0, segments = 0;
-    if (!procedure) return;
-    if (on) {
-        ((void (*)(void))procedure)();
-        return;
-    }
-    ((void (*)(int*, int*))procedure)(&frames, &segments);
-    printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
+    if (disarm(&frames, &segments))
+        printf("adversary: rank %d sent %d frames and %d segments\n", rank, frames, segments);
 }
 
 static int attacked(int start) {
@@ -54,12 +48,12 @@ static void sender(void) {
     for (int start = 0; start < STARTS; ++start) {
         for (int m = 0; m < MESSAGES; ++m)
             for (int i = 0; i < n; ++i) out[m][i] = content(m, start, i);
-        if (attacked(start)) arm(1);
+        if (attacked(start)) arm();
         MPI_Startall(MESSAGES, requests);
         for (int m = 0; m < MESSAGES; ++m)
             for (int i = 0; i < sends; ++i) MPI_Pready(sends - 1 - i, requests[m]);
         MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
-        if (attacked(start)) arm(0);
+        if (attacked(start)) disarm_and_report();
     }
     for (int m = 0; m < MESSAGES; ++m) MPI_Request_free(&requests[m]);
 }

@@ -1,12 +1,13 @@
-/* One-sided communication under attack:  victim_windows WHO KIND SIZE
+/* One-sided communication under attack:  victim_windows WHO KIND SIZE WAY
  *
  * Rank 0 does OPERATIONS operations of KIND (put, get, accumulate) on rank 1's window under a lock, then flushes
- * and unlocks. While it starts them the adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its
- * segments 1, 2, …, or on rank 1, whose answers are. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
+ * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
+ * the flush; or together: short requests travel in one message with the flush, under attack as well. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <mpi.h>
+#include "armed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,22 +21,6 @@ static int worst = MPI_SUCCESS;
 
 static void note(int code) {
     if (code != MPI_SUCCESS && worst == MPI_SUCCESS) worst = code;
-}
-
-static void arm(void) {
-    void (*call)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "adversary_arm");
-    if (call && rank == armed_rank) call();
-}
-static void disarm(void) {
-    int frames, segments;
-    void (*call)(int*, int*) = (void (*)(int*, int*))dlsym(RTLD_DEFAULT, "adversary_disarm");
-    if (call && rank == armed_rank) call(&frames, &segments);
-}
-
-/* Messages of the program's own are no segments. */
-static void watch(void) {
-    void (*call)(MPI_Comm) = (void (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "adversary_watch");
-    if (call) call(MPI_COMM_WORLD);
 }
 
 static unsigned char value_of(int operation) {
@@ -77,9 +62,10 @@ static void say(const char* what) {
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 3);
+    if (argc < 5) MPI_Abort(MPI_COMM_WORLD, 3);
     armed_rank = atoi(argv[1]);
     const char* kind = argv[2];
+    const int together = strcmp(argv[4], "together") == 0;
     size_of_each = atoi(argv[3]);
     const size_t bytes = (size_t)OPERATIONS * (size_t)size_of_each;
     unsigned char* mine = malloc(bytes);
@@ -88,25 +74,30 @@ int main(int argc, char** argv) {
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window);
     MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
     memset(cells, before, bytes);
-    watch();
+    watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
+    int frames, segments;
     if (rank == 0) {
         note(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window));
         MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        arm();
-        for (int operation = 0; operation < OPERATIONS; ++operation)
+        if (armed_rank == 0) arm();
+        for (int operation = 0; operation < OPERATIONS; ++operation) {
             operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
-        disarm();
+            int found;
+            if (!together) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        }
+        if (!together) disarm(&frames, &segments);
         note(MPI_Win_flush(1, window));
+        if (together) disarm(&frames, &segments);
         note(MPI_Win_unlock(1, window));
         MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
     } else {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the lock is granted */
-        arm(); /* what it sends from here on are answers */
+        if (armed_rank == 1) arm(); /* what it sends from here on are answers */
         MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        disarm();
+        disarm(&frames, &segments);
         note(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
         note(MPI_Win_unlock(1, window));
     }

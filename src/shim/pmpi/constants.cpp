@@ -65,6 +65,8 @@ void resolve_constants() {
         .max = MPI_MAX,
         .sum = MPI_SUM,
         .land = MPI_LAND,
+        .replace = MPI_REPLACE,
+        .no_op = MPI_NO_OP,
         .op_null = MPI_OP_NULL,
         .errors_return = MPI_ERRORS_RETURN,
         .errors_are_fatal = MPI_ERRORS_ARE_FATAL,

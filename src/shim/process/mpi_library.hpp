@@ -50,7 +50,7 @@ struct Constants {
     MPI_File file_null;
     MPI_Win win_null;
     MPI_Datatype datatype_null, byte, packed, int32, int64, uint64;
-    MPI_Op max, sum, land, op_null;
+    MPI_Op max, sum, land, replace, no_op, op_null;
     MPI_Errhandler errors_return, errors_are_fatal;
     MPI_Comm_copy_attr_function* comm_null_copy_fn;
     int *unweighted, *weights_empty;

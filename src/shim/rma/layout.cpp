@@ -124,13 +124,16 @@ std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type) {
     return described;
 }
 
-Layout elements_of(const TypeLayout& type, MPI_Count count) {
-    Layout layout{type.runs, static_cast<std::uint64_t>(count), type.extent};
-    if (count == 0 || type.runs.empty()) return {{}, 0, 0};
+void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout) {
+    layout.runs.assign(type.runs.begin(), type.runs.end());
+    layout.count = static_cast<std::uint64_t>(count);
+    layout.extent = type.extent;
+    if (count == 0) layout.runs.clear();
+    if (layout.runs.empty()) layout.count = 0, layout.extent = 0;
     const Wide bytes = layout.bytes();
-    if (layout.one_run() && bytes <= std::numeric_limits<std::int64_t>::max())
-        return {{{type.runs[0].offset, static_cast<std::int64_t>(bytes)}}, 1, 0};
-    return layout;
+    if (!layout.one_run() || bytes > std::numeric_limits<std::int64_t>::max()) return;
+    layout.runs[0].bytes = static_cast<std::int64_t>(bytes);
+    layout.count = 1, layout.extent = 0;
 }
 
 Wide Layout::bytes() const {

@@ -59,8 +59,8 @@ struct TypeLayout {
 /// described. Under the Guard.
 std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type);
 
-/// `count` elements; as one element where they are one run.
-Layout elements_of(const TypeLayout& type, MPI_Count count);
+/// `count` elements; as one element where they are one run. Takes no memory where `layout` has it.
+void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout);
 
 /// A predefined type or operation as all processes of the job know it.
 std::int32_t shared_handle(MPI_Datatype type);

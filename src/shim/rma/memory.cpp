@@ -1,6 +1,8 @@
 #include "shim/rma/memory.hpp"
 
 #include <cstring>
+#include <limits>
+#include <mutex>
 #include <vector>
 
 #include "shim/collective/reduction.hpp"
@@ -11,9 +13,6 @@
 namespace mpisec::shim::rma {
 namespace {
 
-/// Index in the constants' list of predefined operations.
-constexpr std::size_t at_replace = 12, at_no_op = 13;
-
 constexpr std::uintptr_t widest_alignment = 16;
 
 /// `inout` becomes, element by element, `inout` op `in`. Neither has gaps.
@@ -21,6 +20,9 @@ int combine(MPI_Datatype element, MPI_Op op, std::uint8_t* inout, const std::uin
     TypeFacts facts;
     if (!type_facts(element, facts) || facts.size == 0 || bytes % facts.size != 0) return MPI_ERR_TYPE;
     if (check_operation(element, op, true) != MPI_SUCCESS) return MPI_ERR_OP;
+    const std::size_t count = bytes / facts.size;
+    if (facts.contiguous && count <= std::numeric_limits<int>::max())
+        return real.Reduce_local(in, inout, static_cast<int>(count), element, op);
     const auto reduction = make_reduction(element, facts, op);
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
@@ -30,8 +32,8 @@ int accumulate(const Header& header, const Layout& layout, std::uint8_t* at, con
     const MPI_Datatype element = type_of_handle(header.element);
     if (op == constants.op_null) return MPI_ERR_OP;
     if (element == constants.datatype_null) return MPI_ERR_TYPE;
-    if (op == constants.predefined_operations[at_no_op]) return MPI_SUCCESS;
-    if (op == constants.predefined_operations[at_replace]) {
+    if (op == constants.no_op) return MPI_SUCCESS;
+    if (op == constants.replace) {
         layout.scatter(data, at);
         return MPI_SUCCESS;
     }
@@ -107,6 +109,8 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const std:
                           std::uint8_t* fetched) const {
     const auto [at, inside] = locate(header.displacement, layout);
     if (!inside) return MPI_ERR_RMA_RANGE;
+    std::unique_lock<NodeLock> alone;
+    if (lock_ && is_atomic(header.kind)) alone = std::unique_lock(*lock_);
     if (fetched) layout.gather(at, fetched);
     switch (header.kind) {
         case Kind::put:
@@ -116,7 +120,8 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const std:
         case Kind::get_accumulate:
             return accumulate(header, layout, at, data);
         case Kind::compare_and_swap:
-            if (std::memcmp(fetched, data, header.bytes) == 0) layout.scatter(data + header.bytes, at);
+            if (header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
+                layout.scatter(data + header.bytes, at);
             return MPI_SUCCESS;
         default:
             return MPI_SUCCESS;
@@ -129,7 +134,7 @@ std::uint64_t payload_of(const Header& header) {
         case Kind::accumulate:
             return header.bytes;
         case Kind::get_accumulate:
-            return op_of_handle(header.op) == constants.predefined_operations[at_no_op] ? 0 : header.bytes;
+            return op_of_handle(header.op) == constants.no_op ? 0 : header.bytes;
         case Kind::compare_and_swap:
             return 2 * header.bytes;
         default:

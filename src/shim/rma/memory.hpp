@@ -10,14 +10,16 @@
 
 #include "shim/rma/layout.hpp"
 #include "shim/rma/message.hpp"
+#include "shim/rma/node_lock.hpp"
 
 namespace mpisec::shim::rma {
 
 class WindowMemory {
   public:
     WindowMemory() = default;
-    WindowMemory(void* base, MPI_Aint size, MPI_Aint unit)
-        : base_(static_cast<std::uint8_t*>(base)), size_(size), unit_(unit) {}
+    /// `lock`: of memory that ranks of this node share; null for other memory.
+    WindowMemory(void* base, MPI_Aint size, MPI_Aint unit, NodeLock* lock = nullptr)
+        : base_(static_cast<std::uint8_t*>(base)), size_(size), unit_(unit), lock_(lock) {}
     /// MPI_Win_create_dynamic
     static WindowMemory dynamic() {
         WindowMemory memory;
@@ -51,6 +53,7 @@ class WindowMemory {
     std::uint8_t* base_ = nullptr;
     MPI_Aint size_ = 0;
     MPI_Aint unit_ = 1;
+    NodeLock* lock_ = nullptr;
     bool dynamic_ = false;
     std::map<std::uintptr_t, std::uintptr_t> regions_;  ///< attached: first byte and behind the last
 };

@@ -1,6 +1,7 @@
-// The messages of windows that cross nodes (docs/protocol.md, "One-sided communication"): a header, then the
-// runs that describe the target's data, then the origin's data. They travel as sealed messages on the window's
-// private communicator, which binds them to the window, the pair of ranks, the tag and the order.
+// The messages of windows that cross nodes (docs/protocol.md, "One-sided communication"). A request is a
+// header, then the runs that describe the target's data, then the origin's data; short requests travel together
+// in one message. All are sealed messages on the window's private communicator, which binds them to the window,
+// the pair of ranks, the tag and the order.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +25,14 @@ enum class Kind : std::uint8_t {
     failed,          ///< the sender has found an integrity error; no sequence number
 };
 inline constexpr auto last_kind = Kind::failed;
+/// Whether MPI wants it to be done as a whole, beside others of its kind.
+constexpr bool is_atomic(Kind kind) {
+    return kind == Kind::accumulate || kind == Kind::get_accumulate || kind == Kind::compare_and_swap;
+}
 
 /// Tags on the window's private communicator. Messages of one tag from one rank come in order.
 enum Tag : int {
-    request_tag,  ///< origin to target: header, and what of runs and data fits
+    request_tag,  ///< origin to target: requests, each a header, and what of runs and data fits
     bulk_tag,     ///< origin to target: runs or data that did not fit, in the order of their headers
     answer_tag,   ///< target to origin: what was fetched, or that a flush has ended, in the order of requests
     grant_tag,    ///< target to origin: the lock is its
@@ -41,7 +46,7 @@ struct Header {
     std::int32_t element = 0;       ///< predefined type, as a Fortran handle: accumulates only
     std::int32_t op = 0;            ///< predefined operation, likewise
     std::uint32_t runs = 0;         ///< of one element of the target's datatype
-    std::uint64_t sequence = 0;     ///< of this origin's messages to this target, from 0
+    std::uint64_t sequence = 0;     ///< of this origin's requests to this target, from 0
     std::int64_t displacement = 0;  ///< in the target's units
     std::uint64_t count = 0;        ///< elements of the target's datatype
     std::int64_t extent = 0;        ///< from one to the next
@@ -49,8 +54,16 @@ struct Header {
 };
 inline constexpr std::size_t header_bytes = 64;  ///< with padding: what follows is aligned for every type
 inline constexpr std::size_t run_bytes = 16;
-/// Of a request with its runs and data. What is longer goes with bulk_tag.
+/// Of a request with its runs and data, and of a message of several. What is longer goes with bulk_tag.
 inline constexpr std::size_t most_inline = 32768;
+/// Requests that are shorter than this together may wait for each other.
+inline constexpr std::size_t batch_bytes = 4096;
+
+/// Requests begin at multiples of 16 bytes, aligned for every type; there are zeros between.
+constexpr std::size_t padded(std::size_t request_bytes) {
+    constexpr std::size_t alignment = 16;
+    return (request_bytes + alignment - 1) / alignment * alignment;
+}
 
 inline void write(const Header& header, std::uint8_t* to) {
     std::memset(to, 0, header_bytes);

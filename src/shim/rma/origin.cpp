@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "shim/collective/reduction.hpp"
 #include "shim/p2p/requests.hpp"
@@ -19,18 +20,51 @@ namespace mpisec::shim::rma {
 
 void Window::send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag) {
     transfer.parts.push_back(begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes),
-                                         constants.byte, to, tag, comm, "one-sided communication"}));
+                                         constants.byte, to, tag, comm, call_in_a_window}));
 }
 
 void Window::receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
     transfer.parts.push_back(begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, "one-sided communication"}));
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window}));
 }
 
-void Window::send_request(int to, Header& header, Transfer& transfer, std::size_t bytes) {
+std::uint8_t* Window::room_for_request(int to, std::size_t bytes) {
+    Batch& batch = target(to).batch;
+    if (batch.transfer && batch.bytes + padded(bytes) > batch.room) send_batch(to);
+    if (!batch.transfer) {
+        batch.transfer = std::make_shared<Transfer>();
+        batch.transfer->unsent = true;
+        batch.room = std::max(batch_bytes, padded(bytes));
+        batch.transfer->message = Buffer(batch.room);
+        target(to).transfers.push_back(batch.transfer);
+        batched_.push_back(to);
+    }
+    return batch.transfer->message.data() + batch.bytes;
+}
+
+std::shared_ptr<Transfer> Window::add_request(int to, Header& header, std::size_t bytes) {
+    Batch& batch = target(to).batch;
+    std::uint8_t* request = batch.transfer->message.data() + batch.bytes;
     header.sequence = target(to).sequence++;
-    write(header, transfer.message.data());
-    send_part(transfer, transfer.message.data(), bytes, to, request_tag);
+    write(header, request);
+    std::memset(request + bytes, 0, padded(bytes) - bytes);
+    batch.bytes += padded(bytes);
+    auto transfer = batch.transfer;
+    if (batch.bytes + header_bytes > batch.room) send_batch(to);
+    return transfer;
+}
+
+void Window::send_batch(int to) {
+    const Batch batch = std::exchange(target(to).batch, {});
+    if (!batch.transfer) return;
+    std::erase(batched_, to);
+    batch.transfer->unsent = false;
+    if (batch.bytes > 0)
+        send_part(*batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
+}
+
+void Window::send_batches() {
+    while (!batched_.empty()) send_batch(batched_.back());
 }
 
 namespace {
@@ -53,7 +87,7 @@ struct Access {
 /// What follows from the arguments.
 struct Prepared {
     Header header;
-    Layout layout;
+    Layout& layout;
     Elements result;  ///< where what is fetched goes
     bool fetches = false;
 };
@@ -66,13 +100,11 @@ std::uint64_t bytes_of(const Elements& elements, int& error) {
 }
 
 bool is_no_op(const Access& access) {
-    constexpr std::size_t index_of_no_op = 13;
-    return access.accumulates && access.op == constants.predefined_operations[index_of_no_op];
+    return access.accumulates && access.op == constants.no_op;
 }
 
 /// An MPI error class.
 int check_accumulation(const Access& access, const TypeLayout& described, Header& header) {
-    constexpr std::size_t index_of_replace = 12;
     if (!is_predefined(access.op)) return MPI_ERR_OP;
     if (header.bytes == 0) return MPI_SUCCESS;  // MPI libraries let any operation on nothing pass
     const MPI_Datatype element = described.element;
@@ -80,8 +112,7 @@ int check_accumulation(const Access& access, const TypeLayout& described, Header
     header.element = shared_handle(element);
     header.op = shared_handle_of_op(access.op);
     if (type_of_handle(header.element) == constants.datatype_null) return MPI_ERR_TYPE;
-    if (is_no_op(access) || access.op == constants.predefined_operations[index_of_replace])
-        return MPI_SUCCESS;
+    if (access.op == constants.no_op || access.op == constants.replace) return MPI_SUCCESS;
     return check_operation(element, access.op, true) == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
@@ -99,7 +130,7 @@ int prepare(Window& window, const Access& access, Prepared& prepared) {
     if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
     const auto described = layout_of(access.type);
     if (!described) return MPI_ERR_TYPE;
-    prepared.layout = elements_of(*described, access.count);
+    describe_elements(*described, access.count, prepared.layout);
     const Wide bytes = prepared.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
     Header& header = prepared.header;
@@ -126,8 +157,9 @@ int prepare(Window& window, const Access& access, Prepared& prepared) {
     return error;
 }
 
-/// The origin's data as it travels: `bytes` bytes. An MPI error code.
+/// The origin's data as it travels: `bytes` bytes, none where the origin only fetches. An MPI error code.
 int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
+    if (bytes == 0) return MPI_SUCCESS;
     if (access.kind == Kind::compare_and_swap) {
         std::memcpy(to, access.compare, bytes / 2);
         std::memcpy(to + bytes / 2, access.origin.buf, bytes / 2);
@@ -136,78 +168,78 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     TypeFacts facts;
     type_facts(access.origin.type, facts);
     if (!facts.contiguous) return pack(access.origin.buf, access.origin.count, access.origin.type, facts, to);
-    if (bytes > 0) std::memcpy(to, access.origin.buf, bytes);
+    std::memcpy(to, access.origin.buf, bytes);
     return MPI_SUCCESS;
-}
-
-/// What needs no exclusion from others that do the same: the others are done by the target alone.
-bool is_plain(Kind kind) {
-    return kind == Kind::put || kind == Kind::get;
 }
 
 /// In memory that this process can reach: its own, or that of a rank of its node.
 int access_memory(const WindowMemory& memory, const Access& access, Prepared& prepared) {
     const Header& header = prepared.header;
-    TypeFacts of_origin;
-    type_facts(access.origin.type, of_origin);
-    if (is_plain(access.kind) && of_origin.contiguous) {
-        const auto [at, inside] = memory.locate(header.displacement, prepared.layout);
-        auto* mine = static_cast<std::uint8_t*>(access.origin.buf);
-        if (!inside) return MPI_ERR_RMA_RANGE;
-        access.kind == Kind::put ? prepared.layout.scatter(mine, at) : prepared.layout.gather(at, mine);
-        return MPI_SUCCESS;
-    }
+    const Elements &origin = access.origin, &result = prepared.result;
+    TypeFacts of_origin, of_result;
+    Buffer packed, fetched;
+    auto* data = static_cast<std::uint8_t*>(origin.buf);
     const std::uint64_t payload = payload_of(header);
-    Buffer data(std::max<std::uint64_t>(payload, 1)), fetched;
-    if (int code = copy_payload(access, payload, data.data()); code != MPI_SUCCESS) return code;
-    if (prepared.fetches) fetched = Buffer(header.bytes);
-    if (int code = memory.perform(header, prepared.layout, data.data(), fetched.data());
-        code != MPI_SUCCESS || !prepared.fetches)
-        return code;
-    const Elements& result = prepared.result;
-    TypeFacts facts;
-    type_facts(result.type, facts);
-    if (!facts.contiguous)
-        return unpack(fetched.data(), header.bytes, result.buf, result.count, result.type, facts);
-    std::memcpy(result.buf, fetched.data(), header.bytes);
-    return MPI_SUCCESS;
+    if (payload > 0 && (!type_facts(origin.type, of_origin) || !of_origin.contiguous || access.compare)) {
+        packed = Buffer(payload);
+        data = packed.data();
+        if (int code = copy_payload(access, payload, data); code != MPI_SUCCESS) return code;
+    }
+    auto* to = prepared.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
+    if (prepared.fetches && (!type_facts(result.type, of_result) || !of_result.contiguous)) {
+        fetched = Buffer(header.bytes);
+        to = fetched.data();
+    }
+    const int code = memory.perform(header, prepared.layout, data, to);
+    if (code != MPI_SUCCESS || !fetched) return code;
+    return unpack(to, header.bytes, result.buf, result.count, result.type, of_result);
 }
 
-/// Data that does not fit behind the header: sent from the program's memory where it is one run.
-int send_bulk(Window& window, const Access& access, std::uint64_t bytes, Transfer& transfer) {
+/// Data that does not fit behind the header, as one run: in the program's memory where it is one.
+int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, const void*& data) {
     TypeFacts facts;
     type_facts(access.origin.type, facts);
-    const void* data = access.origin.buf;
-    if (!facts.contiguous) {
-        transfer.bulk = Buffer(bytes);
-        if (int code = copy_payload(access, bytes, transfer.bulk.data()); code != MPI_SUCCESS) return code;
-        data = transfer.bulk.data();
-    }
-    window.send_part(transfer, data, bytes, access.target, bulk_tag);
-    return MPI_SUCCESS;
+    data = access.origin.buf;
+    if (facts.contiguous) return MPI_SUCCESS;
+    transfer.bulk = Buffer(bytes);
+    data = transfer.bulk.data();
+    return copy_payload(access, bytes, transfer.bulk.data());
 }
 
-int access_other(Window& window, const Access& access, Prepared& prepared, Transfer& transfer) {
+/// `transfer`: what is complete when the operation is.
+int access_other(Window& window, const Access& access, Prepared& prepared,
+                 std::shared_ptr<Transfer>& transfer) {
     Header& header = prepared.header;
+    const int to = access.target;
     const std::uint64_t runs = std::uint64_t{header.runs} * run_bytes, payload = payload_of(header);
     header.bulk_runs = header_bytes + runs > most_inline;
-    header.bulk_data = header_bytes + (header.bulk_runs ? 0 : runs) + payload > most_inline;
     const std::size_t with_runs = header_bytes + (header.bulk_runs ? 0 : runs);
+    header.bulk_data = with_runs + payload > most_inline;
     const std::size_t bytes = with_runs + (header.bulk_data ? 0 : payload);
-    transfer.message = Buffer(bytes + (header.bulk_runs ? runs : 0));
-    std::uint8_t* message = transfer.message.data();
-    std::uint8_t* where_runs = message + (header.bulk_runs ? bytes : header_bytes);
-    write(prepared.layout.runs, where_runs);
-    if (!header.bulk_data)
-        if (int code = copy_payload(access, payload, message + with_runs); code != MPI_SUCCESS) return code;
-    window.send_request(access.target, header, transfer, bytes);
-    if (header.bulk_runs) window.send_part(transfer, where_runs, runs, access.target, bulk_tag);
+    std::shared_ptr<Transfer> apart;  // what is not in the request
+    if (header.bulk_runs || header.bulk_data || prepared.fetches) apart = std::make_shared<Transfer>();
+    const void* data = nullptr;
     if (header.bulk_data)
-        if (int code = send_bulk(window, access, payload, transfer); code != MPI_SUCCESS) return code;
-    if (prepared.fetches) {
-        transfer.expect(prepared.result, header.bytes);
-        window.receive_part(transfer, transfer.room(), header.bytes, access.target, answer_tag);
+        if (int code = bulk_data(access, payload, *apart, data); code != MPI_SUCCESS) return code;
+    std::uint8_t* request = window.room_for_request(to, bytes);
+    if (!header.bulk_runs) write(prepared.layout.runs, request + header_bytes);
+    if (!header.bulk_data)
+        if (int code = copy_payload(access, payload, request + with_runs); code != MPI_SUCCESS) return code;
+    transfer = window.add_request(to, header, bytes);
+    if (!apart) return MPI_SUCCESS;
+    if (header.bulk_runs || header.bulk_data) window.send_batch(to);
+    if (header.bulk_runs) {
+        apart->runs = Buffer(runs);
+        write(prepared.layout.runs, apart->runs.data());
+        window.send_part(*apart, apart->runs.data(), runs, to, bulk_tag);
     }
+    if (header.bulk_data) window.send_part(*apart, data, payload, to, bulk_tag);
+    if (prepared.fetches) {
+        apart->expect(prepared.result, header.bytes);
+        window.receive_part(*apart, apart->room(), header.bytes, to, answer_tag);
+    }
+    window.target(to).transfers.push_back(apart);
+    transfer = std::move(apart);
     return MPI_SUCCESS;
 }
 
@@ -223,12 +255,12 @@ class AccessRequest final : public Operation {
   private:
     void step() override {
         int code = window_->failure();
-        if (code == MPI_SUCCESS && !transfer_->advance()) return;
-        if (code == MPI_SUCCESS) code = transfer_->error();
+        if (code == MPI_SUCCESS && transfer_ && !transfer_->advance()) return;
+        if (code == MPI_SUCCESS && transfer_) code = transfer_->error();
         finish(raise_on_window(window_->handle, code), code != MPI_SUCCESS);
     }
     std::shared_ptr<Window> window_;
-    std::shared_ptr<Transfer> transfer_;
+    std::shared_ptr<Transfer> transfer_;  ///< null when it was done at once
 };
 
 void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
@@ -236,23 +268,24 @@ void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
     *request = give_request(std::move(operation));
 }
 
-/// Starts it. The transfer is what is under way afterwards.
-int begin(Window& window, const Access& access, const std::shared_ptr<Transfer>& transfer) {
-    Prepared prepared;
+/// Starts it. `transfer`: what is complete when the operation is; null when it was done at once.
+int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& transfer) {
+    Prepared prepared{.header = {}, .layout = window.starting, .result = {}};
     int code = prepare(window, access, prepared);
     if (code != MPI_SUCCESS) return code;
     window.operations_since = true;
     Target& target = window.target(access.target);
     if (prepared.header.bytes > 0 && access.target == window.rank) {
         code = access_memory(window.memory, access, prepared);
-    } else if (prepared.header.bytes > 0 && target.near && is_plain(access.kind)) {
-        code = access_memory({target.near, target.size, target.unit}, access, prepared);
+    } else if (prepared.header.bytes > 0 && target.near) {
+        const WindowMemory theirs(target.near, target.size, target.unit,
+                                  NodeLock::at(target.near - NodeLock::bytes));
+        code = access_memory(theirs, access, prepared);
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else if (prepared.header.bytes > 0) {
         window.settle(target);
-        code = access_other(window, access, prepared, *transfer);
+        code = access_other(window, access, prepared, transfer);
         target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
-        target.transfers.push_back(transfer);
     }
     return code;
 }
@@ -266,7 +299,7 @@ int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
         if (request) give(request, std::make_unique<DoneOperation>(nullptr));
         return MPI_SUCCESS;
     }
-    auto transfer = std::make_shared<Transfer>();
+    std::shared_ptr<Transfer> transfer;
     if (int code = begin(*window, access, transfer); code != MPI_SUCCESS) return raise_on_window(win, code);
     if (request) give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
     return MPI_SUCCESS;
@@ -382,7 +415,6 @@ int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const
                         std::int64_t* before, std::shared_ptr<Transfer>& transfer) {
     Guard guard;
     if (window->failure() != MPI_SUCCESS) return window->failure();
-    transfer = std::make_shared<Transfer>();
     const Access access =
         accumulation(elements(added, 1, constants.int64), target, 0, 1, constants.int64, constants.sum);
     return begin(*window, fetching(access, {before, 1, constants.int64}), transfer);

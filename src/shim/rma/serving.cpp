@@ -11,16 +11,25 @@
 namespace mpisec::shim::rma {
 namespace {
 
-constexpr const char* call_of_target = "one-sided communication";
-
 std::unique_ptr<Operation> receive(MPI_Comm comm, void* room, std::uint64_t bytes, int from, int tag) {
     return begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_of_target});
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window});
+}
+
+/// Bytes of a request in its message, where there are `rest` left; 0 when it is longer.
+std::size_t bytes_in_message(const Header& header, std::size_t rest) {
+    const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
+    const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
+    const std::size_t left = rest - header_bytes;
+    if (runs > left || data > left - runs) return 0;
+    const std::size_t bytes = padded(header_bytes + runs + data);
+    return bytes <= rest ? bytes : 0;
 }
 
 }  // namespace
 
 void Service::step() {
+    window_.send_batches();
     window_.serve();
 }
 
@@ -79,6 +88,7 @@ void Window::close() {
 }
 
 bool Window::all_sent() {
+    send_batches();
     bool all = answers_.empty();
     for (Target& each : targets) all = settle(each) && all;
     return all;
@@ -90,6 +100,7 @@ void Window::post(Slot& slot) {
 }
 
 void Window::violation(int from, const char* detail) {
+    if (failure_ != MPI_SUCCESS) return;
     fail(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag, detail));
 }
 
@@ -132,22 +143,35 @@ void Window::serve() {
     serving_ = false;
 }
 
-/// A request has come, or something that is none.
+/// Requests have come, or something that is none.
 void Window::take(Slot& slot) {
     const Outcome outcome = slot.receiving->outcome();
     const int from = outcome.source;
     slot.receiving.reset();
     if (outcome.error != MPI_SUCCESS) return fail(outcome.error);
-    Request request;
-    if (from < 0 || from >= size() || !read(request.header, slot.room.data(), outcome.bytes))
+    if (from < 0 || from >= size() || outcome.bytes == 0)
         return violation(from, "it is no request of a window");
-    if (failure_ == MPI_SUCCESS) check(from, request.header, outcome.bytes);
-    if (failure_ != MPI_SUCCESS) return discard(from, request.header);
-    request.message = std::move(slot.room);
-    enter(from, std::move(request));
+    const auto message = std::make_shared<const Buffer>(std::move(slot.room));
+    std::size_t next = 0;
+    while (next < outcome.bytes) {
+        const std::uint8_t* at = message->data() + next;
+        const std::size_t rest = outcome.bytes - next;
+        Request request;
+        const std::size_t bytes = read(request.header, at, rest) ? bytes_in_message(request.header, rest) : 0;
+        if (bytes == 0) return violation(from, "it is no request of a window");
+        next += bytes;
+        if (failure_ == MPI_SUCCESS) check(from, request.header);
+        if (failure_ != MPI_SUCCESS) {
+            discard(from, request.header);
+            continue;
+        }
+        request.message = message;
+        request.behind = at + header_bytes;
+        enter(from, std::move(request));
+    }
 }
 
-void Window::check(int from, const Header& header, std::uint64_t bytes) {
+void Window::check(int from, const Header& header) {
     if (header.kind == Kind::failed) {
         // That rank has told all others.
         failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
@@ -155,11 +179,7 @@ void Window::check(int from, const Header& header, std::uint64_t bytes) {
         return;
     }
     if (header.sequence != origin(from).sequence++)
-        return violation(from, "a request before it in the same window is missing");
-    const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
-    const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
-    const std::uint64_t rest = bytes - header_bytes;
-    if (runs > rest || data != rest - runs) violation(from, "a request of a window has another length");
+        violation(from, "a request before it in the same window is missing");
 }
 
 /// What comes in messages of its own is received and thrown away: its sender must get rid of it.
@@ -174,7 +194,7 @@ void Window::discard(int from, const Header& header) {
 }
 
 void Window::enter(int from, Request request) {
-    const std::uint8_t* behind = request.message.data() + header_bytes;
+    const std::uint8_t* behind = request.behind;
     if (!request.header.bulk_runs) {
         if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
             return failure_ == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
@@ -317,7 +337,7 @@ void Window::answer_status(int from) {
 
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
     auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
-                               to, tag, comm, call_of_target});
+                               to, tag, comm, call_in_a_window});
     answers_.push_back({std::move(sending), std::move(keep)});
 }
 

@@ -24,20 +24,20 @@ bool Window::may_access(int of) const {
     return fence_open || holds(of) || targets[static_cast<std::size_t>(of)].started;
 }
 
-std::shared_ptr<Transfer> Window::send_control(int to, Kind kind, bool answered) {
-    auto transfer = std::make_shared<Transfer>();
-    transfer->message = Buffer(header_bytes + sizeof(std::int32_t));
+void Window::send_control(int to, Kind kind, bool answered) {
     Header header;
     header.kind = kind;
-    send_request(to, header, *transfer, header_bytes);
-    if (answered) {
-        std::uint8_t* status = transfer->message.data() + header_bytes;
-        transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
-        transfer->status = status;
-        receive_part(*transfer, status, sizeof(std::int32_t), to, answer_tag);
-    }
-    target(to).transfers.push_back(transfer);
-    return transfer;
+    room_for_request(to, header_bytes);
+    add_request(to, header, header_bytes);
+    send_batch(to);
+    if (!answered) return;
+    auto transfer = std::make_shared<Transfer>();
+    transfer->message = Buffer(sizeof(std::int32_t));
+    std::uint8_t* status = transfer->message.data();
+    transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
+    transfer->status = status;
+    receive_part(*transfer, status, sizeof(std::int32_t), to, answer_tag);
+    target(to).transfers.push_back(std::move(transfer));
 }
 
 bool Window::settle(Target& of) {
@@ -66,8 +66,14 @@ Ranks everyone(const Window& window) {
     return ranks;
 }
 
-/// Waits until all transfers to these ranks are complete here.
+/// Waits until all transfers to these ranks are complete here. Moves everything on even where there are none: a
+/// program may call it until another rank has done something.
 int wait_for_transfers(const char* call, Window& window, const Ranks& ranks) {
+    {
+        Guard guard;
+        for (int to : ranks) window.send_batch(to);
+    }
+    progress();
     return window.wait(call, [&] {
         return std::ranges::all_of(ranks, [&](int to) { return window.settle(window.target(to)); });
     });
@@ -221,14 +227,12 @@ int Win_flush(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
     if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    progress();
     return flush("MPI_Win_flush", win, {rank});
 }
 
 int Win_flush_all(MPI_Win win) {
     const auto window = find(win);
     if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
-    progress();
     return flush("MPI_Win_flush_all", win, everyone(*window));
 }
 
@@ -237,14 +241,12 @@ int Win_flush_local(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
     if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    progress();
     return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local", *window, {rank}));
 }
 
 int Win_flush_local_all(MPI_Win win) {
     const auto window = find(win);
     if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
-    progress();
     return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local_all", *window, everyone(*window)));
 }
 
@@ -312,7 +314,6 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
 int Win_complete(MPI_Win win) {
     const auto window = find(win);
     if (int code = refuse_unless(*window, window->access_started); code != MPI_SUCCESS) return code;
-    progress();
     const int code = end_operations("MPI_Win_complete", *window, window->started);
     Guard guard;
     for (int to : window->started) {

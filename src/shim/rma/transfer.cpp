@@ -33,6 +33,7 @@ std::uint8_t* Transfer::room() const {
 
 bool Transfer::advance() {
     if (done_) return true;
+    if (unsent) return false;
     bool all = true;
     for (auto& part : parts) all = part->advance() && all;
     if (!all) return false;
@@ -44,8 +45,7 @@ bool Transfer::advance() {
         }
     if (answered_ && error_ == MPI_SUCCESS) take_answer(parts.back()->outcome());
     parts.clear();
-    message = Buffer();
-    bulk = Buffer();
+    for (Buffer* buffer : {&message, &runs, &bulk}) *buffer = Buffer();
     return true;
 }
 
@@ -63,7 +63,7 @@ void Transfer::abandon() {
     for (auto& part : parts) rma::abandon(std::move(part));
     parts.clear();
     // Memory that MPI still has is not given back.
-    for (Buffer* buffer : {&message, &bulk, &packed_}) (void)new Buffer(std::move(*buffer));
+    for (Buffer* buffer : {&message, &runs, &bulk, &packed_}) (void)new Buffer(std::move(*buffer));
     done_ = true;
 }
 

@@ -42,8 +42,9 @@ class Transfer {
     void abandon();
 
     std::vector<std::unique_ptr<Operation>> parts;  ///< the last one is the answer, where there is one
-    Buffer message;                                 ///< header and what is sent with it
-    Buffer bulk;                                    ///< packed data too long for that
+    Buffer message;                                 ///< requests
+    Buffer runs, bulk;                              ///< runs and packed data too long for that
+    bool unsent = false;                            ///< more requests may join those in `message`
     const std::uint8_t* status = nullptr;           ///< the answer is an MPI error class, there
 
   private:

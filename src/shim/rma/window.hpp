@@ -3,7 +3,7 @@
 // ranks do to each other's memory travels in sealed messages and is done by the process whose memory it is,
 // in whatever call of MPI it is (docs/protocol.md, "One-sided communication").
 //
-//   memory.hpp        what operations do to the memory
+//   memory.hpp        what operations do to the memory; node_lock.hpp where ranks of a node share it
 //   serving.cpp       the target: receives requests, does them in their order, answers
 //   origin.cpp        the operations as their origin starts them
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
@@ -32,13 +32,17 @@ namespace mpisec::shim::rma {
 
 class Window;
 
+/// The call that errors of a window's messages name: they may be found in any call.
+inline constexpr const char* call_in_a_window = "one-sided communication";
+
 /// A request that has come, until what it asks for is done.
 struct Request {
     Header header;
     Layout layout;
-    Buffer message;
-    Buffer runs;  ///< that came in a message of their own
-    Buffer data;  ///< likewise
+    std::shared_ptr<const Buffer> message;  ///< that it came in, perhaps with others
+    const std::uint8_t* behind = nullptr;   ///< what follows the header there
+    Buffer runs;                            ///< that came in a message of their own
+    Buffer data;                            ///< likewise
     const std::uint8_t* payload = nullptr;
     bool in_place = false;  ///< the data is received where it belongs
     std::unique_ptr<Operation> runs_coming, data_coming;
@@ -53,11 +57,18 @@ struct Origin {
     std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
 };
 
+/// Requests to one target that have not been sent: short ones travel together, with the flush that ends them.
+struct Batch {
+    std::shared_ptr<Transfer> transfer;  ///< null when there are none
+    std::size_t bytes = 0, room = 0;
+};
+
 /// What this process knows of another one whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
-    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it
+    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it, behind its lock
     std::uint64_t sequence = 0;    ///< of the next request to it
+    Batch batch;
     std::deque<std::shared_ptr<Transfer>> transfers;
     bool outstanding = false;  ///< operations without an answer since the last flush
     Held held = Held::no;
@@ -131,12 +142,18 @@ class Window {
     int failure() const { return failure_; }
 
     // The origin's side.
-    /// Sends a request; its sequence number is written here. The transfer keeps what is sent.
-    void send_request(int to, Header& header, Transfer& transfer, std::size_t bytes);
+    Layout starting;  ///< of the operation that is being started: its memory is kept
+    /// Where a request of `bytes` bytes is to be written, before add_request().
+    std::uint8_t* room_for_request(int to, std::size_t bytes);
+    /// Numbers that request, writes its header and returns what it travels in.
+    std::shared_ptr<Transfer> add_request(int to, Header& header, std::size_t bytes);
+    /// Sends the requests that wait; every pass of the progress loop sends those to all targets.
+    void send_batch(int to);
+    void send_batches();
     void send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag);
     void receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
-    /// A request without data; with an answer if `answered`: the first error of this process's operations.
-    std::shared_ptr<Transfer> send_control(int to, Kind kind, bool answered);
+    /// Sends a request without data; with an answer if `answered`: the first error of this process's operations.
+    void send_control(int to, Kind kind, bool answered);
     /// Lets go of transfers to the target that are complete; true when none is left. What went wrong is
     /// noted: take_error().
     bool settle(Target& target);
@@ -168,7 +185,7 @@ class Window {
 
     void post(Slot& slot);
     void take(Slot& slot);
-    void check(int from, const Header& header, std::uint64_t bytes);
+    void check(int from, const Header& header);
     void discard(int from, const Header& header);
     void enter(int from, Request request);
     void expect_bulk(int from, Request& request);
@@ -186,7 +203,8 @@ class Window {
     LockQueue locks_;
     std::size_t next_ = 0;  ///< slot that a request comes to next
     std::deque<UnderWay> answers_, discarded_;
-    std::vector<int> busy_;  ///< origins with requests under way
+    std::vector<int> busy_;     ///< origins with requests under way
+    std::vector<int> batched_;  ///< targets with requests that wait to be sent
     std::unique_ptr<Service> service_;
     bool serving_ = false;
     bool closed_ = false;
@@ -211,7 +229,7 @@ int leave_hidden(const char* call, Window& window);
 /// `all_met`: what leave_hidden() returned is MPI_SUCCESS.
 void free_hidden(Window& window, bool all_met);
 /// Starts to add to an integer at the beginning of a rank's memory; `before` is what was there, when the
-/// transfer is complete. What both point to stays until then.
+/// transfer is complete (null: at once). What both point to stays until then.
 int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
                         std::int64_t* before, std::shared_ptr<Transfer>& transfer);
 

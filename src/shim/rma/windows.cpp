@@ -64,7 +64,7 @@ struct Making {
     WindowMemory memory{};
     std::optional<fabric::SharedSegment>
         segment{};                      ///< that its memory lies in, with that of ranks of its node
-    std::vector<std::uint8_t*> near{};  ///< where each rank's memory is; null: not in there
+    std::vector<std::uint8_t*> near{};  ///< where each rank's memory is, behind its lock; null: not in there
 };
 
 /// A window on its private communicator, from what its ranks tell each other of their parts, which `make`
@@ -125,11 +125,11 @@ void allocate_shared(Making& mine) {
     for (std::size_t i = 0; i < ranks; ++i) {
         if (!own.is_local(static_cast<int>(i)) && static_cast<int>(i) != own.rank) continue;
         if (sizes[i] < 0) return;
-        places[i] = bytes;
-        bytes += (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
+        places[i] = bytes + NodeLock::bytes;
+        bytes = places[i] + (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
         ++here;
     }
-    if (here < 2 || bytes == 0) return;
+    if (here < 2 || bytes == here * NodeLock::bytes) return;
     // Not the name of the memory for the private communicator's collectives.
     wire::ContextId context = own.context;
     context[0] ^= 0xff;
@@ -141,6 +141,7 @@ void allocate_shared(Making& mine) {
     mine.near.resize(ranks);
     for (std::size_t i = 0; i < ranks; ++i)
         if (places[i] != SIZE_MAX) mine.near[i] = mine.segment->bytes().data() + places[i];
+    NodeLock::make(mine.near[static_cast<std::size_t>(own.rank)] - NodeLock::bytes);
     mine.part.shared = 1;
 }
 
@@ -181,7 +182,8 @@ std::shared_ptr<Window> find(MPI_Win win) {
 }
 
 bool is_known(MPI_Win win) {
-    return find(win) != nullptr;
+    Guard guard;
+    return process.rma_windows->all.contains(win);
 }
 
 void remember(std::shared_ptr<Window> window) {
@@ -227,7 +229,9 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
         const int code = base ? make_around(base, size, unit, info, &mine.win)
                               : real.Win_allocate(size, unit, info, state.private_self, &base, &mine.win);
         mine.part.code = class_of(code);
-        mine.memory = WindowMemory(base, size, disp_unit);
+        NodeLock* lock =
+            mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
+        mine.memory = WindowMemory(base, size, disp_unit, lock);
         *static_cast<void**>(baseptr) = base;
     });
 }

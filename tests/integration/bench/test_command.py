@@ -53,6 +53,14 @@ def test_partitioned_messages(lab, tmp_path):
     assert all(row["plain_us"] > 0 for row in document["rows"])
 
 
+def test_one_sided_operations(lab, tmp_path):
+    _, document = _measured("rma", "--sizes", "8,64K", "--blocks", 2, file=tmp_path / "r.json")
+    assert [(row["what"], row["bytes"]) for row in document["rows"]] == [
+        (f"{operation} + flush", size) for operation in ("put", "get", "accumulate", "fetch_and_op", "64 puts")
+        for size in ((8,) if operation == "fetch_and_op" else (8, 65536))]
+    assert all(row["plain_us"] > 0 for row in document["rows"])
+
+
 def test_algorithms_of_a_collective(lab, tmp_path):
     _, document = _measured("bcast", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--algorithms", "auto,binomial", file=tmp_path / "r.json")
     assert [row["algorithm"] for row in document["rows"]] == ["auto", "binomial"]

@@ -91,6 +91,32 @@ static void types(MPI_Win window, int* cells) {
     free(got);
 }
 
+/* What a rank's window holds arrives in elements with holes, of which nothing is sent: these are of MPI_BYTE
+ * and of MPI_INT, which MPI_NO_OP fetches. */
+static void fetched_with_holes(MPI_Win window, int of, MPI_Datatype holes, unsigned char* got) {
+    unsigned char* expected = memory(LARGE);
+    MPI_Datatype integers;
+    OK(MPI_Type_vector(LARGE / 256, 32, 64, MPI_INT, &integers));
+    OK(MPI_Type_commit(&integers));
+    fill(expected, LARGE, 1 + (unsigned)((of + size - 1) % size));
+    for (int turn = 0; turn < 3; ++turn) {
+        memset(got, 0, LARGE);
+        OK(MPI_Win_fence(0, window));
+        if (turn == 0) OK(MPI_Get(got, 1, holes, of, 0, 1, holes, window));
+        if (turn == 1) OK(MPI_Get(got, 1, holes, of, 0, LARGE / 2, MPI_BYTE, window));
+        if (turn == 2)
+            OK(MPI_Get_accumulate(got, 1, integers, got, 1, integers, of, 0, 1, integers, MPI_NO_OP, window));
+        OK(MPI_Win_fence(0, window));
+        for (int i = 0; i < LARGE; ++i) {
+            const int place = turn == 1 ? i / 256 * 128 + i % 256 : i;
+            CHECK(got[i] == (i % 256 < 128 ? expected[place] : 0), "byte %d of rank %d's is %d", i, of,
+                  got[i]);
+        }
+    }
+    OK(MPI_Type_free(&integers));
+    free(expected);
+}
+
 /* Data of several messages: long ones, and types whose description is longer than any request. */
 static void large(void) {
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -108,9 +134,11 @@ static void large(void) {
     OK(MPI_Get(got, LARGE, MPI_BYTE, right, 0, LARGE, MPI_BYTE, window));
     OK(MPI_Win_fence(0, window));
     CHECK_FILLED(got, LARGE, 1 + (unsigned)rank);
-    memset(cells, 0, LARGE);
     OK(MPI_Type_vector(LARGE / 256, 128, 256, MPI_BYTE, &holes));
     OK(MPI_Type_commit(&holes));
+    for (int of = 0; of < size; ++of) fetched_with_holes(window, of, holes, got);
+    OK(MPI_Win_fence(0, window));
+    memset(cells, 0, LARGE);
     OK(MPI_Win_fence(0, window));
     OK(MPI_Put(mine, 1, holes, right, 0, 1, holes, window));
     OK(MPI_Win_fence(0, window));

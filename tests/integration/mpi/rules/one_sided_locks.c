@@ -80,6 +80,32 @@ static void check_counts(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* All add to the same cells at the same time, to every second of the first rank's: none is lost. */
+static void contended(void) {
+    enum { MANY = 1024, ADDITIONS = 1000 };
+    long *sums, *ones = memory(MANY * sizeof *ones);
+    MPI_Win own;
+    MPI_Datatype every_second;
+    OK(MPI_Type_vector(MANY / 2, 1, 2, MPI_LONG, &every_second));
+    OK(MPI_Type_commit(&every_second));
+    OK(MPI_Win_allocate(MANY * sizeof *sums, sizeof *sums, MPI_INFO_NULL, MPI_COMM_WORLD, &sums, &own));
+    for (int i = 0; i < MANY; ++i) sums[i] = 0, ones[i] = 1;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_lock_all(0, own));
+    for (int addition = 0; addition < ADDITIONS; ++addition)
+        OK(MPI_Accumulate(ones, MANY / 2, MPI_LONG, 0, 0, 1, every_second, MPI_SUM, own));
+    OK(MPI_Win_unlock_all(own));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, own));
+    for (int i = 0; i < MANY && rank == 0; i += 2)
+        CHECK(sums[i] == size * ADDITIONS, "cell %d counted %ld additions of %d", i, sums[i],
+              size * ADDITIONS);
+    OK(MPI_Win_unlock(rank, own));
+    OK(MPI_Win_free(&own));
+    OK(MPI_Type_free(&every_second));
+    free(ones);
+}
+
 /* The forms with requests end in MPI_Wait; MPI_MINLOC is of pairs with gaps. */
 static void requests(void) {
     struct {
@@ -142,6 +168,7 @@ void rule_one_sided_locks(void) {
     exclusive_and_shared();
     atomics();
     check_counts();
+    contended();
     requests();
     progress();
     OK(MPI_Win_free(&window));
