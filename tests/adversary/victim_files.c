@@ -5,11 +5,12 @@
  * are. Or both write every second record, together, such that they exchange them first. Each rank prints "rank R: ERROR STRING", or "fine", of what its calls on the file gave; rank 0 prints
  * "records N" of what is in the file afterwards, or "FOREIGN": bytes that no record has at that place. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "armed.h"
 
 enum { RECORDS = 4 };
 static int rank, size_of_each, armed_rank;
@@ -19,20 +20,9 @@ static void note(int code) {
     if (code != MPI_SUCCESS && worst == MPI_SUCCESS) worst = code;
 }
 
-static void arm(void) {
-    void (*call)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "adversary_arm");
-    if (call && rank == armed_rank) call();
-}
-static void disarm(void) {
+static void stop(void) {
     int frames, segments;
-    void (*call)(int*, int*) = (void (*)(int*, int*))dlsym(RTLD_DEFAULT, "adversary_disarm");
-    if (call && rank == armed_rank) call(&frames, &segments);
-}
-
-/* Messages of the program's own are no segments. */
-static void watch(void) {
-    void (*call)(MPI_Comm) = (void (*)(MPI_Comm))dlsym(RTLD_DEFAULT, "adversary_watch");
-    if (call) call(MPI_COMM_WORLD);
+    if (rank == armed_rank) disarm(&frames, &segments);
 }
 
 static void write_records(MPI_File file) {
@@ -53,9 +43,9 @@ static void write_together(MPI_File file) {
     MPI_Type_commit(&second);
     note(MPI_File_set_view(file, rank * size_of_each, MPI_BYTE, second, "native", MPI_INFO_NULL));
     MPI_Barrier(MPI_COMM_WORLD);
-    arm();
+    if (rank == armed_rank) arm();
     note(MPI_File_write_all(file, records, 2 * size_of_each, MPI_BYTE, MPI_STATUS_IGNORE));
-    disarm();
+    stop();
     MPI_Type_free(&second);
     free(records);
 }
@@ -94,7 +84,7 @@ int main(int argc, char** argv) {
     if (MPI_File_open(MPI_COMM_WORLD, argv[3], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) !=
         MPI_SUCCESS)
         MPI_Abort(MPI_COMM_WORLD, 4);
-    watch();
+    watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
     if (argc > 4) {
         write_together(file);
@@ -102,15 +92,15 @@ int main(int argc, char** argv) {
         if (rank == 0) judge(argv[3]);
     } else if (rank == 1) {
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        arm();
+        if (rank == armed_rank) arm();
         write_records(file);
-        disarm();
+        stop();
         MPI_Send(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
     } else {
-        arm(); /* what it sends from here on are answers */
+        if (rank == armed_rank) arm(); /* what it sends from here on are answers */
         MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        disarm();
+        stop();
         judge(argv[3]);
         note(MPI_File_get_position_shared(file, &place));
     }

@@ -16,6 +16,8 @@ namespace {
 
 /// Of a rank's data that lies in runs of at least so many bytes nothing is gained by sending it.
 constexpr std::int64_t long_run = 64 << 10;
+/// Where less than one byte of so many is concerned, most windows would have nothing in them.
+constexpr std::int64_t most_sparse = 64;
 /// An aggregator's part of the file has at least so many bytes, and a multiple of it.
 constexpr std::int64_t least_domain = 64 << 10;
 /// Gaps up to this are read over, which costs less than another read.
@@ -279,9 +281,10 @@ Division divide(const std::vector<Offer>& offers, std::int64_t window) {
         bytes += offer.bytes;
     }
     if (bytes == 0) return division;
-    if (!enabled && (bytes / pieces >= long_run || !interleave(offers))) return division;
-    const auto ranks = static_cast<std::int64_t>(offers.size());
     const std::int64_t all = division.end - division.first;
+    if (!enabled && (bytes / pieces >= long_run || all / most_sparse > bytes || !interleave(offers)))
+        return division;
+    const auto ranks = static_cast<std::int64_t>(offers.size());
     const std::int64_t share = (all + ranks - 1) / ranks;
     division.domain = (share + least_domain - 1) / least_domain * least_domain;
     division.aggregators = static_cast<int>((all + division.domain - 1) / division.domain);

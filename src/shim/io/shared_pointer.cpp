@@ -17,6 +17,8 @@ struct Taking {
     std::int64_t etypes = 0, before = 0;
     std::shared_ptr<rma::Transfer> transfer{};
 
+    bool done() const { return !transfer || transfer->advance(); }
+    int error() const { return transfer ? transfer->error() : MPI_SUCCESS; }
     int start(File& file) {
         return rma::start_fetch_and_add(file.window, keeper, &etypes, &before, transfer);
     }
@@ -30,7 +32,7 @@ int take(const char* call, File& file, std::int64_t etypes, std::int64_t& before
     if (code != MPI_SUCCESS) return code;
     code = file.window->wait(call, [&] { return file.window->settle(file.window->target(keeper)); });
     if (code == MPI_SUCCESS) code = file.window->failure();
-    if (code == MPI_SUCCESS) code = taking->transfer->error();
+    if (code == MPI_SUCCESS) code = taking->error();
     before = taking->before;
     if (code != MPI_SUCCESS) (void)taking.release();
     return code;
@@ -81,8 +83,8 @@ class SharedAccess final : public Operation {
     /// False when there is nothing to test: the pointer has not come, or something went wrong.
     bool start_library_access() {
         int code = file_->window->failure();
-        if (code == MPI_SUCCESS && !taking_->transfer->advance()) return false;
-        if (code == MPI_SUCCESS) code = taking_->transfer->error();
+        if (code == MPI_SUCCESS && !taking_->done()) return false;
+        if (code == MPI_SUCCESS) code = taking_->error();
         if (code != MPI_SUCCESS) {
             (void)taking_.release();
             finish(raise_on_file(file_->handle, code), true);

@@ -268,7 +268,7 @@ void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
     *request = give_request(std::move(operation));
 }
 
-/// Starts it. The transfer is left alone where nothing is under way afterwards.
+/// Starts it. `transfer`: what is complete when the operation is; null when it was done at once.
 int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& transfer) {
     Prepared prepared{.header = {}, .layout = window.starting, .result = {}};
     int code = prepare(window, access, prepared);
@@ -415,7 +415,6 @@ int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const
                         std::int64_t* before, std::shared_ptr<Transfer>& transfer) {
     Guard guard;
     if (window->failure() != MPI_SUCCESS) return window->failure();
-    transfer = std::make_shared<Transfer>();
     const Access access =
         accumulation(elements(added, 1, constants.int64), target, 0, 1, constants.int64, constants.sum);
     return begin(*window, fetching(access, {before, 1, constants.int64}), transfer);

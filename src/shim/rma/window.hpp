@@ -229,7 +229,7 @@ int leave_hidden(const char* call, Window& window);
 /// `all_met`: what leave_hidden() returned is MPI_SUCCESS.
 void free_hidden(Window& window, bool all_met);
 /// Starts to add to an integer at the beginning of a rank's memory; `before` is what was there, when the
-/// transfer is complete. What both point to stays until then.
+/// transfer is complete (null: at once). What both point to stays until then.
 int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
                         std::int64_t* before, std::shared_ptr<Transfer>& transfer);
 

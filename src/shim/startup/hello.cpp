@@ -65,8 +65,8 @@ std::string differences(const Hello& hello, const Hello& zero) {
     auto policy = [](const Hello& c) { return std::string(c.policy & 1 ? "allow" : "refuse"); };
     comparison.values("MPISEC_UNPROTECTED", policy(hello), policy(zero));
     auto same_node = [](const Hello& c) {
-        constexpr const char* names[] = {"plain", "seal", "verify", "auto"};  // by Settings::SameNode
-        return std::string(names[c.policy >> 1 & 3]);
+        constexpr const char* modes[] = {"plain", "seal", "verify", "auto"};  // by Settings::SameNode
+        return std::string(modes[c.policy >> 1 & 3]);
     };
     comparison.values("MPISEC_SAME_NODE", same_node(hello), same_node(zero));
     comparison.values("further policy", hello.policy >> 3, zero.policy >> 3);
