@@ -69,7 +69,6 @@ class Capture:
                 self._cluster.bridge,
                 "-Z",
                 "root",
-                "--immediate-mode",
                 "-U",
                 "-n",
                 "-s",
@@ -88,12 +87,18 @@ class Capture:
                 return self
         raise LabError(f"tcpdump did not start: {line.decode(errors='replace').strip()}")
 
+    @property
+    def pid(self) -> int:
+        """The process that records, and its group."""
+        assert self._job is not None
+        return self._job.pid
+
     def __exit__(self, *_: object) -> None:
         assert self._job is not None and self._job.stderr is not None
         try:
             self._wait_for_all_before()
         finally:
-            os.killpg(self._job.pid, signal.SIGINT)
+            os.killpg(self.pid, signal.SIGINT)
             report = self._job.stderr.read().decode(errors="replace")
             self._job.wait()
         found = re.search(r"(\d+) packets? dropped by kernel", report)
@@ -102,12 +107,14 @@ class Capture:
         self.dropped = int(found.group(1))
 
     def _wait_for_all_before(self, seconds: float = 30) -> None:
-        """Sends a datagram and waits until it is in the file: what was on the wire before it is then there
-        too."""
+        """Sends datagrams and waits until the first is in the file: what was on the wire before it is then there too. The kernel hands
+        frames over in blocks of 256 KiB, or after a second: so many datagrams that the block of the first is full. (Its mode of one frame
+        at a time has room for some 2,000 frames only, however small.)"""
         nonce = secrets.token_hex(16)
         send = (
             "import socket, sys\n"
-            "socket.socket(type=socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (sys.argv[2], 9))"
+            "out = socket.socket(type=socket.SOCK_DGRAM)\n"
+            "for _ in range(400): out.sendto(sys.argv[1].encode() * 40, (sys.argv[2], 9))"
         )
         self._cluster.execute(
             0, [sys.executable, "-c", send, nonce, self._cluster.underlay_addresses[1]], sweep=False

@@ -1,7 +1,11 @@
 """Packet captures: nothing on the wire is missed, and what is found is really there."""
 
+import os
 import random
+import signal
 import struct
+import sys
+import time
 
 import pytest
 
@@ -136,6 +140,24 @@ def test_a_plain_job_is_seen_on_the_wire(cluster, compile_mpi, tmp_path, request
     )
     assert capture.by_pair(streams)[one.addresses[0], one.addresses[1]] > repeats * len(MARKER)
     assert capture.find_runs(streams, MARKER)
+
+
+def test_a_burst_of_small_frames_is_not_lost(cluster, tmp_path):
+    """A capture that gets no processor for a while: what comes meanwhile has room."""
+    one = cluster(2)
+    send = (
+        "import socket, sys\n"
+        "out = socket.socket(type=socket.SOCK_DGRAM)\n"
+        "for _ in range(20_000): out.sendto(sys.argv[1].encode(), (sys.argv[2], 9))"
+    )
+    with one.capture(tmp_path / "burst.pcap") as wire:
+        os.killpg(wire.pid, signal.SIGSTOP)
+        one.execute(0, [sys.executable, "-c", send, MARKER.decode(), one.addresses[1]], sweep=False).check()
+        for _ in range(3):  # nsenter, which waits for tcpdump, stops itself once more when it sees it stopped
+            os.killpg(wire.pid, signal.SIGCONT)
+            time.sleep(0.1)
+    sent = [stream for stream in wire.streams() if stream.protocol == "udp"]
+    assert wire.dropped == 0 and capture.count(sent, MARKER) == 20_000
 
 
 def test_ranks_of_one_node_are_not_on_the_wire(compile_mpi, tmp_path, request, cluster):
