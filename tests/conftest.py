@@ -11,6 +11,7 @@ failure.
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -30,6 +31,8 @@ from mpisec_lab.mpis import find_mpi
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in `make test &`: programs that tests interrupt would inherit that
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: minutes; runs with `make test-all` (MPISEC_LAB_TEST_ALL=1) or when -m asks for it")
 
 

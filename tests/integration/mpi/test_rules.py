@@ -37,7 +37,7 @@ def verdicts(run, compile_mpi):
         key = (point, plain, tuple(options), str(env))
         if key not in known:
             app = build_rules(compile_mpi, mpi)
-            known[key] = run_rules(run, app, RULES, nodes=nodes, ranks=ranks, mpi=mpi, plain=plain, timeout=90,
+            known[key] = run_rules(run, app, RULES, nodes=nodes, ranks=ranks, mpi=mpi, plain=plain, timeout=240,
                                    options=list(options), env=YIELD | (env or {}))
         return known[key]
 
