@@ -81,6 +81,7 @@ struct Access {
     MPI_Datatype type{};
     MPI_Op op{};
     bool accumulates = false;
+    bool of_one_element = false;  ///< of a predefined type
     bool for_request = false;
 };
 
@@ -130,6 +131,7 @@ int prepare(Window& window, const Access& access, Prepared& prepared) {
     if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
     const auto described = layout_of(access.type);
     if (!described) return MPI_ERR_TYPE;
+    if (access.of_one_element && described->element != access.type) return MPI_ERR_TYPE;
     describe_elements(*described, access.count, prepared.layout);
     const Wide bytes = prepared.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
@@ -256,7 +258,10 @@ class AccessRequest final : public Operation {
     void step() override {
         int code = window_->failure();
         if (code == MPI_SUCCESS && transfer_ && !transfer_->advance()) return;
-        if (code == MPI_SUCCESS && transfer_) code = transfer_->error();
+        if (code == MPI_SUCCESS && transfer_) {
+            code = transfer_->take_error();
+            if (transfer_->broken()) window_->fail(code);
+        }
         finish(raise_on_window(window_->handle, code), code != MPI_SUCCESS);
     }
     std::shared_ptr<Window> window_;
@@ -284,6 +289,7 @@ int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& trans
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else if (prepared.header.bytes > 0) {
         window.settle(target);
+        if (window.failure() != MPI_SUCCESS) return window.failure();
         code = access_other(window, access, prepared, transfer);
         target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
     }
@@ -398,7 +404,8 @@ int Rget_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype ori
 
 int Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op op,
                  MPI_Win win) {
-    const Access access = accumulation(elements(origin, 1, type), target, disp, 1, type, op);
+    Access access = accumulation(elements(origin, 1, type), target, disp, 1, type, op);
+    access.of_one_element = true;
     return start(fetching(access, {result, 1, type}), win);
 }
 
@@ -406,6 +413,7 @@ int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_
                      MPI_Aint disp, MPI_Win win) {
     Access access = put(elements(origin, 1, type), target, disp, 1, type);
     access.kind = Kind::compare_and_swap;
+    access.of_one_element = true;
     access.compare = compare;
     access.result = {result, 1, type};
     return start(access, win);

@@ -64,7 +64,7 @@ void Window::close() {
     service_.reset();
     for (Slot& slot : ring_) {
         abandon(std::move(slot.receiving));
-        if (failure_ != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
+        if (failure() != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
     }
     for (Origin& each : origins)
         for (Request& request : each.requests) {
@@ -100,13 +100,13 @@ void Window::post(Slot& slot) {
 }
 
 void Window::violation(int from, const char* detail) {
-    if (failure_ != MPI_SUCCESS) return;
+    if (failure() != MPI_SUCCESS) return;
     fail(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag, detail));
 }
 
 void Window::fail(int code) {
-    if (failure_ != MPI_SUCCESS || closed_) return;
-    failure_ = code;
+    if (failure() != MPI_SUCCESS || closed_) return;
+    lose(code);
     for (int to = 0; to < size(); ++to) {
         if (to == rank) continue;
         Buffer message(header_bytes);
@@ -118,16 +118,28 @@ void Window::fail(int code) {
     }
 }
 
+/// What this process has under way is given up: the program may do as it likes with its memory when a call has
+/// ended in the error.
+void Window::lose(int code) {
+    failure_ = code;
+    for (Target& each : targets) {
+        each.batch = {};
+        for (auto& transfer : each.transfers) transfer->abandon();
+    }
+    batched_.clear();
+}
+
 void Window::serve() {
     if (serving_ || closed_) return;
     serving_ = true;
-    while (ring_[next_].receiving->advance()) {
+    constexpr int most_at_once = 64;  // other operations of this process, and other threads, want to go on
+    for (int taken = 0; taken < most_at_once && ring_[next_].receiving->advance(); ++taken) {
         Slot& slot = ring_[next_];
         next_ = (next_ + 1) % slots;
         take(slot);
         post(slot);
     }
-    for (std::size_t i = 0; i < busy_.size() && failure_ == MPI_SUCCESS;) {
+    for (std::size_t i = 0; i < busy_.size() && failure() == MPI_SUCCESS;) {
         const int from = busy_[i];
         drain(from);
         if (origin(from).requests.empty())
@@ -160,8 +172,8 @@ void Window::take(Slot& slot) {
         const std::size_t bytes = read(request.header, at, rest) ? bytes_in_message(request.header, rest) : 0;
         if (bytes == 0) return violation(from, "it is no request of a window");
         next += bytes;
-        if (failure_ == MPI_SUCCESS) check(from, request.header);
-        if (failure_ != MPI_SUCCESS) {
+        if (failure() == MPI_SUCCESS) check(from, request.header);
+        if (failure() != MPI_SUCCESS) {
             discard(from, request.header);
             continue;
         }
@@ -174,9 +186,8 @@ void Window::take(Slot& slot) {
 void Window::check(int from, const Header& header) {
     if (header.kind == Kind::failed) {
         // That rank has told all others.
-        failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
-                                    "that rank reports an integrity error in a window or a file of both");
-        return;
+        return lose(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
+                                     "that rank reports an integrity error in a window or a file of both"));
     }
     if (header.sequence != origin(from).sequence++)
         violation(from, "a request before it in the same window is missing");
@@ -197,15 +208,14 @@ void Window::enter(int from, Request request) {
     const std::uint8_t* behind = request.behind;
     if (!request.header.bulk_runs) {
         if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
-            return failure_ == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
+            return failure() == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
                                            : static_cast<void>(0);
         behind += std::size_t{request.header.runs} * run_bytes;
     }
     if (!request.header.bulk_data) request.payload = behind;
     expect_bulk(from, request);
     Origin& sender = origin(from);
-    if (sender.requests.empty() && !request.runs_coming && !request.data_coming)
-        return carry_out(from, request);
+    if (sender.requests.empty() && is_ready(from, request)) return carry_out(from, request);
     if (sender.requests.empty()) busy_.push_back(from);
     sender.requests.push_back(std::move(request));
 }
@@ -249,6 +259,16 @@ void Window::expect_bulk(int from, Request& request) {
 }
 
 bool Window::is_ready(int from, Request& request) {
+    // Who gets the lock next may change what an answer to this origin is still being read from.
+    return has_come(from, request) && !(request.header.kind == Kind::unlock && is_reading(from));
+}
+
+bool Window::is_reading(int origin) {
+    return std::ranges::any_of(
+        answers_, [&](UnderWay& each) { return each.reader == origin && !each.operation->advance(); });
+}
+
+bool Window::has_come(int from, Request& request) {
     for (auto* coming : {&request.runs_coming, &request.data_coming}) {
         if (!*coming) continue;
         if (!(*coming)->advance()) return false;
@@ -314,9 +334,14 @@ void Window::answer_data(int from, Request& request) {
     const std::uint64_t fetched = answer_of(request.header);
     Origin& sender = origin(from);
     if (request.in_place) return;
-    if (request.header.kind == Kind::get && request.layout.one_run()) {
+    if (request.header.kind == Kind::get && fetched > 0) {
         const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
-        if (inside) return answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+        if (!inside) return answer(from, nullptr, 0, Buffer(), answer_tag);
+        if (request.layout.one_run()) {
+            answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+            answers_.back().reader = from;
+            return;
+        }
     }
     Buffer data = fetched > 0 ? Buffer(fetched) : Buffer();
     const int code = memory.perform(request.header, request.layout, request.payload, data.data());

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "shim/collective/collective_operation.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -50,6 +51,25 @@ bool Window::settle(Target& of) {
         of.transfers.pop_front();
     }
     return of.transfers.empty();
+}
+
+int Window::run_together(std::unique_ptr<CollectivePlan> plan) {
+    const char* call = plan->procedure;
+    if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        auto context = plan->comm->collective_context;
+        operation = begin_collective(std::move(plan), std::move(context));
+    }
+    int code = wait(call, [&] { return operation->advance(); });
+    if (code != MPI_SUCCESS) {
+        (void)operation.release();  // MPI may have its memory
+    } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
+        Guard guard;
+        fail(code);
+    }
+    return code;
 }
 
 int Window::take_error() {
@@ -173,7 +193,8 @@ int Win_fence(int assertion, MPI_Win win) {
         return code;
     int code = end_operations("MPI_Win_fence", *window, everyone(*window));
     if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure());
-    if (const int met = run_collective(plan::Barrier("MPI_Win_fence", window->comm)); met != MPI_SUCCESS)
+    if (const int met = window->run_together(plan::Barrier("MPI_Win_fence", window->comm));
+        met != MPI_SUCCESS)
         code = met;
     window->fence_open = !(assertion & MPI_MODE_NOSUCCEED);
     window->operations_since = false;

@@ -60,6 +60,11 @@ void Transfer::take_answer(const Outcome& outcome) {
 }
 
 void Transfer::abandon() {
+    if (done_) return;
+    if (unsent) {
+        done_ = true;
+        return;
+    }
     for (auto& part : parts) rma::abandon(std::move(part));
     parts.clear();
     // Memory that MPI still has is not given back.

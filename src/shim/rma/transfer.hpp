@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "shim/p2p/datatype.hpp"
@@ -36,6 +37,8 @@ class Transfer {
     bool advance();
     /// MPI_SUCCESS, an MPI error class, or a code of MPIsec's. Once it is complete.
     int error() const { return error_; }
+    /// The same, and nobody is told again of what the target refused.
+    int take_error() { return broken_ ? error_ : std::exchange(error_, MPI_SUCCESS); }
     /// The answer was not accepted, or could not be sent: nothing more can be believed of the window.
     bool broken() const { return broken_; }
     /// Its messages never come: gives up what MPI has of them.

@@ -13,6 +13,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -27,6 +28,12 @@
 #include "shim/rma/message.hpp"
 #include "shim/rma/transfer.hpp"
 #include "shim/runtime/pool.hpp"
+
+namespace mpisec::shim {
+
+class CollectivePlan;
+
+}  // namespace mpisec::shim
 
 namespace mpisec::shim::rma {
 
@@ -139,7 +146,7 @@ class Window {
     bool own_lock_granted = false;
     /// Nothing more is believed: tells the others, and every call on the window ends in this error.
     void fail(int code);
-    int failure() const { return failure_; }
+    int failure() const { return failure_.load(std::memory_order_relaxed); }
 
     // The origin's side.
     Layout starting;  ///< of the operation that is being started: its memory is kept
@@ -166,6 +173,9 @@ class Window {
     /// the failure's code.
     template <class Done>
     int wait(const char* call, Done done);
+    /// A collective of the window's ranks, given up when the window fails: a rank that has met an integrity error
+    /// takes no part in it. MPI may still use the plan's memory then. The error code is still to be raised.
+    int run_together(std::unique_ptr<CollectivePlan> plan);
 
     /// Nothing that this process sends is on its way; moves it on.
     bool all_sent();
@@ -176,6 +186,7 @@ class Window {
     struct UnderWay {
         std::unique_ptr<Operation> operation;
         Buffer buffer;
+        int reader = MPI_ANY_SOURCE;  ///< it gets what it sends from the window's own memory
     };
     struct Slot {
         Buffer room;
@@ -191,6 +202,9 @@ class Window {
     void expect_bulk(int from, Request& request);
     static bool prepare(Request& request);
     bool is_ready(int from, Request& request);
+    bool has_come(int from, Request& request);
+    bool is_reading(int origin);
+    void lose(int code);
     void drain(int from);
     void carry_out(int from, Request& request);
     void answer_data(int from, Request& request);
@@ -208,7 +222,7 @@ class Window {
     std::unique_ptr<Service> service_;
     bool serving_ = false;
     bool closed_ = false;
-    int failure_ = MPI_SUCCESS;
+    std::atomic<int> failure_ = MPI_SUCCESS;  ///< written under the Guard
     int error_ = MPI_SUCCESS;
 };
 
