@@ -18,14 +18,42 @@
 
 namespace mpisec::shim::rma {
 
-void Window::send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag) {
-    transfer.parts.push_back(begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes),
-                                         constants.byte, to, tag, comm, call_in_a_window}));
+void Window::send_part(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes,
+                       int to, int tag) {
+    Target& other = target(to);
+    ++transfer->unstarted;
+    if (other.waiting.empty()) held_up_.push_back(to);
+    other.waiting.push_back({transfer, data, bytes, tag});
+    start_waiting(to);
+    if (other.waiting.empty()) std::erase(held_up_, to);
 }
 
-void Window::receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
-    transfer.parts.push_back(begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window}));
+void Window::start_waiting(int to) {
+    Target& other = target(to);
+    auto& on_their_way = other.on_their_way;
+    while (!other.waiting.empty()) {
+        while (!on_their_way.empty() && on_their_way.front()->sent()) on_their_way.pop_front();
+        if (on_their_way.size() >= most_on_their_way) return;
+        const Departure next = std::move(other.waiting.front());
+        other.waiting.pop_front();
+        --next.transfer->unstarted;
+        next.transfer->sends.push_back(
+            begin_send({SendSpec::Mode::standard, next.data, static_cast<MPI_Count>(next.bytes),
+                        constants.byte, to, next.tag, comm, call_in_a_window}));
+        on_their_way.push_back(next.transfer);
+    }
+}
+
+void Window::start_all_waiting() {
+    std::erase_if(held_up_, [&](int to) {
+        start_waiting(to);
+        return target(to).waiting.empty();
+    });
+}
+
+void Window::receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
+    transfer.answer = begin_receive(
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window});
 }
 
 std::uint8_t* Window::room_for_request(int to, std::size_t bytes) {
@@ -60,7 +88,7 @@ void Window::send_batch(int to) {
     std::erase(batched_, to);
     batch.transfer->unsent = false;
     if (batch.bytes > 0)
-        send_part(*batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
+        send_part(batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
 }
 
 void Window::send_batches() {
@@ -233,12 +261,12 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
     if (header.bulk_runs) {
         apart->runs = Buffer(runs);
         write(prepared.layout.runs, apart->runs.data());
-        window.send_part(*apart, apart->runs.data(), runs, to, bulk_tag);
+        window.send_part(apart, apart->runs.data(), runs, to, bulk_tag);
     }
-    if (header.bulk_data) window.send_part(*apart, data, payload, to, bulk_tag);
+    if (header.bulk_data) window.send_part(apart, data, payload, to, bulk_tag);
     if (prepared.fetches) {
         apart->expect(prepared.result, header.bytes);
-        window.receive_part(*apart, apart->room(), header.bytes, to, answer_tag);
+        window.receive_answer(*apart, apart->room(), header.bytes, to, answer_tag);
     }
     window.target(to).transfers.push_back(apart);
     transfer = std::move(apart);

@@ -30,6 +30,7 @@ std::size_t bytes_in_message(const Header& header, std::size_t rest) {
 
 void Service::step() {
     window_.send_batches();
+    window_.start_all_waiting();
     window_.serve();
 }
 
@@ -66,20 +67,21 @@ void Window::close() {
         abandon(std::move(slot.receiving));
         if (failure() != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
     }
-    for (Origin& each : origins)
+    for (Origin& each : origins) {
         for (Request& request : each.requests) {
             abandon(std::move(request.runs_coming));
             abandon(std::move(request.data_coming));
             (void)new Request(std::move(request));
         }
+        for (UnderWay& answer : each.answers) {
+            if (answer.operation->advance()) continue;
+            leave_work_list(*answer.operation);
+            (void)new UnderWay(std::move(answer));
+        }
+        each.answers.clear();
+    }
     for (Target& each : targets)
         for (auto& transfer : each.transfers) transfer->abandon();
-    for (UnderWay& each : answers_) {
-        if (each.operation->advance()) continue;
-        leave_work_list(*each.operation);
-        (void)new UnderWay(std::move(each));
-    }
-    answers_.clear();
     for (UnderWay& each : discarded_) {
         abandon(std::move(each.operation));
         (void)new Buffer(std::move(each.buffer));
@@ -89,7 +91,7 @@ void Window::close() {
 
 bool Window::all_sent() {
     send_batches();
-    bool all = answers_.empty();
+    bool all = answered_.empty();
     for (Target& each : targets) all = settle(each) && all;
     return all;
 }
@@ -125,8 +127,11 @@ void Window::lose(int code) {
     for (Target& each : targets) {
         each.batch = {};
         for (auto& transfer : each.transfers) transfer->abandon();
+        each.waiting.clear();
+        each.on_their_way.clear();
     }
     batched_.clear();
+    held_up_.clear();
 }
 
 void Window::serve() {
@@ -147,11 +152,11 @@ void Window::serve() {
         else
             ++i;
     }
-    for (std::deque<UnderWay>* each : {&answers_, &discarded_})
-        while (!each->empty() && each->front().operation->advance()) {
-            leave_work_list(*each->front().operation);
-            each->pop_front();
-        }
+    std::erase_if(answered_, [&](int to) { return settle_answers(origin(to)); });
+    while (!discarded_.empty() && discarded_.front().operation->advance()) {
+        leave_work_list(*discarded_.front().operation);
+        discarded_.pop_front();
+    }
     serving_ = false;
 }
 
@@ -259,13 +264,23 @@ void Window::expect_bulk(int from, Request& request) {
 }
 
 bool Window::is_ready(int from, Request& request) {
+    if (!has_come(from, request)) return false;
+    Origin& sender = origin(from);
+    if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) settle_answers(sender);
+    if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) return false;
     // Who gets the lock next may change what an answer to this origin is still being read from.
-    return has_come(from, request) && !(request.header.kind == Kind::unlock && is_reading(from));
+    return request.header.kind != Kind::unlock || std::ranges::none_of(sender.answers, [](UnderWay& each) {
+        return each.from_memory && !each.operation->advance();
+    });
 }
 
-bool Window::is_reading(int origin) {
-    return std::ranges::any_of(
-        answers_, [&](UnderWay& each) { return each.reader == origin && !each.operation->advance(); });
+/// Lets go of answers that have left; true when none is left.
+bool Window::settle_answers(Origin& to) {
+    while (!to.answers.empty() && to.answers.front().operation->advance()) {
+        leave_work_list(*to.answers.front().operation);
+        to.answers.pop_front();
+    }
+    return to.answers.empty();
 }
 
 bool Window::has_come(int from, Request& request) {
@@ -339,7 +354,7 @@ void Window::answer_data(int from, Request& request) {
         if (!inside) return answer(from, nullptr, 0, Buffer(), answer_tag);
         if (request.layout.one_run()) {
             answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
-            answers_.back().reader = from;
+            sender.answers.back().from_memory = true;
             return;
         }
     }
@@ -363,7 +378,8 @@ void Window::answer_status(int from) {
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
     auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
                                to, tag, comm, call_in_a_window});
-    answers_.push_back({std::move(sending), std::move(keep)});
+    if (origin(to).answers.empty()) answered_.push_back(to);
+    origin(to).answers.push_back({std::move(sending), std::move(keep)});
 }
 
 void Window::grant(const std::vector<int>& granted) {

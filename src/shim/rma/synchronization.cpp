@@ -37,7 +37,7 @@ void Window::send_control(int to, Kind kind, bool answered) {
     std::uint8_t* status = transfer->message.data();
     transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
     transfer->status = status;
-    receive_part(*transfer, status, sizeof(std::int32_t), to, answer_tag);
+    receive_answer(*transfer, status, sizeof(std::int32_t), to, answer_tag);
     target(to).transfers.push_back(std::move(transfer));
 }
 
@@ -133,7 +133,7 @@ int take_locks(const char* call, Window& window, const Ranks& ranks, Held kind, 
                 continue;
             }
             auto grant = std::make_shared<Transfer>();
-            window.receive_part(*grant, nullptr, 0, of, grant_tag);
+            window.receive_answer(*grant, nullptr, 0, of, grant_tag);
             grants.push_back(grant);
             window.send_control(of, kind == Held::shared ? Kind::lock_shared : Kind::lock_exclusive, false);
         }
@@ -287,7 +287,7 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
             continue;
         }
         auto transfer = std::make_shared<Transfer>();
-        window->send_part(*transfer, nullptr, 0, to, exposure_tag);
+        window->send_part(transfer, nullptr, 0, to, exposure_tag);
         window->target(to).transfers.push_back(std::move(transfer));
     }
     return MPI_SUCCESS;
@@ -315,7 +315,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
                 continue;
             }
             exposures.push_back(std::make_shared<Transfer>());
-            window->receive_part(*exposures.back(), nullptr, 0, of, exposure_tag);
+            window->receive_answer(*exposures.back(), nullptr, 0, of, exposure_tag);
         }
         window->started = std::move(targets);
     }
