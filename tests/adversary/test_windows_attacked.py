@@ -100,7 +100,7 @@ def test_fence(attack, mpi):
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_memory_of_gets(attack, size):
     """S2: memory that was to be fetched into is the program's again when the call has ended in the error."""
-    said = attack("flip-segment:1:20", 1, "get", size)
+    said = attack("flip-segment:1:20", 1, "get", size, way="reuse")
     assert said[0][0].startswith("MPIsec integrity error"), said
     assert said[0][1] == "left alone", said
 

@@ -3,8 +3,8 @@
  * Rank 0 does OPERATIONS operations of KIND (put, get, accumulate) on rank 1's window under a lock, then flushes
  * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
  * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
- * the flush; or together: short requests travel in one message with the flush, under attack as well; or fence: apart,
- * between fences. When a get was attacked, its memory is used for something else at once, and must stay so. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * the flush; or together: short requests travel in one message with the flush, under attack as well; fence: apart,
+ * between fences; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
 #include "armed.h"
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
         note(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
         note(MPI_Win_unlock(1, window));
     }
-    if (rank == 0 && gets && worst != MPI_SUCCESS)
+    if (rank == 0 && strcmp(argv[4], "reuse") == 0)
         say(reuse());
     else
         say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
