@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from mpisec_bench import collective, everything, external, kernels, mbw, owncost, partitioned, pingpong, rma, schemes, startup
+from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, rma, schemes, startup
 from mpisec_bench.collectives import algorithms
 from mpisec_bench.conditions import add_common_arguments, conditions
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
@@ -33,7 +33,7 @@ class Benchmark(Protocol):
     def run(self) -> Callable[[Jobs, argparse.Namespace, Scheme, Sequence[Any], dict[str, str]], Iterator[list[Row]]]: ...
 
 
-_BENCHMARKS = {"pingpong": pingpong, "mbw": mbw, "partitioned": partitioned, "rma": rma, "kernels": kernels, "startup": startup, "external": external}
+_BENCHMARKS = {"pingpong": pingpong, "mbw": mbw, "partitioned": partitioned, "rma": rma, "io": io, "kernels": kernels, "startup": startup, "external": external}
 
 
 def _module(name: str) -> Benchmark:

@@ -64,6 +64,7 @@ void add_bench(CLI::App& app, Status& status) {
     in_python("mbw", "Bandwidth and message rate of several pairs");
     in_python("partitioned", "Partitioned messages beside the library's own and beside MPI_Isend");
     in_python("rma", "One-sided operations on the memory of another rank");
+    in_python("io", "Collective access to a file");
     in_python("kernels", "Application kernels with the patterns of the NAS benchmarks");
     in_python("external", "OSU, IMB and NAS programs as they are");
     in_python("startup", "What MPI_Init costs");

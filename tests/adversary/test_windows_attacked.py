@@ -87,6 +87,24 @@ def test_large(attack, kind):
         assert said[rank][0].startswith("MPIsec integrity error"), said
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_fence(attack, mpi):
+    """S2: a rank that has come to a fence does not wait there for one that has met the error."""
+    assert attack("count", 0, "put", SMALL, mpi, way="fence")[1] == ("fine", "as meant")
+    said = attack("flip-segment:1:36", 0, "put", SMALL, mpi, way="fence")
+    for rank in 0, 1:
+        assert said[rank][0].startswith("MPIsec integrity error"), said
+    assert said[1][1] == "as it was"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_memory_of_gets(attack, size):
+    """S2: memory that was to be fetched into is the program's again when the call has ended in the error."""
+    said = attack("flip-segment:1:20", 1, "get", size, way="reuse")
+    assert said[0][0].startswith("MPIsec integrity error"), said
+    assert said[0][1] == "left alone", said
+
+
 def test_openmpi(attack):
     """The same on another MPI."""
     for kind in "flip-segment:1:-40", "repeat-segment:1":

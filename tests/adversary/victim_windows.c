@@ -3,7 +3,8 @@
  * Rank 0 does OPERATIONS operations of KIND (put, get, accumulate) on rank 1's window under a lock, then flushes
  * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
  * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
- * the flush; or together: short requests travel in one message with the flush, under attack as well. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * the flush; or together: short requests travel in one message with the flush, under attack as well; fence: apart,
+ * between fences; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
 #include "armed.h"
@@ -36,6 +37,20 @@ static void operate(const char* kind, int operation, unsigned char* mine) {
         note(MPI_Put(mine, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, window));
     else
         note(MPI_Accumulate(mine, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, MPI_BOR, window));
+}
+
+/* After the error the memory of gets is the program's again. */
+static const char* reuse(void) {
+    const size_t bytes = (size_t)OPERATIONS * (size_t)size_of_each;
+    memset(cells, 0x77, bytes);
+    for (int turn = 0; turn < 200; ++turn) {
+        int found;
+        MPI_Iprobe(1, 7, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        usleep(1000);
+    }
+    for (size_t i = 0; i < bytes; ++i)
+        if (cells[i] != 0x77) return "WRITTEN AFTER THE END";
+    return "left alone";
 }
 
 /* Every byte is as it was or as meant: nothing else is anywhere. */
@@ -77,7 +92,18 @@ int main(int argc, char** argv) {
     watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
     int frames, segments;
-    if (rank == 0) {
+    const int fence = strcmp(argv[4], "fence") == 0;
+    if (fence) {
+        note(MPI_Win_fence(0, window));
+        if (rank == armed_rank) arm();
+        for (int operation = 0; rank == 0 && operation < OPERATIONS; ++operation) {
+            operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
+            int found;
+            MPI_Iprobe(1, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        }
+        if (rank == armed_rank) disarm(&frames, &segments);
+        note(MPI_Win_fence(0, window));
+    } else if (rank == 0) {
         note(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window));
         MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -101,7 +127,10 @@ int main(int argc, char** argv) {
         note(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
         note(MPI_Win_unlock(1, window));
     }
-    say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
+    if (rank == 0 && strcmp(argv[4], "reuse") == 0)
+        say(reuse());
+    else
+        say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
     MPI_Barrier(MPI_COMM_WORLD);
     note(MPI_Win_free(&window));
     MPI_Finalize();

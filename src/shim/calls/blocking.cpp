@@ -67,7 +67,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 [[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
     const bool null = spec.peer == MPI_PROC_NULL;
     const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
-    if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages())
+    if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages(route.comm))
         return send_buffered(spec, route);
     if (route.kind == Route::plain) {
         if (spec.mode == Mode::buffered || null || may_block()) return send_plain(spec);

@@ -27,18 +27,18 @@ std::unique_ptr<Operation> started_buffered(const SendSpec& spec, const Route& r
 }
 
 /// Whether the MPI library gets the user's own arguments, where it is a message of this node.
-bool is_for_library(const SendSpec& spec) {
+bool is_for_library(const SendSpec& spec, const Communicator* comm) {
     return spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || spec.comm == constants.comm_null ||
-           !buffers_plain_messages();
+           !buffers_plain_messages(comm);
 }
 
 int isend(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (route.kind == Route::plain && is_for_library(spec)) return isend_plain(spec, request);
+    if (route.kind == Route::plain && is_for_library(spec, route.comm)) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.type == constants.datatype_null) [[unlikely]]
         return raise(route.comm, MPI_ERR_TYPE, spec.call);
-    if (route.kind == Route::verified && is_for_library(spec))
+    if (route.kind == Route::verified && is_for_library(spec, route.comm))
         return isend_verified(spec, *route.comm, request);
     Guard guard;
     *request =
@@ -48,7 +48,7 @@ int isend(const SendSpec& spec, MPI_Request* request) {
 
 int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (route.kind == Route::plain && is_for_library(spec)) {
+    if (route.kind == Route::plain && is_for_library(spec, route.comm)) {
         auto start = [&](auto small, auto big) {
             return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
                                 request);
@@ -71,7 +71,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
     auto restart = [kept, route] {
-        if (route.kind == Route::verified && is_for_library(kept))
+        if (route.kind == Route::verified && is_for_library(kept, route.comm))
             return start_verified_send(kept, *route.comm);
         return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);
     };

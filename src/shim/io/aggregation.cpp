@@ -120,11 +120,13 @@ struct Told {
         const auto count = load_le<std::uint64_t>(from);
         if (count > static_cast<std::uint64_t>((length - 8) / entry_bytes)) return false;
         pieces.resize(static_cast<std::size_t>(count));
+        std::int64_t first = window.first;
         from += 8;
         for (Piece& piece : pieces) {
             piece = {load_le<std::int64_t>(from), load_le<std::int64_t>(from + 8), bytes};
-            if (piece.offset < window.first || piece.bytes <= 0 || piece.bytes > window.end - piece.offset)
+            if (piece.offset < first || piece.bytes <= 0 || piece.bytes > window.end - piece.offset)
                 return false;
+            first = piece.offset + piece.bytes;  // they ascend, so together they are no longer than the window
             bytes += piece.bytes;
             from += entry_bytes;
         }
@@ -160,7 +162,7 @@ int open_bytes(File& file) {
     if (file.bytes != constants.file_null) return MPI_SUCCESS;
     const int amode = file.amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
     const int code =
-        real.File_open(constants.comm_self, file.name.c_str(), amode, constants.info_null, &file.bytes);
+        real.File_open(constants.comm_self, file.place.c_str(), amode, constants.info_null, &file.bytes);
     if (code != MPI_SUCCESS)
         file.bytes = constants.file_null;
     else
@@ -199,6 +201,13 @@ int tell(const char* call, File& file, RoundPointer& round) {
                              plan::Alltoall(call, round->sent.data(), 1, constants.int64,
                                             round->received.data(), 1, constants.int64, file.comm()));
     if (code != MPI_SUCCESS) return code;
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    for (std::int64_t bytes : round->received)
+        if (bytes < 0 || bytes > most) {
+            Guard guard;
+            file.window->fail(MPI_ERR_INTERN);
+            return MPI_ERR_INTERN;
+        }
     std::ranges::copy(round->received, round->in.bytes.begin());
     round->in.arrange();
     return exchange(call, file, round, round->telling.message, round->in);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <unordered_map>
 #include <vector>
 
@@ -84,6 +85,15 @@ class Hints {
     MPI_Info info_;
 };
 
+/// Names may begin with a file system's, as in "ufs:": these are left as they are.
+std::string absolute(const std::string& name) {
+    const std::size_t colon = name.find(':');
+    if (name.empty() || name[0] == '/' || colon < name.find('/')) return name;
+    std::error_code error;
+    const auto here = std::filesystem::current_path(error);
+    return error ? name : (here / name).string();
+}
+
 /// Opens the library's file of this process. What concerns all ranks' opens together is left out of the mode.
 int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
@@ -150,21 +160,7 @@ void forget_files() {
 }
 
 int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan) {
-    const char* call = plan->procedure;
-    if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
-    std::unique_ptr<Operation> operation;
-    {
-        Guard guard;
-        auto context = plan->comm->collective_context;
-        operation = begin_collective(std::move(plan), std::move(context));
-    }
-    int code = file.window->wait(call, [&] { return operation->advance(); });
-    if (code != MPI_SUCCESS) {
-        (void)operation.release();  // MPI may have its memory
-    } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
-        Guard guard;
-        file.window->fail(code);
-    }
+    const int code = file.window->run_together(std::move(plan));
     file.broken |= code != MPI_SUCCESS;
     return code;
 }
@@ -209,6 +205,7 @@ int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI
     const auto file = std::make_shared<File>();
     file->handle = file->bytes = constants.file_null;
     file->name = filename ? filename : "";
+    file->place = absolute(file->name);
     file->amode = amode;
     int code = rma::make_hidden(call, *parent, &file->pointer,
                                 parent->rank == keeper ? MPI_Aint{sizeof file->pointer} : 0, file->window);
@@ -240,7 +237,7 @@ int File_close(MPI_File* fh) {
     if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met);
     if ((file->amode & MPI_MODE_DELETE_ON_CLOSE) && !file->broken) {
         const int deleted =
-            file->keeps() ? real.File_delete(file->name.c_str(), constants.info_null) : MPI_SUCCESS;
+            file->keeps() ? real.File_delete(file->place.c_str(), constants.info_null) : MPI_SUCCESS;
         const int heard = hear_of_keeper(call, *file, deleted);
         if (code == MPI_SUCCESS) code = heard;
     }

@@ -2,12 +2,17 @@
 
 #include <mpi.h>
 
+#include <climits>
+
 #include "shim/p2p/datatype.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -21,22 +26,27 @@ std::size_t cost(std::size_t n) {
     return n + MPI_BSEND_OVERHEAD;
 }
 
-bool take(std::size_t n) {
+AttachedBuffer& buffer_of(const Communicator* comm) {
+    return comm && comm->buffer ? *comm->buffer : buffer_of_program;
+}
+
+bool take(const Communicator* comm, std::size_t n) {
     Guard guard;
-    const auto& [attached, used, automatic] = buffer_of_program;
-    if (!automatic && used + cost(n) > attached) return false;
-    buffer_of_program.used += cost(n);
+    AttachedBuffer& buffer = buffer_of(comm);
+    if (!buffer.automatic && buffer.used + cost(n) > buffer.attached) return false;
+    buffer.used += cost(n);
+    ++buffer.messages[buffer.generation % 2];
     return true;
 }
 
-/// Until every buffered message has left (MPI standard section 3.6.1).
-void wait_until_unused() {
-    WaitScope waiting("MPI_Buffer_detach", MPI_ANY_SOURCE, MPI_ANY_TAG);
+/// Until every message in it has left (MPI standard section 3.6.1).
+void wait_until_unused(const char* call, const AttachedBuffer& buffer) {
+    WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
     SpinThenYield backoff;
     while (true) {
         {
             Guard guard;
-            if (buffer_of_program.used == 0) return;
+            if (buffer.used == 0) return;
         }
         progress();
         backoff.pause();
@@ -45,17 +55,19 @@ void wait_until_unused() {
 
 /// A plain message in MPIsec's memory, on its way. Its copy and its part of the buffer last as long.
 struct BufferedCopy {
-    BufferedCopy(Buffer packed, std::size_t n) : bytes(std::move(packed)), size(n) {}
-    ~BufferedCopy() { release_buffer(size); }
+    BufferedCopy(Buffer packed, std::size_t n, BufferPlace taken)
+        : bytes(std::move(packed)), size(n), place(std::move(taken)) {}
+    ~BufferedCopy() { release_buffer(place, size); }
     BufferedCopy(const BufferedCopy&) = delete;
     BufferedCopy& operator=(const BufferedCopy&) = delete;
     Buffer bytes;
     std::size_t size;
+    BufferPlace place;
 };
 
 int start_copy(const SendSpec& spec, const Route& route, const TypeFacts& facts, bool& raised) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    auto copy = std::make_shared<BufferedCopy>(Buffer(n + 1), n);
+    auto copy = std::make_shared<BufferedCopy>(Buffer(n + 1), n, place_in_buffer(route.comm));
     if (int code = pack(spec.buf, spec.count, spec.type, facts, copy->bytes.data()); code != MPI_SUCCESS)
         return code;
     const SendSpec own{SendSpec::Mode::standard,
@@ -96,21 +108,31 @@ int detached_buffer(int code) {
 
 }  // namespace
 
-bool reserve_buffer(std::size_t n) {
-    if (take(n)) return true;
+bool reserve_buffer(const Communicator* comm, std::size_t n) {
+    if (take(comm, n)) return true;
     // Room that delivered messages have given back is found by looking at them.
     for (int round = 0; round < 100; ++round) {
         progress();
-        if (take(n)) return true;
+        if (take(comm, n)) return true;
     }
     return false;
 }
 
-void release_buffer(std::size_t n) {
-    buffer_of_program.used -= cost(n);
+BufferPlace place_in_buffer(const Communicator* comm) {
+    std::shared_ptr<AttachedBuffer> buffer =
+        comm && comm->buffer ? comm->buffer
+                             : std::shared_ptr<AttachedBuffer>(std::shared_ptr<void>(), &buffer_of_program);
+    const std::size_t generation = buffer->generation;
+    return {std::move(buffer), generation};
 }
 
-bool buffers_plain_messages() {
+void release_buffer(const BufferPlace& place, std::size_t n) {
+    place.buffer->used -= cost(n);
+    --place.buffer->messages[place.generation % 2];
+}
+
+bool buffers_plain_messages(const Communicator* comm) {
+    if (comm && comm->buffer) return true;
 #ifdef OPEN_MPI
     return true;
 #else
@@ -122,7 +144,8 @@ int start_buffered(const SendSpec& spec, const Route& route, bool& raised) {
     TypeFacts facts;
     if (spec.count < 0) return MPI_ERR_COUNT;
     if (!type_facts(spec.type, facts)) return MPI_ERR_TYPE;
-    if (!reserve_buffer(static_cast<std::size_t>(spec.count) * facts.size)) return MPI_ERR_BUFFER;
+    const std::size_t bytes = static_cast<std::size_t>(spec.count) * facts.size;
+    if (!reserve_buffer(route.comm, bytes)) return MPI_ERR_BUFFER;
     if (route.kind != Route::sealed) return start_copy(spec, route, facts, raised);
     detach(start_send(spec, route));
     return MPI_SUCCESS;
@@ -141,13 +164,13 @@ int Buffer_attach(void* buffer, MPI_Count size) {
 
 // Detaching waits until every buffered message has been delivered, sealed ones too.
 int Buffer_detach(void* buffer_address, int* size) {
-    wait_until_unused();
+    wait_until_unused("MPI_Buffer_detach", buffer_of_program);
     if (int code = flush_library_buffer(); code != MPI_SUCCESS) return code;
     return detached_buffer(real.Buffer_detach(buffer_address, size));
 }
 
 int Buffer_detach(void* buffer_address, MPI_Count* size) {
-    wait_until_unused();
+    wait_until_unused("MPI_Buffer_detach", buffer_of_program);
     if (int code = flush_library_buffer(); code != MPI_SUCCESS) return code;
 #ifdef OPEN_MPI
     int small = 0;
@@ -161,23 +184,130 @@ int Buffer_detach(void* buffer_address, MPI_Count* size) {
 
 #ifndef OPEN_MPI
 
-// Buffers of a communicator inside a node, and of a session: the library's alone. Their messages leave when
-// others receive them.
+namespace {
+
+/// Until what was in the buffer when it began has left: MPIsec's messages, and those that the library has.
+class Flush final : public Operation {
+  public:
+    Flush(const char* call, Communicator* comm, MPI_Request of_library)
+        : Operation(comm), call_(call), place_(place_in_buffer(comm)), of_library_(of_library) {}
+    ~Flush() override {
+        leave_work_list(*this);
+        drop_comm();
+    }
+    bool needs_progress() const override { return true; }
+    WaitInfo wait_info() const override { return {call_, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+
+  private:
+    void step() override {
+        int done = 1;
+        if (of_library_ != constants.request_null)
+            if (int code = real.Test(&of_library_, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS)
+                return finish(code, true);
+        AttachedBuffer& buffer = *place_.buffer;
+        // A generation begins only when the one before the last has left; so each flush waits for two at most.
+        if (!begun_ && buffer.messages[(buffer.generation + 1) % 2] == 0) {
+            begun_ = true;
+            place_.generation = buffer.generation++;
+        }
+        const bool later = buffer.generation > place_.generation + 1;
+        if (done && begun_ && (later || buffer.messages[place_.generation % 2] == 0)) finish();
+    }
+
+    const char* call_;
+    BufferPlace place_;
+    MPI_Request of_library_;
+    bool begun_ = false;
+};
+
+std::unique_ptr<Operation> start_flush(const char* call, Communicator* comm, MPI_Request of_library) {
+    Guard guard;
+    auto flush = std::make_unique<Flush>(call, comm, of_library);
+    enlist(*flush);
+    return flush;
+}
+
+int wait_for(std::unique_ptr<Operation> flush) {
+    complete_operation(*flush);
+    return flush->outcome().error;
+}
+
+/// Null for a communicator whose buffer is the library's.
+Communicator* with_own_buffer(MPI_Comm comm) {
+    Communicator* known = find_communicator(comm);
+    return known && known->crosses ? known : nullptr;
+}
+
+template <class Size, class Detach>
+int detach_from(MPI_Comm comm, void* address, Size* size, Detach of_library) {
+    constexpr const char* call = "MPI_Comm_detach_buffer";
+    Communicator* own = with_own_buffer(comm);
+    if (!own) {
+        const int code = Comm_flush_buffer(comm);
+        return code == MPI_SUCCESS ? of_library(comm, address, size) : code;
+    }
+    if (!own->buffer) return raise(own, MPI_ERR_BUFFER, call);
+    wait_until_unused(call, *own->buffer);
+    Guard guard;
+    *static_cast<void**>(address) = own->buffer->address;
+    *size = static_cast<Size>(own->buffer->attached);
+    own->buffer.reset();
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Buffer_iflush(MPI_Request* request) {
+    MPI_Request of_library = constants.request_null;
+    if (int code = real.Buffer_iflush(&of_library); code != MPI_SUCCESS) return code;
+    *request = give_request(start_flush("MPI_Buffer_iflush", nullptr, of_library));
+    return MPI_SUCCESS;
+}
+
+int Buffer_flush() {
+    MPI_Request of_library = constants.request_null;
+    if (int code = real.Buffer_iflush(&of_library); code != MPI_SUCCESS) return code;
+    return wait_for(start_flush("MPI_Buffer_flush", nullptr, of_library));
+}
+
+int Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size) {
+    Communicator* own = with_own_buffer(comm);
+    if (!own && size > INT_MAX) return real.Comm_attach_buffer_c(comm, buffer, size);
+    if (!own) return real.Comm_attach_buffer(comm, buffer, static_cast<int>(size));
+    if (size < 0) return raise(own, MPI_ERR_ARG, "MPI_Comm_attach_buffer");
+    if (own->buffer) return raise(own, MPI_ERR_BUFFER, "MPI_Comm_attach_buffer");
+    auto attached = std::make_shared<AttachedBuffer>();
+    attached->attached = static_cast<std::size_t>(size);
+    attached->automatic = buffer == MPI_BUFFER_AUTOMATIC;
+    attached->address = buffer;
+    Guard guard;
+    own->buffer = std::move(attached);
+    return MPI_SUCCESS;
+}
+
+int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
+    Communicator* own = with_own_buffer(comm);
+    if (!own) return real.Comm_iflush_buffer(comm, request);
+    *request = give_request(start_flush("MPI_Comm_iflush_buffer", own, constants.request_null));
+    return MPI_SUCCESS;
+}
 
 int Comm_flush_buffer(MPI_Comm comm) {
+    if (Communicator* own = with_own_buffer(comm))
+        return wait_for(start_flush("MPI_Comm_flush_buffer", own, constants.request_null));
     MPI_Request request;
     return finish_nonblocking(real.Comm_iflush_buffer(comm, &request), &request);
 }
 
 int Comm_detach_buffer(MPI_Comm comm, void* address, int* size) {
-    const int code = Comm_flush_buffer(comm);
-    return code == MPI_SUCCESS ? real.Comm_detach_buffer(comm, address, size) : code;
+    return detach_from(comm, address, size, real.Comm_detach_buffer);
 }
 
 int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size) {
-    const int code = Comm_flush_buffer(comm);
-    return code == MPI_SUCCESS ? real.Comm_detach_buffer_c(comm, address, size) : code;
+    return detach_from(comm, address, size, real.Comm_detach_buffer_c);
 }
+
+// Buffers of a session: the library's alone. Their messages leave when others receive them.
 
 int Session_flush_buffer(MPI_Session session) {
     MPI_Request request;

@@ -8,25 +8,43 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "shim/p2p/operation.hpp"
 
 namespace mpisec::shim {
 
-/// Whether MPIsec buffers plain messages itself.
-bool buffers_plain_messages();
+/// Whether MPIsec buffers plain messages on the communicator itself.
+bool buffers_plain_messages(const Communicator* comm);
 
 /// Starts a buffered send, sealed or plain; nothing is left to be waited for. Returns an MPI error code, not
 /// raised unless `raised` is set. Under the Guard.
 int start_buffered(const SendSpec& spec, const Route& route, bool& raised);
 
-/// Takes room for one buffered message of n plaintext bytes from the attached buffer's size; false when there
-/// is none.
-bool reserve_buffer(std::size_t n);
-void release_buffer(std::size_t n);
+/// A message's place in the buffer that serves its communicator: that one's own, else the process's.
+struct BufferPlace {
+    std::shared_ptr<AttachedBuffer> buffer;
+    std::size_t generation = 0;
+};
+/// Takes room for one buffered message of n plaintext bytes from the buffer's size; false when there is none.
+bool reserve_buffer(const Communicator* comm, std::size_t n);
+/// Of the message that reserve_buffer() was called for last. Under the Guard, as that was.
+BufferPlace place_in_buffer(const Communicator* comm);
+void release_buffer(const BufferPlace& place, std::size_t n);
 
 int Buffer_attach(void* buffer, MPI_Count size);
 int Buffer_detach(void* buffer_address, int* size);
 int Buffer_detach(void* buffer_address, MPI_Count* size);
+
+#ifndef OPEN_MPI
+// MPI-4.1. Inside a node a communicator's buffer is the library's.
+int Buffer_flush();
+int Buffer_iflush(MPI_Request* request);
+int Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size);
+int Comm_detach_buffer(MPI_Comm comm, void* address, int* size);
+int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size);
+int Comm_flush_buffer(MPI_Comm comm);
+int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request);
+#endif
 
 }  // namespace mpisec::shim

@@ -56,6 +56,7 @@ struct Communicator {
     std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
+    std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
     std::shared_ptr<CollectiveContext>
         collective_context;                    ///< where its collectives meet; null unless it crosses nodes
     int collectives = 0;                       ///< under way

@@ -51,6 +51,7 @@ class SealedSend final : public Operation {
         : Operation(comm), spec_(spec), world_peer_(comm->peers[static_cast<std::size_t>(spec.peer)].world) {
         n_ = static_cast<std::size_t>(spec.count) * facts.size;
         plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
+        if (spec.mode == Mode::buffered) place_ = place_in_buffer(comm);
         if (!facts.contiguous && n_ > 0) {
             packed_ = Buffer(n_);
             plaintext_ = packed_.data();
@@ -67,7 +68,7 @@ class SealedSend final : public Operation {
         n_ <= state.world.threshold ? start_small() : start_large();
     }
     ~SealedSend() override {
-        if (spec_.mode == Mode::buffered) release_buffer(n_);
+        if (spec_.mode == Mode::buffered) release_buffer(place_, n_);
         leave_work_list(*this);
         drop_comm();
     }
@@ -204,6 +205,7 @@ class SealedSend final : public Operation {
     static constexpr unsigned eager_large_sends = 2;
 
     SendSpec spec_;
+    BufferPlace place_;  ///< of a buffered one
     std::int32_t world_peer_;
     std::uint64_t counter_ = 0;
     std::size_t n_ = 0;

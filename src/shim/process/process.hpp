@@ -85,11 +85,15 @@ struct FreeBuffers {
     std::size_t kept[size_classes]{};
 };
 
-/// The memory that MPI_Buffer_attach has given (p2p/buffered.cpp), as sizes only.
+/// The memory that MPI_Buffer_attach has given, or MPI_Comm_attach_buffer to a communicator that crosses nodes
+/// (p2p/buffered.cpp), as sizes only.
 struct AttachedBuffer {
     std::size_t attached = 0;
     std::size_t used = 0;
-    bool automatic = false;  ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+    bool automatic = false;      ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+    void* address = nullptr;     ///< of a communicator's: what its detaching gives back
+    std::size_t generation = 0;  ///< of messages; the next one begins with a flush
+    std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
 };
 
 // Of the modules, defined in their sources.

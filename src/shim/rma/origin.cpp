@@ -18,14 +18,42 @@
 
 namespace mpisec::shim::rma {
 
-void Window::send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag) {
-    transfer.parts.push_back(begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes),
-                                         constants.byte, to, tag, comm, call_in_a_window}));
+void Window::send_part(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes,
+                       int to, int tag) {
+    Target& other = target(to);
+    ++transfer->unstarted;
+    if (other.waiting.empty()) held_up_.push_back(to);
+    other.waiting.push_back({transfer, data, bytes, tag});
+    start_waiting(to);
+    if (other.waiting.empty()) std::erase(held_up_, to);
 }
 
-void Window::receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
-    transfer.parts.push_back(begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window}));
+void Window::start_waiting(int to) {
+    Target& other = target(to);
+    auto& on_their_way = other.on_their_way;
+    while (!other.waiting.empty()) {
+        while (!on_their_way.empty() && on_their_way.front()->sent()) on_their_way.pop_front();
+        if (on_their_way.size() >= most_on_their_way) return;
+        const Departure next = std::move(other.waiting.front());
+        other.waiting.pop_front();
+        --next.transfer->unstarted;
+        next.transfer->sends.push_back(
+            begin_send({SendSpec::Mode::standard, next.data, static_cast<MPI_Count>(next.bytes),
+                        constants.byte, to, next.tag, comm, call_in_a_window}));
+        on_their_way.push_back(next.transfer);
+    }
+}
+
+void Window::start_all_waiting() {
+    std::erase_if(held_up_, [&](int to) {
+        start_waiting(to);
+        return target(to).waiting.empty();
+    });
+}
+
+void Window::receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
+    transfer.answer = begin_receive(
+        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window});
 }
 
 std::uint8_t* Window::room_for_request(int to, std::size_t bytes) {
@@ -60,7 +88,7 @@ void Window::send_batch(int to) {
     std::erase(batched_, to);
     batch.transfer->unsent = false;
     if (batch.bytes > 0)
-        send_part(*batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
+        send_part(batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
 }
 
 void Window::send_batches() {
@@ -81,6 +109,7 @@ struct Access {
     MPI_Datatype type{};
     MPI_Op op{};
     bool accumulates = false;
+    bool of_one_element = false;  ///< of a predefined type
     bool for_request = false;
 };
 
@@ -130,6 +159,7 @@ int prepare(Window& window, const Access& access, Prepared& prepared) {
     if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
     const auto described = layout_of(access.type);
     if (!described) return MPI_ERR_TYPE;
+    if (access.of_one_element && described->element != access.type) return MPI_ERR_TYPE;
     describe_elements(*described, access.count, prepared.layout);
     const Wide bytes = prepared.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
@@ -231,12 +261,12 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
     if (header.bulk_runs) {
         apart->runs = Buffer(runs);
         write(prepared.layout.runs, apart->runs.data());
-        window.send_part(*apart, apart->runs.data(), runs, to, bulk_tag);
+        window.send_part(apart, apart->runs.data(), runs, to, bulk_tag);
     }
-    if (header.bulk_data) window.send_part(*apart, data, payload, to, bulk_tag);
+    if (header.bulk_data) window.send_part(apart, data, payload, to, bulk_tag);
     if (prepared.fetches) {
         apart->expect(prepared.result, header.bytes);
-        window.receive_part(*apart, apart->room(), header.bytes, to, answer_tag);
+        window.receive_answer(*apart, apart->room(), header.bytes, to, answer_tag);
     }
     window.target(to).transfers.push_back(apart);
     transfer = std::move(apart);
@@ -256,7 +286,10 @@ class AccessRequest final : public Operation {
     void step() override {
         int code = window_->failure();
         if (code == MPI_SUCCESS && transfer_ && !transfer_->advance()) return;
-        if (code == MPI_SUCCESS && transfer_) code = transfer_->error();
+        if (code == MPI_SUCCESS && transfer_) {
+            code = transfer_->take_error();
+            if (transfer_->broken()) window_->fail(code);
+        }
         finish(raise_on_window(window_->handle, code), code != MPI_SUCCESS);
     }
     std::shared_ptr<Window> window_;
@@ -284,6 +317,7 @@ int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& trans
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else if (prepared.header.bytes > 0) {
         window.settle(target);
+        if (window.failure() != MPI_SUCCESS) return window.failure();
         code = access_other(window, access, prepared, transfer);
         target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
     }
@@ -398,7 +432,8 @@ int Rget_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype ori
 
 int Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op op,
                  MPI_Win win) {
-    const Access access = accumulation(elements(origin, 1, type), target, disp, 1, type, op);
+    Access access = accumulation(elements(origin, 1, type), target, disp, 1, type, op);
+    access.of_one_element = true;
     return start(fetching(access, {result, 1, type}), win);
 }
 
@@ -406,6 +441,7 @@ int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_
                      MPI_Aint disp, MPI_Win win) {
     Access access = put(elements(origin, 1, type), target, disp, 1, type);
     access.kind = Kind::compare_and_swap;
+    access.of_one_element = true;
     access.compare = compare;
     access.result = {result, 1, type};
     return start(access, win);

@@ -30,6 +30,7 @@ std::size_t bytes_in_message(const Header& header, std::size_t rest) {
 
 void Service::step() {
     window_.send_batches();
+    window_.start_all_waiting();
     window_.serve();
 }
 
@@ -64,22 +65,23 @@ void Window::close() {
     service_.reset();
     for (Slot& slot : ring_) {
         abandon(std::move(slot.receiving));
-        if (failure_ != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
+        if (failure() != MPI_SUCCESS) (void)new Buffer(std::move(slot.room));
     }
-    for (Origin& each : origins)
+    for (Origin& each : origins) {
         for (Request& request : each.requests) {
             abandon(std::move(request.runs_coming));
             abandon(std::move(request.data_coming));
             (void)new Request(std::move(request));
         }
+        for (UnderWay& answer : each.answers) {
+            if (answer.operation->advance()) continue;
+            leave_work_list(*answer.operation);
+            (void)new UnderWay(std::move(answer));
+        }
+        each.answers.clear();
+    }
     for (Target& each : targets)
         for (auto& transfer : each.transfers) transfer->abandon();
-    for (UnderWay& each : answers_) {
-        if (each.operation->advance()) continue;
-        leave_work_list(*each.operation);
-        (void)new UnderWay(std::move(each));
-    }
-    answers_.clear();
     for (UnderWay& each : discarded_) {
         abandon(std::move(each.operation));
         (void)new Buffer(std::move(each.buffer));
@@ -89,7 +91,7 @@ void Window::close() {
 
 bool Window::all_sent() {
     send_batches();
-    bool all = answers_.empty();
+    bool all = answered_.empty();
     for (Target& each : targets) all = settle(each) && all;
     return all;
 }
@@ -100,13 +102,13 @@ void Window::post(Slot& slot) {
 }
 
 void Window::violation(int from, const char* detail) {
-    if (failure_ != MPI_SUCCESS) return;
+    if (failure() != MPI_SUCCESS) return;
     fail(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag, detail));
 }
 
 void Window::fail(int code) {
-    if (failure_ != MPI_SUCCESS || closed_) return;
-    failure_ = code;
+    if (failure() != MPI_SUCCESS || closed_) return;
+    lose(code);
     for (int to = 0; to < size(); ++to) {
         if (to == rank) continue;
         Buffer message(header_bytes);
@@ -118,16 +120,31 @@ void Window::fail(int code) {
     }
 }
 
+/// What this process has under way is given up: the program may do as it likes with its memory when a call has
+/// ended in the error.
+void Window::lose(int code) {
+    failure_ = code;
+    for (Target& each : targets) {
+        each.batch = {};
+        for (auto& transfer : each.transfers) transfer->abandon();
+        each.waiting.clear();
+        each.on_their_way.clear();
+    }
+    batched_.clear();
+    held_up_.clear();
+}
+
 void Window::serve() {
     if (serving_ || closed_) return;
     serving_ = true;
-    while (ring_[next_].receiving->advance()) {
+    constexpr int most_at_once = 64;  // other operations of this process, and other threads, want to go on
+    for (int taken = 0; taken < most_at_once && ring_[next_].receiving->advance(); ++taken) {
         Slot& slot = ring_[next_];
         next_ = (next_ + 1) % slots;
         take(slot);
         post(slot);
     }
-    for (std::size_t i = 0; i < busy_.size() && failure_ == MPI_SUCCESS;) {
+    for (std::size_t i = 0; i < busy_.size() && failure() == MPI_SUCCESS;) {
         const int from = busy_[i];
         drain(from);
         if (origin(from).requests.empty())
@@ -135,11 +152,11 @@ void Window::serve() {
         else
             ++i;
     }
-    for (std::deque<UnderWay>* each : {&answers_, &discarded_})
-        while (!each->empty() && each->front().operation->advance()) {
-            leave_work_list(*each->front().operation);
-            each->pop_front();
-        }
+    std::erase_if(answered_, [&](int to) { return settle_answers(origin(to)); });
+    while (!discarded_.empty() && discarded_.front().operation->advance()) {
+        leave_work_list(*discarded_.front().operation);
+        discarded_.pop_front();
+    }
     serving_ = false;
 }
 
@@ -160,8 +177,8 @@ void Window::take(Slot& slot) {
         const std::size_t bytes = read(request.header, at, rest) ? bytes_in_message(request.header, rest) : 0;
         if (bytes == 0) return violation(from, "it is no request of a window");
         next += bytes;
-        if (failure_ == MPI_SUCCESS) check(from, request.header);
-        if (failure_ != MPI_SUCCESS) {
+        if (failure() == MPI_SUCCESS) check(from, request.header);
+        if (failure() != MPI_SUCCESS) {
             discard(from, request.header);
             continue;
         }
@@ -174,9 +191,8 @@ void Window::take(Slot& slot) {
 void Window::check(int from, const Header& header) {
     if (header.kind == Kind::failed) {
         // That rank has told all others.
-        failure_ = report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
-                                    "that rank reports an integrity error in a window or a file of both");
-        return;
+        return lose(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
+                                     "that rank reports an integrity error in a window or a file of both"));
     }
     if (header.sequence != origin(from).sequence++)
         violation(from, "a request before it in the same window is missing");
@@ -197,15 +213,14 @@ void Window::enter(int from, Request request) {
     const std::uint8_t* behind = request.behind;
     if (!request.header.bulk_runs) {
         if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
-            return failure_ == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
+            return failure() == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
                                            : static_cast<void>(0);
         behind += std::size_t{request.header.runs} * run_bytes;
     }
     if (!request.header.bulk_data) request.payload = behind;
     expect_bulk(from, request);
     Origin& sender = origin(from);
-    if (sender.requests.empty() && !request.runs_coming && !request.data_coming)
-        return carry_out(from, request);
+    if (sender.requests.empty() && is_ready(from, request)) return carry_out(from, request);
     if (sender.requests.empty()) busy_.push_back(from);
     sender.requests.push_back(std::move(request));
 }
@@ -249,6 +264,26 @@ void Window::expect_bulk(int from, Request& request) {
 }
 
 bool Window::is_ready(int from, Request& request) {
+    if (!has_come(from, request)) return false;
+    Origin& sender = origin(from);
+    if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) settle_answers(sender);
+    if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) return false;
+    // Who gets the lock next may change what an answer to this origin is still being read from.
+    return request.header.kind != Kind::unlock || std::ranges::none_of(sender.answers, [](UnderWay& each) {
+        return each.from_memory && !each.operation->advance();
+    });
+}
+
+/// Lets go of answers that have left; true when none is left.
+bool Window::settle_answers(Origin& to) {
+    while (!to.answers.empty() && to.answers.front().operation->advance()) {
+        leave_work_list(*to.answers.front().operation);
+        to.answers.pop_front();
+    }
+    return to.answers.empty();
+}
+
+bool Window::has_come(int from, Request& request) {
     for (auto* coming : {&request.runs_coming, &request.data_coming}) {
         if (!*coming) continue;
         if (!(*coming)->advance()) return false;
@@ -314,9 +349,14 @@ void Window::answer_data(int from, Request& request) {
     const std::uint64_t fetched = answer_of(request.header);
     Origin& sender = origin(from);
     if (request.in_place) return;
-    if (request.header.kind == Kind::get && request.layout.one_run()) {
+    if (request.header.kind == Kind::get && fetched > 0) {
         const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
-        if (inside) return answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+        if (!inside) return answer(from, nullptr, 0, Buffer(), answer_tag);
+        if (request.layout.one_run()) {
+            answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+            sender.answers.back().from_memory = true;
+            return;
+        }
     }
     Buffer data = fetched > 0 ? Buffer(fetched) : Buffer();
     const int code = memory.perform(request.header, request.layout, request.payload, data.data());
@@ -338,7 +378,8 @@ void Window::answer_status(int from) {
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
     auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
                                to, tag, comm, call_in_a_window});
-    answers_.push_back({std::move(sending), std::move(keep)});
+    if (origin(to).answers.empty()) answered_.push_back(to);
+    origin(to).answers.push_back({std::move(sending), std::move(keep)});
 }
 
 void Window::grant(const std::vector<int>& granted) {

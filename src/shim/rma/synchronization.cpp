@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "shim/collective/collective_operation.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -36,7 +37,7 @@ void Window::send_control(int to, Kind kind, bool answered) {
     std::uint8_t* status = transfer->message.data();
     transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
     transfer->status = status;
-    receive_part(*transfer, status, sizeof(std::int32_t), to, answer_tag);
+    receive_answer(*transfer, status, sizeof(std::int32_t), to, answer_tag);
     target(to).transfers.push_back(std::move(transfer));
 }
 
@@ -50,6 +51,25 @@ bool Window::settle(Target& of) {
         of.transfers.pop_front();
     }
     return of.transfers.empty();
+}
+
+int Window::run_together(std::unique_ptr<CollectivePlan> plan) {
+    const char* call = plan->procedure;
+    if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
+    std::unique_ptr<Operation> operation;
+    {
+        Guard guard;
+        auto context = plan->comm->collective_context;
+        operation = begin_collective(std::move(plan), std::move(context));
+    }
+    int code = wait(call, [&] { return operation->advance(); });
+    if (code != MPI_SUCCESS) {
+        (void)operation.release();  // MPI may have its memory
+    } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
+        Guard guard;
+        fail(code);
+    }
+    return code;
 }
 
 int Window::take_error() {
@@ -113,7 +133,7 @@ int take_locks(const char* call, Window& window, const Ranks& ranks, Held kind, 
                 continue;
             }
             auto grant = std::make_shared<Transfer>();
-            window.receive_part(*grant, nullptr, 0, of, grant_tag);
+            window.receive_answer(*grant, nullptr, 0, of, grant_tag);
             grants.push_back(grant);
             window.send_control(of, kind == Held::shared ? Kind::lock_shared : Kind::lock_exclusive, false);
         }
@@ -173,7 +193,8 @@ int Win_fence(int assertion, MPI_Win win) {
         return code;
     int code = end_operations("MPI_Win_fence", *window, everyone(*window));
     if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure());
-    if (const int met = run_collective(plan::Barrier("MPI_Win_fence", window->comm)); met != MPI_SUCCESS)
+    if (const int met = window->run_together(plan::Barrier("MPI_Win_fence", window->comm));
+        met != MPI_SUCCESS)
         code = met;
     window->fence_open = !(assertion & MPI_MODE_NOSUCCEED);
     window->operations_since = false;
@@ -266,7 +287,7 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
             continue;
         }
         auto transfer = std::make_shared<Transfer>();
-        window->send_part(*transfer, nullptr, 0, to, exposure_tag);
+        window->send_part(transfer, nullptr, 0, to, exposure_tag);
         window->target(to).transfers.push_back(std::move(transfer));
     }
     return MPI_SUCCESS;
@@ -294,7 +315,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
                 continue;
             }
             exposures.push_back(std::make_shared<Transfer>());
-            window->receive_part(*exposures.back(), nullptr, 0, of, exposure_tag);
+            window->receive_answer(*exposures.back(), nullptr, 0, of, exposure_tag);
         }
         window->started = std::move(targets);
     }

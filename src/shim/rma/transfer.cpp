@@ -19,7 +19,6 @@ Transfer::~Transfer() {
 void Transfer::expect(const Elements& result, std::uint64_t bytes) {
     result_ = result;
     expected_ = bytes;
-    answered_ = true;
     type_facts(result.type, facts_);
     if (facts_.contiguous) return;
     result_.type = keep_type(result.type);
@@ -33,20 +32,31 @@ std::uint8_t* Transfer::room() const {
 
 bool Transfer::advance() {
     if (done_) return true;
-    if (unsent) return false;
-    bool all = true;
-    for (auto& part : parts) all = part->advance() && all;
-    if (!all) return false;
+    if (!sent() || (answer && !answer->advance())) return false;
     done_ = true;
-    for (const auto& part : parts)
-        if (const int code = part->outcome().error; code != MPI_SUCCESS && error_ == MPI_SUCCESS) {
-            error_ = code;
-            broken_ = true;
-        }
-    if (answered_ && error_ == MPI_SUCCESS) take_answer(parts.back()->outcome());
-    parts.clear();
+    for (const auto& part : sends) note_error_of(*part);
+    if (answer) {
+        note_error_of(*answer);
+        if (error_ == MPI_SUCCESS) take_answer(answer->outcome());
+    }
+    sends.clear();
+    answer.reset();
     for (Buffer* buffer : {&message, &runs, &bulk}) *buffer = Buffer();
     return true;
+}
+
+bool Transfer::sent() {
+    if (done_) return true;
+    if (unsent || unstarted > 0) return false;
+    bool all = true;
+    for (auto& part : sends) all = part->advance() && all;
+    return all;
+}
+
+void Transfer::note_error_of(const Operation& part) {
+    if (part.outcome().error == MPI_SUCCESS || error_ != MPI_SUCCESS) return;
+    error_ = part.outcome().error;
+    broken_ = true;
 }
 
 void Transfer::take_answer(const Outcome& outcome) {
@@ -60,11 +70,14 @@ void Transfer::take_answer(const Outcome& outcome) {
 }
 
 void Transfer::abandon() {
-    for (auto& part : parts) rma::abandon(std::move(part));
-    parts.clear();
+    if (done_) return;
+    done_ = true;
+    if (unsent) return;
+    for (auto& part : sends) rma::abandon(std::move(part));
+    sends.clear();
+    rma::abandon(std::move(answer));
     // Memory that MPI still has is not given back.
     for (Buffer* buffer : {&message, &runs, &bulk, &packed_}) (void)new Buffer(std::move(*buffer));
-    done_ = true;
 }
 
 }  // namespace mpisec::shim::rma

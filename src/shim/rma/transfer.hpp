@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "shim/p2p/datatype.hpp"
@@ -36,25 +37,31 @@ class Transfer {
     bool advance();
     /// MPI_SUCCESS, an MPI error class, or a code of MPIsec's. Once it is complete.
     int error() const { return error_; }
+    /// The same, and nobody is told again of what the target refused.
+    int take_error() { return broken_ ? error_ : std::exchange(error_, MPI_SUCCESS); }
     /// The answer was not accepted, or could not be sent: nothing more can be believed of the window.
     bool broken() const { return broken_; }
+    /// What was sent may change.
+    bool sent();
     /// Its messages never come: gives up what MPI has of them.
     void abandon();
 
-    std::vector<std::unique_ptr<Operation>> parts;  ///< the last one is the answer, where there is one
+    std::vector<std::unique_ptr<Operation>> sends;
+    unsigned unstarted = 0;             ///< sends that wait for others to the same rank
+    std::unique_ptr<Operation> answer;  ///< where there is one
     Buffer message;                                 ///< requests
     Buffer runs, bulk;                              ///< runs and packed data too long for that
     bool unsent = false;                            ///< more requests may join those in `message`
     const std::uint8_t* status = nullptr;           ///< the answer is an MPI error class, there
 
   private:
+    void note_error_of(const Operation& part);
     void take_answer(const Outcome& outcome);
 
     Elements result_;
     TypeFacts facts_;
     Buffer packed_;
     std::uint64_t expected_ = 0;
-    bool answered_ = false;  ///< an answer is expected
     bool kept_ = false;
     bool done_ = false;
     bool broken_ = false;

@@ -13,6 +13,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -27,6 +28,12 @@
 #include "shim/rma/message.hpp"
 #include "shim/rma/transfer.hpp"
 #include "shim/runtime/pool.hpp"
+
+namespace mpisec::shim {
+
+class CollectivePlan;
+
+}  // namespace mpisec::shim
 
 namespace mpisec::shim::rma {
 
@@ -48,10 +55,18 @@ struct Request {
     std::unique_ptr<Operation> runs_coming, data_coming;
 };
 
+/// An answer, or another message of the window's own.
+struct UnderWay {
+    std::unique_ptr<Operation> operation;
+    Buffer buffer;
+    bool from_memory = false;  ///< what it sends is read from the window's own memory
+};
+
 /// What this process knows of another one that accesses its memory.
 struct Origin {
     std::uint64_t sequence = 0;    ///< of its next request
     std::deque<Request> requests;  ///< under way: one waits for its data, the others for it
+    std::deque<UnderWay> answers;
     int error = MPI_SUCCESS;       ///< first one since the last answer that carried it
     Held holds = Held::no;
     std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
@@ -63,6 +78,17 @@ struct Batch {
     std::size_t bytes = 0, room = 0;
 };
 
+/// A message that waits until fewer to the same rank are on their way.
+struct Departure {
+    std::shared_ptr<Transfer> transfer;
+    const void* data;
+    std::uint64_t bytes;
+    int tag;
+};
+/// Messages to one rank on their way at once, in each direction of a window. MPI libraries bear few that nobody
+/// receives yet (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 of one sender), and looking at many costs time.
+inline constexpr std::size_t most_on_their_way = 16;
+
 /// What this process knows of another one whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
@@ -70,6 +96,8 @@ struct Target {
     std::uint64_t sequence = 0;    ///< of the next request to it
     Batch batch;
     std::deque<std::shared_ptr<Transfer>> transfers;
+    std::deque<std::shared_ptr<Transfer>> on_their_way;  ///< one for each message
+    std::deque<Departure> waiting;
     bool outstanding = false;  ///< operations without an answer since the last flush
     Held held = Held::no;
     bool unchecked = false;  ///< MPI_MODE_NOCHECK: it has granted nothing
@@ -139,7 +167,7 @@ class Window {
     bool own_lock_granted = false;
     /// Nothing more is believed: tells the others, and every call on the window ends in this error.
     void fail(int code);
-    int failure() const { return failure_; }
+    int failure() const { return failure_.load(std::memory_order_relaxed); }
 
     // The origin's side.
     Layout starting;  ///< of the operation that is being started: its memory is kept
@@ -150,8 +178,12 @@ class Window {
     /// Sends the requests that wait; every pass of the progress loop sends those to all targets.
     void send_batch(int to);
     void send_batches();
-    void send_part(Transfer& transfer, const void* data, std::uint64_t bytes, int to, int tag);
-    void receive_part(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
+    /// In the order of these calls, as soon as few enough are on their way.
+    void send_part(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes, int to,
+                   int tag);
+    void start_waiting(int to);
+    void start_all_waiting();
+    void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
     /// Sends a request without data; with an answer if `answered`: the first error of this process's operations.
     void send_control(int to, Kind kind, bool answered);
     /// Lets go of transfers to the target that are complete; true when none is left. What went wrong is
@@ -166,6 +198,9 @@ class Window {
     /// the failure's code.
     template <class Done>
     int wait(const char* call, Done done);
+    /// A collective of the window's ranks, given up when the window fails: a rank that has met an integrity error
+    /// takes no part in it. MPI may still use the plan's memory then. The error code is still to be raised.
+    int run_together(std::unique_ptr<CollectivePlan> plan);
 
     /// Nothing that this process sends is on its way; moves it on.
     bool all_sent();
@@ -173,10 +208,6 @@ class Window {
     void close();
 
   private:
-    struct UnderWay {
-        std::unique_ptr<Operation> operation;
-        Buffer buffer;
-    };
     struct Slot {
         Buffer room;
         std::unique_ptr<Operation> receiving;
@@ -191,24 +222,29 @@ class Window {
     void expect_bulk(int from, Request& request);
     static bool prepare(Request& request);
     bool is_ready(int from, Request& request);
+    bool has_come(int from, Request& request);
+    void lose(int code);
     void drain(int from);
     void carry_out(int from, Request& request);
     void answer_data(int from, Request& request);
     void answer_status(int from);
     void answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag);
+    bool settle_answers(Origin& to);
     void grant(const std::vector<int>& granted);
     void violation(int from, const char* detail);
 
     std::array<Slot, slots> ring_;
     LockQueue locks_;
     std::size_t next_ = 0;  ///< slot that a request comes to next
-    std::deque<UnderWay> answers_, discarded_;
-    std::vector<int> busy_;     ///< origins with requests under way
+    std::deque<UnderWay> discarded_;
+    std::vector<int> busy_;      ///< origins with requests under way
+    std::vector<int> answered_;  ///< ranks with answers under way
+    std::vector<int> held_up_;   ///< targets with messages that wait until others have left
     std::vector<int> batched_;  ///< targets with requests that wait to be sent
     std::unique_ptr<Service> service_;
     bool serving_ = false;
     bool closed_ = false;
-    int failure_ = MPI_SUCCESS;
+    std::atomic<int> failure_ = MPI_SUCCESS;  ///< written under the Guard
     int error_ = MPI_SUCCESS;
 };
 

@@ -249,7 +249,7 @@ namespace {
 int leave_together(const char* call, Window& window) {
     auto all_sent = [&] { return window.all_sent(); };
     int code = window.wait(call, all_sent);
-    if (code == MPI_SUCCESS) code = run_collective(plan::Barrier(call, window.comm));
+    if (code == MPI_SUCCESS) code = window.run_together(plan::Barrier(call, window.comm));
     // What others asked for until they came has been answered; what is left to do is here.
     if (code == MPI_SUCCESS) code = window.wait(call, all_sent);
     return code;
@@ -291,19 +291,31 @@ void free_hidden(Window& window, bool all_met) {
     if (all_met) free_private(window.comm);
 }
 
+namespace {
+
+template <class Action>
+auto under_guard(Action action) {
+    Guard guard;
+    return action();
+}
+
+}  // namespace
+
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
     const auto window = find(win);
     if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
     if (size < 0) return raise_on_window(win, MPI_ERR_SIZE);
-    Guard guard;
-    return window->memory.attach(base, size) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+    return under_guard([&] { return window->memory.attach(base, size); })
+               ? MPI_SUCCESS
+               : raise_on_window(win, MPI_ERR_RMA_ATTACH);
 }
 
 int Win_detach(MPI_Win win, const void* base) {
     const auto window = find(win);
     if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
-    Guard guard;
-    return window->memory.detach(base) ? MPI_SUCCESS : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+    return under_guard([&] { return window->memory.detach(base); })
+               ? MPI_SUCCESS
+               : raise_on_window(win, MPI_ERR_RMA_ATTACH);
 }
 
 int Win_get_group(MPI_Win win, MPI_Group* group) {

@@ -50,10 +50,7 @@ int progress_barrier_of_file(MPI_File file);
 int File_close(MPI_File* file);
 
 #ifndef OPEN_MPI
-// Buffers of a communicator and of a session (buffered.cpp)
-int Comm_flush_buffer(MPI_Comm comm);
-int Comm_detach_buffer(MPI_Comm comm, void* address, int* size);
-int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size);
+// Buffers of a session (buffered.cpp)
 int Session_flush_buffer(MPI_Session session);
 int Session_detach_buffer(MPI_Session session, void* address, int* size);
 int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size);

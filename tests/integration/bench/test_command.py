@@ -61,6 +61,13 @@ def test_one_sided_operations(lab, tmp_path):
     assert all(row["plain_us"] > 0 for row in document["rows"])
 
 
+def test_files(lab, tmp_path):
+    _, document = _measured("io", "--sizes", "256K", "--blocks", 2, "--directory", tmp_path, file=tmp_path / "r.json")
+    assert [row["what"] for row in document["rows"]] == ["write", "read", "write-interleaved", "read-interleaved"]
+    assert all(row["plain_us"] > 0 for row in document["rows"])
+    assert not list(tmp_path.glob("mpisec-bench-io*"))
+
+
 def test_algorithms_of_a_collective(lab, tmp_path):
     _, document = _measured("bcast", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--algorithms", "auto,binomial", file=tmp_path / "r.json")
     assert [row["algorithm"] for row in document["rows"]] == ["auto", "binomial"]

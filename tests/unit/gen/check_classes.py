@@ -140,11 +140,9 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(text.count("return mpisec::shim::Send("), 2)
 
     def test_same_node_asks_the_communicator(self):
-        text = self.wrapper("MPI_Comm_attach_buffer")
-        self.assertIn(
-            'if (!crosses_nodes(comm) || refusal_waived("MPI_Comm_attach_buffer")) return real.Comm_attach_buffer(', text
-        )
-        self.assertIn('return refuse("MPI_Comm_attach_buffer", comm);', text)
+        text = self.wrapper("MPIX_Comm_iagree")
+        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPIX_Comm_iagree")) return extension(', text)
+        self.assertIn('return refuse("MPIX_Comm_iagree", comm);', text)
 
     def test_a_blocking_collective_inside_a_node_meets_first(self):
         call = "MPI_Win_allocate_shared"

@@ -106,7 +106,58 @@ static void too_small(int peer) {
     free(out);
 }
 
+#if MPI_VERSION * 100 + MPI_SUBVERSION >= 401
+/* A communicator has a buffer of its own, which alone serves it, and whose flush waits for its messages. */
+static void of_communicator(MPI_Comm comm, int peer, int n, int sender) {
+    int packed, token = 0;
+    OK(MPI_Pack_size(n, MPI_BYTE, comm, &packed));
+    const int room = COUNT * ((packed + 7) / 8 * 8 + MPI_BSEND_OVERHEAD);
+    unsigned char *attached = memory((size_t)room), *message = memory((size_t)n + 64);
+    if (sender) {
+        MPI_Request request;
+        OK(MPI_Comm_attach_buffer(comm, attached, room));
+        for (int i = 0; i < COUNT; ++i) {
+            fill(message, (size_t)n, (uint64_t)i);
+            OK(MPI_Bsend(message, n, MPI_BYTE, peer, 150 + i, comm));
+            memset(message, 0, (size_t)n);
+        }
+        OK(MPI_Buffer_flush()); /* of the process's buffer, which has nothing of this */
+        OK(MPI_Send(&token, 1, MPI_INT, peer, 149, comm));
+        OK(MPI_Comm_iflush_buffer(comm, &request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        fill(message, (size_t)n, COUNT);
+        OK(MPI_Bsend(message, n, MPI_BYTE, peer, 150 + COUNT, comm));
+        OK(MPI_Comm_flush_buffer(comm));
+        OK(MPI_Buffer_iflush(&request));
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        void* address = NULL;
+        int length = -1;
+        OK(MPI_Comm_detach_buffer(comm, &address, &length));
+        CHECK(address == attached && length == room, "MPI_Comm_detach_buffer gave back another buffer");
+        CHECK(class_of(MPI_Bsend(message, n, MPI_BYTE, peer, 159, comm)) == MPI_ERR_BUFFER,
+              "a buffered send without a buffer did not fail");
+    } else {
+        OK(MPI_Recv(&token, 1, MPI_INT, peer, 149, comm, MPI_STATUS_IGNORE));
+        for (int i = COUNT; i >= 0; --i) {
+            const int which = i == COUNT ? 0 : i == 0 ? COUNT : i; /* the last one is sent when the others have left */
+            OK(MPI_Recv(message, n, MPI_BYTE, peer, 150 + which, comm, MPI_STATUS_IGNORE));
+            CHECK_FILLED(message, (size_t)n, (uint64_t)which);
+        }
+    }
+    free(attached), free(message);
+}
+#endif
+
 void rule_buffered(void) {
+#if MPI_VERSION * 100 + MPI_SUBVERSION >= 401
+    MPI_Comm own;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &own));
+    const int other = partner_in(size - 1);
+    for (int turn = 0; turn < 2 && other != rank; ++turn)
+        for (int i = 0; i < few_count; ++i)
+            if (!plain_to(other)) of_communicator(own, other, few_sizes[i], (rank < other) == (turn == 0));
+    OK(MPI_Comm_free(&own));
+#endif
     for (int round = 1; round<size; round += size> 2 ? size - 2 : 1) {
         int peer = partner_in(round);
         if (peer == rank) continue;

@@ -107,6 +107,31 @@ static void contended(void) {
     free(ones);
 }
 
+/* What is read under a lock is what was there then: who has the lock next changes nothing of it, however long it
+ * takes to send. */
+static void whole(void) {
+    enum { MANY = 1 << 17 };
+    long *all, *mine = memory(MANY * sizeof *mine);
+    MPI_Win own;
+    OK(MPI_Win_allocate(rank == 0 ? MANY * sizeof *all : 0, sizeof *all, MPI_INFO_NULL, MPI_COMM_WORLD, &all, &own));
+    for (int i = 0; i < MANY && rank == 0; ++i) all[i] = -1;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    for (int turn = 0; turn < TURNS / 2; ++turn) {
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, own));
+        OK(MPI_Get(mine, MANY, MPI_LONG, 0, 0, MANY, MPI_LONG, own));
+        OK(MPI_Win_unlock(0, own));
+        int differ = 0;
+        for (int i = 1; i < MANY; ++i) differ += mine[i] != mine[0];
+        CHECK(differ == 0, "%d elements of %d were written while they were read", differ, MANY);
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, own));
+        for (int i = 0; i < MANY; ++i) (rank == 0 ? all : mine)[i] = rank + 1000 * turn;
+        if (rank != 0) OK(MPI_Put(mine, MANY, MPI_LONG, 0, 0, MANY, MPI_LONG, own));
+        OK(MPI_Win_unlock(0, own));
+    }
+    OK(MPI_Win_free(&own));
+    free(mine);
+}
+
 /* The forms with requests end in MPI_Wait; MPI_MINLOC is of pairs with gaps. */
 static void requests(void) {
     struct {
@@ -170,6 +195,7 @@ void rule_one_sided_locks(void) {
     atomics();
     check_counts();
     contended();
+    whole();
     requests();
     progress();
     OK(MPI_Win_free(&window));
