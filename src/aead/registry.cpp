@@ -66,8 +66,9 @@ std::string plugin_path(std::string_view name, const std::string& directory) {
     return (fs::path(directory) / (std::string(prefix) + std::string(name) + std::string(suffix))).string();
 }
 
-std::string plugin_directory() {
-    if (const char* pinned = secure_getenv("MPISEC_PLUGIN_DIR"); pinned && *pinned) return pinned;
+namespace {
+
+std::string directory_beside_library() {
     Dl_info self{};
     std::error_code error;
     fs::path here = ".";
@@ -81,6 +82,14 @@ std::string plugin_directory() {
     for (const char* candidate : {"mpisec", "../lib/mpisec", "../" MPISEC_LIBDIR "/mpisec"})
         if (fs::is_directory(here / candidate, error)) return (here / candidate).lexically_normal().string();
     return (here / "mpisec").string();
+}
+
+}  // namespace
+
+std::string plugin_directory() {
+    if (const char* pinned = secure_getenv("MPISEC_PLUGIN_DIR"); pinned && *pinned) return pinned;
+    static const std::string& found = *new std::string(directory_beside_library());  // a dozen system calls
+    return found;
 }
 
 std::vector<std::string> available(const std::string& directory) {
@@ -103,13 +112,13 @@ Result<const Library*> load(std::string_view name, const std::string& directory)
     static auto& opened = *new std::map<std::string, const Library*>;
     static std::mutex mutex;
 
+    std::string path = plugin_path(name, directory);
+    std::lock_guard lock(mutex);
+    if (auto found = opened.find(path); found != opened.end()) return found->second;
     std::vector<std::string> there = available(directory);
     if (std::find(there.begin(), there.end(), name) == there.end())
         return fail("There is no crypto library \"" + std::string(name) + "\" in " + directory +
                     "; there are: " + join(there) + ". Choose one of them with MPISEC_AEAD.");
-    std::string path = plugin_path(name, directory);
-    std::lock_guard lock(mutex);
-    if (auto found = opened.find(path); found != opened.end()) return found->second;
     Result<const Library*> library = open_plugin(path);
     if (library) opened.emplace(path, *library);
     return library;

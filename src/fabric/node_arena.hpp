@@ -24,6 +24,9 @@ class NodeArena {
     static int format(int descriptor, off_t begin);
     /// Makes it this process's arena, which keeps a descriptor of its own until close(). 0 or an errno.
     static int open(int descriptor, off_t begin);
+    /// Makes room for the number of that descriptor, before anything starts a thread: with several threads the
+    /// kernel first waits until every processor has let go of the smaller table of descriptors (milliseconds).
+    static void expect();
     /// Nothing is attached any more; parts that are may stay until they are detached.
     static void close();
     /// This process's; one without a name and without peers when none has been opened. Null and errno when

@@ -173,6 +173,7 @@ Phase start(int thread_level) {
 
 int Init(int* argc, char*** argv) {
     Starting starting;
+    fabric::NodeArena::expect();
     const int code = real.Init(argc, argv);
     int level = MPI_THREAD_SINGLE;  // a library may be set to give more than MPI_Init asks for
     if (starting && code == MPI_SUCCESS && real.Query_thread(&level) == MPI_SUCCESS)
@@ -182,6 +183,7 @@ int Init(int* argc, char*** argv) {
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
     Starting starting;
+    fabric::NodeArena::expect();
     const int code = real.Init_thread(argc, argv, required, provided);
     if (starting && code == MPI_SUCCESS) starting.end(start(*provided));
     return code;

@@ -45,7 +45,7 @@ using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
 
 struct Records {
     fabric::SentRecords memory;
-    aead::Key mac;
+    aead::Key mac;                       ///< made with the first message that is too long for a record
     std::vector<unsigned> node_peer_of;  ///< by world rank; of this node's
     std::vector<Lanes> lanes;            ///< by node peer: records that were read but not settled
 };
@@ -69,9 +69,10 @@ constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max(); 
 
 // The MAC ------------------------------------------------------------------------------------------------
 
-/// Which one the ranks of a node use; its first rank decides.
+/// Which one the ranks of a node use; whoever first needs it decides.
 struct Agreement {
-    std::atomic<std::uint32_t> made;
+    enum State : std::uint32_t { open, being_made, made };
+    std::atomic<std::uint32_t> state;
     std::int32_t cipher;
     char library[48];
 };
@@ -84,17 +85,6 @@ constexpr std::size_t longest_piece = std::size_t{256} << 20;  // crypto librari
 void tag_of(const aead::Key& key, const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
     if (!key.seal(tag, nullptr, 0, no_nonce, bytes, n))
         abort_job("the crypto library failed to hash a message of " + std::to_string(n) + " bytes");
-}
-
-void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
-    const aead::Key& mac = opened().mac;
-    if (n <= longest_piece) return tag_of(mac, bytes, n, tag);
-    std::vector<std::uint8_t> tags;
-    for (std::size_t at = 0; at < n; at += longest_piece) {
-        tags.resize(tags.size() + aead::tag_bytes);
-        tag_of(mac, bytes + at, std::min(longest_piece, n - at), tags.data() + tags.size() - aead::tag_bytes);
-    }
-    tag_of(mac, tags.data(), tags.size(), tag);
 }
 
 double seconds_of(const aead::Key& key) {
@@ -140,24 +130,53 @@ void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
         agreement.cipher = static_cast<std::int32_t>(cipher);
         agreement.library[library->name().copy(agreement.library, sizeof agreement.library - 1)] = '\0';
     }
-    if (agreement.cipher == 0)
-        abort_job("MPISEC_SAME_NODE=verify needs a crypto library with AEGIS or AES-128-GCM; there is none");
-    agreement.made.store(1, std::memory_order_release);
+    if (agreement.cipher == 0) abort_job("no crypto library could set up a key for MPISEC_SAME_NODE=verify");
 }
 
-aead::Key agreed_key(const fabric::SentRecords& memory) {
-    auto& agreement = *reinterpret_cast<Agreement*>(memory.agreement().data());
+/// Said in MPI_Init, not with the first message that needs one. The libraries that are loaded anyway nearly always do.
+void require_candidate() {
+    const auto serves = [](const aead::Library* library) { return library->has(aead::Cipher::aes_128_gcm); };
+    if (!std::ranges::any_of(state.world.selection.library, serves) && candidates().empty())
+        abort_job("MPISEC_SAME_NODE=verify needs a crypto library with AEGIS or AES-128-GCM; there is none");
+}
+
+/// Ranks that come while another decides wait for it: a millisecond, once.
+void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
+    std::uint32_t seen = Agreement::open;
+    if (agreement.state.compare_exchange_strong(seen, Agreement::being_made, std::memory_order_acq_rel)) {
+        decide(agreement, key_bytes);
+        agreement.state.store(Agreement::made, std::memory_order_release);
+    }
+    SpinThenYield backoff;
+    while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause();
+}
+
+[[gnu::cold, gnu::noinline]] void make_mac(Records& records) {
+    auto& agreement = *reinterpret_cast<Agreement*>(records.memory.agreement().data());
     std::uint8_t bytes[aead::max_key_bytes];
     keys::same_node_key(*state.world.job_secret, state.world.node[static_cast<std::size_t>(state.world.rank)],
                         bytes);
-    if (state.world.rank_on_node == 0) decide(agreement, bytes);
-    while (agreement.made.load(std::memory_order_acquire) == 0) sched_yield();
+    settle(agreement, bytes);
     auto library = aead::load(agreement.library);
     if (!library) abort_job(library.error().message);
     auto key = (*library)->make_key(static_cast<aead::Cipher>(agreement.cipher), bytes);
     keys::wipe(bytes, sizeof bytes);
     if (!key) abort_job(key.error().message);
-    return std::move(*key);
+    records.mac = std::move(*key);
+}
+
+void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
+    Records& records = opened();
+    if (!records.mac) [[unlikely]]
+        make_mac(records);
+    const aead::Key& mac = records.mac;
+    if (n <= longest_piece) return tag_of(mac, bytes, n, tag);
+    std::vector<std::uint8_t> tags;
+    for (std::size_t at = 0; at < n; at += longest_piece) {
+        tags.resize(tags.size() + aead::tag_bytes);
+        tag_of(mac, bytes + at, std::min(longest_piece, n - at), tags.data() + tags.size() - aead::tag_bytes);
+    }
+    tag_of(mac, tags.data(), tags.size(), tag);
 }
 
 // Records ------------------------------------------------------------------------------------------------
@@ -348,9 +367,9 @@ void open_records() {
     unsigned node_peer = 0;
     for (std::size_t rank = 0; rank < node_peer_of.size(); ++rank)
         if (world.same_node[rank]) node_peer_of[rank] = node_peer++;
-    aead::Key key = agreed_key(*memory);
+    require_candidate();
     process.same_node_records->records.emplace(
-        Records{std::move(*memory), std::move(key), std::move(node_peer_of), std::vector<Lanes>(node_peers)});
+        Records{std::move(*memory), {}, std::move(node_peer_of), std::vector<Lanes>(node_peers)});
 }
 
 void close_records() {

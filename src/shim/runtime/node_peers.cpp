@@ -5,10 +5,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <cstdlib>
+#include <string>
 #include <utility>
+
+#include "base/small_file.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -19,17 +22,10 @@ constexpr long SYS_pidfd_open = 434;  // asm/unistd.h, since Linux 5.3
 
 /// Field 22 of /proc/PID/stat (proc(5)), counted from behind the program's name, which may hold anything.
 std::uint64_t start_of(pid_t process) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-    std::stringstream text;
-    text << file.rdbuf();
-    const std::string line = text.str();
-    const std::size_t name_end = line.rfind(')');
-    if (name_end == std::string::npos) return 0;
-    std::istringstream fields(line.substr(name_end + 1));
-    std::string field;
-    for (int number = 3; number <= 22; ++number)
-        if (!(fields >> field)) return 0;
-    return std::strtoull(field.c_str(), nullptr, 10);
+    const std::string text = read_small_file(("/proc/" + std::to_string(process) + "/stat").c_str());
+    std::size_t at = text.rfind(')');
+    for (int number = 2; number < 22 && at != std::string::npos; ++number) at = text.find(' ', at + 1);
+    return at == std::string::npos ? 0 : std::strtoull(text.c_str() + at, nullptr, 10);
 }
 
 std::uint64_t inode(const char* path) {
@@ -57,7 +53,8 @@ NodePeer this_process(std::int32_t rank) {
 
 void NodePeers::know(std::vector<NodePeer> all, std::int32_t own_rank) {
     std::lock_guard lock(mutex_);
-    own_ = this_process(own_rank);
+    const auto known = std::ranges::find(all, own_rank, &NodePeer::rank);
+    own_ = known != all.end() ? *known : this_process(own_rank);
     // Containers may number processes, and count time, each for itself.
     std::erase_if(all, [this](const NodePeer& peer) {
         return peer.rank == own_.rank || peer.numbering != own_.numbering || !peer.numbering ||

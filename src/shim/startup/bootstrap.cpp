@@ -37,6 +37,34 @@ keys::Secret long_term_key(const config::Settings& settings) {
     return std::move(*key);
 }
 
+/// The leader's, from the other nodes; the members have none yet.
+std::optional<keys::Secret> job_secret(const NodeMemory& node, const std::vector<Hello>& hellos,
+                                       const World& world, const config::Settings& settings) {
+    if (!node.leads()) return std::nullopt;
+    const keys::Secret key = long_term_key(settings);
+    return agree_on_job_secret({hellos, world.node, world.rank, key, world.selection.cipher, settings});
+}
+
+/// While it lives, errors on MPI_COMM_WORLD are MPIsec's to say.
+class ErrorsReturned {
+  public:
+    ErrorsReturned() {
+        check_mpi(real.Comm_get_errhandler(constants.comm_world, &before_), "MPI_Comm_get_errhandler");
+        check_mpi(real.Comm_set_errhandler(constants.comm_world, constants.errors_return),
+                  "MPI_Comm_set_errhandler");
+    }
+    ~ErrorsReturned() {
+        real.Comm_set_errhandler(constants.comm_world, before_);
+        if (before_ != constants.errors_return && before_ != constants.errors_are_fatal)
+            real.Errhandler_free(&before_);
+    }
+    ErrorsReturned(const ErrorsReturned&) = delete;
+    ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+
+  private:
+    MPI_Errhandler before_;
+};
+
 }  // namespace
 
 World establish(const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
@@ -44,8 +72,9 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
-    // MPI makes the channel while the hellos travel: at start-up, with more ranks than cores, each round is
-    // dear.
+    const ErrorsReturned errors;
+    // MPI makes the channel while the hellos travel and the leaders agree: at start-up, with more ranks than
+    // cores, each round is dear.
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
@@ -58,24 +87,19 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     world.oversubscribed = oversubscribed(hellos, rank);
     world.cpus = cpus_of_job(hellos, world.node);
     world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(hellos);
-    if (world.crosses_nodes) world.selection = node.select_aead();
-    complete(&channel_made, "the other ranks to make a communicator", settings);
-    if (!world.crosses_nodes) {
-        check_mpi(real.Comm_free(&channel), "MPI_Comm_free");
-        return world;
+    if (world.crosses_nodes) {
+        world.selection = node.select_aead();
+        node.keep();
+        world.job_secret = node.share_job_secret(job_secret(node, hellos, world, settings));
     }
     // What goes wrong on the channel is said through the user's communicators.
-    check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
-    world.channel = channel;
-    node.keep();
-
-    std::optional<keys::Secret> key;
-    if (node.leads()) key = long_term_key(settings);
-    std::optional<keys::Secret> job_secret;
-    if (key)
-        job_secret = agree_on_job_secret(
-            {hellos, world.node, rank, world.channel, *key, world.selection.cipher, settings});
-    world.job_secret = node.share_job_secret(std::move(job_secret));
+    complete(&channel_made, "the other ranks to make a communicator", settings);
+    if (world.crosses_nodes) {
+        world.channel = channel;
+        check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
+    } else {
+        check_mpi(real.Comm_free(&channel), "MPI_Comm_free");
+    }
     return world;
 }
 

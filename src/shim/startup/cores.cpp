@@ -53,8 +53,8 @@ bool oversubscribed(const std::vector<Hello>& hellos, int rank) {
         ++under_kernel;
         if (hello.cpu_set == own.cpu_set) ++with_mask;
     }
-    const auto online = static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-    return with_mask > own.cpus || under_kernel > online;
+    if (with_mask > own.cpus) return true;
+    return under_kernel > static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 coll::Cpus cpus_of_job(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& node) {

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -86,45 +86,83 @@ constexpr const char* forged =
 
 constexpr const char* the_hellos = "the other ranks' settings";
 
-// Open MPI's non-blocking all-gather sends from each rank to every other, and its first message to a rank
-// connects to it: with 64 ranks on two nodes that takes seven times as long as log2(64) rounds, with 8 less.
-#ifdef OPEN_MPI
-constexpr int ranks_in_one_round = 8;
-#else
-constexpr int ranks_in_one_round = INT_MAX;
-#endif
-// The program's messages come after all of these, which MPI keeps in order.
-constexpr int hellos_tag = 32767;
+#ifndef OPEN_MPI
 
-void gather_in_one_round(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
+std::vector<Hello> gather(const Hello& own, int size, const config::Settings& settings) {
+    std::vector<Hello> hellos(static_cast<std::size_t>(size));
     MPI_Request request;
     check_mpi(real.Iallgather(&own, sizeof own, constants.byte, hellos.data(), sizeof own, constants.byte,
                               constants.comm_world, &request),
               "MPI_Iallgather");
     complete(&request, the_hellos, settings);
+    return hellos;
 }
 
-/// The all-gather of Bruck et al. (IEEE TPDS 8(11), 1997, doi:10.1109/71.642949): in each round a rank has
-/// twice as many.
-void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
-    const int size = static_cast<int>(hellos.size());
-    std::vector<Hello> found(hellos.size());  // of this rank and those after it
-    found[0] = own;
-    for (int have = 1; have < size; have *= 2) {
-        const int bytes = std::min(have, size - have) * static_cast<int>(sizeof(Hello));
-        const int after = (own.rank + have) % size, before = (own.rank - have + size) % size;
-        MPI_Request receiving, sending;
-        check_mpi(real.Irecv(&found[static_cast<std::size_t>(have)], bytes, constants.byte, after, hellos_tag,
-                             constants.comm_world, &receiving),
-                  "MPI_Irecv");
-        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, constants.comm_world,
-                             &sending),
-                  "MPI_Isend");
-        complete(&receiving, the_hellos, settings);
-        complete(&sending, the_hellos, settings);
+#else  // whose MPI_Iallgather sends from each rank to every other
+
+// The program's messages come after all of these, which MPI keeps in order.
+constexpr int hellos_tag = 32767;
+
+/// What a rank sends and receives in one round: `count` of the hellos that it has found so far, by place.
+struct HelloRound {
+    int to, from;
+    int sent, received;
+    int count;
+    MPI_Request receiving;
+};
+
+/// After each round a rank has twice as many. With a power of two the rounds pair the ranks (recursive doubling); else
+/// they are those of Bruck et al. (IEEE TPDS 8(11), 1997, doi:10.1109/71.642949). A first message between two ranks makes
+/// Open MPI connect them, so few pairs count: recursive doubling has half as many.
+class HelloRounds {
+  public:
+    HelloRounds(int rank, int size) : rank_(rank), size_(size), found_(static_cast<std::size_t>(size)) {
+        for (int have = 1; have < size; have *= 2) {
+            const int count = std::min(have, size - have);
+            if (pairs())
+                rounds_.push_back(
+                    {rank ^ have, rank ^ have, rank & ~(have - 1), (rank ^ have) & ~(have - 1), count, {}});
+            else
+                rounds_.push_back({(rank - have + size) % size, (rank + have) % size, 0, have, count, {}});
+        }
     }
-    std::rotate_copy(found.begin(), found.end() - own.rank, found.end(), hellos.begin());
+
+    std::vector<Hello> gather(const Hello& own, const config::Settings& settings) {
+        at(own_place()) = own;
+        // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
+        for (HelloRound& round : rounds_)
+            check_mpi(real.Irecv(&at(round.received), bytes(round), constants.byte, round.from, hellos_tag,
+                                 constants.comm_world, &round.receiving),
+                      "MPI_Irecv");
+        for (HelloRound& round : rounds_) {
+            MPI_Request sending;
+            check_mpi(real.Isend(&at(round.sent), bytes(round), constants.byte, round.to, hellos_tag,
+                                 constants.comm_world, &sending),
+                      "MPI_Isend");
+            complete(&round.receiving, the_hellos, settings);
+            complete(&sending, the_hellos, settings);
+        }
+        std::rotate(found_.begin(), found_.end() - (rank_ - own_place()), found_.end());
+        return std::move(found_);
+    }
+
+  private:
+    bool pairs() const { return std::has_single_bit(static_cast<unsigned>(size_)); }
+    /// Without pairs, places are counted from this rank on, round the end.
+    int own_place() const { return pairs() ? rank_ : 0; }
+    Hello& at(int place) { return found_[static_cast<std::size_t>(place)]; }
+    static int bytes(const HelloRound& round) { return round.count * static_cast<int>(sizeof(Hello)); }
+
+    const int rank_, size_;
+    std::vector<Hello> found_;
+    std::vector<HelloRound> rounds_;
+};
+
+std::vector<Hello> gather(const Hello& own, int size, const config::Settings& settings) {
+    return HelloRounds(own.rank, size).gather(own, settings);
 }
+
+#endif
 
 }  // namespace
 
@@ -160,10 +198,8 @@ std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank) {
 }
 
 std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings) {
-    std::vector<Hello> hellos(static_cast<std::size_t>(size));
     // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
-    const bool few = size <= ranks_in_one_round;
-    few ? gather_in_one_round(own, hellos, settings) : gather_in_rounds(own, hellos, settings);
+    std::vector<Hello> hellos = gather(own, size, settings);
     if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }

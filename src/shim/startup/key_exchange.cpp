@@ -1,4 +1,4 @@
-// Messages, all on the private channel; little-endian:
+// Messages, all on MPI_COMM_WORLD, before the program can send any; little-endian:
 //
 //   1  child to parent   digest of the hellos (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
@@ -179,9 +179,9 @@ class Leader {
     }
 
     void send(int to, Tag tag, const std::vector<std::uint8_t>& bytes) {
-        check_mpi(
-            real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag, own_.channel),
-            "MPI_Send");
+        check_mpi(real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag,
+                            constants.comm_world),
+                  "MPI_Send");
     }
 
     /// A message of exactly `n` bytes; room for one more, so that a longer one shows.
@@ -191,7 +191,7 @@ class Leader {
         MPI_Status status;
         int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
-                              own_.channel, &request);
+                              constants.comm_world, &request);
         const std::string waiting = std::string(what) + " from " + name_of(own_.hellos, from);
         if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 
+#include "base/small_file.hpp"
 #include "keys/hkdf.hpp"
 
 namespace mpisec::shim {
@@ -41,9 +41,8 @@ std::string pmi_server() {
 }  // namespace
 
 std::string boot_id() {
-    std::string text;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    return text;
+    const std::string text = read_small_file("/proc/sys/kernel/random/boot_id");
+    return text.substr(0, text.find('\n'));
 }
 
 bool launcher_is_known() {

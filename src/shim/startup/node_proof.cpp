@@ -31,14 +31,23 @@ void keep_moving() {
     real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, constants.comm_world, &flag, MPI_STATUS_IGNORE);
 }
 
-/// Sleeps until another process of the node changes `word` from `seen`, or a few milliseconds. Ranks sleep so
-/// that others have the core where there are more ranks than cores. (std::atomic::wait is for the threads of
-/// one process.)
-void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
-    timespec limit{0, 5'000'000};
-    syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
-    keep_moving();
-}
+/// Sleeps between looks at a word that another process of the node will change. Ranks sleep so that others have
+/// the core where there are more ranks than cores; not for long at first, because the MPI library may be
+/// connecting this rank, or making the channel, and does so only while it is called.
+class Nap {
+  public:
+    /// Until `word` is no longer `seen`, or a moment. (std::atomic::wait is for the threads of one process.)
+    void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
+        const timespec limit{0, nanoseconds_};
+        syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
+        nanoseconds_ = std::min(2 * nanoseconds_, longest);
+        keep_moving();
+    }
+
+  private:
+    static constexpr long shortest = 100'000, longest = 5'000'000;
+    long nanoseconds_ = shortest;
+};
 
 void wake_all(std::atomic<std::uint32_t>& word) {
     syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -87,7 +96,11 @@ NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::
     for (std::size_t r = 0; r < map.size(); ++r) {
         if (map[r] == map[static_cast<std::size_t>(rank)]) members_.push_back(static_cast<std::int32_t>(r));
     }
-    if (members_.size() == 1) return;
+    const bool crosses_nodes = members_.size() < map.size();
+    if (members_.size() == 1) {
+        if (crosses_nodes) selection_ = select_or_abort(settings_);
+        return;
+    }
     bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
     name_ = "/mpisec-";
     for (std::uint8_t byte : hellos[static_cast<std::size_t>(members_.front())].nonce) {
@@ -97,6 +110,7 @@ NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::
     }
     leads() ? create() : open();
     enter();
+    if (leads() && crosses_nodes) choose_aead();  // while the others come
     leads() ? close_list() : require_listed();
 }
 
@@ -191,10 +205,11 @@ void NodeMemory::enter() {
 /// never there, or its hello was changed.
 void NodeMemory::close_list() {
     StallClock stall(settings_, "the other ranks of this node to share memory");
+    Nap nap;
     for (;;) {
         std::uint32_t entered = shared_->entered.load(std::memory_order_acquire);
         if (entered >= members_.size() || stall.seconds() > settings_.node_seconds) break;
-        sleep_while(shared_->entered, entered);
+        nap.sleep_while(shared_->entered, entered);
         stall.look();
     }
     shm_unlink(name_.c_str());
@@ -232,29 +247,28 @@ void NodeMemory::publish(Stage stage) {
 
 void NodeMemory::await(Stage stage, const char* what) {
     StallClock stall(settings_, std::string(what) + " from " + name_of(hellos_, members_.front()));
+    Nap nap;
     for (;;) {
         std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
         if (seen >= stage) return;
-        sleep_while(shared_->stage, seen);
+        nap.sleep_while(shared_->stage, seen);
         stall.look();
     }
 }
 
-aead::Selection NodeMemory::select_aead() {
-    if (members_.size() == 1) return select_or_abort(settings_);
-    if (leads()) {
-        aead::Selection selection = select_or_abort(settings_);
-        shared_->aead_wish = aead_wish(settings_);
-        shared_->cipher = static_cast<std::uint32_t>(selection.cipher);
-        for (std::size_t i = 0; i < selection.library.size(); ++i) {
-            std::string_view name = selection.library[i]->name();
-            std::memcpy(shared_->libraries[i].data(), name.data(),
-                        std::min(name.size(), shared_->libraries[i].size() - 1));
-        }
-        publish(selected);
-        return selection;
+void NodeMemory::choose_aead() {
+    selection_ = select_or_abort(settings_);
+    shared_->aead_wish = aead_wish(settings_);
+    shared_->cipher = static_cast<std::uint32_t>(selection_.cipher);
+    for (std::size_t i = 0; i < selection_.library.size(); ++i) {
+        std::string_view name = selection_.library[i]->name();
+        std::memcpy(shared_->libraries[i].data(), name.data(),
+                    std::min(name.size(), shared_->libraries[i].size() - 1));
     }
-    await(selected, "the choice of crypto libraries");
+}
+
+aead::Selection NodeMemory::select_aead() {
+    if (leads()) return selection_;
     aead::Selection selection;
     selection.cipher = static_cast<aead::Cipher>(shared_->cipher);
     if (shared_->aead_wish != aead_wish(settings_)) {
@@ -277,11 +291,14 @@ keys::Secret NodeMemory::share_job_secret(std::optional<keys::Secret> from_leade
     if (leads()) {
         std::memcpy(shared_->job_secret.data(), from_leader->data(), keys::secret_bytes);
         publish(mastered);
+        // The leader sleeps meanwhile: were it to leave MPI_Init first, it might keep the core that the others need,
+        // polling for them.
         StallClock stall(settings_, "the other ranks of this node to take the job secret");
+        Nap nap;
         for (;;) {
             std::uint32_t copied = shared_->copied.load(std::memory_order_acquire);
             if (copied + 1 == members_.size()) break;
-            sleep_while(shared_->copied, copied);
+            nap.sleep_while(shared_->copied, copied);
             stall.look();
         }
         keys::wipe(shared_->job_secret.data(), shared_->job_secret.size());

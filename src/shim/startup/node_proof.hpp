@@ -40,8 +40,8 @@ class NodeMemory {
 
     // Each of the following is called by all members, once, in this order.
 
-    /// The leader's choice of crypto libraries, which may need a calibration; members whose MPISEC_AEAD is
-    /// the same adopt it. Ends the job when a member ends up with another cipher.
+    /// The leader's choice of crypto libraries, which may have needed a calibration; members whose MPISEC_AEAD
+    /// is the same adopt it. Where the job crosses nodes only. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
     /// The leader hands over the job secret and the others copy it; all return it. The shared copy is
     /// wiped before the leader returns.
@@ -55,12 +55,13 @@ class NodeMemory {
   private:
     struct Shared;
     struct Entry;
-    enum Stage : std::uint32_t { forming, formed, selected, mastered };
+    enum Stage : std::uint32_t { forming, formed, mastered };
 
     void create();
     void open();
     bool map(int descriptor);
     void enter();
+    void choose_aead();
     void close_list();
     void require_listed();
     void publish(Stage stage);
@@ -76,6 +77,7 @@ class NodeMemory {
     std::size_t bytes_ = 0;
     Shared* shared_ = nullptr;
     int descriptor_ = -1;
+    aead::Selection selection_;  ///< the leader's
 };
 
 }  // namespace mpisec::shim
