@@ -254,6 +254,8 @@ int init_gcm(void* opaque, bool encrypt, const std::uint8_t* key, std::size_t ke
         if (key_n != gcm.traits->key_n) return raise(gcm.instance, PROV_R_INVALID_KEY_LENGTH);
         gcm.keys.set(key, key_n);
         gcm.records = 0;
+        // A message cannot go on under another key, and no vector is used twice.
+        if (!iv && gcm.state == Vector::used) gcm.state = Vector::finished;
     }
     return set_gcm_parameters(opaque, parameters);
 }
@@ -306,7 +308,11 @@ int gcm_cipher(void* opaque, unsigned char* out, std::size_t* out_n, std::size_t
                const unsigned char* in, std::size_t in_n) {
     auto& gcm = *static_cast<Gcm*>(opaque);
     if (room < in_n) return raise(gcm.instance, PROV_R_OUTPUT_BUFFER_TOO_SMALL);
-    if (gcm.tls_ad_n != none) return record(gcm, out, out_n, in, in_n);
+    if (gcm.tls_ad_n != none) {  // libssl is told the length of the whole record, as by OpenSSL's own
+        const int good = record(gcm, out, out_n, in, in_n);
+        if (good) *out_n = in_n;
+        return good;
+    }
     *out_n = 0;
     if (!in) return gcm_final(opaque, out, out_n, room);
     if (!ready(gcm) || !(out ? text(gcm, out, in, in_n) : associate(gcm, in, in_n))) return 0;
@@ -316,10 +322,12 @@ int gcm_cipher(void* opaque, unsigned char* out, std::size_t* out_n, std::size_t
 
 int gcm_update(void* opaque, unsigned char* out, std::size_t* out_n, std::size_t room,
                const unsigned char* in, std::size_t in_n) {
+    auto& gcm = *static_cast<Gcm*>(opaque);
     *out_n = 0;
     if (in_n == 0) return 1;
+    if (gcm.tls_ad_n != none && room >= in_n) return record(gcm, out, out_n, in, in_n);
     if (gcm_cipher(opaque, out, out_n, room, in, in_n)) return 1;
-    return raise(static_cast<Gcm*>(opaque)->instance, PROV_R_CIPHER_OPERATION_FAILED);
+    return raise(gcm.instance, PROV_R_CIPHER_OPERATION_FAILED);
 }
 
 int gcm_final(void* opaque, unsigned char* out, std::size_t* out_n, std::size_t) {

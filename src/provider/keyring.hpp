@@ -36,6 +36,8 @@ class Keyring {
 
     bool crypt(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::uint8_t* iv) {
         std::size_t library = library_for(encrypt, n);
+        // A data unit of XTS that is not whole blocks: the others take these in units of one fixed size only.
+        if (mode_ == mpisec_xts && n % 16 != 0) library = openssl_index();
         void* key = get(library, encrypt);
         return key && libraries()[library]->crypt(key, encrypt, to, from, n, iv) == 0;
     }

@@ -189,14 +189,18 @@ class Script {
             case 7:
                 return performer.init(nullptr, step.small.data(), -1);
             case 15:
-                return performer.init(step.flags & 1 ? key_.data() : nullptr, step.flags & 2 ? iv_.data() : nullptr,
-                                      encrypt_);
+                // A key in the middle of a message, without a vector: OpenSSL goes on with a counter of zero.
+                return performer.init(step.flags & 1 ? key_.data() : nullptr,
+                                      step.flags & (aead ? 3 : 2) ? iv_.data() : nullptr, encrypt_);
             default:
-                return performer.update(step.data, (step.flags & 1) != 0, false);
+                return performer.update(step.data, (step.flags & 1) != 0 && !in_blocks(), false);
         }
     }
 
   private:
+    /// What these modes keep from one call to the next is written before what is read: not in place.
+    bool in_blocks() const { return mode_ == EVP_CIPH_ECB_MODE || mode_ == EVP_CIPH_CBC_MODE; }
+
     static std::vector<std::uint8_t> whole_blocks(std::vector<std::uint8_t> data) {
         data.resize(data.size() / 16 * 16);
         return data;
@@ -214,6 +218,7 @@ inline std::string differing_step(const EVP_CIPHER* one, const EVP_CIPHER* other
                                   std::size_t n) {
     const int mode = EVP_CIPHER_get_mode(one);
     Script script(Reader(data, n), mode);
+    std::string before;
     Performer left(one), right(other);
     for (Script::Step step = script.first();; step = script.next()) {
         const Answer expected = script.perform(left, step), got = script.perform(right, step);
@@ -222,8 +227,9 @@ inline std::string differing_step(const EVP_CIPHER* one, const EVP_CIPHER* other
                    ", step " + std::to_string(step.what) + " of " + std::to_string(step.data.size()) +
                    " bytes, flags " + std::to_string(step.flags) + ": result " + std::to_string(expected.result) +
                    " and " + std::to_string(got.result) + ", bytes " + std::to_string(expected.n) + " and " +
-                   std::to_string(got.n);
+                   std::to_string(got.n) + "; before that " + before;
         if (expected.result <= 0 || script.over()) return {};
+        before += std::to_string(step.what) + ":" + std::to_string(step.data.size()) + " ";
     }
 }
 

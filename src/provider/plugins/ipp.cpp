@@ -18,6 +18,7 @@ namespace {
 
 using namespace mpisec::provider;
 
+constexpr int largest_unit = 128 << 20;              // of XTS, in bits
 constexpr std::size_t piece = std::size_t{1} << 30;  // IPP counts in int
 
 bool initialized() {
@@ -44,7 +45,7 @@ class Key {
         const int n = static_cast<int>(key_n);
         if (mode == mpisec_xts) {
             ready = ippsAES_XTSGetSize(&size) == ippStsNoErr && size <= static_cast<int>(sizeof state_) &&
-                    ippsAES_XTSInit(key, n * 8, INT32_MAX / 8 * 8, xts(), size) == ippStsNoErr;
+                    ippsAES_XTSInit(key, n * 8, largest_unit, xts(), size) == ippStsNoErr;
         } else {
             ready = ippsAESGetSize(&size) == ippStsNoErr && size <= static_cast<int>(sizeof state_) &&
                     ippsAESInit(key, n, aes(), size) == ippStsNoErr;
@@ -126,7 +127,7 @@ class Key {
 
     bool unit(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
               const std::uint8_t* tweak) const {
-        if (n > INT32_MAX / 8) return false;
+        if (n > largest_unit / 8) return false;
         const int bits = static_cast<int>(n * 8);
         return (encrypt ? ippsAES_XTSEncrypt(from, to, bits, xts(), tweak, 0)
                         : ippsAES_XTSDecrypt(from, to, bits, xts(), tweak, 0)) == ippStsNoErr;

@@ -52,8 +52,7 @@ TEST(ProviderCalls, RecordsOfTls12AreTheSame) {
         Bytes plain(8 + 1000u * i + 1, i), first = plain, second = plain;
         ASSERT_EQ(mine.record(first, i), theirs.record(second, i));
         ASSERT_EQ(first, second) << int{i};
-        ASSERT_EQ(opening.record(first, i), static_cast<int>(plain.size()) - 8);
-        ASSERT_EQ(their_opening.record(second, i), static_cast<int>(plain.size()) - 8);
+        ASSERT_EQ(opening.record(first, i), their_opening.record(second, i));
         first.resize(plain.size());
         EXPECT_TRUE(std::equal(plain.begin() + 8, plain.end(), first.begin() + 8));
     }
@@ -88,6 +87,39 @@ TEST(ProviderCalls, RecordsOfTlsWithCbcAreOpenssls) {
     }
     EXPECT_EQ(results[0].size(), 160u);
     EXPECT_EQ(results[0], results[1]);
+}
+
+/// AES-GCM as OpenSSH does it: the vector counts on inside the context, the length of the packet is associated data.
+TEST(ProviderCalls, PacketsOfOpensshAreTheSame) {
+    Bytes sent[2];
+    for (int i = 0; i < 2; ++i) {
+        Cipher sealing, opening;
+        const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), "AES-256-GCM");
+        std::uint8_t first[12] = {9, 8, 7, 6, 5, 4, 3, 2, 255, 255, 255, 254};
+        for (EVP_CIPHER_CTX* end : {static_cast<EVP_CIPHER_CTX*>(sealing), static_cast<EVP_CIPHER_CTX*>(opening)}) {
+            ASSERT_EQ(EVP_CipherInit_ex2(end, cipher, nullptr, nullptr, end == sealing, nullptr), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(end, EVP_CTRL_GCM_SET_IV_FIXED, -1, first), 1);
+            ASSERT_EQ(EVP_CipherInit_ex2(end, nullptr, key.data(), nullptr, -1, nullptr), 1);
+        }
+        for (std::uint8_t packet = 0; packet < 4; ++packet) {
+            Bytes plain(16 + 64 * packet, packet), sealed(plain.size()), opened(plain.size()), tag(16);
+            std::uint8_t length[4] = {0, 0, 0, packet}, last = 0;
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
+            ASSERT_GE(EVP_Cipher(sealing, nullptr, length, 4), 0);
+            ASSERT_GE(EVP_Cipher(sealing, sealed.data(), plain.data(), static_cast<unsigned>(plain.size())), 0);
+            ASSERT_GE(EVP_Cipher(sealing, nullptr, nullptr, 0), 0);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_GET_TAG, 16, tag.data()), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_SET_TAG, 16, tag.data()), 1);
+            ASSERT_GE(EVP_Cipher(opening, nullptr, length, 4), 0);
+            ASSERT_GE(EVP_Cipher(opening, opened.data(), sealed.data(), static_cast<unsigned>(plain.size())), 0);
+            ASSERT_GE(EVP_Cipher(opening, nullptr, nullptr, 0), 0) << "packet " << int{packet};
+            EXPECT_EQ(opened, plain);
+            sent[i].insert(sent[i].end(), sealed.begin(), sealed.end());
+            sent[i].insert(sent[i].end(), tag.begin(), tag.end());
+        }
+    }
+    EXPECT_EQ(sent[0], sent[1]);
 }
 
 // --- ASYNC jobs: many buffers of CBC encryption at once.
@@ -260,9 +292,14 @@ TEST(ProviderCalls, MuchAssociatedData) {
         for (int piece = 0; piece < 5; ++piece)
             ASSERT_EQ(EVP_CipherUpdate(context, nullptr, &n, ad.data() + 1000 * piece, 1000), 1);
         ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, ad.data(), 100), 1);
-        EXPECT_EQ(EVP_CipherUpdate(context, nullptr, &n, ad.data(), 10), 0) << "after the text has begun";
+        Cipher late;
+        ASSERT_EQ(EVP_CIPHER_CTX_copy(late, context), 1);
+        EXPECT_EQ(EVP_CipherUpdate(late, nullptr, &n, ad.data(), 10), 0) << "after the text has begun";
         tags[i].resize(16);
+        ASSERT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tags[i].data()), 1);
     }
+    EXPECT_EQ(tags[0], tags[1]);
 }
 
 }  // namespace

@@ -189,11 +189,14 @@ void check_gcm(const Gcm& one, const std::string& name) {
         ASSERT_EQ(EVP_CipherUpdate(context, nullptr, &n, one.ad.data(), static_cast<int>(one.ad.size())), 1);
         ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, in.data(), static_cast<int>(in.size())), 1);
         out.resize(static_cast<std::size_t>(n));
-        if (!encrypt)
+        if (!encrypt) {
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag.size()), tag.data()), 1);
+        }
         std::uint8_t none[16];
         EXPECT_EQ(EVP_CipherFinal_ex(context, none, &n) == 1, one.valid) << name;
-        if (one.valid) EXPECT_EQ(out, encrypt ? one.sealed : one.plain) << name;
+        if (one.valid) {
+            EXPECT_EQ(out, encrypt ? one.sealed : one.plain) << name;
+        }
         if (!encrypt) continue;
         ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()), 1);
         EXPECT_EQ(tag, one.tag) << name;
