@@ -46,7 +46,8 @@ struct Contestant {
         if (aead) {  // a message: vector, text, tag
             EVP_CipherInit_ex2(context, nullptr, nullptr, iv, -1, nullptr);
             unsigned char tag[16] = {};
-            if (!EVP_CIPHER_CTX_is_encrypting(context)) EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag);
+            if (!EVP_CIPHER_CTX_is_encrypting(context))
+                EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tag);
             EVP_CipherUpdate(context, to.data(), &n, from.data(), static_cast<int>(from.size()));
             EVP_CipherFinal_ex(context, tag, &n);
             return;
@@ -67,7 +68,8 @@ void call_in_jobs(std::vector<Contestant*>& all, std::vector<ASYNC_WAIT_CTX*>& w
     for (int left = static_cast<int>(all.size()); left > 0;)
         for (std::size_t i = 0; i < all.size(); ++i) {
             int result = 0;
-            if (!done[i] && ASYNC_start_job(&running[i], waits[i], &result, job, &all[i], sizeof all[i]) == ASYNC_FINISH)
+            if (!done[i] &&
+                ASYNC_start_job(&running[i], waits[i], &result, job, &all[i], sizeof all[i]) == ASYNC_FINISH)
                 done[i] = true, --left;
         }
 }
@@ -87,7 +89,8 @@ double measure(double seconds, double bytes_per_call, Call call) {
     return best;
 }
 
-double answer(OSSL_LIB_CTX* library, const std::string& mode, int bits, std::size_t n, bool encrypt, double seconds) {
+double answer(OSSL_LIB_CTX* library, const std::string& mode, int bits, std::size_t n, bool encrypt,
+              double seconds) {
     const bool many = mode == "cbc16";
     const std::string name = "AES-" + std::to_string(bits) + "-" + (many ? "cbc" : mode);
     if (!many) {
@@ -100,7 +103,9 @@ double answer(OSSL_LIB_CTX* library, const std::string& mode, int bits, std::siz
         all.push_back(new Contestant(library, name, n, true));
         waits.push_back(ASYNC_WAIT_CTX_new());
     }
-    const double cycles = !all[0]->cipher ? 0 : measure(seconds, static_cast<double>(n) * jobs_at_once, [&] { call_in_jobs(all, waits); });
+    const double cycles = !all[0]->cipher ? 0 : measure(seconds, static_cast<double>(n) * jobs_at_once, [&] {
+        call_in_jobs(all, waits);
+    });
     for (Contestant* one : all) delete one;
     for (ASYNC_WAIT_CTX* wait : waits) ASYNC_WAIT_CTX_free(wait);
     return cycles;
@@ -120,7 +125,7 @@ int main(int count, char** arguments) {
     }
     ASYNC_init_thread(jobs_at_once, jobs_at_once);
     char mode[16];
-    for (int bits, encrypt; ;) {
+    for (int bits, encrypt;;) {
         std::size_t n = 0;
         double seconds = 0;
         if (std::scanf("%15s %d %zu %d %lf", mode, &bits, &n, &encrypt, &seconds) != 5) return 0;

@@ -166,7 +166,8 @@ def table(document: Document) -> str:
                      + "".join(f" {row['over_openssl'][name]:>20.2f}" for name in ours)
                      + "".join(f" {row['over_software'][name]:>10.2f}" for name in ours)
                      + "".join(f" {value:>11.3f}" for value in row["cycles_per_byte"].values()))
-    lines.append(f"{PAPER}, over pure software: encryption {PAPER_ENCRYPT}x, decryption more than {PAPER_DECRYPT}x on one core, up to {PAPER_THREADS}x on twelve")
+    lines.append(f"{PAPER}, over pure software: encryption {PAPER_ENCRYPT}x, decryption more than {PAPER_DECRYPT}x on one core, "
+                 f"up to {PAPER_THREADS}x on twelve")
     return "\n".join(lines)
 
 

@@ -14,7 +14,8 @@ namespace {
 // The default provider stays: it has all other algorithms, and those of AES that no library does faster. The `?` makes
 // ours a preference, no condition.
 constexpr const char* configuration =
-    "# What mpisec provider printed: OPENSSL_CONF=THIS-FILE PROGRAM, or these lines in the system's openssl.cnf.\n"
+    "# What mpisec provider printed: OPENSSL_CONF=THIS-FILE PROGRAM, or these lines in the system's "
+    "openssl.cnf.\n"
     "openssl_conf = openssl_init\n\n"
     "[openssl_init]\n"
     "providers = provider_sect\n"
@@ -42,7 +43,8 @@ Result<std::string> provider_path() {
 
 void add_provider(CLI::App& app, Status& status) {
     auto only_path = std::make_shared<bool>(false);
-    CLI::App* command = app.add_subcommand("provider", "Print the configuration that gives OpenSSL's users the fastest AES");
+    CLI::App* command =
+        app.add_subcommand("provider", "Print the configuration that gives OpenSSL's users the fastest AES");
     command->footer(
         "  mpisec provider > mpisec.cnf\n"
         "  OPENSSL_CONF=$PWD/mpisec.cnf openssl speed -evp aes-128-ctr\n"

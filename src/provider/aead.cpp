@@ -292,7 +292,8 @@ int set_gcm_parameters(void* opaque, const OSSL_PARAM parameters[]) {
     if (const OSSL_PARAM* n = find(OSSL_CIPHER_PARAM_AEAD_IVLEN); n && !take_vector_length(gcm, *n)) return 0;
     if (const OSSL_PARAM* ad = find(OSSL_CIPHER_PARAM_AEAD_TLS1_AAD); ad && !take_tls_ad(gcm, *ad))
         return raise(gcm.instance, PROV_R_INVALID_AAD);
-    if (const OSSL_PARAM* fixed = find(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED); fixed && !take_fixed(gcm, *fixed))
+    if (const OSSL_PARAM* fixed = find(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED);
+        fixed && !take_fixed(gcm, *fixed))
         return raise(gcm.instance, PROV_R_FAILED_TO_GET_PARAMETER);
     if (const OSSL_PARAM* peers = find(OSSL_CIPHER_PARAM_AEAD_TLS1_SET_IV_INV))
         if (!peers->data || peers->data_type != OSSL_PARAM_OCTET_STRING ||

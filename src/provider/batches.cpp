@@ -79,7 +79,8 @@ int readable() {
 void pause() {
     static const char name = 0;  // its address is the name of our descriptor
     ASYNC_WAIT_CTX* wait = ASYNC_get_wait_ctx(ASYNC_get_current_job());
-    const bool told = wait && readable() >= 0 && ASYNC_WAIT_CTX_set_wait_fd(wait, &name, readable(), nullptr, nullptr);
+    const bool told =
+        wait && readable() >= 0 && ASYNC_WAIT_CTX_set_wait_fd(wait, &name, readable(), nullptr, nullptr);
     ASYNC_pause_job();
     if (told) ASYNC_WAIT_CTX_clear_fd(wait, &name);
 }

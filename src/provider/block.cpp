@@ -23,9 +23,9 @@ std::size_t padding_of(const std::uint8_t* block) {
 /// The inner context for records of TLS, made when the first comes.
 bool ready_for_tls(Context& context) {
     if (context.tls) return true;
-    OSSL_PARAM parameters[] = {OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &context.tls_version),
-                               OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, &context.tls_mac_n),
-                               OSSL_PARAM_END};
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &context.tls_version),
+        OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, &context.tls_mac_n), OSSL_PARAM_END};
     context.tls = EVP_CIPHER_CTX_new();
     return context.tls &&
            EVP_CipherInit_ex2(context.tls, openssl_cipher(context.traits->mode, context.traits->key_n),
@@ -182,7 +182,7 @@ unsigned cts_variant(const char* name) {
 }
 
 const char* cts_name(unsigned variant) {
-    return variant == cs3 ? OSSL_CIPHER_CTS_MODE_CS3
+    return variant == cs3   ? OSSL_CIPHER_CTS_MODE_CS3
            : variant == cs2 ? OSSL_CIPHER_CTS_MODE_CS2
                             : OSSL_CIPHER_CTS_MODE_CS1;
 }

@@ -1,26 +1,23 @@
 #include "provider/errors.hpp"
 
-#include <openssl/core_dispatch.h>
 #include <openssl/err.h>
 
 #include <cstdarg>
+#include <cstdint>
 
 namespace mpisec::provider {
 namespace {
 
-OSSL_FUNC_core_new_error_fn* new_error;
-OSSL_FUNC_core_vset_error_fn* vset_error;
-
 void set_error(const Instance* instance, std::uint32_t reason, ...) {
     va_list none;
     va_start(none, reason);
-    vset_error(instance->core, reason, nullptr, none);
+    instance->vset_error(instance->core, reason, nullptr, none);
     va_end(none);
 }
 
 }  // namespace
 
-void take_error_functions(const OSSL_DISPATCH* core_functions) {
+Instance::Instance(const OSSL_CORE_HANDLE* handle, const OSSL_DISPATCH* core_functions) : core(handle) {
     for (; core_functions->function_id != 0; ++core_functions) {
         if (core_functions->function_id == OSSL_FUNC_CORE_NEW_ERROR)
             new_error = OSSL_FUNC_core_new_error(core_functions);
@@ -30,8 +27,8 @@ void take_error_functions(const OSSL_DISPATCH* core_functions) {
 }
 
 int raise(const Instance* instance, int reason) {
-    if (new_error && vset_error) {
-        new_error(instance->core);
+    if (instance->new_error && instance->vset_error) {
+        instance->new_error(instance->core);
         set_error(instance, static_cast<std::uint32_t>(ERR_PACK(ERR_LIB_PROV, 0, reason)));
     }
     return 0;

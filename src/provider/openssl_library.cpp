@@ -150,9 +150,19 @@ EVP_CIPHER* openssl_cipher(int mode, std::size_t key_n) {
 }
 
 const mpisec_cipher_plugin& openssl_library() {
-    static constexpr mpisec_cipher_plugin table = {
-        MPISEC_CIPHER_PLUGIN_VERSION, "openssl", version, has,    key_new, key_free, crypt, start, associate,
-        update,                       finish,    copy,    nullptr};
+    static constexpr mpisec_cipher_plugin table = {MPISEC_CIPHER_PLUGIN_VERSION,
+                                                   "openssl",
+                                                   version,
+                                                   has,
+                                                   key_new,
+                                                   key_free,
+                                                   crypt,
+                                                   start,
+                                                   associate,
+                                                   update,
+                                                   finish,
+                                                   copy,
+                                                   nullptr};
     return table;
 }
 

@@ -13,8 +13,8 @@ namespace mpisec::provider {
 
 /// What EVP asks about an algorithm.
 struct Traits {
-    int mode = 0;            ///< of provider/plugin.h
-    unsigned evp_mode = 0;   ///< EVP_CIPH_…_MODE
+    int mode = 0;           ///< of provider/plugin.h
+    unsigned evp_mode = 0;  ///< EVP_CIPH_…_MODE
     std::size_t key_n = 0;
     std::size_t block_n = 1;
     std::size_t iv_n = 16;

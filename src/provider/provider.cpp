@@ -300,8 +300,7 @@ extern "C" __attribute__((visibility("default"))) int OSSL_provider_init(const O
                                           {OSSL_FUNC_PROVIDER_GET_PARAMS, any(get)},
                                           {OSSL_FUNC_PROVIDER_QUERY_OPERATION, any(query)},
                                           {0, nullptr}};
-    take_error_functions(core_functions);
-    *instance = new Instance{core};
+    *instance = new Instance(core, core_functions);
     *functions = table;
     return 1;
 }

@@ -17,8 +17,7 @@ std::uint8_t* keystream(Context& context) {
 bool begin_block(Context& context) {
     std::uint8_t* into = keystream(context);
     std::uint8_t zero[block_bytes] = {}, block[block_bytes] = {};
-    const bool done = context.keys.crypt(context.encrypt, block, zero, block_bytes,
-                                         context.iv);
+    const bool done = context.keys.crypt(context.encrypt, block, zero, block_bytes, context.iv);
     std::memcpy(into, block, block_bytes);
     return done;
 }

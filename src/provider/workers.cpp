@@ -20,6 +20,12 @@ namespace {
 constexpr std::size_t part_bytes = 64 * 1024, max_threads = 64;
 constexpr int spins = 2000;  // some microseconds: the next buffer of a stream comes at once
 
+void relax() {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
 std::size_t wanted_threads() {
     const char* text = secure_getenv("MPISEC_PROVIDER_THREADS");
     if (!text || !*text) return 1;
@@ -65,8 +71,7 @@ class Pool {
 
     void serve(unsigned seen) {
         for (;;) {
-            for (int i = 0; i < spins && generation_.load(std::memory_order_acquire) == seen; ++i)
-                __builtin_ia32_pause();
+            for (int i = 0; i < spins && generation_.load(std::memory_order_acquire) == seen; ++i) relax();
             {
                 std::unique_lock lock(mutex_);
                 wake_.wait(lock, [&] { return generation_.load() != seen; });
@@ -125,7 +130,8 @@ std::vector<PartVector> vectors(int mode, const std::uint8_t* from, std::size_t 
 
 bool can_share(int mode, bool encrypt) {
     if (threads() < 2) return false;
-    return mode == mpisec_ecb || mode == mpisec_ctr || (!encrypt && (mode == mpisec_cbc || mode == mpisec_cfb));
+    return mode == mpisec_ecb || mode == mpisec_ctr ||
+           (!encrypt && (mode == mpisec_cbc || mode == mpisec_cfb));
 }
 
 bool crypt_on_threads(Keyring& keys, bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
@@ -138,8 +144,8 @@ bool crypt_on_threads(Keyring& keys, bool encrypt, std::uint8_t* to, const std::
     std::atomic<bool> good{true};
     const auto part = [&](std::size_t i) {
         const std::size_t begin = i * part_bytes;
-        if (libraries()[library]->crypt(key, encrypt, to + begin, from + begin, std::min(part_bytes, n - begin),
-                                        all[i].data()) != 0)
+        if (libraries()[library]->crypt(key, encrypt, to + begin, from + begin,
+                                        std::min(part_bytes, n - begin), all[i].data()) != 0)
             good = false;
     };
     if (!pool().run(all.size() - 1, part)) return keys.crypt(encrypt, to, from, n, iv);

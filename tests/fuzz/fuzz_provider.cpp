@@ -21,10 +21,12 @@ OSSL_LIB_CTX* context_with(const char* provider) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace mpisec::provider::test;
-    static OSSL_LIB_CTX *const openssl = context_with("default"), *const ours = context_with("libmpisec-provider");
+    static OSSL_LIB_CTX *const openssl = context_with("default"), *const ours =
+                                                                      context_with("libmpisec-provider");
     if (size < 1) return 0;
     const char* name = script_ciphers[data[0] % script_ciphers.size()];
-    EVP_CIPHER *one = EVP_CIPHER_fetch(openssl, name, nullptr), *other = EVP_CIPHER_fetch(ours, name, nullptr);
+    EVP_CIPHER *one = EVP_CIPHER_fetch(openssl, name, nullptr),
+               *other = EVP_CIPHER_fetch(ours, name, nullptr);
     if (other) {
         const std::string difference = differing_step(one, other, data + 1, size - 1);
         if (!difference.empty()) std::fprintf(stderr, "%s\n", difference.c_str());

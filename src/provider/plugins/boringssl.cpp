@@ -17,9 +17,9 @@ constexpr std::size_t header = 16, slot = 1024;
 extern "C" {
 
 void* OPENSSL_memory_alloc(std::size_t n) {
-    auto* at = static_cast<std::uint8_t*>(n + header <= slot
-                                              ? mpisec::provider::slots<std::uint8_t[slot]>().take()
-                                              : std::calloc(1, n + header));
+    auto* at =
+        static_cast<std::uint8_t*>(n + header <= slot ? mpisec::provider::slots<std::uint8_t[slot]>().take()
+                                                      : std::calloc(1, n + header));
     if (!at) return nullptr;
     std::memcpy(at, &n, sizeof n);
     return at + header;
@@ -96,7 +96,8 @@ class Key {
     bool start(const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
         return EVP_CIPHER_CTX_ctrl(&message_, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv_n), nullptr) ==
                    1 &&
-               EVP_CipherInit_ex(&message_, nullptr, nullptr, nullptr, iv, -1) == 1 && update(nullptr, ad, ad_n);
+               EVP_CipherInit_ex(&message_, nullptr, nullptr, nullptr, iv, -1) == 1 &&
+               update(nullptr, ad, ad_n);
     }
     bool update(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
         constexpr std::size_t piece = std::size_t{1} << 30;  // it counts in int

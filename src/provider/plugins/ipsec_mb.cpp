@@ -80,9 +80,7 @@ class Gcm {
     void update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
         (encrypt ? seal_ : open_)(&key_, &message_, to, from, n);
     }
-    void finish(bool encrypt, std::uint8_t* tag) {
-        (encrypt ? sealed_ : opened_)(&key_, &message_, tag, 16);
-    }
+    void finish(bool encrypt, std::uint8_t* tag) { (encrypt ? sealed_ : opened_)(&key_, &message_, tag, 16); }
 
     bool ready = false;
 

@@ -210,7 +210,8 @@ daemon off; master_process off; pid {directory}/pid; error_log stderr;
 events {{}}
 http {{
     access_log off;
-    client_body_temp_path {directory}/1; proxy_temp_path {directory}/2; fastcgi_temp_path {directory}/3; uwsgi_temp_path {directory}/4; scgi_temp_path {directory}/5;
+    client_body_temp_path {directory}/1; proxy_temp_path {directory}/2; fastcgi_temp_path {directory}/3;
+    uwsgi_temp_path {directory}/4; scgi_temp_path {directory}/5;
     server {{
         listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}/cert; ssl_certificate_key {certificate}/key; ssl_protocols TLSv1.3;
         root {root};

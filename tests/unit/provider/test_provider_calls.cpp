@@ -37,7 +37,8 @@ struct TlsEnd {
     /// The number of bytes that libssl is told; the record is `buffer` then.
     int record(Bytes& buffer, std::uint8_t number) {
         std::uint8_t ad[13] = {0, 0, 0, 0, 0, 0, 0, number, 23, 3, 3};
-        ad[11] = static_cast<std::uint8_t>(buffer.size() >> 8), ad[12] = static_cast<std::uint8_t>(buffer.size());
+        ad[11] = static_cast<std::uint8_t>(buffer.size() >> 8),
+        ad[12] = static_cast<std::uint8_t>(buffer.size());
         const std::size_t n = buffer.size();
         EXPECT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_TLS1_AAD, sizeof ad, ad), 16);
         buffer.resize(n + (EVP_CIPHER_CTX_is_encrypting(context) ? 16 : 0));
@@ -47,7 +48,8 @@ struct TlsEnd {
 };
 
 TEST(ProviderCalls, RecordsOfTls12AreTheSame) {
-    TlsEnd mine(ours(), true), theirs(openssl(), true), opening(ours(), false), their_opening(openssl(), false);
+    TlsEnd mine(ours(), true), theirs(openssl(), true), opening(ours(), false),
+        their_opening(openssl(), false);
     for (std::uint8_t i = 0; i < 5; ++i) {
         Bytes plain(8 + 1000u * i + 1, i), first = plain, second = plain;
         ASSERT_EQ(mine.record(first, i), theirs.record(second, i));
@@ -76,9 +78,9 @@ TEST(ProviderCalls, RecordsOfTlsWithCbcAreOpenssls) {
         ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 1, nullptr), 1);
         unsigned tls_version = 0x0303;
         std::size_t mac_n = 20;
-        const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &tls_version),
-                                         OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, &mac_n),
-                                         OSSL_PARAM_construct_end()};
+        const OSSL_PARAM parameters[] = {
+            OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &tls_version),
+            OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, &mac_n), OSSL_PARAM_construct_end()};
         ASSERT_EQ(EVP_CIPHER_CTX_set_params(context, parameters), 1);
         results[i].assign(200, 3);
         int n = 0;
@@ -96,7 +98,8 @@ TEST(ProviderCalls, PacketsOfOpensshAreTheSame) {
         Cipher sealing, opening;
         const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), "AES-256-GCM");
         std::uint8_t first[12] = {9, 8, 7, 6, 5, 4, 3, 2, 255, 255, 255, 254};
-        for (EVP_CIPHER_CTX* end : {static_cast<EVP_CIPHER_CTX*>(sealing), static_cast<EVP_CIPHER_CTX*>(opening)}) {
+        for (EVP_CIPHER_CTX* end :
+             {static_cast<EVP_CIPHER_CTX*>(sealing), static_cast<EVP_CIPHER_CTX*>(opening)}) {
             ASSERT_EQ(EVP_CipherInit_ex2(end, cipher, nullptr, nullptr, end == sealing, nullptr), 1);
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(end, EVP_CTRL_GCM_SET_IV_FIXED, -1, first), 1);
             ASSERT_EQ(EVP_CipherInit_ex2(end, nullptr, key.data(), nullptr, -1, nullptr), 1);
@@ -106,13 +109,15 @@ TEST(ProviderCalls, PacketsOfOpensshAreTheSame) {
             std::uint8_t length[4] = {0, 0, 0, packet}, last = 0;
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
             ASSERT_GE(EVP_Cipher(sealing, nullptr, length, 4), 0);
-            ASSERT_GE(EVP_Cipher(sealing, sealed.data(), plain.data(), static_cast<unsigned>(plain.size())), 0);
+            ASSERT_GE(EVP_Cipher(sealing, sealed.data(), plain.data(), static_cast<unsigned>(plain.size())),
+                      0);
             ASSERT_GE(EVP_Cipher(sealing, nullptr, nullptr, 0), 0);
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_GET_TAG, 16, tag.data()), 1);
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_SET_TAG, 16, tag.data()), 1);
             ASSERT_GE(EVP_Cipher(opening, nullptr, length, 4), 0);
-            ASSERT_GE(EVP_Cipher(opening, opened.data(), sealed.data(), static_cast<unsigned>(plain.size())), 0);
+            ASSERT_GE(EVP_Cipher(opening, opened.data(), sealed.data(), static_cast<unsigned>(plain.size())),
+                      0);
             ASSERT_GE(EVP_Cipher(opening, nullptr, nullptr, 0), 0) << "packet " << int{packet};
             EXPECT_EQ(opened, plain);
             sent[i].insert(sent[i].end(), sealed.begin(), sealed.end());
@@ -168,7 +173,10 @@ TEST(ProviderCalls, JobsEncryptTogether) {
         std::vector<Job> jobs(count);
         for (std::size_t i = 0; i < count; ++i) {
             const char* name = i % 5 == 4 ? "AES-256-CBC" : "AES-128-CBC";
-            jobs[i] = {fetch(ours(), name), Bytes(16 * (1 + i * 37 % 200), static_cast<std::uint8_t>(i)), {}, i % 2 == 0};
+            jobs[i] = {fetch(ours(), name),
+                       Bytes(16 * (1 + i * 37 % 200), static_cast<std::uint8_t>(i)),
+                       {},
+                       i % 2 == 0};
             ASSERT_TRUE(jobs[i].cipher);
         }
         run_jobs(jobs);
@@ -256,7 +264,8 @@ TEST(ProviderCalls, NoPlaintextOfGcmWithoutItsTag) {
     Cipher context;
     Bytes out(64), in(64, 1);
     int n = 0;
-    ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), iv.data(), 0, nullptr), 1);
+    ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), iv.data(), 0, nullptr),
+              1);
     ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, in.data(), 64), 1);
     ERR_clear_error();
     EXPECT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 0);
@@ -270,7 +279,8 @@ TEST(ProviderCalls, AMissingVectorOfGcmIsRandom) {
         Cipher context;
         Bytes out(16), tag(16);
         int n = 0;
-        ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), nullptr, 1, nullptr), 1);
+        ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), nullptr, 1, nullptr),
+                  1);
         ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1);
         ASSERT_EQ(EVP_CipherFinal_ex(context, tag.data(), &n), 1);
         one.resize(12);

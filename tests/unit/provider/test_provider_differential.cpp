@@ -29,12 +29,11 @@ TEST_P(Differential, RandomScripts) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Differential, testing::ValuesIn(script_ciphers),
-                         [](const auto& one) {
-                             std::string name = one.param;
-                             std::replace(name.begin(), name.end(), '-', '_');
-                             return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Every, Differential, testing::ValuesIn(script_ciphers), [](const auto& one) {
+    std::string name = one.param;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+});
 
 /// What EVP asks about an algorithm.
 TEST_P(Differential, Traits) {
@@ -66,16 +65,22 @@ TEST_P(Differential, LargeBuffers) {
         ASSERT_EQ(EVP_CipherInit_ex2(other, got, key.data(), iv.data(), encrypt, nullptr), 1);
         std::copy(in.begin(), in.end(), right.begin());  // in place
         for (std::size_t from = 0; from < in.size();) {
-            const std::size_t n = steals ? in.size() : std::min(in.size() - from, from ? std::size_t{600'000} : 100'000);
+            const std::size_t n =
+                steals ? in.size() : std::min(in.size() - from, from ? std::size_t{600'000} : 100'000);
             int n1 = 0, n2 = 0;
-            ASSERT_EQ(EVP_CipherUpdate(one, left.data() + from, &n1, in.data() + from, static_cast<int>(n)), 1);
-            ASSERT_EQ(EVP_CipherUpdate(other, right.data() + from, &n2, right.data() + from, static_cast<int>(n)), 1);
+            ASSERT_EQ(EVP_CipherUpdate(one, left.data() + from, &n1, in.data() + from, static_cast<int>(n)),
+                      1);
+            ASSERT_EQ(
+                EVP_CipherUpdate(other, right.data() + from, &n2, right.data() + from, static_cast<int>(n)),
+                1);
             ASSERT_EQ(n1, n2);
-            ASSERT_TRUE(std::equal(left.begin() + static_cast<long>(from), left.begin() + static_cast<long>(from) + n1,
+            ASSERT_TRUE(std::equal(left.begin() + static_cast<long>(from),
+                                   left.begin() + static_cast<long>(from) + n1,
                                    right.begin() + static_cast<long>(from)))
                 << encrypt << " from " << from;
             from += n;
-            if (n1 != static_cast<int>(n)) break;  // a block is held back: the pieces no longer lie where they were
+            if (n1 != static_cast<int>(n))
+                break;  // a block is held back: the pieces no longer lie where they were
         }
     }
 }

@@ -50,7 +50,8 @@ std::vector<Record> read(const fs::path& path) {
         if (heading) line = line.substr(1, line.size() - 2);
         const std::size_t equals = line.find('=');
         std::string name = trimmed(line.substr(0, equals));
-        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+        std::transform(name.begin(), name.end(), name.begin(),
+                       [](unsigned char c) { return std::toupper(c); });
         std::string value = equals == std::string::npos ? "" : line.substr(equals + 1);
         value.erase(0, value.find_first_not_of(' '));
         if (heading && equals == std::string::npos) section.clear();
@@ -135,7 +136,8 @@ TEST(ProviderVectors, MonteCarloBesideOpenssl) {
                 const std::string name = "AES-" + std::to_string(key_n * 8) + "-" + mode;
                 const EVP_CIPHER* mine = fetch(ours(), name);
                 ASSERT_TRUE(mine) << name;
-                EXPECT_EQ(monte_carlo(mine, key_n, encrypt), monte_carlo(fetch(openssl(), name), key_n, encrypt))
+                EXPECT_EQ(monte_carlo(mine, key_n, encrypt),
+                          monte_carlo(fetch(openssl(), name), key_n, encrypt))
                     << name;
             }
 }
@@ -181,7 +183,8 @@ void check_gcm(const Gcm& one, const std::string& name) {
         int n = 0;
         if (encrypt && !one.valid) continue;
         ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, nullptr, nullptr, encrypt, nullptr), 1);
-        if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(one.iv.size()), nullptr) != 1) {
+        if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(one.iv.size()), nullptr) !=
+            1) {
             EXPECT_TRUE(one.iv.empty() || one.iv.size() > 128) << name;
             continue;
         }
@@ -190,7 +193,9 @@ void check_gcm(const Gcm& one, const std::string& name) {
         ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, in.data(), static_cast<int>(in.size())), 1);
         out.resize(static_cast<std::size_t>(n));
         if (!encrypt) {
-            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag.size()), tag.data()), 1);
+            ASSERT_EQ(
+                EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag.size()), tag.data()),
+                1);
         }
         std::uint8_t none[16];
         EXPECT_EQ(EVP_CipherFinal_ex(context, none, &n) == 1, one.valid) << name;
@@ -198,7 +203,8 @@ void check_gcm(const Gcm& one, const std::string& name) {
             EXPECT_EQ(out, encrypt ? one.sealed : one.plain) << name;
         }
         if (!encrypt) continue;
-        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()), 1);
+        ASSERT_EQ(
+            EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag.size()), tag.data()), 1);
         EXPECT_EQ(tag, one.tag) << name;
     }
 }
