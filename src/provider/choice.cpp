@@ -27,7 +27,7 @@ constexpr double way_ns = 8;
 constexpr double faster = 0.93, no_slower = 1.05;
 
 constexpr bool is_aead(int mode) {
-    return mode == mpisec_gcm || mode == mpisec_chacha20_poly1305;
+    return mode == mpisec_gcm;
 }
 
 struct Contestant {
@@ -74,16 +74,20 @@ double time_calls(const Race& race, const Contestant& one, std::size_t size, Buf
     return spent.count() / calls_per_block[size] + (one.library == openssl_index() ? 0 : way_ns);
 }
 
-std::vector<Race> races() {
-    std::vector<std::pair<int, std::size_t>> all = {
-        {mpisec_xts, 32}, {mpisec_xts, 64}, {mpisec_chacha20_poly1305, 32}};
+/// (mode, bytes of the key) of all that can be offered.
+std::vector<std::pair<int, std::size_t>> everything() {
+    std::vector<std::pair<int, std::size_t>> all = {{mpisec_xts, 32}, {mpisec_xts, 64}};
     for (int mode : {mpisec_ecb, mpisec_cbc, mpisec_cfb, mpisec_cfb8, mpisec_ofb, mpisec_ctr, mpisec_gcm})
         for (const std::size_t key_n : {std::size_t{16}, std::size_t{24}, std::size_t{32}})
             all.emplace_back(mode, key_n);
+    return all;
+}
+
+std::vector<Race> races() {
     std::uint8_t key[64];
     for (std::size_t i = 0; i < sizeof key; ++i) key[i] = static_cast<std::uint8_t>(i);  // protects nothing
     std::vector<Race> made;
-    for (auto [mode, key_n] : all)
+    for (auto [mode, key_n] : everything())
         for (bool encrypt : {false, true}) {
             made.push_back({mode, key_n, encrypt, {}});
             for (std::size_t i = 0; i < libraries().size(); ++i) {
@@ -122,6 +126,7 @@ void pin(Choices& all, const char* name) {
     while (index < libraries().size() && std::strcmp(libraries()[index]->name, name) != 0) ++index;
     for (auto& [which, choice] : all) {
         choice.offered = index < libraries().size() && serves(*libraries()[index], which.first, which.second);
+        if (!choice.offered) continue;
         for (auto& direction : choice.library) direction.fill(static_cast<std::uint8_t>(index));
     }
 }
@@ -133,11 +138,23 @@ std::string measured_on() {
     return text;
 }
 
+/// Whether what a file remembered is whole, and each library can do what it is to do.
+bool usable(const Choices& all) {
+    for (const auto& which : everything()) {
+        const auto found = all.find(which);
+        if (found == all.end()) return false;
+        for (const auto& direction : found->second.library)
+            for (std::uint8_t library : direction)
+                if (!serves(*libraries()[library], which.first, which.second)) return false;
+    }
+    return true;
+}
+
 Choices choose() {
     const char* wish = secure_getenv("MPISEC_PROVIDER_LIBRARY");
     const std::string file = choice_file(), here = measured_on();
     std::optional<Choices> all = recall(file, here, libraries().size());
-    if (!all) {
+    if (!all || !usable(*all)) {
         all = calibrate();
         remember(file, here, *all);
     }

@@ -28,7 +28,6 @@ OSSL_LIB_CTX* own_context() {
 
 std::string cipher_name(int mode, std::size_t key_n) {
     static constexpr std::array mode_names = {"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "XTS", "GCM"};
-    if (mode == mpisec_chacha20_poly1305) return "ChaCha20-Poly1305";
     if (mode == mpisec_xts) key_n /= 2;
     return "AES-" + std::to_string(key_n * 8) + "-" + mode_names[static_cast<std::size_t>(mode - mpisec_ecb)];
 }
@@ -140,7 +139,6 @@ EVP_CIPHER* openssl_cipher(int mode, std::size_t key_n) {
             for (const std::size_t n : {std::size_t{16}, std::size_t{24}, std::size_t{32}})
                 if (one != mpisec_xts) add(one, n);
         for (const std::size_t n : {std::size_t{32}, std::size_t{64}}) add(mpisec_xts, n);
-        add(mpisec_chacha20_poly1305, 32);
         return list;
     }();
     if (!own_context()) return nullptr;

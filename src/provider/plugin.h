@@ -20,8 +20,7 @@ enum mpisec_mode {
     mpisec_ofb,
     mpisec_ctr,
     mpisec_xts, /* the key is both keys; one call is one data unit of at least 16 bytes */
-    mpisec_gcm,
-    mpisec_chacha20_poly1305
+    mpisec_gcm
 };
 
 /* A buffer of encrypt_many: n is a multiple of 16, iv is the initialization vector and becomes the next. */

@@ -1,4 +1,4 @@
-// Intel Multi-Buffer Crypto for IPsec: AES-GCM and ChaCha20-Poly1305 by pieces, and CBC encryption of many
+// Intel Multi-Buffer Crypto for IPsec: AES-GCM by pieces, and CBC encryption of many
 // buffers at once, which one buffer alone cannot have: each of its blocks waits for the one before.
 #include <intel-ipsec-mb.h>
 
@@ -44,7 +44,6 @@ const char* version() {
 
 int has(int mode, std::size_t key_n) {
     if (!mpisec::aead::plugins::hardware_aes() || !manager()) return 0;
-    if (mode == mpisec_chacha20_poly1305) return key_n == 32;
     return (mode == mpisec_gcm || mode == mpisec_cbc) && (key_n == 16 || key_n == 24 || key_n == 32);
 }
 
@@ -92,36 +91,6 @@ class Gcm {
     alignas(64) gcm_context_data message_{};
 };
 
-class ChaCha {
-  public:
-    explicit ChaCha(const std::uint8_t* key) : ready(true) { std::memcpy(key_, key, sizeof key_); }
-    ~ChaCha() {
-        explicit_bzero(key_, sizeof key_);
-        explicit_bzero(&message_, sizeof message_);
-    }
-    void start(const std::uint8_t* iv, std::size_t, const std::uint8_t* ad, std::size_t ad_n) {
-        IMB_CHACHA20_POLY1305_INIT(manager(), key_, &message_, iv, ad, ad_n);
-    }
-    void update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-        if (encrypt)
-            IMB_CHACHA20_POLY1305_ENC_UPDATE(manager(), key_, &message_, to, from, n);
-        else
-            IMB_CHACHA20_POLY1305_DEC_UPDATE(manager(), key_, &message_, to, from, n);
-    }
-    void finish(bool encrypt, std::uint8_t* tag) {
-        if (encrypt)
-            IMB_CHACHA20_POLY1305_ENC_FINALIZE(manager(), &message_, tag, 16);
-        else
-            IMB_CHACHA20_POLY1305_DEC_FINALIZE(manager(), &message_, tag, 16);
-    }
-
-    bool ready = false;
-
-  private:
-    alignas(64) chacha20_poly1305_context_data message_{};
-    std::uint8_t key_[32];
-};
-
 /// A key for encrypt_many.
 class Cbc {
   public:
@@ -144,12 +113,11 @@ class Cbc {
     alignas(16) std::uint8_t for_decryption_[15 * 16];
 };
 
-/// Whichever of the three a key is: they share slots, which are as large as the largest.
+/// Whichever of the two a key is: they share slots, which are as large as the largest.
 struct Key {
     Key(int which, const std::uint8_t* key, std::size_t key_n) : mode(which) {
         if (!has(mode, key_n)) return;
         if (mode == mpisec_gcm) ready = (new (&gcm) Gcm(key, key_n))->ready;
-        if (mode == mpisec_chacha20_poly1305) ready = (new (&chacha) ChaCha(key))->ready;
         if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
     }
     explicit Key(const Key* other) { std::memcpy(static_cast<void*>(this), other, sizeof *this); }
@@ -159,7 +127,6 @@ struct Key {
     int mode = 0;
     union {
         Gcm gcm;
-        ChaCha chacha;
         Cbc cbc;
     };
 };
@@ -173,34 +140,19 @@ void* copy(const void* key) {
 }
 
 int start(void* key, const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
-    auto* one = static_cast<Key*>(key);
     static constexpr std::uint8_t nothing[16] = {};
-    if (!ad) ad = nothing;
-    if (one->mode == mpisec_gcm)
-        one->gcm.start(iv, iv_n, ad, ad_n);
-    else if (iv_n == 12)
-        one->chacha.start(iv, iv_n, ad, ad_n);
-    else
-        return -1;
+    static_cast<Key*>(key)->gcm.start(iv, iv_n, ad ? ad : nothing, ad_n);
     return 0;
 }
 
 int update(void* key, int encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    auto* one = static_cast<Key*>(key);
-    if (one->mode == mpisec_gcm)
-        one->gcm.update(encrypt != 0, to, from, n);
-    else
-        one->chacha.update(encrypt != 0, to, from, n);
+    static_cast<Key*>(key)->gcm.update(encrypt != 0, to, from, n);
     return 0;
 }
 
 int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
-    auto* one = static_cast<Key*>(key);
     std::uint8_t computed[16];
-    if (one->mode == mpisec_gcm)
-        one->gcm.finish(encrypt != 0, computed);
-    else
-        one->chacha.finish(encrypt != 0, computed);
+    static_cast<Key*>(key)->gcm.finish(encrypt != 0, computed);
     if (!encrypt) return equal(computed, tag, tag_n) ? 0 : -1;
     std::memcpy(tag, computed, sizeof computed);
     return 0;
