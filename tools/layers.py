@@ -17,6 +17,7 @@ MODULES = {
     "aead": ("base", "keys"),
     "wire": ("base", "aead"),
     "engine": ("aead", "wire"),
+    "provider": ("base", "aead"),
     "fabric": ("base", "aead", "wire"),
     "coll": ("base", "config", "fabric"),
     "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),

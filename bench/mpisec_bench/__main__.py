@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, rma, schemes, startup
+from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, provider, rma, schemes, startup
 from mpisec_bench.collectives import algorithms
 from mpisec_bench.conditions import add_common_arguments, conditions
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
@@ -54,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     alone.add_argument("--mpi", default="mpich-5", help="the lab's, as for mpisec lab run (mpich-5)")
     alone.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
     alone.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    openssl = commands.add_parser("provider", help=(provider.__doc__ or "").splitlines()[0], description=provider.__doc__)
+    provider.add_arguments(openssl)
     whole = commands.add_parser("all", help=everything.__doc__.splitlines()[0], description=everything.__doc__)
     everything.add_arguments(whole)
     return parser
@@ -140,6 +142,8 @@ def main() -> int:
     arguments = _parser().parse_args()
     if arguments.command == "owncost":
         complete = _own_cost(arguments)
+    elif arguments.command == "provider":
+        complete = provider.run(arguments, f"mpisec bench {shlex.join(_without_files(sys.argv[1:]))}")
     elif arguments.command == "all":
         complete = everything.measure(arguments, _one)
     else:

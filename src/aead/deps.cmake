@@ -3,7 +3,8 @@
 set(MPISEC_DEPS_DIR "${PROJECT_SOURCE_DIR}/.deps" CACHE PATH "Where downloaded crypto libraries and test vectors are kept")
 option(MPISEC_FETCH "Download crypto libraries and test vectors that are missing" ON)
 
-# mpisec_fetch_crate(NAME VERSION OUT [FILES glob...]): OUT is the crate's source directory (only FILES of it, if given), or empty.
+# mpisec_fetch_crate(NAME VERSION OUT [FILES glob...] [AS name]): OUT is the crate's source directory (only FILES of it, if given), or
+# empty. AS: the directory's name, where different FILES of one crate or wheel are kept.
 function(mpisec_fetch_crate name version out)
   _mpisec_fetch(crate ${name} ${version} directory ${ARGN})
   set(${out} "${directory}" PARENT_SCOPE)
@@ -17,8 +18,11 @@ function(mpisec_fetch_wheel name version out sha256)
 endfunction()
 
 function(_mpisec_fetch kind name version out)
-  cmake_parse_arguments(ARG "" "" "FILES" ${ARGN})
+  cmake_parse_arguments(ARG "" "AS" "FILES" ${ARGN})
   set(directory ${MPISEC_DEPS_DIR}/${name}-${version})
+  if(ARG_AS)
+    set(directory ${MPISEC_DEPS_DIR}/${ARG_AS}-${version})
+  endif()
   set(${out} "" PARENT_SCOPE)
   file(LOCK ${MPISEC_DEPS_DIR}/fetch.lock GUARD FUNCTION TIMEOUT 300 RESULT_VARIABLE locked)
   if(NOT EXISTS ${directory} AND MPISEC_FETCH AND NOT MPISEC_FETCH_FAILED_${name}-${version})

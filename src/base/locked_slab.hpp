@@ -15,8 +15,11 @@ namespace mpisec {
 /// Thread-safe. Pages are kept for reuse until the process ends; every free slot is all zero.
 class LockedSlab {
   public:
+    enum class Fork { wipe, keep };  ///< what a child finds after fork()
+
     /// `slot_bytes` is rounded up to a cache line, to which slots are aligned.
-    explicit LockedSlab(std::size_t slot_bytes) : slot_bytes_((slot_bytes + 63) / 64 * 64) {}
+    explicit LockedSlab(std::size_t slot_bytes, Fork fork = Fork::wipe)
+        : slot_bytes_((slot_bytes + 63) / 64 * 64), fork_(fork) {}
 
     /// A zeroed slot; null when the system has no memory.
     void* take() {
@@ -43,7 +46,7 @@ class LockedSlab {
         // May meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
         mlock(pages, bytes);
         madvise(pages, bytes, MADV_DONTDUMP);
-        madvise(pages, bytes, MADV_WIPEONFORK);
+        if (fork_ == Fork::wipe) madvise(pages, bytes, MADV_WIPEONFORK);
         total_ += slots;
         free_.reserve(total_);
         for (std::size_t i = slots; i-- > 0;) free_.push_back(static_cast<char*>(pages) + i * slot_bytes_);
@@ -53,6 +56,7 @@ class LockedSlab {
     std::mutex mutex_;
     std::vector<void*> free_;
     std::size_t slot_bytes_, total_ = 0;
+    Fork fork_;
 };
 
 }  // namespace mpisec

@@ -25,6 +25,7 @@ int run(int count, char** arguments) {
     add_key(app, status);
     add_doctor(app, status);
     add_info(app, status);
+    add_provider(app, status);
     add_bench(app, status);
     add_report(app, status);
     add_sim(app, status);

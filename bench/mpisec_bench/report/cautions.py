@@ -21,7 +21,7 @@ def cautions(results: Sequence[Result], unreadable: Sequence[str]) -> list[str]:
         )
     if unreadable:
         sentences.append(f"Not shown: {'; '.join(unreadable)}.")
-    jobs = [result for result in results if result.benchmark != "crypto"]
+    jobs = [result for result in results if result.of_jobs]
     sentences += _planes(jobs)
     rows = [row for result in jobs for row in result.rows]
     capped, bare = sum(row.capped for row in rows), sum(row.low is None for row in rows)

@@ -93,7 +93,7 @@ def _article(result: Result, said: dict[str, Result]) -> Article:
         if group is None and result.benchmark == "pairs":
             blocks.append(Block("By number of pairs", "", drawn, (), ()))
         elif group is None:
-            found = tables.of_crypto(result)
+            found = tables.of_provider(result) if result.provider else tables.of_crypto(result)
             blocks.append(
                 Block(
                     "",
@@ -142,7 +142,7 @@ def _line(result: Result) -> str:
         at.get("mpi"),
         f"{at['nodes']} nodes" if at.get("nodes") else "",
         f"{at['ranks']} ranks" if at.get("ranks") else "",
-        wording.link(at) if result.benchmark not in ("crypto",) else "",
+        wording.link(at) if result.of_jobs else "",
         at.get("aead"),
         at.get("cpu"),
         f"{at['cores']} cores" if at.get("cores") else "",
@@ -153,7 +153,7 @@ def _line(result: Result) -> str:
 
 def _overlays(result: Result) -> str:
     overlays = result.conditions.get("overlays")
-    about = overlays.items() if isinstance(overlays, dict) and result.benchmark != "crypto" else ()
+    about = overlays.items() if isinstance(overlays, dict) and result.of_jobs else ()
     return "; ".join(f"{wording.scheme(name, {})}: {_overlay(what)}" for name, what in about)
 
 
@@ -208,6 +208,7 @@ def _sources(results: Sequence[Result]) -> list[papers.Paper]:
         "pairs" for r in results if r.benchmark == "pairs"
     }
     calls |= {"external" for r in results if r.benchmark == "external"}
+    calls |= {"provider" for r in results if r.provider}
     found: dict[papers.Paper, bool] = {}
     for call in sorted(calls):
         for table in papers.tables(call):

@@ -16,7 +16,7 @@ from mpisec_bench.collectives import algorithms
 from mpisec_lab.errors import LabError
 
 FORMAT = "mpisec-result-1"
-BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto")  # kinds: where a result stands on the page
+BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto", "provider")  # kinds: where a result stands on the page
 _COMMANDS = {"mbw": "pairs", "partitioned": "external", "rma": "external", "io": "external"}  # what stands elsewhere than under its command's name; every collective does, too
 
 
@@ -64,6 +64,19 @@ class CryptoMeasurement:
 
 
 @dataclass(frozen=True)
+class ProviderMeasurement:
+    """One row of `mpisec bench provider`: how many times as fast as OpenSSL and as pure software, per contestant."""
+
+    mode: str
+    bits: int
+    bytes: int
+    direction: str
+    cycles: dict[str, float]
+    over_openssl: dict[str, float]
+    over_software: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Result:
     """One file."""
 
@@ -77,10 +90,16 @@ class Result:
     conditions: Fields
     rows: tuple[Measurement, ...] = field(repr=False)
     crypto: tuple[CryptoMeasurement, ...] = field(default=(), repr=False)  # instead of rows
+    provider: tuple[ProviderMeasurement, ...] = field(default=(), repr=False)  # instead of rows
+
+    @property
+    def of_jobs(self) -> bool:
+        """Whether MPI jobs were measured: else there are no ranks, links and plain times."""
+        return self.benchmark not in ("crypto", "provider")
 
     @property
     def is_empty(self) -> bool:
-        return not self.rows and not self.crypto
+        return not self.rows and not self.crypto and not self.provider
 
     @property
     def anchor(self) -> str:
@@ -170,12 +189,15 @@ def _result(document: Any, path: Path, keys: set[str]) -> Result:
         raise ReportError('"rows" must be a list and "conditions" an object')
     measured: list[Measurement] = []
     crypto: list[CryptoMeasurement] = []
+    provider: list[ProviderMeasurement] = []
     for number, row in enumerate(rows, 1):
         try:
             if not isinstance(row, dict):
                 raise ReportError("is no object")
             if benchmark == "crypto":
                 crypto.append(_crypto(row))
+            elif benchmark == "provider":
+                provider.append(_provider(row))
             else:
                 measured.append(_measurement({"window": conditions.get("window")} | row, benchmark))
         except ReportError as error:
@@ -191,6 +213,7 @@ def _result(document: Any, path: Path, keys: set[str]) -> Result:
         conditions,
         tuple(measured),
         tuple(crypto),
+        tuple(provider),
     )
 
 
@@ -288,3 +311,20 @@ def _crypto(row: Fields) -> CryptoMeasurement:
         _number(row, "memcpy_gb_per_s"),
         row.get("chosen") is True,
     )
+
+
+def _provider(row: Fields) -> ProviderMeasurement:
+    return ProviderMeasurement(
+        _word(row, "mode"),
+        int(_positive(row, "bits")),
+        int(_positive(row, "bytes")),
+        _word(row, "direction"),
+        *(_numbers(row, name) for name in ("cycles_per_byte", "over_openssl", "over_software")),
+    )
+
+
+def _numbers(row: Fields, name: str) -> dict[str, float]:
+    values = row.get(name)
+    if not isinstance(values, dict) or not values:
+        raise ReportError(f'lacks "{name}", which is an object')
+    return {inner: _positive(values, inner) for inner in values}

@@ -21,6 +21,7 @@ TITLES = {
     "external": "Other programs",
     "startup": "Start of a job",
     "crypto": "Crypto libraries",
+    "provider": "The OpenSSL provider",
 }
 
 
@@ -64,13 +65,13 @@ def summarise(results: Sequence[Result], unreadable: Sequence[str] = ()) -> Summ
     compared = [
         (result, group)
         for result in results
-        if result.benchmark != "crypto"
+        if result.of_jobs
         for group in measures.groups(result)
     ]
     return Summary(
         _compared(results),
         _machines(results),
-        _short(compared) + _startup(results) + _crypto(results),
+        _short(compared) + _startup(results) + _crypto(results) + _provider(results),
         _losses(compared),
         cautions(results, unreadable),
         [line for result, group in compared for line in _headlines(result, group)],
@@ -84,7 +85,7 @@ def lead(result: Result, group: Group) -> str:
 
 def _compared(results: Sequence[Result]) -> list[str]:
     schemes = dict.fromkeys(
-        wording.scheme(row.scheme, r.conditions) for r in results if r.benchmark != "crypto" for row in r.rows
+        wording.scheme(row.scheme, r.conditions) for r in results if r.of_jobs for row in r.rows
     )
     sentences = []
     if schemes:
@@ -117,7 +118,7 @@ def _machines(results: Sequence[Result]) -> list[str]:
         f"{machine}." if len(machines) == 1 else f"{machine} ({_files(len(found))})."
         for machine, found in machines.items()
     ]
-    jobs = [result.conditions for result in results if result.benchmark != "crypto"]
+    jobs = [result.conditions for result in results if result.of_jobs]
     if jobs:
         parts = [wording.conjunction(dict.fromkeys(str(at["mpi"]) for at in jobs if at.get("mpi")))]
         parts += [
@@ -280,6 +281,22 @@ def _crypto(results: Sequence[Result]) -> list[Sentence]:
                 f"thread{'s' if threads > 1 else ''}: {said}.",
             )
         )
+    return sentences
+
+
+def _provider(results: Sequence[Result]) -> list[Sentence]:
+    """Against OpenSSL and, with the paper's words, against pure software: one thread, the largest size up to 16 KiB."""
+    sentences: list[Sentence] = []
+    for result in results:
+        size = max((row.bytes for row in result.provider if row.bytes <= 16384), default=0)
+        rows = [row for row in result.provider if row.bytes == size and row.mode != "cbc16"]
+        ours = min((name for row in rows for name in row.over_openssl if name.startswith("provider")), default="")
+        for direction in dict.fromkeys(row.direction for row in rows if ours):
+            best = {row.mode: row for row in sorted(rows, key=lambda row: row.bits) if row.direction == direction and row.bits == rows[0].bits}
+            said = wording.conjunction(
+                f"{mode.upper()} {row.over_openssl[ours]:.2g} ({row.over_software[ours]:.2g} times pure software)" for mode, row in best.items()
+            )
+            sentences.append((result, f"AES-{rows[0].bits} through the provider, {wording.size(size)}, to {direction}, times as fast as OpenSSL: {said}."))
     return sentences
 
 

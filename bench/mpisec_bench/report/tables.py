@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mpisec_bench import paper
 from mpisec_bench.report import measures, papers, wording
 from mpisec_bench.report.measures import Group
-from mpisec_bench.report.reading import CryptoMeasurement, Measurement, Result
+from mpisec_bench.report.reading import CryptoMeasurement, Measurement, ProviderMeasurement, Result
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,29 @@ def of_crypto(result: Result) -> list[Table]:
             rows = [row for row in result.crypto if (row.cipher, row.threads) == (cipher, threads)]
             tables.append(_speeds(cipher, threads, rows))
     return tables + _facts("crypto")
+
+
+def _provided(row: ProviderMeasurement, name: str) -> Cell:
+    return Cell(f"{row.over_openssl[name]:.2f}", f"{row.over_software[name]:.3g} × software, {row.cycles[name]:.3g} c/B")
+
+
+def of_provider(result: Result) -> list[Table]:
+    """Per mode and length of key: sizes down, both directions of every contestant across; the paper's speed-ups beside them."""
+    found = []
+    for mode, bits in dict.fromkeys((row.mode, row.bits) for row in result.provider):
+        rows = [row for row in result.provider if (row.mode, row.bits) == (mode, bits)]
+        names = [name for name in rows[0].over_openssl if name != "openssl"]
+        columns = [(direction, name) for direction in dict.fromkeys(row.direction for row in rows) for name in names]
+        lines: list[tuple[str | Cell, ...]] = []
+        for size in sorted({row.bytes for row in rows}):
+            here = {row.direction: row for row in rows if row.bytes == size}
+            cells = [_provided(here[direction], name) for direction, name in columns]
+            lines.append((wording.size(size), *cells))
+        what = "16 buffers of CBC" if mode == "cbc16" else mode.upper()
+        caption = f"{what} with {bits} bits: times as fast as OpenSSL; below, times as fast as pure software, and cycles per byte"
+        head = ("Size", *(f"{name.replace('-', ', threads: ')}, {direction}" for direction, name in columns))
+        found.append(Table(caption, head, tuple(lines)))
+    return found + _facts("provider")
 
 
 def _speeds(cipher: str, threads: int, rows: Sequence[CryptoMeasurement]) -> Table:

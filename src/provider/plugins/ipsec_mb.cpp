@@ -1,0 +1,200 @@
+// Intel Multi-Buffer Crypto for IPsec: AES-GCM by pieces, and CBC encryption of many
+// buffers at once, which one buffer alone cannot have: each of its blocks waits for the one before.
+#include <intel-ipsec-mb.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "aead/plugins/hardware_aes.hpp"
+#include "provider/plugins/keys.hpp"
+
+namespace {
+
+using namespace mpisec::provider;
+
+IMB_MGR* new_manager() {
+    IMB_MGR* made = alloc_mb_mgr(0);
+    IMB_ARCH arch = IMB_ARCH_NONE;
+    if (made) init_mb_mgr_auto(made, &arch);
+    if (made && (imb_get_errno(made) != 0 || arch < IMB_ARCH_SSE)) {
+        free_mb_mgr(made);
+        return nullptr;
+    }
+    return made;
+}
+
+// The manager is a table of the functions that suit this CPU; the calls by pieces keep their state elsewhere.
+IMB_MGR* manager() {
+    static IMB_MGR* const made = new_manager();
+    return made;
+}
+
+// Bursts keep theirs in the manager, so a thread that makes some has its own.
+IMB_MGR* own_manager() {
+    struct Free {
+        void operator()(IMB_MGR* one) const { free_mb_mgr(one); }
+    };
+    static thread_local const std::unique_ptr<IMB_MGR, Free> made(new_manager());
+    return made.get();
+}
+
+const char* version() {
+    return imb_get_version_str();
+}
+
+int has(int mode, std::size_t key_n) {
+    if (!mpisec::aead::plugins::hardware_aes() || !manager()) return 0;
+    return (mode == mpisec_gcm || mode == mpisec_cbc) && (key_n == 16 || key_n == 24 || key_n == 32);
+}
+
+class Gcm {
+  public:
+    Gcm(const std::uint8_t* key, std::size_t key_n) {
+        IMB_MGR* mgr = manager();
+        const auto table = [this](auto pre, auto init, auto seal, auto open, auto sealed, auto opened) {
+            init_ = init, seal_ = seal, open_ = open, sealed_ = sealed, opened_ = opened;
+            return pre;
+        };
+        aes_gcm_pre_t pre = nullptr;
+        if (key_n == 16)
+            pre = table(mgr->gcm128_pre, mgr->gcm128_init_var_iv, mgr->gcm128_enc_update,
+                        mgr->gcm128_dec_update, mgr->gcm128_enc_finalize, mgr->gcm128_dec_finalize);
+        else if (key_n == 24)
+            pre = table(mgr->gcm192_pre, mgr->gcm192_init_var_iv, mgr->gcm192_enc_update,
+                        mgr->gcm192_dec_update, mgr->gcm192_enc_finalize, mgr->gcm192_dec_finalize);
+        else
+            pre = table(mgr->gcm256_pre, mgr->gcm256_init_var_iv, mgr->gcm256_enc_update,
+                        mgr->gcm256_dec_update, mgr->gcm256_enc_finalize, mgr->gcm256_dec_finalize);
+        ready = pre && init_ && seal_ && open_ && sealed_ && opened_;
+        if (ready) pre(key, &key_);
+    }
+    ~Gcm() {
+        explicit_bzero(&key_, sizeof key_);
+        explicit_bzero(&message_, sizeof message_);
+    }
+
+    void start(const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
+        init_(&key_, &message_, iv, iv_n, ad, ad_n);
+    }
+    void update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+        (encrypt ? seal_ : open_)(&key_, &message_, to, from, n);
+    }
+    void finish(bool encrypt, std::uint8_t* tag) { (encrypt ? sealed_ : opened_)(&key_, &message_, tag, 16); }
+
+    bool ready = false;
+
+  private:
+    aes_gcm_init_var_iv_t init_ = nullptr;
+    aes_gcm_enc_dec_update_t seal_ = nullptr, open_ = nullptr;
+    aes_gcm_enc_dec_finalize_t sealed_ = nullptr, opened_ = nullptr;
+    alignas(64) gcm_key_data key_;
+    alignas(64) gcm_context_data message_{};
+};
+
+/// A key for encrypt_many.
+class Cbc {
+  public:
+    Cbc(const std::uint8_t* key, std::size_t bytes) : key_n(bytes) {
+        IMB_MGR* mgr = manager();
+        const auto expand = bytes == 16 ? mgr->keyexp_128 : bytes == 24 ? mgr->keyexp_192 : mgr->keyexp_256;
+        expand(key, schedule, for_decryption_);
+        ready = true;
+    }
+    ~Cbc() {
+        explicit_bzero(schedule, sizeof schedule);
+        explicit_bzero(for_decryption_, sizeof for_decryption_);
+    }
+
+    bool ready = false;
+    std::size_t key_n;
+    alignas(16) std::uint8_t schedule[15 * 16];
+
+  private:
+    alignas(16) std::uint8_t for_decryption_[15 * 16];
+};
+
+/// Whichever of the two a key is: they share slots, which are as large as the largest.
+struct Key {
+    Key(int which, const std::uint8_t* key, std::size_t key_n) : mode(which) {
+        if (!has(mode, key_n)) return;
+        if (mode == mpisec_gcm) ready = (new (&gcm) Gcm(key, key_n))->ready;
+        if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
+    }
+    explicit Key(const Key* other) { std::memcpy(static_cast<void*>(this), other, sizeof *this); }
+    ~Key() { explicit_bzero(this, sizeof *this); }
+
+    bool ready = false;
+    int mode = 0;
+    union {
+        Gcm gcm;
+        Cbc cbc;
+    };
+};
+
+void* key_new(int mode, const std::uint8_t* key, std::size_t key_n, int) {
+    return make<Key>(mode, key, key_n);
+}
+
+void* copy(const void* key) {
+    return make<Key>(static_cast<const Key*>(key));
+}
+
+int start(void* key, const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
+    static constexpr std::uint8_t nothing[16] = {};
+    static_cast<Key*>(key)->gcm.start(iv, iv_n, ad ? ad : nothing, ad_n);
+    return 0;
+}
+
+int update(void* key, int encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+    static_cast<Key*>(key)->gcm.update(encrypt != 0, to, from, n);
+    return 0;
+}
+
+int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
+    std::uint8_t computed[16];
+    static_cast<Key*>(key)->gcm.finish(encrypt != 0, computed);
+    if (!encrypt) return equal(computed, tag, tag_n) ? 0 : -1;
+    std::memcpy(tag, computed, sizeof computed);
+    return 0;
+}
+
+// With fewer lanes than the CPU has, the empty ones take as long as full ones.
+int encrypt_many(mpisec_cipher_buffer* buffers, std::size_t count) {
+    constexpr std::size_t most = 128;
+    IMB_MGR* mgr = own_manager();
+    if (!mgr || count > most) return -1;
+    static thread_local IMB_JOB jobs[most];
+    std::memset(jobs, 0, count * sizeof *jobs);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Cbc& key = static_cast<const Key*>(buffers[i].key)->cbc;
+        jobs[i].enc_keys = jobs[i].dec_keys = key.schedule;
+        jobs[i].src = buffers[i].from;
+        jobs[i].dst = buffers[i].to;
+        jobs[i].iv = buffers[i].iv;
+        jobs[i].iv_len_in_bytes = 16;
+        jobs[i].msg_len_to_cipher_in_bytes = buffers[i].n;
+    }
+    const auto key_n = static_cast<IMB_KEY_SIZE_BYTES>(static_cast<const Key*>(buffers[0].key)->cbc.key_n);
+    const auto wanted = static_cast<std::uint32_t>(count);
+    const bool good =
+        IMB_SUBMIT_CIPHER_BURST(mgr, jobs, wanted, IMB_CIPHER_CBC, IMB_DIR_ENCRYPT, key_n) == wanted;
+    for (std::size_t i = 0; good && i < count; ++i)
+        std::memcpy(buffers[i].iv, buffers[i].to + buffers[i].n - 16, 16);
+    return good ? 0 : -1;
+}
+
+}  // namespace
+
+MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
+                              "ipsec-mb",
+                              version,
+                              has,
+                              key_new,
+                              key_free<Key>,
+                              nullptr,
+                              start,
+                              nullptr,
+                              update,
+                              finish,
+                              copy,
+                              encrypt_many};

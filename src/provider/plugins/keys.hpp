@@ -1,0 +1,58 @@
+// What the libraries' plug-ins share: keys in locked memory, and the exported table.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "base/locked_slab.hpp"
+#include "provider/plugin.h"
+
+/// Defines the one symbol that a plug-in exports.
+#define MPISEC_CIPHER_PLUGIN_TABLE \
+    extern "C" __attribute__((visibility("default"))) const mpisec_cipher_plugin mpisec_cipher_plugin_table
+
+namespace mpisec::provider {
+
+/// Slots for keys (S5): locked, left out of core dumps, wiped when given back. A program may fork with
+/// contexts that its child goes on using, so children keep them. Never destroyed: contexts in static variables
+/// may outlive it otherwise.
+template <class Key>
+LockedSlab& slots() {
+    static_assert(alignof(Key) <= 64);
+    static LockedSlab* const slab = new LockedSlab(sizeof(Key), LockedSlab::Fork::keep);
+    return *slab;
+}
+
+template <class Key>
+void key_free(void* key) {
+    if (!key) return;
+    static_cast<Key*>(key)->~Key();
+    slots<Key>().give_back(key);
+}
+
+/// A Key(arguments…) whose member `ready` tells whether it can be used; null when not.
+template <class Key, class... Arguments>
+void* make(Arguments... arguments) {
+    void* slot = slots<Key>().take();
+    if (!slot) return nullptr;
+    Key* key = new (slot) Key(arguments...);
+    if (key->ready) return key;
+    key_free<Key>(key);
+    return nullptr;
+}
+
+/// Whether `computed` begins with the n bytes at `received`, in a time that does not depend on them. `computed`
+/// is wiped: of a forgery it is the tag that would have been right.
+inline bool equal(std::uint8_t (&computed)[16], const std::uint8_t* received, std::size_t n) {
+    unsigned different = n == 0 || n > sizeof computed;
+    for (std::size_t i = 0; i < n && i < sizeof computed; ++i) {
+        different |= static_cast<unsigned>(computed[i] ^ received[i]);
+        asm("" : "+r"(different));  // the compiler cannot stop at the first that differs
+    }
+    explicit_bzero(computed, sizeof computed);
+    return different == 0;
+}
+
+}  // namespace mpisec::provider

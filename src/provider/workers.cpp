@@ -1,0 +1,156 @@
+#include "provider/workers.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace mpisec::provider {
+namespace {
+
+constexpr std::size_t part_bytes = 64 * 1024, max_threads = 64;
+constexpr int spins = 2000;  // some microseconds: the next buffer of a stream comes at once
+
+void relax() {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#endif
+}
+
+std::size_t wanted_threads() {
+    const char* text = secure_getenv("MPISEC_PROVIDER_THREADS");
+    if (!text || !*text) return 1;
+    const auto wanted = static_cast<std::size_t>(std::max(1L, std::strtol(text, nullptr, 10)));
+    cpu_set_t usable;
+    const int cores = sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
+    return std::min({wanted, static_cast<std::size_t>(cores), max_threads});
+}
+
+std::size_t threads() {
+    static const std::size_t count = wanted_threads();
+    return count;
+}
+
+/// Parts of one buffer at a time. Threads start with the first buffer, and never end: after exit() began nobody
+/// waits for them.
+class Pool {
+  public:
+    /// work(part) for all parts. False, and nothing done, while another thread's buffer is under way.
+    bool run(std::size_t parts, const std::function<void(std::size_t)>& work) {
+        std::unique_lock turn(turn_, std::try_to_lock);
+        if (!turn) return false;
+        start();
+        {
+            std::lock_guard lock(mutex_);
+            work_ = &work, parts_ = parts, next_ = 0, busy_ = threads() - 1;
+            generation_.fetch_add(1, std::memory_order_release);
+        }
+        wake_.notify_all();
+        take_parts();
+        while (busy_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+        return true;
+    }
+
+  private:
+    // A child of fork() has the pool but not its threads.
+    void start() {
+        if (process_ == getpid()) return;
+        process_ = getpid();
+        for (std::size_t i = 1; i < threads(); ++i)
+            std::thread([this, seen = generation_.load()] { serve(seen); }).detach();
+    }
+
+    void serve(unsigned seen) {
+        for (;;) {
+            for (int i = 0; i < spins && generation_.load(std::memory_order_acquire) == seen; ++i) relax();
+            {
+                std::unique_lock lock(mutex_);
+                wake_.wait(lock, [&] { return generation_.load() != seen; });
+                seen = generation_.load();
+            }
+            take_parts();
+            busy_.fetch_sub(1, std::memory_order_release);
+        }
+    }
+
+    void take_parts() {
+        for (std::size_t part; (part = next_.fetch_add(1)) < parts_;) (*work_)(part);
+    }
+
+    std::mutex turn_, mutex_;
+    std::condition_variable wake_;
+    std::atomic<unsigned> generation_{0};
+    std::atomic<std::size_t> next_{0}, busy_{0};
+    std::size_t parts_ = 0;
+    const std::function<void(std::size_t)>* work_ = nullptr;
+    pid_t process_ = 0;
+};
+
+Pool& pool() {
+    static Pool* const made = new Pool;
+    return *made;
+}
+
+void add_blocks(std::uint8_t* counter, std::uint64_t blocks) {
+    for (int i = 15; i >= 0 && blocks > 0; --i) {
+        blocks += counter[i];
+        counter[i] = static_cast<std::uint8_t>(blocks);
+        blocks >>= 8;
+    }
+}
+
+using PartVector = std::array<std::uint8_t, 16>;
+
+/// The vector of each part, and after the last the one that follows. Taken before any part is written: it may be
+/// ciphertext that the plaintext replaces.
+std::vector<PartVector> vectors(int mode, const std::uint8_t* from, std::size_t n, const std::uint8_t* iv) {
+    const std::size_t parts = (n + part_bytes - 1) / part_bytes;
+    std::vector<PartVector> all(parts + 1);
+    for (std::size_t i = 0; i <= parts; ++i) {
+        const std::size_t before = std::min(i * part_bytes, n);
+        std::memcpy(all[i].data(), iv, 16);
+        if (mode == mpisec_ctr)
+            add_blocks(all[i].data(), before / 16);
+        else if (mode != mpisec_ecb && before > 0)
+            std::memcpy(all[i].data(), from + before - 16, 16);
+    }
+    return all;
+}
+
+}  // namespace
+
+bool can_share(int mode, bool encrypt) {
+    if (threads() < 2) return false;
+    return mode == mpisec_ecb || mode == mpisec_ctr ||
+           (!encrypt && (mode == mpisec_cbc || mode == mpisec_cfb));
+}
+
+bool crypt_on_threads(Keyring& keys, bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
+                      std::uint8_t* iv) {
+    std::size_t library = keys.library_for(encrypt, part_bytes);
+    void* key = keys.get(library, encrypt);
+    if (!key || library == openssl_index()) return keys.crypt(encrypt, to, from, n, iv);
+    std::vector<PartVector> all = vectors(keys.mode(), from, n, iv);
+    const PartVector next = all.back();
+    std::atomic<bool> good{true};
+    const auto part = [&](std::size_t i) {
+        const std::size_t begin = i * part_bytes;
+        if (libraries()[library]->crypt(key, encrypt, to + begin, from + begin,
+                                        std::min(part_bytes, n - begin), all[i].data()) != 0)
+            good = false;
+    };
+    if (!pool().run(all.size() - 1, part)) return keys.crypt(encrypt, to, from, n, iv);
+    std::memcpy(iv, next.data(), next.size());
+    return good;
+}
+
+}  // namespace mpisec::provider

@@ -1,0 +1,316 @@
+// What programs do with EVP beyond plain encryption: records of TLS, jobs of ASYNC, fork, threads, wrong arguments.
+#include <openssl/async.h>
+#include <openssl/core_names.h>
+#include <openssl/err.h>
+#include <openssl/params.h>
+#include <openssl/proverr.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "support.hpp"
+
+namespace mpisec::provider::test {
+namespace {
+
+const Bytes key(64, 7), iv(16, 9);
+
+int last_reason() {
+    const int reason = ERR_GET_REASON(ERR_peek_last_error());
+    EXPECT_EQ(ERR_GET_LIB(ERR_peek_last_error()), ERR_LIB_PROV);
+    ERR_clear_error();
+    return reason;
+}
+
+// --- TLS 1.2 with AES-GCM: RFC 5288, as libssl does it.
+
+struct TlsEnd {
+    TlsEnd(OSSL_LIB_CTX* library, bool encrypt) {
+        const EVP_CIPHER* cipher = fetch(library, "AES-128-GCM");
+        EXPECT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), nullptr, encrypt, nullptr), 1);
+        std::uint8_t fixed[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+        EXPECT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_IV_FIXED, -1, fixed), 1);
+    }
+    /// The number of bytes that libssl is told; the record is `buffer` then.
+    int record(Bytes& buffer, std::uint8_t number) {
+        std::uint8_t ad[13] = {0, 0, 0, 0, 0, 0, 0, number, 23, 3, 3};
+        ad[11] = static_cast<std::uint8_t>(buffer.size() >> 8),
+        ad[12] = static_cast<std::uint8_t>(buffer.size());
+        const std::size_t n = buffer.size();
+        EXPECT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_TLS1_AAD, sizeof ad, ad), 16);
+        buffer.resize(n + (EVP_CIPHER_CTX_is_encrypting(context) ? 16 : 0));
+        return EVP_Cipher(context, buffer.data(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    }
+    Cipher context;
+};
+
+TEST(ProviderCalls, RecordsOfTls12AreTheSame) {
+    TlsEnd mine(ours(), true), theirs(openssl(), true), opening(ours(), false),
+        their_opening(openssl(), false);
+    for (std::uint8_t i = 0; i < 5; ++i) {
+        Bytes plain(8 + 1000u * i + 1, i), first = plain, second = plain;
+        ASSERT_EQ(mine.record(first, i), theirs.record(second, i));
+        ASSERT_EQ(first, second) << int{i};
+        ASSERT_EQ(opening.record(first, i), their_opening.record(second, i));
+        first.resize(plain.size());
+        EXPECT_TRUE(std::equal(plain.begin() + 8, plain.end(), first.begin() + 8));
+    }
+}
+
+TEST(ProviderCalls, AChangedRecordIsRefusedAndWiped) {
+    TlsEnd sealing(ours(), true), opening(ours(), false);
+    Bytes record(8 + 100, 5);
+    ASSERT_GT(sealing.record(record, 0), 0);
+    record[20] ^= 1;
+    EXPECT_LE(opening.record(record, 0), 0);
+    EXPECT_EQ(Bytes(record.begin() + 8, record.begin() + 108), Bytes(100, 0));
+}
+
+/// The padding and MAC of CBC suites, which the provider leaves to OpenSSL.
+TEST(ProviderCalls, RecordsOfTlsWithCbcAreOpenssls) {
+    Bytes results[2];
+    for (int i = 0; i < 2; ++i) {
+        Cipher context;
+        const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), "AES-128-CBC");
+        ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 1, nullptr), 1);
+        unsigned tls_version = 0x0303;
+        std::size_t mac_n = 20;
+        const OSSL_PARAM parameters[] = {
+            OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &tls_version),
+            OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, &mac_n), OSSL_PARAM_construct_end()};
+        ASSERT_EQ(EVP_CIPHER_CTX_set_params(context, parameters), 1);
+        results[i].assign(200, 3);
+        int n = 0;
+        ASSERT_EQ(EVP_CipherUpdate(context, results[i].data(), &n, results[i].data(), 150), 1);
+        results[i].resize(static_cast<std::size_t>(n));
+    }
+    EXPECT_EQ(results[0].size(), 160u);
+    EXPECT_EQ(results[0], results[1]);
+}
+
+/// AES-GCM as OpenSSH does it: the vector counts on inside the context, the length of the packet is associated data.
+TEST(ProviderCalls, PacketsOfOpensshAreTheSame) {
+    Bytes sent[2];
+    for (int i = 0; i < 2; ++i) {
+        Cipher sealing, opening;
+        const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), "AES-256-GCM");
+        std::uint8_t first[12] = {9, 8, 7, 6, 5, 4, 3, 2, 255, 255, 255, 254};
+        for (EVP_CIPHER_CTX* end :
+             {static_cast<EVP_CIPHER_CTX*>(sealing), static_cast<EVP_CIPHER_CTX*>(opening)}) {
+            ASSERT_EQ(EVP_CipherInit_ex2(end, cipher, nullptr, nullptr, end == sealing, nullptr), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(end, EVP_CTRL_GCM_SET_IV_FIXED, -1, first), 1);
+            ASSERT_EQ(EVP_CipherInit_ex2(end, nullptr, key.data(), nullptr, -1, nullptr), 1);
+        }
+        for (std::uint8_t packet = 0; packet < 4; ++packet) {
+            Bytes plain(16 + 64 * packet, packet), sealed(plain.size()), opened(plain.size()), tag(16);
+            std::uint8_t length[4] = {0, 0, 0, packet}, last = 0;
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
+            ASSERT_GE(EVP_Cipher(sealing, nullptr, length, 4), 0);
+            ASSERT_GE(EVP_Cipher(sealing, sealed.data(), plain.data(), static_cast<unsigned>(plain.size())),
+                      0);
+            ASSERT_GE(EVP_Cipher(sealing, nullptr, nullptr, 0), 0);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_GCM_GET_TAG, 16, tag.data()), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_IV_GEN, 1, &last), 1);
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_GCM_SET_TAG, 16, tag.data()), 1);
+            ASSERT_GE(EVP_Cipher(opening, nullptr, length, 4), 0);
+            ASSERT_GE(EVP_Cipher(opening, opened.data(), sealed.data(), static_cast<unsigned>(plain.size())),
+                      0);
+            ASSERT_GE(EVP_Cipher(opening, nullptr, nullptr, 0), 0) << "packet " << int{packet};
+            EXPECT_EQ(opened, plain);
+            sent[i].insert(sent[i].end(), sealed.begin(), sealed.end());
+            sent[i].insert(sent[i].end(), tag.begin(), tag.end());
+        }
+    }
+    EXPECT_EQ(sent[0], sent[1]);
+}
+
+// --- ASYNC jobs: many buffers of CBC encryption at once.
+
+struct Job {
+    const EVP_CIPHER* cipher;
+    Bytes in, out;
+    bool padding;
+};
+
+int encrypt_job(void* argument) {
+    Job& job = **static_cast<Job**>(argument);
+    job.out = crypt(job.cipher, true, key, iv, job.in, job.padding);
+    return 1;
+}
+
+void run_jobs(std::vector<Job>& jobs) {
+    std::vector<ASYNC_JOB*> running(jobs.size());
+    std::vector<bool> done(jobs.size());
+    std::vector<ASYNC_WAIT_CTX*> waits;
+    for (std::size_t i = 0; i < jobs.size(); ++i) waits.push_back(ASYNC_WAIT_CTX_new());
+    std::size_t finished = 0, paused = 0;
+    while (finished < jobs.size())
+        for (std::size_t i = 0; i < jobs.size(); ++i) {
+            if (done[i]) continue;
+            int result = 0;
+            Job* job = &jobs[i];
+            const int state = ASYNC_start_job(&running[i], waits[i], &result, encrypt_job, &job, sizeof job);
+            ASSERT_TRUE(state == ASYNC_FINISH || state == ASYNC_PAUSE);
+            if (state == ASYNC_FINISH) done[i] = true, ++finished;
+            if (state == ASYNC_PAUSE) {
+                ++paused;
+                std::size_t descriptors = 0;
+                ASSERT_EQ(ASYNC_WAIT_CTX_get_all_fds(waits[i], nullptr, &descriptors), 1);
+                EXPECT_EQ(descriptors, 1u) << "a program that waits for a descriptor would wait for ever";
+            }
+        }
+    EXPECT_GE(paused, jobs.size() / 2) << "no job was ever paused: nothing came together";
+    for (ASYNC_WAIT_CTX* wait : waits) ASYNC_WAIT_CTX_free(wait);
+}
+
+TEST(ProviderCalls, JobsEncryptTogether) {
+    ASSERT_TRUE(ASYNC_is_capable());
+    ASSERT_EQ(ASYNC_init_thread(64, 0), 1);
+    for (std::size_t count : {1u, 3u, 7u, 16u, 40u}) {
+        std::vector<Job> jobs(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            const char* name = i % 5 == 4 ? "AES-256-CBC" : "AES-128-CBC";
+            jobs[i] = {fetch(ours(), name),
+                       Bytes(16 * (1 + i * 37 % 200), static_cast<std::uint8_t>(i)),
+                       {},
+                       i % 2 == 0};
+            ASSERT_TRUE(jobs[i].cipher);
+        }
+        run_jobs(jobs);
+        for (std::size_t i = 0; i < count; ++i) {
+            const char* name = i % 5 == 4 ? "AES-256-CBC" : "AES-128-CBC";
+            EXPECT_EQ(jobs[i].out, crypt(fetch(openssl(), name), true, key, iv, jobs[i].in, jobs[i].padding))
+                << i << " of " << count;
+        }
+    }
+    ASYNC_cleanup_thread();
+}
+
+// --- Processes and threads.
+
+TEST(ProviderCalls, AChildGoesOnWithItsParentsContext) {
+    Cipher context;
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-256-CTR");
+    ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 1, nullptr), 1);
+    Bytes in(1'000'000, 4), out(in.size());
+    const Bytes expected = crypt(fetch(openssl(), "AES-256-CTR"), true, key, iv, in);
+    int n = 0;
+    ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, in.data(), 500'000), 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        EVP_CipherUpdate(context, out.data() + 500'000, &n, in.data(), 500'000);  // its threads are its own
+        _exit(out == expected ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+TEST(ProviderCalls, ThreadsAtOnce) {
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-128-CTR");
+    const Bytes in(700'000, 1), expected = crypt(fetch(openssl(), "AES-128-CTR"), true, key, iv, in);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> all;
+    for (int i = 0; i < 4; ++i)
+        all.emplace_back([&] {
+            for (int round = 0; round < 20; ++round) wrong += crypt(cipher, true, key, iv, in) != expected;
+        });
+    for (std::thread& one : all) one.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+// --- Wrong arguments: the reasons are OpenSSL's own.
+
+TEST(ProviderCalls, ErrorsAreThoseOfOpenssl) {
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-128-CBC");
+    Bytes out(64);
+    int n = 0;
+    ERR_clear_error();
+    {
+        Cipher context;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, nullptr, iv.data(), 1, nullptr), 1);
+        EXPECT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 0);
+        EXPECT_EQ(last_reason(), PROV_R_NO_KEY_SET);
+    }
+    {
+        Cipher context;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 0, nullptr), 1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1);
+        EXPECT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 0);
+        EXPECT_EQ(last_reason(), PROV_R_BAD_DECRYPT);
+    }
+    {
+        Cipher context;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 0, nullptr), 1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 15), 1);
+        EXPECT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 0);
+        EXPECT_EQ(last_reason(), PROV_R_WRONG_FINAL_BLOCK_LENGTH);
+    }
+    {
+        Cipher context;
+        const EVP_CIPHER* xts = fetch(ours(), "AES-128-XTS");
+        ASSERT_TRUE(xts);
+        const int result = EVP_CipherInit_ex2(context, xts, key.data(), iv.data(), 1, nullptr);
+        const bool refused = result != 1 || EVP_CipherUpdate(context, out.data(), &n, out.data(), 32) != 1;
+        EXPECT_TRUE(refused) << "both keys of XTS are the same";
+        EXPECT_EQ(last_reason(), PROV_R_XTS_DUPLICATED_KEYS);
+    }
+}
+
+TEST(ProviderCalls, NoPlaintextOfGcmWithoutItsTag) {
+    Cipher context;
+    Bytes out(64), in(64, 1);
+    int n = 0;
+    ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), iv.data(), 0, nullptr),
+              1);
+    ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, in.data(), 64), 1);
+    ERR_clear_error();
+    EXPECT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 0);
+    EXPECT_EQ(last_reason(), PROV_R_TAG_NOT_SET);
+}
+
+/// A vector of GCM that nobody gave is random, and can be read.
+TEST(ProviderCalls, AMissingVectorOfGcmIsRandom) {
+    std::array<Bytes, 2> vectors;
+    for (Bytes& one : vectors) {
+        Cipher context;
+        Bytes out(16), tag(16);
+        int n = 0;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), "AES-128-GCM"), key.data(), nullptr, 1, nullptr),
+                  1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1);
+        ASSERT_EQ(EVP_CipherFinal_ex(context, tag.data(), &n), 1);
+        one.resize(12);
+        ASSERT_EQ(EVP_CIPHER_CTX_get_updated_iv(context, one.data(), 12), 1);
+    }
+    EXPECT_NE(vectors[0], vectors[1]);
+    EXPECT_NE(vectors[0], Bytes(12));
+}
+
+/// More associated data than waits for the first piece.
+TEST(ProviderCalls, MuchAssociatedData) {
+    Bytes tags[2];
+    for (int i = 0; i < 2; ++i) {
+        Cipher context;
+        Bytes ad(5000, 3), out(100);
+        int n = 0;
+        const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), "AES-256-GCM");
+        ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 1, nullptr), 1);
+        for (int piece = 0; piece < 5; ++piece)
+            ASSERT_EQ(EVP_CipherUpdate(context, nullptr, &n, ad.data() + 1000 * piece, 1000), 1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, ad.data(), 100), 1);
+        Cipher late;
+        ASSERT_EQ(EVP_CIPHER_CTX_copy(late, context), 1);
+        EXPECT_EQ(EVP_CipherUpdate(late, nullptr, &n, ad.data(), 10), 0) << "after the text has begun";
+        tags[i].resize(16);
+        ASSERT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tags[i].data()), 1);
+    }
+    EXPECT_EQ(tags[0], tags[1]);
+}
+
+}  // namespace
+}  // namespace mpisec::provider::test
