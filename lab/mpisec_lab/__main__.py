@@ -1,4 +1,4 @@
-"""The lab's command line: `python3 -m mpisec_lab run|setup|check-rate|list|clean`, also `mpisec lab …`."""
+"""The lab's command line: `python3 -m mpisec_lab run|slurm|setup|check-rate|list|clean`, also `mpisec lab …`."""
 
 import argparse
 import contextlib
@@ -13,6 +13,7 @@ from mpisec_lab import link
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import ALIASES, MPIS, Mpi, find_mpi
 from mpisec_lab.overlay import OVERLAYS
+from mpisec_lab.slurm import command as slurm
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -51,6 +52,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     rate.add_argument("--rate", help="pace it, as 10gbit")
     rate.add_argument("--seconds", type=float, default=1.0)
     rate.add_argument("--json", action="store_true")
+    slurm.add_arguments(actions)
     setup = actions.add_parser("setup", help="install the MPIs")
     setup.add_argument("names", nargs="*", help="MPIs, or demo, or test; all when none is named")
     actions.add_parser("list", help="the MPIs that the lab knows")
@@ -183,6 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from mpisec_lab.setup import main as setup
 
             return setup(options.names)
+        if options.action == "slurm":
+            return slurm.run(options)
         if options.action == "list":
             return _list()
         for directory in clusters.remove_stale():

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/detect.hpp"
@@ -56,11 +58,21 @@ void warn_of_other_transports(const Program& program) {
         std::fprintf(stderr, "mpisec exec: warning: %s.\n", sentence_about(transport).c_str());
 }
 
-Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// `exec mpisec exec PROGRAM`: the second one does it.
+bool is_exec_of_ours(const Program& program, const std::vector<std::string>& command) {
+    return std::filesystem::path(program.executable).filename() == "mpisec" && command.size() > 1 &&
+           command[1] == "exec";
+}
+
+/// What `command` needs in its environment to be protected.
+Result<Variables> variables_for(const std::vector<std::string>& command, const std::string& mpi) {
     auto settings = config::load();  // a wrong setting is said here, once per rank but before MPI starts
     if (!settings) return tl::unexpected(settings.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());
+    if (is_exec_of_ours(*program, command)) return Variables{};
     auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings->mpi);
     if (!found) return tl::unexpected(found.error());
     auto shim = shim_path(found->family);
@@ -73,8 +85,23 @@ Result<void> replace_process(const std::vector<std::string>& command, const std:
     warn_of_other_transports(*program);
     // In a rendezvous by put requests, Open MPI's receivers tell their senders over the network from where in
     // the sender's memory to send, and that is not checked (docs/threat-model.md, "The MPI library below").
-    if (found->family == Family::openmpi) setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
-    setenv("LD_PRELOAD", preload->c_str(), 1);
+    Variables variables{{"LD_PRELOAD", *preload}};
+    if (found->family == Family::openmpi && !std::getenv("OMPI_MCA_btl_tcp_flags"))
+        variables.emplace_back("OMPI_MCA_btl_tcp_flags", "send");
+    return variables;
+}
+
+Result<void> print_variables(const std::vector<std::string>& command, const std::string& mpi) {
+    auto variables = variables_for(command, mpi);
+    if (!variables) return tl::unexpected(variables.error());
+    for (const auto& [name, value] : *variables) std::printf("%s=%s\n", name.c_str(), value.c_str());
+    return {};
+}
+
+Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
+    auto variables = variables_for(command, mpi);
+    if (!variables) return tl::unexpected(variables.error());
+    for (const auto& [name, value] : *variables) setenv(name.c_str(), value.c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
@@ -90,6 +117,10 @@ int exec_command(int count, char** arguments) {
     app.add_option("--mpi", mpi,
                    "MPI family of PROGRAM, where it cannot be seen: mpich (also Intel MPI), abi, openmpi")
         ->type_name("FAMILY");
+    bool environment = false;
+    app.add_flag(
+        "--environment", environment,
+        "Start nothing: print the variables that PROGRAM needs, for launchers that set them themselves");
     app.prefix_command();
     CLI11_PARSE(app, count, arguments);
 
@@ -100,7 +131,8 @@ int exec_command(int count, char** arguments) {
                      command.empty() ? "which program?" : ("there is no option " + command[0]).c_str());
         return 2;
     }
-    auto done = replace_process(command, mpi);
+    auto done = environment ? print_variables(command, mpi) : replace_process(command, mpi);
+    if (done) return 0;
     std::fprintf(stderr, "mpisec exec: %s\n", done.error().message.c_str());
     return search_path(command[0]).empty() && access(command[0].c_str(), F_OK) != 0 ? 127 : 126;
 }

@@ -16,6 +16,8 @@ constexpr const char* key_examples =
     "Every rank of a job needs the same key, in a file that only its owner may read.\n\n"
     "  mpisec key new                    a fresh key in ~/.config/mpisec/key (or MPISEC_KEY_FILE)\n"
     "  mpisec key new /etc/job/key       in another file\n"
+    "  mpisec key derive --from /etc/mpisec/site.key --label \"job 7\" /run/job-7/key    the same key on "
+    "every node\n"
     "  mpisec key show                   path, permissions and fingerprint, to compare nodes; never the key\n"
     "  mpiexec -n 4 -ppn 1 mpisec key check    is it usable on every node?";
 
@@ -67,6 +69,34 @@ void add(CLI::App& parent, Status& status, const char* name, const char* what,
     });
 }
 
+struct Derivation {
+    std::string path, from, label;
+};
+
+Result<void> derive(const Derivation& wanted) {
+    auto from = keys::read_key_file(wanted.from);
+    if (!from) return tl::unexpected(from.error());
+    if (auto made = keys::derive_key_file(wanted.path, *from, wanted.label); !made) return made;
+    return check(wanted.path);
+}
+
+void add_derive(CLI::App& parent, Status& status) {
+    auto wanted = std::make_shared<Derivation>();
+    CLI::App* command = parent.add_subcommand(
+        "derive",
+        "Write a key that follows from another key file and a label, for prologues of jobs: nothing is sent");
+    command->add_option("FILE", wanted->path, "the new key file")->required();
+    command->add_option("--from", wanted->from, "key file that it follows from")
+        ->required()
+        ->type_name("FILE");
+    command->add_option("--label", wanted->label, "what tells it from others, as the job's number")
+        ->required();
+    command->callback([=, &status] {
+        auto done = derive(*wanted);
+        status = done ? 0 : complain("key", done.error());
+    });
+}
+
 }  // namespace
 
 void add_key(CLI::App& app, Status& status) {
@@ -74,6 +104,7 @@ void add_key(CLI::App& app, Status& status) {
     key->footer(key_examples);
     key->require_subcommand(1);
     add(*key, status, "new", "Write a fresh random key to a new file that only you may read", create);
+    add_derive(*key, status);
     add(*key, status, "show", "Print the file's path, permissions and fingerprint, never the key", show);
     add(*key, status, "check", "Tell whether the file can be used; exit status 1 when not", check);
 }

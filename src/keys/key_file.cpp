@@ -184,7 +184,9 @@ Result<Secret> read_key_file(const std::string& path) {
     return parse(text, path);
 }
 
-Result<void> create_key_file(const std::string& path) {
+namespace {
+
+Result<void> write_key_file(const std::string& path, const Secret& key) {
     const std::filesystem::path directory = std::filesystem::path(path).parent_path();
     if (auto made = make_parents(directory); !made) return made;
 
@@ -198,7 +200,6 @@ Result<void> create_key_file(const std::string& path) {
     }
     if (!file) return fail(fmt::format("The key file {} cannot be made: {}.", path, std::strerror(errno)));
 
-    Secret key = Secret::random();
     Text text;
     std::memcpy(text.bytes.data(), label.data(), label.size());
     text.bytes[key_at - 1] = text.bytes[checksum_at - 1] = ' ';
@@ -216,6 +217,19 @@ Result<void> create_key_file(const std::string& path) {
     File parent(open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (parent) fsync(parent.get());  // so that the name survives a crash too
     return {};
+}
+
+}  // namespace
+
+Result<void> create_key_file(const std::string& path) {
+    return write_key_file(path, Secret::random());
+}
+
+Result<void> derive_key_file(const std::string& path, const Secret& from, std::string_view label) {
+    Secret key;
+    const std::string info = "mpisec v1 derived key " + std::string(label);
+    hkdf_expand(from.span(), as_bytes(info), {key.data(), secret_bytes});
+    return write_key_file(path, key);
 }
 
 std::string fingerprint(const Secret& key) {

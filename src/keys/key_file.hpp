@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "keys/secret.hpp"
@@ -27,6 +28,10 @@ Result<Secret> read_key_file(const std::string& path);
 /// Writes a fresh random key to a new file of mode 0600 and syncs it to disk. Missing parent directories are
 /// made with mode 0700. Never overwrites: a file that is there already is an error.
 Result<void> create_key_file(const std::string& path);
+
+/// As create_key_file(), with the key that follows from another one and a label: HKDF-Expand(key, "mpisec v1 derived key " | label, 32)
+/// (RFC 5869). Who has both makes the same key on every node, and it tells nothing about the one that it was made from.
+Result<void> derive_key_file(const std::string& path, const Secret& from, std::string_view label);
 
 /// 16 hexadecimal digits that name the key and tell nothing about it, to compare what two nodes have:
 /// HKDF-Expand(key, "mpisec v1 key fingerprint", 8) (RFC 5869). Safe to print.

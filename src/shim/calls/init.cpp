@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/startup_pages.hpp"
+#include "config/launched.hpp"
 #include "fabric/node_arena.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/collective/collective_choice.hpp"
@@ -140,6 +141,21 @@ void protect() {
     real.Comm_free_keyval(&keyval);
 }
 
+/// A job of several processes of which each is a world of its own sends nothing, so that nothing seems wrong.
+void refuse_lonely_worlds() {
+#ifdef OPEN_MPI
+    constexpr auto family = config::PmiFamily::openmpi;
+#else
+    constexpr auto family = config::PmiFamily::mpich;
+#endif
+    int size = 0;
+    if (state.settings.singleton_allow || real.Comm_size(constants.comm_world, &size) != MPI_SUCCESS ||
+        size > 1)
+        return;
+    const std::string sentence = config::alone_in_world(family, config::launched_processes(family));
+    if (!sentence.empty()) abort_job(sentence);
+}
+
 /// From the real MPI_Init to protection. Returns what calls meet from here on.
 Phase start(int thread_level) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
@@ -147,6 +163,7 @@ Phase start(int thread_level) {
     if (!settings) abort_job(settings.error().message);
     state.settings = std::move(*settings);
     state.stats = !state.settings.stats.empty();
+    refuse_lonely_worlds();
     read_selection();
     state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
     start_sealing_lock(thread_level);

@@ -103,6 +103,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_UNPROTECTED", "allow"},
         {"MPISEC_STALL_TIME", "2.5"},
         {"MPISEC_STALL_ACTION", "abort"},
+        {"MPISEC_SINGLETON", "allow"},
         {"MPISEC_NODE_TIME", "4.5"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
@@ -136,6 +137,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->plugin_dir, "/p");
     EXPECT_EQ(s->mpi, "openmpi");
     EXPECT_TRUE(s->unprotected_allow);
+    EXPECT_TRUE(s->singleton_allow);
     EXPECT_TRUE(s->same_node_sealed);
     EXPECT_EQ(s->same_node, Settings::SameNode::seal);
     EXPECT_EQ(s->stall_seconds, 2.5);

@@ -52,6 +52,20 @@ class KeyFile : public testing::Test {
     std::string path_;
 };
 
+TEST_F(KeyFile, DerivedOnesFollowFromKeyAndLabel) {
+    write(example);
+    const auto from = read_key_file(path_);
+    ASSERT_TRUE(from) << from.error().message;
+    fs::remove(path_);
+    ASSERT_TRUE(derive_key_file(path_, *from, "job 7"));
+    // From Python's hmac and hashlib: HMAC(key, "mpisec v1 derived key job 7" | 1).
+    EXPECT_EQ(text(),
+              "mpisec-key-1 d7a72844f096796d1a1bcdac06ac4abb0a2eb"
+              "60b7259c85d8e25bb106bf77650 63976852\n");
+    EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    EXPECT_FALSE(derive_key_file(path_, *from, "job 8")) << "it is there already";
+}
+
 TEST_F(KeyFile, CreatedOnesAreReadBack) {
     mode_t before = umask(0);
     ASSERT_TRUE(create_key_file(path_));
