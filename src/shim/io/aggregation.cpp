@@ -160,7 +160,7 @@ int open_bytes(File& file) {
     if (file.bytes != constants.file_null) return MPI_SUCCESS;
     const int amode = file.amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
     const int code =
-        real.File_open(constants.comm_self, file.name.c_str(), amode, constants.info_null, &file.bytes);
+        real.File_open(self_comm(), file.name.c_str(), amode, constants.info_null, &file.bytes);
     if (code != MPI_SUCCESS)
         file.bytes = constants.file_null;
     else

@@ -75,6 +75,7 @@ std::string differences(const Hello& hello, const Hello& zero) {
     comparison.values("MPISEC_SEGMENT", size(hello.segment), size(zero.segment));
     comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, zero.rekey_messages);
     comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, zero.rekey_bytes);
+    if (hello.purpose != zero.purpose) comparison.values("call and arguments", "others", "the same");
     if (hello.selection != zero.selection)
         comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
                           "the same");
@@ -96,17 +97,19 @@ constexpr int ranks_in_one_round = INT_MAX;
 // The program's messages come after all of these, which MPI keeps in order.
 constexpr int hellos_tag = 32767;
 
-void gather_in_one_round(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
+void gather_in_one_round(const Hello& own, std::vector<Hello>& hellos, MPI_Comm comm,
+                         const config::Settings& settings) {
     MPI_Request request;
     check_mpi(real.Iallgather(&own, sizeof own, constants.byte, hellos.data(), sizeof own, constants.byte,
-                              constants.comm_world, &request),
+                              comm, &request),
               "MPI_Iallgather");
     complete(&request, the_hellos, settings);
 }
 
 /// The all-gather of Bruck et al. (IEEE TPDS 8(11), 1997, doi:10.1109/71.642949): in each round a rank has
 /// twice as many.
-void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, const config::Settings& settings) {
+void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, MPI_Comm comm,
+                      const config::Settings& settings) {
     const int size = static_cast<int>(hellos.size());
     std::vector<Hello> found(hellos.size());  // of this rank and those after it
     found[0] = own;
@@ -115,9 +118,9 @@ void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, const config
         const int after = (own.rank + have) % size, before = (own.rank - have + size) % size;
         MPI_Request receiving, sending;
         check_mpi(real.Irecv(&found[static_cast<std::size_t>(have)], bytes, constants.byte, after, hellos_tag,
-                             constants.comm_world, &receiving),
+                             comm, &receiving),
                   "MPI_Irecv");
-        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, constants.comm_world,
+        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, comm,
                              &sending),
                   "MPI_Isend");
         complete(&receiving, the_hellos, settings);
@@ -159,11 +162,21 @@ std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank) {
     return name_of(hellos[static_cast<std::size_t>(rank)]);
 }
 
-std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings) {
+std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
+    keys::Sha256 hash;
+    hash.update(keys::as_bytes("mpisec start-up")).update(keys::as_bytes(call));
+    keys::Digest digest;
+    hash.finish(digest.data());
+    std::array<std::uint8_t, 16> mark;
+    std::copy_n(digest.begin(), mark.size(), mark.begin());
+    return mark;
+}
+
+std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
+                                   const config::Settings& settings) {
     std::vector<Hello> hellos(static_cast<std::size_t>(size));
-    // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
     const bool few = size <= ranks_in_one_round;
-    few ? gather_in_one_round(own, hellos, settings) : gather_in_rounds(own, hellos, settings);
+    few ? gather_in_one_round(own, hellos, comm, settings) : gather_in_rounds(own, hellos, comm, settings);
     if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }
