@@ -13,6 +13,7 @@
 #include "base/startup_pages.hpp"
 #include "fabric/node_arena.hpp"
 #include "shim/calls/entry.hpp"
+#include "shim/dynamic/worlds.hpp"
 #include "shim/collective/collective_choice.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/p2p/channel_tags.hpp"
@@ -121,16 +122,13 @@ Phase start(int thread_level) {
                                 (state.settings.yield == Yield::automatic && state.world.oversubscribed);
     gate.single_node = !state.world.crosses_nodes;
     call_at_end();
-    if (gate.single_node && !closed_before) {
+    if (gate.single_node && !closed_before && !has_parents()) {
         stop_watchdog();
         release_startup_pages();
         return Phase::open;
     }
-    if (gate.single_node) {
-        make_peer_states();
-        return Phase::closed;
-    }
-    protect();
+    gate.single_node ? make_peer_states() : protect();
+    join_parents();
     release_startup_pages();
     return Phase::closed;
 }

@@ -258,12 +258,4 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
                          [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
 }
 
-int Comm_get_parent(MPI_Comm* parent) {
-    const int code = real.Comm_get_parent(parent);
-    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
-        return code;
-    *parent = constants.comm_null;
-    return refuse("MPI_Comm_get_parent", constants.comm_null);
-}
-
 }  // namespace mpisec::shim

@@ -11,6 +11,7 @@
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
 #include "shim/communicators/session_proof.hpp"
+#include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
@@ -28,6 +29,7 @@ namespace mpisec::shim {
 namespace {
 
 constexpr const char* create_from_group = "MPI_Comm_create_from_group";
+constexpr const char* create_from_groups = "MPI_Intercomm_create_from_groups";
 
 /// Calls the handler that the program gave for the communicator that it does not get: one of the program's
 /// own on a communicator of this process alone; without such a one, errors are returned.
@@ -47,6 +49,13 @@ int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
     real.Comm_call_errhandler(alone, code);
     real.Comm_free(&alone);
     return code;
+}
+
+/// While another thread is in MPI_Init this one waits.
+int why_too_late(const char* procedure) {
+    pass_gate(procedure);
+    return gate.phase == Phase::ended ? refusal_code(procedure, "MPI_Finalize has ended protection")
+                                      : MPI_SUCCESS;
 }
 
 /// The program's tag does not travel in clear.
@@ -143,9 +152,37 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
         return real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
     if (!newcomm) return raise_through(errhandler, group, MPI_ERR_ARG);
     *newcomm = constants.comm_null;
+    if (const int code = why_too_late(create_from_group); code != MPI_SUCCESS)
+        return raise_through(errhandler, group, code);
     MPI_Comm made = constants.comm_null;
     if (const int code = make({group, stringtag, info, errhandler}, &made); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);
+    *newcomm = made;
+    return MPI_SUCCESS;
+}
+
+int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                 int remote_leader, const char* stringtag, MPI_Info info,
+                                 MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+    auto ask = [&](const char* tag, MPI_Comm* made) {
+        WaitScope waiting(create_from_groups, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        return real.Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, tag,
+                                                 info, errhandler, made);
+    };
+    auto none = [](MPI_Group group) { return group == constants.group_null || group == constants.group_empty; };
+    if (none(local_group) || none(remote_group) || !stringtag) return ask(stringtag, newcomm);
+    if (!newcomm) return raise_through(errhandler, local_group, MPI_ERR_ARG);
+    *newcomm = constants.comm_null;
+    if (const int code = why_too_late(create_from_groups); code != MPI_SUCCESS)
+        return raise_through(errhandler, local_group, code);
+    if (const std::string wrong = load_settings(); !wrong.empty())
+        return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
+    MPI_Comm made = constants.comm_null;
+    if (const int code = ask(hidden(stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
+    const int code = join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag,
+                                  Side::either, local_group, remote_group},
+                                 made);
+    if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
     *newcomm = made;
     return MPI_SUCCESS;
 }

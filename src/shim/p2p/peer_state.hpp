@@ -108,6 +108,9 @@ inline void confirm_epoch(PeerReceiveState& pair, const EpochKeys* keys) {
 std::uint64_t sent_to(std::int32_t world_rank);
 std::uint64_t opened_from(std::int32_t world_rank);
 
+/// Gaps in the sets of all senders, for MPISEC_STATS.
+std::size_t replay_runs();
+
 /// Wipes every pair's keys (S5).
 void forget_peer_states();
 

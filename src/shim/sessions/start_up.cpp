@@ -76,11 +76,13 @@ void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
 
 }  // namespace
 
-std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call) {
+std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place) {
     int rank = 0, size = 1;
     check_mpi(real.Comm_rank(all, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(all, &size), "MPI_Comm_size");
     Hello own = make_hello(rank, state.settings, selection_mark());
+    own.side = place.side;
+    own.rank_on_side = place.rank;
     own.purpose = purpose_mark(call + " " + std::to_string(size));
     std::vector<Hello> hellos = exchange_hellos(own, size, all, state.settings);
     require_agreement(hellos, rank);

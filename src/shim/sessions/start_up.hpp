@@ -12,9 +12,13 @@
 
 namespace mpisec::shim {
 
-/// Ready to tell the others, and all they said. Collective over `all`, on which nothing else travels. `call`: the
-/// procedure and what all who take part know of its arguments. Ends the job when settings differ.
-std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call);
+/// Where a process is among two groups.
+struct Place {
+    std::uint32_t side = 0, rank = 0;
+};
+/// What all say of themselves. Collective over `all`, on which nothing else travels. `call`: the procedure and
+/// what all who take part know of its arguments. Ends the job when settings differ.
+std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place = {});
 
 /// Hellos say that all may be on one node.
 bool may_be_one_node(const std::vector<Hello>& hellos);
