@@ -100,6 +100,7 @@ Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     auto realm = std::make_unique<Realm>();
     real.Comm_rank(all, &realm->rank);
     realm->size = static_cast<int>(hellos.size());
+    if (!process.world_begun) state.world.rank = realm->rank;  // for messages
     realm->channel = make_channel(all);
     realm->seals_on_node = true;
     realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(hellos);

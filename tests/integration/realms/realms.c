@@ -300,6 +300,7 @@ static void join(int rank) {
 }
 
 static void in_world(const char* what, int rank) {
+    if (strcmp(what, "bare-child") == 0) sleep(30);
     if (strcmp(what, "spawn") == 0) spawn(MPI_COMM_WORLD, 0);
     if (strcmp(what, "multiple") == 0) spawn(MPI_COMM_WORLD, 1);
     if (strcmp(what, "alone") == 0) spawn(MPI_COMM_SELF, 0);

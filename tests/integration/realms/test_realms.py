@@ -50,14 +50,14 @@ def fine(result, modes, ranks=4):
 @pytest.mark.parametrize("name", SESSIONS)
 def test_sessions(job, name, nodes):
     """M11: sessions without MPI_Init, beside it and before it; several, and again after the last has ended."""
-    fine(job(SESSIONS[name], nodes=nodes), SESSIONS[name])
+    fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
 
 
 @pytest.mark.parametrize("nodes", [2, 1])
 @pytest.mark.parametrize("name", WORLDS)
 def test_worlds(job, name, nodes):
     """M11: spawned worlds, and worlds connected by a port and a socket, also where the first is on one node."""
-    fine(job(WORLDS[name], nodes=nodes), WORLDS[name])
+    fine(job(WORLDS[name], nodes=nodes, ranks=2 * nodes), WORLDS[name], ranks=2 * nodes)
 
 
 @pytest.mark.parametrize("modes", [SESSIONS["sessions"], WORLDS["spawn"], WORLDS["port"]], ids=["sessions", "spawn", "port"])
