@@ -36,8 +36,9 @@ static void make(const char* what, MPI_Group everyone) {
         MPI_Group_excl(everyone, 0, NULL, &group);
     else
         MPI_Group_incl(everyone, n, members, &group);
-    int code = MPI_Comm_create_from_group(group, "org.example.tag", MPI_INFO_NULL, handler,
-                                          handler != MPI_ERRORS_RETURN || strcmp(what, "nowhere") == 0 ? NULL : &comm);
+    int code = MPI_Comm_create_from_group(
+        group, "org.example.tag", MPI_INFO_NULL, handler,
+        handler != MPI_ERRORS_RETURN || strcmp(what, "nowhere") == 0 ? NULL : &comm);
     MPI_Group_free(&group);
     if (called) say("handler called");
     if (code != MPI_SUCCESS || comm == MPI_COMM_NULL) {

@@ -272,7 +272,9 @@ int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
     auto call = [&](MPI_Comm* made) { return real.Comm_create(comm, group, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
     if (parent->inter) return create_inter_sealed(*parent, procedure, group, newcomm);
-    return construct(begin_construction(procedure, *parent, {numbers_of(group, realm_of(parent->members)), {}}), newcomm, call);
+    return construct(
+        begin_construction(procedure, *parent, {numbers_of(group, realm_of(parent->members)), {}}), newcomm,
+        call);
 }
 
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {

@@ -106,14 +106,12 @@ int Comm_spawn_multiple(int count, char** commands, char*** argvs, const int* ma
 }
 
 int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {
-    return connect("MPI_Comm_accept", "a port", Side::first, comm, newcomm, [&](MPI_Comm* made) {
-        return real.Comm_accept(port, info, root, comm, made);
-    });
+    return connect("MPI_Comm_accept", "a port", Side::first, comm, newcomm,
+                   [&](MPI_Comm* made) { return real.Comm_accept(port, info, root, comm, made); });
 }
 int Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {
-    return connect("MPI_Comm_connect", "a port", Side::second, comm, newcomm, [&](MPI_Comm* made) {
-        return real.Comm_connect(port, info, root, comm, made);
-    });
+    return connect("MPI_Comm_connect", "a port", Side::second, comm, newcomm,
+                   [&](MPI_Comm* made) { return real.Comm_connect(port, info, root, comm, made); });
 }
 int Comm_join(int socket, MPI_Comm* newcomm) {
     return connect("MPI_Comm_join", "a socket", Side::either, constants.comm_self, newcomm,

@@ -228,8 +228,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         code != MPI_SUCCESS)
         return code;
     Construction construction =
-        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members, remote, true}, std::nullopt,
-                           std::string(procedure) + " " + std::to_string(tag));
+        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members, remote, true},
+                           std::nullopt, std::string(procedure) + " " + std::to_string(tag));
     construction.parent = local;
     construction.by_all = false;
     return construct_met(std::move(construction), newcomm, call);

@@ -169,7 +169,9 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
         return real.Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, tag,
                                                  info, errhandler, made);
     };
-    auto none = [](MPI_Group group) { return group == constants.group_null || group == constants.group_empty; };
+    auto none = [](MPI_Group group) {
+        return group == constants.group_null || group == constants.group_empty;
+    };
     if (none(local_group) || none(remote_group) || !stringtag) return ask(stringtag, newcomm);
     if (!newcomm) return raise_through(errhandler, local_group, MPI_ERR_ARG);
     *newcomm = constants.comm_null;

@@ -78,7 +78,8 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     int rank = -1, size = -1;
     real.Comm_rank(made, &rank);
     real.Comm_size(made, &size);
-    const auto place = std::ranges::find(expected.members, own_number(expected.members)) - expected.members.begin();
+    const auto place =
+        std::ranges::find(expected.members, own_number(expected.members)) - expected.members.begin();
     if (rank != place || size != static_cast<int>(expected.members.size()))
         return "this rank is " + std::to_string(rank) + " of " + std::to_string(size) + " in it instead of " +
                std::to_string(place) + " of " + std::to_string(expected.members.size());

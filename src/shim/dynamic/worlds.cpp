@@ -28,9 +28,10 @@ using Greeting = std::array<char, 16>;
 constexpr Greeting greeting{"mpisec world 1"};
 
 [[noreturn]] void abort_unprotected(const char* procedure, const char* why) {
-    abort_job(std::string(procedure) + ": the other world " + why +
-              ". It is not handed out, and nothing was sent to it: start its programs with `mpisec exec`, of the "
-              "same version of MPIsec.");
+    abort_job(
+        std::string(procedure) + ": the other world " + why +
+        ". It is not handed out, and nothing was sent to it: start its programs with `mpisec exec`, of the "
+        "same version of MPIsec.");
 }
 
 void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* status) {
@@ -40,7 +41,8 @@ void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* 
     StallClock clock(patient, "the other world");
     for (int done = 0; !done;) {
         check_mpi(real.Test(request, &done, status), "MPI_Test");
-        if (!done && clock.seconds() > limit) abort_unprotected(procedure, "does not answer: it is not protected");
+        if (!done && clock.seconds() > limit)
+            abort_unprotected(procedure, "does not answer: it is not protected");
         clock.look();
     }
 }
@@ -54,8 +56,10 @@ void greet(const char* procedure, MPI_Comm inter) {
     MPI_Request receiving, sending;
     MPI_Status status;
     const int bytes = static_cast<int>(greeting.size());
-    check_mpi(real.Irecv(theirs.data(), bytes, constants.byte, 0, greeting_tag, inter, &receiving), "MPI_Irecv");
-    check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending), "MPI_Isend");
+    check_mpi(real.Irecv(theirs.data(), bytes, constants.byte, 0, greeting_tag, inter, &receiving),
+              "MPI_Irecv");
+    check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending),
+              "MPI_Isend");
     wait_for_greeting(procedure, &receiving, &status);
     if (theirs != greeting) abort_unprotected(procedure, "has another version of MPIsec");
     wait_for_greeting(procedure, &sending, MPI_STATUS_IGNORE);
@@ -117,8 +121,8 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     MPI_Comm all = merge(procedure, side, local, made);
     int on_side = 0;
     real.Group_rank(local, &on_side);
-    const std::vector<Hello> hellos = meet_strangers(
-        all, call, {side == Side::second ? 1u : 0u, static_cast<std::uint32_t>(on_side)});
+    const std::vector<Hello> hellos =
+        meet_strangers(all, call, {side == Side::second ? 1u : 0u, static_cast<std::uint32_t>(on_side)});
     Realm& realm = start_realm(all, hellos);
     real.Comm_free(&all);
     const Membership sides = sides_of(realm, hellos);

@@ -159,8 +159,7 @@ std::vector<Span> stretches(const std::vector<Told>& told, std::int64_t gap) {
 int open_bytes(File& file) {
     if (file.bytes != constants.file_null) return MPI_SUCCESS;
     const int amode = file.amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
-    const int code =
-        real.File_open(self_comm(), file.name.c_str(), amode, constants.info_null, &file.bytes);
+    const int code = real.File_open(self_comm(), file.name.c_str(), amode, constants.info_null, &file.bytes);
     if (code != MPI_SUCCESS)
         file.bytes = constants.file_null;
     else

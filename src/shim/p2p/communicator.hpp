@@ -53,8 +53,8 @@ struct Communicator {
     int holders = 0;              ///< operations that use it
     std::vector<Peer> peers;      ///< by rank as used in source and destination arguments (remote group of an
                                   ///< inter-communicator)
-    std::uint64_t threshold = 0;               ///< of its realm
-    bool is_channel = false;                   ///< of its realm
+    std::uint64_t threshold = 0;  ///< of its realm
+    bool is_channel = false;      ///< of its realm
     std::vector<std::int32_t> members;         ///< numbers of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};

@@ -221,8 +221,7 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
         return real.Pack(from.buf() + first * extent, elements, from.type(),
-                         to + static_cast<std::size_t>(first) * facts.size, room, &position,
-                         self_comm());
+                         to + static_cast<std::size_t>(first) * facts.size, room, &position, self_comm());
     });
 }
 
@@ -260,8 +259,8 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     std::vector<std::uint8_t> element(facts.size);
     void* last = to.buf() + whole * extent;
     int position = 0;
-    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position,
-                     self_comm());
+    code =
+        real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position, self_comm());
     std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
     position = 0;
     if (code == MPI_SUCCESS)

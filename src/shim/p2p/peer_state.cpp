@@ -83,7 +83,8 @@ EpochKeys* derive(std::int32_t number, std::int32_t source, std::int32_t destina
 
 template <class T>
 T* set_aside(std::size_t room) {
-    void* memory = mmap(nullptr, room * sizeof(T), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, room * sizeof(T), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) abort_job("there is no address space for the state of the other ranks");
     return static_cast<T*>(memory);
 }
@@ -123,7 +124,8 @@ void make_peer_states() {
     const auto size = static_cast<std::size_t>(state.world.size);
     if (!peer_send_states) set_tables_aside(true);
     if (size > numbers.others)
-        abort_job("MPI_COMM_WORLD has more ranks than a program may have that makes a session before MPI_Init");
+        abort_job(
+            "MPI_COMM_WORLD has more ranks than a program may have that makes a session before MPI_Init");
     make_all(0, size);
     numbers.world = size;
     const auto& [node, same_node] = std::tie(state.world.node, state.world.same_node);

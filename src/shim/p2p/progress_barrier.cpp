@@ -20,8 +20,7 @@ constexpr const char* call = "a barrier of MPIsec";
 
 std::unique_ptr<Operation> begin_part(std::int32_t from, void* in, MPI_Count bytes, int tag) {
     Guard guard;
-    return begin_receive(
-        {in, bytes, constants.byte, rank_in_realm(from), tag, realm_of(from).channel, call});
+    return begin_receive({in, bytes, constants.byte, rank_in_realm(from), tag, realm_of(from).channel, call});
 }
 
 std::unique_ptr<Operation> begin_part(std::int32_t to, const void* out, MPI_Count bytes, int tag) {

@@ -41,7 +41,8 @@ void remove_realm(Realm& realm) {
     std::lock_guard lock(realms.mutex);
     wipe_keys(realm);
     realm.job_secret.reset();
-    const auto found = std::ranges::find_if(realms.all, [&](const auto& each) { return each.get() == &realm; });
+    const auto found =
+        std::ranges::find_if(realms.all, [&](const auto& each) { return each.get() == &realm; });
     if (found == realms.all.end()) return;
     realms.gone.push_back(std::move(*found));
     realms.all.erase(found);

@@ -38,8 +38,9 @@ template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     if (!realm_of(peer).job_secret) return;  // its realm is gone
     const std::uint64_t counted = outgoing(peer).sent;
-    detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
-                       constants.byte, rank_in_realm(peer), tag, realm_of(peer).channel, "a notice of MPIsec"}));
+    detach(
+        begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
+                    constants.byte, rank_in_realm(peer), tag, realm_of(peer).channel, "a notice of MPIsec"}));
     outgoing(peer).sent = counted;  // may stay unread: not for the message audit (S8)
 }
 
@@ -75,8 +76,8 @@ class Mailbox {
         if (real.Iprobe(rank, tag, realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
         const int from = from_named_source(rank, found).MPI_SOURCE;
         source = realm.first + from;
-        receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, from,
-                                    tag, realm.channel, "a notice of MPIsec"});
+        receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte,
+                                    from, tag, realm.channel, "a notice of MPIsec"});
         return true;
     }
     std::unique_ptr<Operation> receiving_;
@@ -87,8 +88,8 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(), {header.total, realm_of(world_source).threshold, header.segment_bytes}, world_source,
-                    header.channel_tag, nullptr) {}
+          pipeline_(no_key.data(), {header.total, realm_of(world_source).threshold, header.segment_bytes},
+                    world_source, header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"the rest of a refused message", source_, MPI_ANY_TAG}; }

@@ -108,8 +108,8 @@ bool SendPipeline::start_sending(int& error) {
     const bool until_matched =
         limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
-    const int code = start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_,
-                           &mine.request);
+    const int code =
+        start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_, &mine.request);
     if (code != MPI_SUCCESS) {
         error = code;
         mine.request = constants.request_null;

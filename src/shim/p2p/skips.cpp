@@ -59,10 +59,9 @@ bool tell(std::int32_t peer, Untold& untold) {
     untold.runs.erase(untold.runs.begin(), untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
     untold.notice = wire::encode_skips(first);
     const std::uint64_t counted = outgoing(peer).sent;
-    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
-                                 static_cast<MPI_Count>(untold.notice.size()), constants.byte,
-                                 rank_in_realm(peer), skip_tag(), realm_of(peer).channel,
-                                 "a notice of MPIsec"});
+    untold.telling = begin_send(
+        {SendSpec::Mode::synchronous, untold.notice.data(), static_cast<MPI_Count>(untold.notice.size()),
+         constants.byte, rank_in_realm(peer), skip_tag(), realm_of(peer).channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
     if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
     return true;
@@ -75,13 +74,12 @@ bool hear_one(const Realm& realm, int peer) {
     if (!hearing.receiving) {
         int flag = 0;
         MPI_Status found;
-        if (real.Iprobe(peer, skip_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag)
-            return false;
+        if (real.Iprobe(peer, skip_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
         const int from = from_named_source(peer, found).MPI_SOURCE;
         hearing.source = realm.first + from;
-        hearing.receiving = begin_receive(
-            {hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()), constants.byte,
-             from, skip_tag(), realm.channel, "a notice of MPIsec"});
+        hearing.receiving =
+            begin_receive({hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()),
+                           constants.byte, from, skip_tag(), realm.channel, "a notice of MPIsec"});
     }
     if (!hearing.receiving->advance()) return false;
     const Outcome outcome = hearing.receiving->outcome();

@@ -96,9 +96,9 @@ bool begin_hearing(NoticeReceive& hearing, const Realm& realm) {
         !flag || found.MPI_SOURCE < 0 || found.MPI_SOURCE >= realm.size)
         return false;
     hearing.source = realm.first + found.MPI_SOURCE;
-    hearing.receiving = begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()),
-                                       constants.byte, found.MPI_SOURCE, partition_notice_tag(), realm.channel,
-                                       "a partitioned message"});
+    hearing.receiving =
+        begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()), constants.byte,
+                       found.MPI_SOURCE, partition_notice_tag(), realm.channel, "a partitioned message"});
     return true;
 }
 

@@ -83,7 +83,8 @@ void PartitionedReceive::post(std::size_t slot) {
         wire::piece_index_bytes + end_->layout->largest() + aead::tag_bytes + room_to_spare;
     if (!wires_[slot]) wires_[slot] = Buffer(room);
     const int code = real.Irecv(wires_[slot].data(), static_cast<int>(room), constants.byte,
-                                rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag, realm_of(end_->world_peer).channel, &requests_[slot]);
+                                rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag,
+                                realm_of(end_->world_peer).channel, &requests_[slot]);
     ++posted_;
     if (code == MPI_SUCCESS) return;
     requests_[slot] = constants.request_null;

@@ -47,7 +47,7 @@ struct State {
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     bool thread_multiple = false;
     bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
-    bool ready = false;   ///< what protection needs of this process is there
+    bool ready = false;                ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool stats = false;
@@ -151,13 +151,13 @@ struct Process {
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
-    FirstUse<PeerNumbers> peer_numbers;  ///< peer_state.cpp
-    FirstUse<Realms> realms;         ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
-    std::once_flag fork_handlers;    ///< gate.cpp
-    pid_t initialized_by = 0;        ///< gate.cpp; the process that called MPI_Init
+    FirstUse<PeerNumbers> peer_numbers;    ///< peer_state.cpp
+    FirstUse<Realms> realms;               ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
+    std::once_flag fork_handlers;          ///< gate.cpp
+    pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
     std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
-    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
+    RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
     void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize

@@ -43,8 +43,8 @@ struct World : Realm {
     int ranks_on_node = 1;
     bool oversubscribed = false;        ///< ranks outnumber the cores that they may run on
     coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
-    bool crosses_nodes = false;         ///< false: channel, secret and selection are unset, nothing to protect
-    aead::Selection selection;          ///< of all realms of this process
+    bool crosses_nodes = false;  ///< false: channel, secret and selection are unset, nothing to protect
+    aead::Selection selection;   ///< of all realms of this process
 };
 
 }  // namespace mpisec::shim

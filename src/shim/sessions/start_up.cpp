@@ -26,15 +26,15 @@ namespace mpisec::shim {
 namespace {
 
 constexpr const char* wrong_private =
-    "A private communicator does not have the processes that it must have: something between the nodes changes "
+    "A private communicator does not have the processes that it must have: something between the nodes "
+    "changes "
     "the MPI library's messages.";
 
 /// One crypto library for all realms of a process; a second one would have to have the same cipher anyway.
 void choose_crypto() {
     if (state.world.selection.library[0]) return;
     const config::Settings& all = state.settings;
-    auto selection =
-        aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
+    auto selection = aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
     if (!selection) abort_job(selection.error().message);
     state.world.selection = *selection;
 }
@@ -55,8 +55,8 @@ keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos) {
     std::vector<std::int32_t> nodes(hellos.size());
     std::iota(nodes.begin(), nodes.end(), 0);
     WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    return agree_on_job_secret({hellos, nodes, realm.rank, realm.channel, *key,
-                                state.world.selection.cipher, state.settings});
+    return agree_on_job_secret(
+        {hellos, nodes, realm.rank, realm.channel, *key, state.world.selection.cipher, state.settings});
 }
 
 std::vector<std::int32_t> everyone_in(const Realm& realm) {

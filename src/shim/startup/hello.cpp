@@ -120,8 +120,7 @@ void gather_in_rounds(const Hello& own, std::vector<Hello>& hellos, MPI_Comm com
         check_mpi(real.Irecv(&found[static_cast<std::size_t>(have)], bytes, constants.byte, after, hellos_tag,
                              comm, &receiving),
                   "MPI_Irecv");
-        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, comm,
-                             &sending),
+        check_mpi(real.Isend(found.data(), bytes, constants.byte, before, hellos_tag, comm, &sending),
                   "MPI_Isend");
         complete(&receiving, the_hellos, settings);
         complete(&sending, the_hellos, settings);

@@ -40,8 +40,8 @@ struct Hello {
     std::uint64_t cpu_set = 0;
     std::uint32_t cpus = 0;
     std::array<std::uint8_t, 16> purpose{};  ///< zeros for MPI_Init; else purpose_mark()
-    std::uint32_t side = 0;          ///< of two worlds that are joined: 0 or 1
-    std::uint32_t rank_on_side = 0;  ///< in its group of their inter-communicator
+    std::uint32_t side = 0;                  ///< of two worlds that are joined: 0 or 1
+    std::uint32_t rank_on_side = 0;          ///< in its group of their inter-communicator
     std::array<std::uint8_t, 28> zero{};
 };
 static_assert(sizeof(Hello) == 256);

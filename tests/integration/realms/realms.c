@@ -137,8 +137,7 @@ static void use_between(MPI_Comm inter, int high) {
     if (high) memset(text, 0, 300);
     OK(MPI_Bcast(text, 300, MPI_CHAR, high ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL, inter));
     CHECK(memcmp(text, expected, 300) == 0);
-    if (rank == 0)
-        OK(MPI_Sendrecv_replace(text, 300, MPI_CHAR, 0, 1, 0, 1, inter, MPI_STATUS_IGNORE));
+    if (rank == 0) OK(MPI_Sendrecv_replace(text, 300, MPI_CHAR, 0, 1, 0, 1, inter, MPI_STATUS_IGNORE));
     MPI_Comm merged, copy;
     OK(MPI_Intercomm_merge(inter, high, &merged));
     use(merged, 1);
@@ -217,7 +216,8 @@ static char* program;
 
 static void spawn(MPI_Comm comm, int multiple) {
     const char* lab = getenv("MPISEC_LAB_RANK");
-    char *arguments[] = {program, "child", NULL}, *command = strdup(lab ? lab : ""), *commands[] = {command, command};
+    char *arguments[] = {program, "child", NULL}, *command = strdup(lab ? lab : ""),
+         *commands[] = {command, command};
     char** lists[] = {arguments, arguments};
     int sizes[] = {1, 2}, errors[3], n = multiple ? 3 : 2, found;
     MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
@@ -236,7 +236,7 @@ static void spawn(MPI_Comm comm, int multiple) {
 
 /* Nothing of MPIsec's is in this child. */
 static void spawn_bare(void) {
-    char *arguments[] = {"-u", "LD_PRELOAD", getenv("MPISEC_LAB_RANK"), program, "bare-child", NULL};
+    char* arguments[] = {"-u", "LD_PRELOAD", getenv("MPISEC_LAB_RANK"), program, "bare-child", NULL};
     MPI_Comm inter = MPI_COMM_NULL;
     int code = MPI_Comm_spawn("/usr/bin/env", arguments, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
                               MPI_ERRCODES_IGNORE);

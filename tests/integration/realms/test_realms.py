@@ -1,7 +1,6 @@
 """Sessions, spawned and connected worlds between nodes (M11, S1, S2): everything that a communicator can do works on theirs, and
 nothing of it is on the wire in clear."""
 
-import re
 from pathlib import Path
 
 import pytest
