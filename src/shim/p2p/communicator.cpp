@@ -98,6 +98,7 @@ Communicator* known(MPI_Comm handle) {
 /// One that the program made while nothing had to be protected: of processes that are all proven to be on this
 /// node.
 Communicator* find_made_before(MPI_Comm handle) {
+    if (gate.phase != Phase::closed) return nullptr;
     std::vector<Realm*> realms = further_realms();
     std::erase_if(realms, [](const Realm* realm) { return realm->job_secret.has_value(); });
     if (gate.single_node) realms.push_back(&state.world);
