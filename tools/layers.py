@@ -26,7 +26,7 @@ MODULES = {
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
 LAYERS = {
     "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
-    "shim": ("process", "pmpi", "runtime", "startup", "p2p", "partitioned", "collective", "communicators", "rma", "io", "calls"),
+    "shim": ("process", "pmpi", "runtime", "startup", "p2p", "partitioned", "collective", "communicators", "rma", "io", "sessions", "dynamic", "calls"),
 }
 Place = tuple[str, str]  # module, layer
 INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.(?:hpp|def)"', re.MULTILINE)

@@ -327,7 +327,9 @@ class Cluster:
 
     def _write_environment(self, node: int, variables: Mapping[str, object]) -> None:
         name = self.names[node]
-        lines = [f"export {key}={shlex.quote(str(value))}" for key, value in ({"TMPDIR": self.directory / f"{name}.tmp"} | dict(variables)).items()]
+        # What a rank spawns starts with an empty environment, but for `rank PROGRAM`, which takes it from here too.
+        own = {"TMPDIR": self.directory / f"{name}.tmp", "MPISEC_LAB_RANK": self.directory / "rank"}
+        lines = [f"export {key}={shlex.quote(str(value))}" for key, value in (own | dict(variables)).items()]
         (self.directory / f"{name}.env").write_text("\n".join(lines) + "\n")
 
     def _make_key(self, binary: Path) -> Path:

@@ -1,11 +1,13 @@
 """Attacks on what the MPI library exchanges in clear to make communicators (S1, S2): a library under MPIsec (liar.c) makes all
 ranks believe the same lie. No rank gets a communicator that has other ranks, another order or another topology than called for; a
-session's group counts as inside a node only when that is proven without the network."""
+session's group counts as inside a node only when that is proven without the network, and is sealed otherwise."""
 
 import re
 from pathlib import Path
 
 import pytest
+
+from mpisec_lab.capture import count
 
 HERE = Path(__file__).parent
 MPIS = ["mpich-5", "openmpi-5"]
@@ -92,10 +94,12 @@ def sessions(run, compile_mpi):
 
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("model", ["sessions", "world"])
-def test_a_session_across_nodes_is_refused(sessions, mpi, model):
-    """S1: the library says that all processes are on one node; no communicator comes out, whether MPI_Init was called or not."""
-    _, said, everything = sessions(mpi, 2, 2, model, "all")
-    assert sorted(said) == [("0", "refused"), ("1", "refused")], everything
+def test_a_session_across_nodes_is_sealed(sessions, cluster, tmp_path, mpi, model):
+    """S1: the library says that all processes are on one node; what they send is sealed all the same, whether MPI_Init was called or not."""
+    with cluster(2).capture(tmp_path / "pcap") as capture:
+        _, said, everything = sessions(mpi, 2, 2, model, "all")
+    assert sorted(said) == [("0", "2"), ("1", "2")], everything
+    assert count(capture.streams(), b"what sessions.c sends, not for the wire") == 0
 
 
 @pytest.mark.parametrize("mpi", MPIS)
@@ -110,19 +114,19 @@ def test_sessions_with_one_tag_are_not_mixed(sessions, mpi):
     """S1: two pairs across nodes with one tag, whose ranks 0 are on one node and ranks 1 on the other, are not taken for pairs of one
     node, though with the ranks of other pairs the list would be full; the pairs inside the nodes pass."""
     _, said, everything = sessions(mpi, 2, 4, "sessions", "across", "pairs")
-    assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["refused", "2"]]), everything
+    assert sorted(said) == sorted([(str(rank), "2") for rank in range(4) for _ in range(2)]), everything
 
 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_a_session_inside_a_node_of_a_larger_world(sessions, mpi):
     """After MPI_Init the proven node map decides: pairs of a node get a communicator."""
     _, said, everything = sessions(mpi, 2, 4, "world", "pairs", "across")
-    assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["2", "refused"]]), everything
+    assert sorted(said) == sorted([(str(rank), "2") for rank in range(4) for _ in range(2)]), everything
 
 
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("model", ["sessions", "world"])
-def test_the_programs_error_handler_hears_of_a_refusal(sessions, mpi, model):
+def test_the_programs_error_handler_hears_of_an_error(sessions, mpi, model):
     """The error handler in the call is the one that is called; no place for the result is an error."""
     _, said, everything = sessions(mpi, 2, 2, model, "handler", lying=False)
     assert sorted(said) == [("0", "handler called"), ("0", "refused"), ("1", "handler called"), ("1", "refused")], everything

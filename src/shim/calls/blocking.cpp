@@ -94,7 +94,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
         if (!type_facts(spec.type, facts)) [[unlikely]]
             return raise(route.comm, MPI_ERR_TYPE, spec.call);
         const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-        if (facts.contiguous && n <= state.world.threshold) [[likely]]
+        if (facts.contiguous && n <= route.comm->threshold) [[likely]]
             return send_small_blocking(spec, *route.comm, n);
     } else if (route.kind == Route::plain && spec.mode == Mode::standard && may_block()) {
         return call_counted(MPISEC_BOTH(Send), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
@@ -173,7 +173,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
         return complete_plain(code, &request, status);
     }
     const std::uint64_t position = comm.next_position++;
-    const std::size_t bytes = probed_room(capacity, wire_bytes_of(matched));
+    const std::size_t bytes = probed_room(comm, capacity, wire_bytes_of(matched));
     Buffer wire(bytes + 1);
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)
@@ -183,7 +183,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
 
 int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
                             MPI_Status* status) {
-    const std::size_t room = receive_room(capacity, false);
+    const std::size_t room = receive_room(comm, capacity, false);
     Buffer wire(room);
     const std::uint64_t position = comm.next_position++;
     MPI_Status delivered;

@@ -11,6 +11,7 @@
 #include "shim/communicators/split_type.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/violations.hpp"
@@ -18,6 +19,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/sessions/life.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -85,7 +87,7 @@ int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newco
     *newcomm = constants.comm_null;
     MPI_Comm made = constants.comm_null;
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
-    const std::optional<Membership> is = read_membership(made);
+    const std::optional<Membership> is = read_membership(made, realm_of(parent.members));
     auto within = [](const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
         return std::ranges::all_of(
             part, [&](std::int32_t rank) { return std::ranges::find(whole, rank) != whole.end(); });
@@ -215,8 +217,11 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         unequip(*known);
         forget(*known);
     }
-    Guard guard;
-    release(*known);
+    {
+        Guard guard;
+        release(*known);
+    }
+    close_unused_realms();
     return code;
 }
 
@@ -267,7 +272,9 @@ int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
     auto call = [&](MPI_Comm* made) { return real.Comm_create(comm, group, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
     if (parent->inter) return create_inter_sealed(*parent, procedure, group, newcomm);
-    return construct(begin_construction(procedure, *parent, {world_ranks_of(group), {}}), newcomm, call);
+    return construct(
+        begin_construction(procedure, *parent, {numbers_of(group, realm_of(parent->members)), {}}), newcomm,
+        call);
 }
 
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm) {
@@ -277,7 +284,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     auto call = [&](MPI_Comm* made) { return real.Comm_create_group(comm, group, tag, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
-    const std::vector<std::int32_t> members = world_ranks_of(group);
+    const std::vector<std::int32_t> members = numbers_of(group, realm_of(parent->members));
     if (int code = progress_barrier(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
     // Open MPI 5 says that a part of a grid is a grid too. So do plain programs there: that is not compared.
@@ -314,7 +321,7 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
             return real.Comm_split_type(comm, split_type, key, info, made);
         });
     if (parent->inter) {
-        const int node = state.world.node[static_cast<std::size_t>(state.world.rank)];
+        const int node = facts_of(own_number(parent->members)).node;
         const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
         if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
         return split_inter_sealed(*parent, procedure, color, key, newcomm);

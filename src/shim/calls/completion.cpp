@@ -32,7 +32,7 @@ Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status)
     Guard guard;
     if (!mine.operation) {
         write_status({}, status);
-        return {MPI_SUCCESS, false, constants.comm_self};
+        return {MPI_SUCCESS, false, self_comm()};
     }
     const Outcome outcome = mine.operation->outcome();
     const Completed completed{outcome.error, outcome.raised, handler_owner(mine.operation->comm())};

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
@@ -28,7 +29,7 @@ Participants find_participants(MPI_File file) {
     }
     MPI_Group group;
     if (real.File_get_group(file, &group) != MPI_SUCCESS) return {};
-    Participants found{world_ranks_of(group)};
+    Participants found{numbers_of(group, state.world)};
     real.Group_free(&group);
     return found;
 }

@@ -1,17 +1,30 @@
-// Procedures that are refused or passed through by a rule of their own ("check = hand" in gen/classes.toml);
-// intercommunicator_calls.cpp, session_calls.cpp.
+// Procedures that reach processes which MPIsec knows nothing about yet.
 #pragma once
 
 #include <mpi.h>
 
 namespace mpisec::shim {
 
-/// MPI_COMM_NULL is given as it is. A parent is another world that no keys were agreed on with: refused (S1).
+// dynamic_calls.cpp
+int Comm_spawn(const char* command, char** argv, int maxprocs, MPI_Info info, int root, MPI_Comm comm,
+               MPI_Comm* intercomm, int* errcodes);
+int Comm_spawn_multiple(int count, char** commands, char*** argvs, const int* maxprocs, const MPI_Info* infos,
+                        int root, MPI_Comm comm, MPI_Comm* intercomm, int* errcodes);
+int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm);
+int Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm);
+int Comm_join(int socket, MPI_Comm* newcomm);
 int Comm_get_parent(MPI_Comm* parent);
+int Publish_name(const char* service, MPI_Info info, const char* port);
+int Lookup_name(const char* service, MPI_Info info, char* port);
+int Unpublish_name(const char* service, MPI_Info info, const char* port);
 
-/// Passed through when the processes of the group are proven to share this node; else refused before the MPI
-/// library sends anything (session_calls.cpp).
+// session_calls.cpp
 int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm);
+int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                 int remote_leader, const char* stringtag, MPI_Info info,
+                                 MPI_Errhandler errhandler, MPI_Comm* newcomm);
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session);
+int Session_finalize(MPI_Session* session);
 
 }  // namespace mpisec::shim

@@ -15,6 +15,7 @@
 #include "fabric/node_arena.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/collective/collective_choice.hpp"
+#include "shim/dynamic/worlds.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
@@ -38,55 +39,14 @@
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
+#include "shim/sessions/life.hpp"
 #include "shim/startup/bootstrap.hpp"
 
 namespace mpisec::shim {
 namespace {
 
-/// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
-void free_communicators() {
-    if (Communicator* world = find_communicator(constants.comm_world)) unequip(*world);
-    real.Comm_free(&state.world.channel);
-    real.Cancel(&state.never);
-    real.Wait(&state.never, MPI_STATUS_IGNORE);
-    real.Comm_free(&state.private_self);
-}
-
-/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
-/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in audit_messages(): a moment more lets
-/// the last one come.
-void wait_for_mpich_4_0() {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
-    real.Get_library_version(version, &length);
-    const char* number = std::strstr(version, "MPICH Version:");
-    if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32)
-        usleep(20'000);
-}
-
 int shut_down(MPI_Comm, int, void*, void*) {
-    finish_detached();
-    audit_messages();
-    forget_refusals();
-    process.node_peers->forget();  // those that have left together end, each in its own time
-    final_barrier();
-    io::forget_files();
-    rma::close_windows();
-    print_stats(replay_runs());
-    report_transports();
-    stop_watchdog();
-    gate.phase = Phase::ended;
-    free_communicators();
-    state.ending = true;
-    free_requests();
-    wait_for_mpich_4_0();
-    state.engine.reset();
-    forget_peer_states();
-    close_records();
-    state.world.job_secret.reset();
-    forget_all();
-    fabric::NodeArena::close();
-    empty_pool();
+    if (gate.phase == Phase::closed) end_protection();
     return MPI_SUCCESS;
 }
 
@@ -125,16 +85,13 @@ void know_first_communicators() {
 void protect() {
     make_peer_states();
     open_records();
-    register_errors();
-    int* upper_bound = nullptr;
-    int found = 0;
-    real.Comm_get_attr(constants.comm_world, MPI_TAG_UB, &upper_bound, &found);
-    if (found) state.tag_upper_bound = *upper_bound;
-    real.Comm_dup(constants.comm_self, &state.private_self);
-    real.Comm_set_errhandler(state.private_self, constants.errors_return);
-    real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
+    make_ready(constants.comm_world);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
     know_first_communicators();
+}
+
+/// In MPI_Finalize, before all else. Also of a world on one node, which may meet others yet.
+void call_at_end() {
     int keyval = 0;
     real.Comm_create_keyval(constants.comm_null_copy_fn, shut_down, &keyval, nullptr);
     real.Comm_set_attr(constants.comm_self, keyval, nullptr);
@@ -165,23 +122,30 @@ Phase start(int thread_level) {
     state.stats = !state.settings.stats.empty();
     refuse_lonely_worlds();
     read_selection();
-    state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
-    start_sealing_lock(thread_level);
+    const bool closed_before = state.ready;  // by a session
+    if (!closed_before) {
+        state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+        start_sealing_lock(thread_level);
+    }
     start_watchdog();
     {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+        const aead::Selection of_sessions = state.world.selection;
         state.world = establish(state.settings, selection_mark());
+        if (closed_before && !state.world.crosses_nodes) state.world.selection = of_sessions;
     }
     using Yield = config::Settings::Yield;
-    state.yield_while_waiting = state.settings.yield == Yield::on ||
+    state.yield_while_waiting = state.yield_while_waiting || state.settings.yield == Yield::on ||
                                 (state.settings.yield == Yield::automatic && state.world.oversubscribed);
     gate.single_node = !state.world.crosses_nodes;
-    if (gate.single_node) {
+    call_at_end();
+    if (gate.single_node && !closed_before && !has_parents()) {
         stop_watchdog();
         release_startup_pages();
         return Phase::open;
     }
-    protect();
+    gate.single_node ? make_peer_states() : protect();
+    join_parents();
     release_startup_pages();
     return Phase::closed;
 }

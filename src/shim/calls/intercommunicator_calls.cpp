@@ -9,6 +9,8 @@
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/unsupported.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -62,7 +64,7 @@ int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& world_ranks,
     if (local != constants.group_empty) real.Group_free(&local);
     // Another one would make the leaders wait for each other. None is made; the comparison reports it.
     if (code == MPI_SUCCESS && part != constants.comm_null &&
-        read_membership(part) != Membership{sides.members, {}})
+        read_membership(part, realm_of(sides.members)) != Membership{sides.members, {}})
         return MPI_SUCCESS;
     if (code == MPI_SUCCESS && part != constants.comm_null && !sides.remote_members.empty()) {
         const auto leader =
@@ -81,7 +83,7 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
         // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
-        if (read_membership(all) == Membership{world_ranks, {}})
+        if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks, {}})
             code = connect_sides_in(all, world_ranks, sides, made);
         real.Comm_free(&all);
     }
@@ -97,14 +99,19 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
 /// messages have one length. A negative number: this group cannot take part.
 using GroupHello = std::vector<std::int32_t>;
-enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2 };
+enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2, other_realm = -3 };
 
-GroupHello hello_of(const std::vector<std::int32_t>& members) {
-    GroupHello hello(static_cast<std::size_t>(state.world.size) + 1);
+GroupHello hello_of(const Realm& realm, const std::vector<std::int32_t>& members) {
+    GroupHello hello(static_cast<std::size_t>(realm.size) + 1);
     hello[0] = static_cast<std::int32_t>(members.size());
-    std::ranges::copy(members, hello.begin() + 1);
+    std::ranges::transform(members, hello.begin() + 1,
+                           [&](std::int32_t number) { return number - realm.first; });
     return hello;
 }
+
+constexpr const char* bridge_of_others =
+    "The local communicator and the one with both leaders come from different start-ups (MPI_COMM_WORLD, a "
+    "session's group, a spawned or connected world): make both from the same one";
 
 std::size_t bytes_of(const GroupHello& hello) {
     return hello.size() * sizeof hello[0];
@@ -112,14 +119,19 @@ std::size_t bytes_of(const GroupHello& hello) {
 
 /// The leader's part: the other group's members, under seal from its leader.
 GroupHello ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag) {
-    GroupHello theirs = hello_of({});
+    const Realm& realm = realm_of(local.members);
+    GroupHello theirs = hello_of(realm, {});
     const Communicator* bridge = find_communicator(peer_comm);
     if (!bridge || !bridge->has_peer(remote_leader)) {
         theirs[0] = no_bridge;
         return theirs;
     }
-    const GroupHello ours = hello_of(local.members);
+    const GroupHello ours = hello_of(realm, local.members);
     const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
+    if (&realm_of(other) != &realm) {
+        theirs[0] = other_realm;
+        return theirs;
+    }
     if (exchange_with(other, ours.data(), theirs.data(), bytes_of(ours), with_tag(bridge->context, tag)) !=
         MPI_SUCCESS)
         theirs[0] = no_answer;
@@ -132,17 +144,20 @@ int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm
                        std::vector<std::int32_t>& remote) {
     finish_duplications(local, "MPI_Intercomm_create");
     if (int code = progress_barrier(local); code != MPI_SUCCESS) return raise(&local, code);
-    GroupHello hello = hello_of({});
+    const Realm& realm = realm_of(local.members);
+    GroupHello hello = hello_of(realm, {});
     if (local.rank == local_leader) hello = ask_other_leader(local, peer_comm, remote_leader, tag);
     if (int code = hand_down(local.members, static_cast<std::size_t>(local_leader), hello.data(),
                              bytes_of(hello), local.context);
         code != MPI_SUCCESS)
         return raise(&local, code);
     if (hello[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
-    if (hello[0] < 0 || hello[0] > state.world.size)
+    if (hello[0] == other_realm) return raise(&local, refusal_code("MPI_Intercomm_create", bridge_of_others));
+    if (hello[0] < 0 || hello[0] > realm.size)
         return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
                                                        "the leaders could not tell each other their groups"));
     remote.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
+    for (std::int32_t& rank : remote) rank += realm.first;
     return MPI_SUCCESS;
 }
 
@@ -176,8 +191,8 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
 
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
     finish_duplications(parent, procedure);
-    const std::vector<std::int32_t> chosen = world_ranks_of(group);
-    const auto place = std::ranges::find(chosen, state.world.rank);
+    const std::vector<std::int32_t> chosen = numbers_of(group, realm_of(parent.members));
+    const auto place = std::ranges::find(chosen, realm_of(parent.members).own_number());
     const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
     std::vector<std::int32_t> of_remote;
     if (int code = exchange_values(parent, procedure, mine, of_remote); code != MPI_SUCCESS) return code;
@@ -213,8 +228,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         code != MPI_SUCCESS)
         return code;
     Construction construction =
-        begin_construction(procedure, no_parent(), {local->members, remote, true}, std::nullopt,
-                           std::string(procedure) + " " + std::to_string(tag));
+        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members, remote, true},
+                           std::nullopt, std::string(procedure) + " " + std::to_string(tag));
     construction.parent = local;
     construction.by_all = false;
     return construct_met(std::move(construction), newcomm, call);
@@ -241,14 +256,6 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
     expected.members.insert(expected.members.end(), others.begin(), others.end());
     return construct_met(begin_construction(procedure, *parent, expected), newcomm,
                          [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
-}
-
-int Comm_get_parent(MPI_Comm* parent) {
-    const int code = real.Comm_get_parent(parent);
-    if (code != MPI_SUCCESS || *parent == constants.comm_null || refusal_waived("MPI_Comm_get_parent"))
-        return code;
-    *parent = constants.comm_null;
-    return refuse("MPI_Comm_get_parent", constants.comm_null);
 }
 
 }  // namespace mpisec::shim

@@ -62,7 +62,7 @@ void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& fou
 bool must_open(const Communicator& comm, const MPI_Status& status) {
     if (comm.is_local(status.MPI_SOURCE)) return false;
     const std::size_t bytes = wire_bytes_of(status);
-    return looks_large(bytes) || bytes < wire::small_overhead;
+    return looks_large(comm, bytes) || bytes < wire::small_overhead;
 }
 
 /// Shows a message that stays in MPI.

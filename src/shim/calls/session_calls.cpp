@@ -1,33 +1,35 @@
-// Communicators from a session's group. No keys were agreed on with its processes, so all of them must share
-// this node, which is proven before the MPI library sends anything: by the node map of MPI_Init for processes
-// of its world, else by shared memory (session_proof.hpp).
-#include <unistd.h>
+// Sessions, and communicators from their groups. What the MPI library exchanges to make one is metadata; before the
+// program gets it,
+//
+//   all of MPI_COMM_WORLD      its ranks are compared, and the world's keys serve
+//   others, on one node        is proven by sharing memory (session_proof.hpp): nothing to protect
+//   others                     they do a start-up of their own (sessions/start_up.hpp)
+#include <cstdio>
+#include <string>
 
-#include <algorithm>
-#include <mutex>
-
-#include "config/settings.hpp"
+#include "keys/hkdf.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
-#include "shim/communicators/construction.hpp"
 #include "shim/communicators/session_proof.hpp"
+#include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
+#include "shim/runtime/watchdog.hpp"
+#include "shim/sessions/life.hpp"
+#include "shim/sessions/start_up.hpp"
 
 namespace mpisec::shim {
-
-struct SessionSettings {
-    std::once_flag loaded;
-    std::string wrong;  ///< empty, or what is wrong with them
-};
 
 namespace {
 
 constexpr const char* create_from_group = "MPI_Comm_create_from_group";
+constexpr const char* create_from_groups = "MPI_Intercomm_create_from_groups";
 
 /// Calls the handler that the program gave for the communicator that it does not get: one of the program's
 /// own on a communicator of this process alone; without such a one, errors are returned.
@@ -49,91 +51,160 @@ int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
     return code;
 }
 
-/// Settings of a program that has not called MPI_Init. Empty, or what is wrong with them.
-const std::string& load_settings() {
-    SessionSettings& once = *process.session_settings;
-    std::call_once(once.loaded, [&] {
-        Result<config::Settings> settings = config::load();
-        if (settings)
-            state.settings = std::move(*settings);
-        else
-            once.wrong = settings.error().message;
-    });
-    return once.wrong;
+/// While another thread is in MPI_Init this one waits.
+int why_too_late(const char* procedure) {
+    pass_gate(procedure);
+    return gate.phase == Phase::ended ? refusal_code(procedure, "MPI_Finalize has ended protection")
+                                      : MPI_SUCCESS;
 }
 
-/// Empty when all processes of the group are proven to be on this node. `members`: their world ranks, where
-/// there is a world.
-std::string why_not_here(MPI_Group group, const char* tag, std::vector<std::int32_t>& members) {
-    if (!world_model_is_on()) {
-        if (const std::string& wrong = load_settings(); !wrong.empty()) return wrong;
-        if (settings().same_node_sealed) return "MPISEC_SAME_NODE=seal is set";
-        return why_not_on_one_node(group, tag);
+/// The program's tag does not travel in clear.
+std::string hidden(const std::string& tag) {
+    const keys::Digest digest = keys::sha256(keys::as_bytes("mpisec tag " + tag));
+    std::string text = "mpisec-";
+    for (std::size_t i = 0; i < 16; ++i) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
+        text += digits;
     }
-    int size = 0;
-    real.Group_size(group, &size);
-    members = world_ranks_of(group);
-    if (static_cast<int>(members.size()) != size) return "it has processes that are not in MPI_COMM_WORLD";
-    if (gate.single_node) return "";
-    if (settings().same_node_sealed) return "MPISEC_SAME_NODE=seal is set";
-    if (crosses_nodes(Membership{members, {}})) return "it has processes of other nodes";
-    return "";
+    return text;
 }
 
-/// The error code. The group's first rank says why, in the others' stead; should it not end the job where an
-/// error is fatal, they say it too.
-int refuse_group(const std::vector<std::int32_t>& members, MPI_Errhandler handler, const std::string& why) {
-    const std::string detail = "The group: " + why + ".";
-    const bool another_says_it =
-        !members.empty() && *std::min_element(members.begin(), members.end()) != state.world.rank;
-    if (!another_says_it) return refusal_code(create_from_group, detail);
-    if (handler != constants.errors_are_fatal) return refusal_code(create_from_group);
-    sleep(seconds_to_end_a_job);
-    return refusal_code(create_from_group, detail);
-}
-
-/// What the MPI library made has the group that was asked for, and MPIsec knows it from now on.
-int check(MPI_Group group, const char* tag, const std::vector<std::int32_t>& members, MPI_Comm made) {
+bool has_group(MPI_Comm made, MPI_Group group) {
     MPI_Group actual;
     int same = MPI_UNEQUAL;
-    if (real.Comm_group(made, &actual) == MPI_SUCCESS) {
-        real.Group_compare(actual, group, &same);
-        real.Group_free(&actual);
+    if (real.Comm_group(made, &actual) != MPI_SUCCESS) return false;
+    real.Group_compare(actual, group, &same);
+    real.Group_free(&actual);
+    return same == MPI_IDENT;
+}
+
+/// A call of the program.
+struct FromGroup {
+    MPI_Group group;
+    std::string tag;
+    MPI_Info info;
+    MPI_Errhandler handler;
+
+    int size() const {
+        int ranks = 0;
+        real.Group_size(group, &ranks);
+        return ranks;
     }
-    if (same != MPI_IDENT)
-        return refusal_code(create_from_group,
-                            "The MPI library made a communicator of other processes than the group's.");
+    std::string constructor() const { return std::string(create_from_group) + " " + tag; }
+    int ask_library(const std::string& said, MPI_Comm* made) const {
+        WaitScope waiting(create_from_group, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        return real.Comm_create_from_group(group, said.c_str(), info, handler, made);
+    }
+};
+
+/// Processes of MPI_COMM_WORLD: its keys are theirs.
+int make_in_world(const FromGroup& call, const std::vector<std::int32_t>& members, MPI_Comm* newcomm) {
+    if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
+    if (const int code = call.ask_library(hidden(call.tag), newcomm); code != MPI_SUCCESS) return code;
+    return hand_out_first(state.world, create_from_group, call.constructor(), {members, {}}, *newcomm);
+}
+
+int wrong_group() {
+    return report_wrong_communicator(create_from_group, "it has other processes than the group");
+}
+
+/// All of them are proven to be on this node, or nothing comes out.
+int make_on_node(const FromGroup& call, MPI_Comm made) {
+    const std::string why = call.size() == 1 ? "" : why_not_on_one_node(call.group, call.tag);
+    if (!why.empty()) return refusal_code(create_from_group, "The group: " + why + ".");
+    Realm& realm = know_one_node(call.group);
     if (gate.phase != Phase::closed) return MPI_SUCCESS;
-    return check_made(begin_construction(create_from_group, no_parent(), {members, {}}, Topology{},
-                                         std::string(create_from_group) + " " + tag),
-                      made, constants.comm_null);
+    return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},
+                          made);
+}
+
+int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
+    if (const std::string wrong = load_settings(); !wrong.empty())
+        return refusal_code(create_from_group, wrong);
+    if (const int code = call.ask_library(hidden(call.tag), newcomm); code != MPI_SUCCESS) return code;
+    if (!has_group(*newcomm, call.group)) {
+        make_ready(*newcomm);
+        return wrong_group();
+    }
+    if (call.size() == 1) return make_on_node(call, *newcomm);
+    const std::vector<Hello> hellos = meet_strangers(*newcomm, call.constructor());
+    if (may_be_one_node(hellos)) return make_on_node(call, *newcomm);
+    Realm& realm = start_realm(*newcomm, hellos);
+    return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},
+                          *newcomm);
+}
+
+int make(const FromGroup& call, MPI_Comm* newcomm) {
+    if (!world_model_is_on()) return make_among_strangers(call, newcomm);
+    const std::vector<std::int32_t> members = numbers_of(call.group, state.world);
+    if (static_cast<int>(members.size()) != call.size()) return make_among_strangers(call, newcomm);
+    if (gate.phase == Phase::closed) return make_in_world(call, members, newcomm);
+    if (const int code = call.ask_library(call.tag, newcomm); code != MPI_SUCCESS) return code;
+    return has_group(*newcomm, call.group) ? MPI_SUCCESS : refusal_code(create_from_group, "Other processes");
 }
 
 }  // namespace
 
 int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                            MPI_Comm* newcomm) {
-    auto call = [&](MPI_Comm* made) {
-        return real.Comm_create_from_group(group, stringtag, info, errhandler, made);
-    };
-    if (group == constants.group_null || group == constants.group_empty || !stringtag) return call(newcomm);
+    if (group == constants.group_null || group == constants.group_empty || !stringtag)
+        return real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
     if (!newcomm) return raise_through(errhandler, group, MPI_ERR_ARG);
-    std::vector<std::int32_t> members;
-    const std::string why = why_not_here(group, stringtag, members);
-    if (!why.empty()) {
-        if (refusal_waived(create_from_group)) return call(newcomm);
-        *newcomm = constants.comm_null;
-        return raise_through(errhandler, group, refuse_group(members, errhandler, why));
-    }
-    MPI_Comm made = constants.comm_null;
     *newcomm = constants.comm_null;
-    if (int code = progress_barrier_of_group(group, stringtag); code != MPI_SUCCESS)
+    if (const int code = why_too_late(create_from_group); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);
-    if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
-    if (int code = check(group, stringtag, members, made); code != MPI_SUCCESS)
+    MPI_Comm made = constants.comm_null;
+    if (const int code = make({group, stringtag, info, errhandler}, &made); code != MPI_SUCCESS)
         return raise_through(errhandler, group, code);
     *newcomm = made;
     return MPI_SUCCESS;
+}
+
+int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                 int remote_leader, const char* stringtag, MPI_Info info,
+                                 MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+    auto ask = [&](const char* tag, MPI_Comm* made) {
+        WaitScope waiting(create_from_groups, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        return real.Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, tag,
+                                                 info, errhandler, made);
+    };
+    auto none = [](MPI_Group group) {
+        return group == constants.group_null || group == constants.group_empty;
+    };
+    if (none(local_group) || none(remote_group) || !stringtag) return ask(stringtag, newcomm);
+    if (!newcomm) return raise_through(errhandler, local_group, MPI_ERR_ARG);
+    *newcomm = constants.comm_null;
+    if (const int code = why_too_late(create_from_groups); code != MPI_SUCCESS)
+        return raise_through(errhandler, local_group, code);
+    if (const std::string wrong = load_settings(); !wrong.empty())
+        return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
+    MPI_Comm made = constants.comm_null;
+    if (const int code = ask(hidden(stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
+    const int code = join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag,
+                                  Side::either, local_group, remote_group},
+                                 made);
+    if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
+    *newcomm = made;
+    return MPI_SUCCESS;
+}
+
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+    const int code = real.Session_init(info, errhandler, session);
+    if (code == MPI_SUCCESS) ++process.open_sessions;
+    return code;
+}
+
+int Session_finalize(MPI_Session* session) {
+    close_unused_realms();
+    if (--process.open_sessions == 0 && !process.world_begun) {
+        if (gate.phase == Phase::closed) {
+            end_protection();
+        } else {
+            forget_one_node_groups();
+        }
+    }
+    return real.Session_finalize(session);
 }
 
 }  // namespace mpisec::shim

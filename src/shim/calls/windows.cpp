@@ -18,6 +18,7 @@
 #include "shim/collective/mpi_fabric.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -60,9 +61,10 @@ Window* find_window(MPI_Win win) {
 /// Every rank of the window is in the call that makes it.
 void share_locks(Window& window) {
     const std::size_t ranks = window.all.members.size();
-    const auto node = [](std::int32_t rank) { return state.world.node[static_cast<std::size_t>(rank)]; };
-    const int here = node(state.world.rank);
-    if (ranks < 2) return;
+    const auto node = [](std::int32_t rank) { return facts_of(rank).node; };
+    // Without a secret there is nobody on another node either, whose messages a rank that waits might need.
+    if (ranks < 2 || !realm_of(window.all.members).job_secret) return;
+    const int here = node(own_number(window.all.members));
     for (std::int32_t member : window.all.members)
         if (node(member) != here) return;
     auto memory = fabric::SharedSegment::attach(memory_name(window.all.context, here),
@@ -154,7 +156,7 @@ int progress_barrier_of_window(MPI_Win win) {
         return raise_on_window(win, progress_barrier(window->all.members, window->all.context));
     MPI_Group group;
     if (int code = real.Win_get_group(win, &group); code != MPI_SUCCESS) return code;
-    const std::vector<std::int32_t> members = world_ranks_of(group);
+    const std::vector<std::int32_t> members = numbers_of(group, state.world);
     real.Group_free(&group);
     return raise_on_window(win, progress_barrier(members, wire::ContextId{}));
 }
@@ -174,9 +176,9 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
     if (code != MPI_SUCCESS || !window || (assertion & MPI_MODE_NOCHECK)) return code;
     const int tag = exposure_tag(*window);
     Guard guard;
-    for (std::int32_t rank : world_ranks_of(group))
-        detach(begin_send({SendSpec::Mode::standard, nullptr, 0, constants.byte, rank, tag,
-                           state.world.channel, "MPI_Win_post"}));
+    for (std::int32_t rank : numbers_of(group, realm_of(window->all.members)))
+        detach(begin_send({SendSpec::Mode::standard, nullptr, 0, constants.byte, rank_in_realm(rank), tag,
+                           realm_of(rank).channel, "MPI_Win_post"}));
     return code;
 }
 
@@ -187,9 +189,9 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
     {
         Guard guard;
         const int tag = exposure_tag(*window);
-        for (std::int32_t rank : world_ranks_of(group))
-            exposures.push_back(
-                begin_receive({nullptr, 0, constants.byte, rank, tag, state.world.channel, "MPI_Win_start"}));
+        for (std::int32_t rank : numbers_of(group, realm_of(window->all.members)))
+            exposures.push_back(begin_receive({nullptr, 0, constants.byte, rank_in_realm(rank), tag,
+                                               realm_of(rank).channel, "MPI_Win_start"}));
     }
     for (auto& exposure : exposures) {
         complete_operation(*exposure);

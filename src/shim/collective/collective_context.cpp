@@ -9,6 +9,7 @@
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -30,12 +31,9 @@ constexpr int part_of_reserve = 4;
 // in the caches.
 constexpr unsigned blocking_slots = 2;
 
-/// With MPISEC_SAME_NODE=seal every rank is a node of its own.
 fabric::Topology topology_of(const std::vector<std::int32_t>& world_ranks) {
     std::vector<int> node;
-    for (std::int32_t world : world_ranks)
-        node.push_back(state.settings.same_node_sealed ? world
-                                                       : state.world.node[static_cast<std::size_t>(world)]);
+    for (std::int32_t world : world_ranks) node.push_back(node_of(world));
     return fabric::Topology(node);
 }
 
@@ -110,7 +108,7 @@ CollectiveContext::CollectiveContext(const TagBlocks& blocks, std::vector<std::i
     : shadow_(blocks.shadow),
       spare_{blocks.shadow, blocks.first + 1, blocks.count - 1},
       context_(context),
-      rank_(static_cast<int>(std::ranges::find(world_ranks, state.world.rank) - world_ranks.begin())),
+      rank_(static_cast<int>(std::ranges::find(world_ranks, own_number(world_ranks)) - world_ranks.begin())),
       world_ranks_(std::move(world_ranks)),
       shadow_ranks_(ranks_on(*shadow_, world_ranks_)),
       topology_(topology_of(world_ranks_)),
@@ -149,7 +147,8 @@ CollectiveSequence CollectiveContext::next(bool blocking) {
     const std::uint64_t epoch = sequence.number / numbers_in_epoch_;
     sequence.number_in_epoch = static_cast<std::uint32_t>(sequence.number % numbers_in_epoch_);
     if (!keys_ || keys_->epoch != epoch) {
-        keys::CollectiveSecret secret = keys::collective_secret(*state.world.job_secret, context_, epoch);
+        keys::CollectiveSecret secret =
+            keys::collective_secret(*realm_of(world_ranks_).job_secret, context_, epoch);
         keys_ = std::make_shared<CollectiveKeys>(CollectiveKeys{
             epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.sealed_block)});
     }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "shim/collective/collectives.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/state.hpp"
 
@@ -90,7 +91,8 @@ bool ReserveAgreement::advance() {
 
 std::unique_ptr<ReserveAgreement> agree_on_block(const char* procedure, Communicator& comm,
                                                  const wire::ContextId& context) {
-    if (process.tag_reserve->held.empty()) return nullptr;
+    // The reserve is the world's.
+    if (process.tag_reserve->held.empty() || &realm_of(comm.members) != &state.world) return nullptr;
     return std::make_unique<ReserveAgreement>(procedure, comm, context);
 }
 

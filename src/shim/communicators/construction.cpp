@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/route.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
@@ -55,7 +56,8 @@ std::string different_ranks(const std::vector<std::int32_t>& expected, const std
     for (std::size_t i = 0; i < made.size(); ++i)
         if (made[i] != expected[i])
             return "rank " + std::to_string(i) + " of " + group + " is world rank " +
-                   std::to_string(made[i]) + " instead of " + std::to_string(expected[i]);
+                   std::to_string(rank_in_realm(made[i])) + " instead of " +
+                   std::to_string(rank_in_realm(expected[i]));
     return "";
 }
 
@@ -64,7 +66,7 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     if (made == constants.comm_null)
         return expected.none() ? "" : "this rank got MPI_COMM_NULL instead of a communicator";
     if (expected.none()) return "this rank got a communicator instead of MPI_COMM_NULL";
-    const std::optional<Membership> is = read_membership(made);
+    const std::optional<Membership> is = read_membership(made, realm_of(expected.members));
     if (!is) return "processes of another job are in it";
     if (is->inter != expected.inter)
         return is->inter ? "it is an inter-communicator" : "it is an intra-communicator";
@@ -76,7 +78,8 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     int rank = -1, size = -1;
     real.Comm_rank(made, &rank);
     real.Comm_size(made, &size);
-    const auto place = std::ranges::find(expected.members, state.world.rank) - expected.members.begin();
+    const auto place =
+        std::ranges::find(expected.members, own_number(expected.members)) - expected.members.begin();
     if (rank != place || size != static_cast<int>(expected.members.size()))
         return "this rank is " + std::to_string(rank) + " of " + std::to_string(size) + " in it instead of " +
                std::to_string(place) + " of " + std::to_string(expected.members.size());
@@ -102,7 +105,7 @@ Topology read_topology(MPI_Comm comm) {
 Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
                                 std::optional<Topology> topology, const std::string& constructor) {
     // Who is no member of an intra-communicator expects none.
-    if (std::ranges::find(expected.members, state.world.rank) == expected.members.end() ||
+    if (std::ranges::find(expected.members, own_number(expected.members)) == expected.members.end() ||
         (expected.inter && expected.remote_members.empty()))
         expected = {};
     if (expected.inter) topology.reset();

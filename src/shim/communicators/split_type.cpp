@@ -14,6 +14,7 @@
 #include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
 #include "shim/collective/collectives.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -153,7 +154,7 @@ int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeD
     for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
         const Wish& wish = wishes[rank];
         const bool none = wish.type == MPI_UNDEFINED;
-        const int node = state.world.node[static_cast<std::size_t>(parent.members[rank])];
+        const int node = facts_of(parent.members[rank]).node;
         division.parts.push_back({none ? MPI_UNDEFINED : node, wish.key});
         if (none) continue;
         if (asked && asked->type != wish.type) return raise(&parent, MPI_ERR_ARG);

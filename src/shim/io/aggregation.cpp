@@ -126,7 +126,8 @@ struct Told {
             piece = {load_le<std::int64_t>(from), load_le<std::int64_t>(from + 8), bytes};
             if (piece.offset < first || piece.bytes <= 0 || piece.bytes > window.end - piece.offset)
                 return false;
-            first = piece.offset + piece.bytes;  // they ascend, so together they are no longer than the window
+            first =
+                piece.offset + piece.bytes;  // they ascend, so together they are no longer than the window
             bytes += piece.bytes;
             from += entry_bytes;
         }
@@ -161,8 +162,7 @@ std::vector<Span> stretches(const std::vector<Told>& told, std::int64_t gap) {
 int open_bytes(File& file) {
     if (file.bytes != constants.file_null) return MPI_SUCCESS;
     const int amode = file.amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
-    const int code =
-        real.File_open(constants.comm_self, file.place.c_str(), amode, constants.info_null, &file.bytes);
+    const int code = real.File_open(self_comm(), file.place.c_str(), amode, constants.info_null, &file.bytes);
     if (code != MPI_SUCCESS)
         file.bytes = constants.file_null;
     else

@@ -99,7 +99,7 @@ int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
     const Hints hints(info);
-    const int code = real.File_open(constants.comm_self, file.name.c_str(), amode, hints.get(), &file.handle);
+    const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
     if (code != MPI_SUCCESS) file.handle = constants.file_null;
     return code;
 }

@@ -10,6 +10,7 @@
 
 #include "keys/hkdf.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -23,23 +24,29 @@ struct CommunicatorRegistry {
     std::shared_mutex mutex;
     std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> known;
     std::vector<std::unique_ptr<Communicator>> freed_but_held;
-    Communicator no_parent;  ///< not under the mutex; its counts are under the Guard
+    /// Of communicators that have no parent, by realm. Not under the mutex; their counts are under the Guard.
+    std::map<const Realm*, Communicator> no_parent;
 };
 
 namespace {
 
-bool on_this_node(std::int32_t world) {
-    // With MPISEC_SAME_NODE=seal every rank is a node of its own.
-    return state.settings.same_node_sealed ? world == state.world.rank
-                                           : state.world.same_node[static_cast<std::size_t>(world)] != 0;
+/// With MPISEC_SAME_NODE=seal every rank is a node of its own, and even what a rank sends to itself is sealed.
+bool seals_on_node(const Realm& realm) {
+    return realm.job_secret && (state.settings.same_node_sealed || realm.seals_on_node);
 }
 
-std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, decltype(real.Comm_group) group_of) {
+bool on_this_node(std::int32_t number) {
+    const Realm& realm = realm_of(number);
+    return seals_on_node(realm) ? number == realm.own_number() : facts_of(number).same_node;
+}
+
+std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, const Realm& realm,
+                                                    decltype(real.Comm_group) group_of) {
     MPI_Group group;
     if (group_of(comm, &group) != MPI_SUCCESS) return std::nullopt;
     int size = 0;
     real.Group_size(group, &size);
-    std::vector<std::int32_t> members = world_ranks_of(group);
+    std::vector<std::int32_t> members = numbers_of(group, realm);
     real.Group_free(&group);
     if (static_cast<int>(members.size()) != size) return std::nullopt;
     return members;
@@ -47,15 +54,15 @@ std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, decltype(real
 
 void describe_peers(Communicator& comm) {
     bool any_local = false;
+    const Realm& realm = realm_of(comm.members);
     for (std::int32_t world : comm.inter ? comm.remote_members : comm.members) {
-        // With MPISEC_SAME_NODE=seal even what a rank sends to itself is sealed.
-        const bool local = on_this_node(world) && !state.settings.same_node_sealed;
+        const bool local = on_this_node(world) && !seals_on_node(realm);
         comm.peers.push_back({world, local});
         any_local = any_local || local;
         comm.seals = comm.seals || !local;
     }
     comm.mixed = any_local;
-    comm.verifies = any_local && verifies_same_node();
+    comm.verifies = any_local && &realm == &state.world && verifies_same_node();
 }
 
 Communicator* enter(std::unique_ptr<Communicator> comm) {
@@ -72,10 +79,37 @@ Communicator* enter(std::unique_ptr<Communicator> comm) {
     return entered;
 }
 
-void append(std::string& bytes, const std::vector<std::int32_t>& ranks) {
-    const auto count = static_cast<std::uint32_t>(ranks.size());
+void append(std::string& bytes, const std::vector<std::int32_t>& members) {
+    const auto count = static_cast<std::uint32_t>(members.size());
     bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
-    bytes.append(reinterpret_cast<const char*>(ranks.data()), ranks.size() * sizeof(std::int32_t));
+    for (std::int32_t number : members) {
+        const std::int32_t rank = number - realm_of(members).first;
+        bytes.append(reinterpret_cast<const char*>(&rank), sizeof rank);
+    }
+}
+
+Communicator* known(MPI_Comm handle) {
+    CommunicatorRegistry& registry = *process.communicators;
+    std::shared_lock lock(registry.mutex);
+    auto found = registry.known.find(handle);
+    return found == registry.known.end() ? nullptr : found->second.get();
+}
+
+/// One that the program made while nothing had to be protected: of processes that are all proven to be on this
+/// node.
+Communicator* find_made_before(MPI_Comm handle) {
+    if (gate.phase != Phase::closed) return nullptr;
+    std::vector<Realm*> realms = further_realms();
+    std::erase_if(realms, [](const Realm* realm) { return realm->job_secret.has_value(); });
+    if (gate.single_node) realms.push_back(&state.world);
+    Guard guard;
+    for (Realm* realm : realms) {
+        const std::optional<Membership> membership = read_membership(handle, *realm);
+        if (!membership || membership->none()) continue;
+        Communicator* other_thread_s = known(handle);
+        return other_thread_s ? other_thread_s : adopt(handle, *membership, {});
+    }
+    return nullptr;
 }
 
 }  // namespace
@@ -87,29 +121,33 @@ Communicator* find_in_registry(MPI_Comm handle, RecentCommunicator& recent) {
     CommunicatorRegistry& registry = *process.communicators;
     std::shared_lock lock(registry.mutex);
     auto found = registry.known.find(handle);
-    if (found == registry.known.end()) return nullptr;
+    if (found == registry.known.end()) {
+        lock.unlock();
+        return handle == constants.comm_null ? nullptr : find_made_before(handle);
+    }
     recent = {handle, found->second.get(), generation};
     return recent.comm;
 }
 
-Communicator& no_parent() {
-    return process.communicators->no_parent;
+Communicator& no_parent(const Realm& realm) {
+    Guard guard;
+    return process.communicators->no_parent[&realm];
 }
 
 Membership membership_of(const Communicator& comm) {
     return {comm.members, comm.remote_members, comm.inter};
 }
 
-std::optional<Membership> read_membership(MPI_Comm comm) {
+std::optional<Membership> read_membership(MPI_Comm comm, const Realm& realm) {
     Membership membership;
     int inter = 0;
     real.Comm_test_inter(comm, &inter);
     membership.inter = inter != 0;
-    auto members = members_of(comm, real.Comm_group);
-    if (!members) return std::nullopt;  // processes of another job: not protected yet, so unknown, so refused
+    auto members = members_of(comm, realm, real.Comm_group);
+    if (!members) return std::nullopt;  // processes of another realm
     membership.members = std::move(*members);
     if (inter) {
-        auto remote = members_of(comm, real.Comm_remote_group);
+        auto remote = members_of(comm, realm, real.Comm_remote_group);
         if (!remote) return std::nullopt;
         membership.remote_members = std::move(*remote);
     }
@@ -161,25 +199,15 @@ Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::C
     comm->remote_members = membership.remote_members;
     comm->inter = membership.inter;
     comm->size = static_cast<int>(membership.members.size());
-    comm->rank = static_cast<int>(std::ranges::find(membership.members, state.world.rank) -
+    const Realm& realm = realm_of(membership.members);
+    comm->rank = static_cast<int>(std::ranges::find(membership.members, realm.own_number()) -
                                   membership.members.begin());
+    comm->threshold = realm.threshold;
+    comm->is_channel = realm.job_secret && handle == realm.channel;
     comm->crosses = crosses_nodes(membership);
     comm->context = context;
     describe_peers(*comm);
     return enter(std::move(comm));
-}
-
-std::vector<std::int32_t> world_ranks_of(MPI_Group group) {
-    int size = 0;
-    real.Group_size(group, &size);
-    std::vector<int> own(static_cast<std::size_t>(size)), translated(static_cast<std::size_t>(size));
-    std::iota(own.begin(), own.end(), 0);
-    MPI_Group world;
-    real.Comm_group(constants.comm_world, &world);
-    if (size > 0) real.Group_translate_ranks(group, size, own.data(), world, translated.data());
-    real.Group_free(&world);
-    if (std::find(translated.begin(), translated.end(), MPI_UNDEFINED) != translated.end()) return {};
-    return {translated.begin(), translated.end()};
 }
 
 void forget(Communicator& comm) {
@@ -199,7 +227,22 @@ void forget_all() {
     std::unique_lock lock(registry.mutex);
     registry.known.clear();
     registry.freed_but_held.clear();
+    registry.no_parent.clear();
     registry_generation.fetch_add(1);
+}
+
+bool in_use(const Realm& realm) {
+    CommunicatorRegistry& registry = *process.communicators;
+    std::shared_lock lock(registry.mutex);
+    auto uses = [&](const Communicator& comm) {
+        return !comm.is_channel && &realm_of(comm.members) == &realm;
+    };
+    return std::ranges::any_of(registry.known, [&](const auto& known) { return uses(*known.second); }) ||
+           std::ranges::any_of(registry.freed_but_held, [&](const auto& held) { return uses(*held); });
+}
+
+void forget_parent(const Realm& realm) {
+    process.communicators->no_parent.erase(&realm);
 }
 
 void hold(Communicator& comm) {

@@ -24,7 +24,7 @@ class CollectiveContext;
 struct TagBlocks;
 
 struct Peer {
-    std::int32_t world;  ///< world rank
+    std::int32_t world;  ///< its number (realms.hpp)
     bool local;          ///< proven to share memory with this process: its messages are plain
 };
 
@@ -53,7 +53,9 @@ struct Communicator {
     int holders = 0;              ///< operations that use it
     std::vector<Peer> peers;      ///< by rank as used in source and destination arguments (remote group of an
                                   ///< inter-communicator)
-    std::vector<std::int32_t> members;         ///< world ranks of the local group, in rank order
+    std::uint64_t threshold = 0;  ///< of its realm
+    bool is_channel = false;      ///< of its realm
+    std::vector<std::int32_t> members;         ///< numbers of the local group, in rank order
     std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
@@ -136,8 +138,8 @@ struct Membership {
 };
 
 Membership membership_of(const Communicator& comm);
-/// What the MPI library says of `comm`; nothing when processes of another job are in it.
-std::optional<Membership> read_membership(MPI_Comm comm);
+/// What the MPI library says of `comm`; nothing when processes that are not in the realm are in it.
+std::optional<Membership> read_membership(MPI_Comm comm, const Realm& realm = state.world);
 /// Whether it has a rank on another node than this rank's.
 bool crosses_nodes(const Membership& membership);
 /// The same for a handle; true for one that MPIsec does not know, false for MPI_COMM_NULL.
@@ -153,15 +155,15 @@ Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::Con
 /// To be called in the order of the constructor calls, which all members share. Takes the Guard.
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
                                const Membership& membership);
-/// The parent of those that have none; its context is all zero.
-Communicator& no_parent();
-
-/// World ranks of a group of this job; empty when a process of another job is in it.
-std::vector<std::int32_t> world_ranks_of(MPI_Group group);
+/// The parent of those of this realm that have none; its context is all zero in that of MPI_COMM_WORLD.
+Communicator& no_parent(const Realm& realm = state.world);
 
 /// Forgets it, once the MPI library has freed its handle.
 void forget(Communicator& comm);
 void forget_all();
+/// Whether a communicator of its processes, other than the channel, is known.
+bool in_use(const Realm& realm);
+void forget_parent(const Realm& realm);
 
 void hold(Communicator& comm);
 void release(Communicator& comm);

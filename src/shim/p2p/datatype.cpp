@@ -221,8 +221,7 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
         return real.Pack(from.buf() + first * extent, elements, from.type(),
-                         to + static_cast<std::size_t>(first) * facts.size, room, &position,
-                         constants.comm_self);
+                         to + static_cast<std::size_t>(first) * facts.size, room, &position, self_comm());
     });
 }
 
@@ -251,7 +250,7 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
         int position = 0;
         const int size = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
         return real.Unpack(from + static_cast<std::size_t>(first) * facts.size, size, &position,
-                           to.buf() + first * extent, elements, to.type(), constants.comm_self);
+                           to.buf() + first * extent, elements, to.type(), self_comm());
     });
     const std::size_t rest = bytes - static_cast<std::size_t>(whole) * facts.size;
     if (code != MPI_SUCCESS || rest == 0 || whole >= count) return code;
@@ -260,13 +259,13 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     std::vector<std::uint8_t> element(facts.size);
     void* last = to.buf() + whole * extent;
     int position = 0;
-    code = real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position,
-                     constants.comm_self);
+    code =
+        real.Pack(last, 1, to.type(), element.data(), static_cast<int>(facts.size), &position, self_comm());
     std::memcpy(element.data(), from + static_cast<std::size_t>(whole) * facts.size, rest);
     position = 0;
     if (code == MPI_SUCCESS)
         code = real.Unpack(element.data(), static_cast<int>(facts.size), &position, last, 1, to.type(),
-                           constants.comm_self);
+                           self_comm());
     return code;
 }
 

@@ -143,12 +143,12 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
                 std::int32_t world_peer, int tag);
 /// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the
 /// user's `capacity`.
-std::size_t receive_room(std::size_t capacity, bool mixed);
+std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mixed);
 
 /// Bytes to receive a message into that a probe found and whose envelope claims `wire_bytes`: no more than
 /// any of MPIsec's has, for the envelope is not to be believed. Open MPI is given all, because it overruns a
 /// shorter buffer.
-std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes);
+std::size_t probed_room(const Communicator& comm, std::size_t capacity, std::size_t wire_bytes);
 
 /// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was
 /// extended on the way (S2).

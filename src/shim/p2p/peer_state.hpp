@@ -22,7 +22,8 @@ struct EpochKeys {
 };
 
 struct PeerSendState {
-    std::int32_t destination = 0;                ///< world rank
+    std::int32_t number = 0;                     ///< of the peer (realms.hpp)
+    std::int32_t source = 0, destination = 0;    ///< ranks in their realm: what travels
     std::atomic<std::uint64_t> next_counter{0};  ///< never reset, never reused: S4 holds over epochs too
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
@@ -37,7 +38,8 @@ struct PeerSendState {
 };
 
 struct PeerReceiveState {
-    std::int32_t source = 0;  ///< world rank
+    std::int32_t number = 0;                   ///< of the peer (realms.hpp)
+    std::int32_t source = 0, destination = 0;  ///< ranks in their realm: what travels
     wire::ReplaySet replay;
     std::uint64_t opened = 0;      ///< messages accepted; compared at Finalize (S8)
     unsigned receives_posted = 0;  ///< segments that have a receive
@@ -51,6 +53,12 @@ inline constexpr PeerSendState*& peer_send_states = process.peer_send_states;  /
 inline constexpr PeerReceiveState*& peer_receive_states = process.peer_receive_states;
 void make_peer_states();  ///< all of them, before the first call of the program is let through: none is made
                           ///< twice (S4)
+/// Numbers for so many processes of a further realm; the first of them. What is kept of the others stays where
+/// it is.
+std::int32_t add_peers(int count);
+void wipe_keys(const Realm& realm);
+/// Fills in the ranks of a realm that has numbers.
+void name_peers(const Realm& realm);
 void renew_keys(PeerSendState& pair);
 EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch);
 
@@ -99,6 +107,9 @@ inline void confirm_epoch(PeerReceiveState& pair, const EpochKeys* keys) {
 /// Sums of sent and of accepted messages, per world rank.
 std::uint64_t sent_to(std::int32_t world_rank);
 std::uint64_t opened_from(std::int32_t world_rank);
+
+/// Gaps in the sets of all senders, for MPISEC_STATS.
+std::size_t replay_runs();
 
 /// Wipes every pair's keys (S5).
 void forget_peer_states();

@@ -5,6 +5,7 @@
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -19,13 +20,13 @@ constexpr const char* call = "a barrier of MPIsec";
 
 std::unique_ptr<Operation> begin_part(std::int32_t from, void* in, MPI_Count bytes, int tag) {
     Guard guard;
-    return begin_receive({in, bytes, constants.byte, from, tag, state.world.channel, call});
+    return begin_receive({in, bytes, constants.byte, rank_in_realm(from), tag, realm_of(from).channel, call});
 }
 
 std::unique_ptr<Operation> begin_part(std::int32_t to, const void* out, MPI_Count bytes, int tag) {
     Guard guard;
-    return begin_send(
-        {SendSpec::Mode::standard, out, bytes, constants.byte, to, tag, state.world.channel, call});
+    return begin_send({SendSpec::Mode::standard, out, bytes, constants.byte, rank_in_realm(to), tag,
+                       realm_of(to).channel, call});
 }
 
 int complete_part(Operation& receiving, std::size_t bytes) {
@@ -58,11 +59,14 @@ int barrier_tag(const wire::ContextId& context) {
 int progress_barrier_of_group(MPI_Group group, const char* name) {
     if (gate.phase != Phase::closed || group == constants.group_null || group == constants.group_empty)
         return MPI_SUCCESS;
+    return progress_barrier(numbers_of(group, state.world), group_context(name ? name : ""));
+}
+
+wire::ContextId group_context(const std::string& name) {
     wire::ContextId context{};
-    if (name)
-        for (std::size_t i = 0; name[i]; ++i)
-            context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
-    return progress_barrier(world_ranks_of(group), context);
+    for (std::size_t i = 0; i < name.size(); ++i)
+        context[i % 4] = static_cast<std::uint8_t>(context[i % 4] * 31 + name[i]);
+    return context;
 }
 
 int progress_barrier(Communicator& comm) {
@@ -73,8 +77,9 @@ int progress_barrier(Communicator& comm) {
 }
 
 int progress_barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context) {
-    const auto here = std::find(members.begin(), members.end(), state.world.rank);
-    if (here == members.end()) return MPI_SUCCESS;
+    const auto here = std::find(members.begin(), members.end(), own_number(members));
+    // Where all are proven to be on one node there are no messages that need to be kept moving.
+    if (here == members.end() || !realm_of(members).job_secret) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
     const int tag = barrier_tag(context);
@@ -93,7 +98,7 @@ int exchange_with(std::int32_t world, const void* out, void* in, std::size_t byt
 
 int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
               const wire::ContextId& context) {
-    const auto here = std::find(members.begin(), members.end(), state.world.rank);
+    const auto here = std::find(members.begin(), members.end(), own_number(members));
     if (here == members.end()) return MPI_SUCCESS;
     const std::size_t size = members.size();
     const std::size_t place = (static_cast<std::size_t>(here - members.begin()) + size - root) % size;

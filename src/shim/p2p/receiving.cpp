@@ -26,21 +26,21 @@
 
 namespace mpisec::shim {
 
-std::size_t receive_room(std::size_t capacity, bool mixed) {
+std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mixed) {
     // Always room for the longest first message: one that does not fit the user's buffer must still be
     // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
     // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
     // that is merely long.
-    const std::size_t longest = wire::large_first_wire_bytes(state.world.threshold) + 64;
+    const std::size_t longest = wire::large_first_wire_bytes(comm.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
 }
 
-std::size_t probed_room(std::size_t capacity, std::size_t wire_bytes) {
+std::size_t probed_room(const Communicator& comm, std::size_t capacity, std::size_t wire_bytes) {
 #ifdef OPEN_MPI
-    (void)capacity;
+    (void)comm, (void)capacity;
     return std::min<std::size_t>(wire_bytes, INT_MAX);
 #else
-    return std::min(wire_bytes, receive_room(capacity, false));
+    return std::min(wire_bytes, receive_room(comm, capacity, false));
 #endif
 }
 
@@ -74,7 +74,7 @@ class SealedReceive final : public Operation {
     }
 
     void post(bool mixed) {
-        const std::size_t room = receive_room(capacity_, mixed);
+        const std::size_t room = receive_room(*comm_, capacity_, mixed);
         wire_ = Buffer(room);
         take_position(std::make_unique<PostedReceive>(), true);
         const int code =
@@ -84,7 +84,7 @@ class SealedReceive final : public Operation {
     }
 
     void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
-        wire_bytes = probed_room(capacity_, wire_bytes);
+        wire_bytes = probed_room(*comm_, capacity_, wire_bytes);
         wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
         take_position(std::move(posted), false);
         const int code =
@@ -126,7 +126,7 @@ class SealedReceive final : public Operation {
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
-    bool needs_progress() const override { return pipeline_ || capacity_ > state.world.threshold; }
+    bool needs_progress() const override { return pipeline_ || capacity_ > comm_->threshold; }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
@@ -164,7 +164,7 @@ class SealedReceive final : public Operation {
 
     /// Of a message from this node: it is in wire_, and the record tells whether it was sent.
     void matched_local(MPI_Status status, std::uint64_t position, int code) {
-        const auto room = static_cast<MPI_Count>(receive_room(capacity_, true));
+        const auto room = static_cast<MPI_Count>(receive_room(*comm_, capacity_, true));
         const TypeFacts byte{1, true};
         const Judgement judged =
             judge(*comm_, position, {wire_.data(), room, constants.byte, byte}, code, status);
@@ -194,7 +194,7 @@ class SealedReceive final : public Operation {
             packed_ = Buffer(received_.total);
             to = packed_.data();
         }
-        const wire::SegmentPlan plan{received_.total, state.world.threshold, received_.header.segment_bytes};
+        const wire::SegmentPlan plan{received_.total, comm_->threshold, received_.header.segment_bytes};
         const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);

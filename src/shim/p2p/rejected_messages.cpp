@@ -13,6 +13,7 @@
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
@@ -35,9 +36,11 @@ using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
 
 template <class Payload>
 void send_notice(const Payload& payload, std::int32_t peer, int tag) {
+    if (!realm_of(peer).job_secret) return;  // its realm is gone
     const std::uint64_t counted = outgoing(peer).sent;
-    detach(begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
-                       constants.byte, peer, tag, state.world.channel, "a notice of MPIsec"}));
+    detach(
+        begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
+                    constants.byte, rank_in_realm(peer), tag, realm_of(peer).channel, "a notice of MPIsec"}));
     outgoing(peer).sent = counted;  // may stay unread: not for the message audit (S8)
 }
 
@@ -47,16 +50,7 @@ class Mailbox {
   public:
     /// True when a whole one has come; then `payload` and `source` are it. `peer` may be MPI_ANY_SOURCE.
     bool poll(int peer, int tag) {
-        if (!receiving_) {
-            int flag = 0;
-            MPI_Status found;
-            if (real.Iprobe(peer, tag, state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
-                return false;
-            source = from_named_source(peer, found).MPI_SOURCE;
-            receiving_ =
-                begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte, source,
-                               tag, state.world.channel, "a notice of MPIsec"});
-        }
+        if (!receiving_ && !find(peer, tag)) return false;
         if (!receiving_->advance()) return false;
         const bool good =
             receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
@@ -71,6 +65,21 @@ class Mailbox {
     std::int32_t source = 0;
 
   private:
+    bool find(int peer, int tag) {
+        if (peer != MPI_ANY_SOURCE) return find(realm_of(peer), rank_in_realm(peer), tag);
+        const std::vector<Realm*> realms = protected_realms();
+        return std::ranges::any_of(realms, [&](Realm* realm) { return find(*realm, MPI_ANY_SOURCE, tag); });
+    }
+    bool find(Realm& realm, int rank, int tag) {
+        int flag = 0;
+        MPI_Status found;
+        if (real.Iprobe(rank, tag, realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
+        const int from = from_named_source(rank, found).MPI_SOURCE;
+        source = realm.first + from;
+        receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte,
+                                    from, tag, realm.channel, "a notice of MPIsec"});
+        return true;
+    }
     std::unique_ptr<Operation> receiving_;
 };
 
@@ -79,8 +88,8 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(), {header.total, state.world.threshold, header.segment_bytes}, world_source,
-                    header.channel_tag, nullptr) {}
+          pipeline_(no_key.data(), {header.total, realm_of(world_source).threshold, header.segment_bytes},
+                    world_source, header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"the rest of a refused message", source_, MPI_ANY_TAG}; }
@@ -146,7 +155,7 @@ class Watch final : public Operation {
         std::list<Refusal> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
         wire::LargeHeader header{};
-        if (wire::decode(rests.payload.data() + 8, state.world.threshold, header)) {
+        if (wire::decode(rests.payload.data() + 8, realm_of(rests.source).threshold, header)) {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
             if (incoming(rests.source).replay.insert(counter)) {
                 const Refusal& refusal = answered.front();
@@ -200,7 +209,7 @@ LargeSend::~LargeSend() {
 }
 
 void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
-    if (comm.handle == state.world.channel || !comm.has_peer(source)) return;
+    if (comm.is_channel || !comm.has_peer(source)) return;
     Guard guard;
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
     wire::NonceFields claimed{};

@@ -23,8 +23,8 @@ UserRequest& take() {
     auto& [all, unused] = *process.requests;
     if (unused.empty()) {
         auto made = std::make_unique<UserRequest>();
-        if (real.Recv_init(nullptr, 0, constants.byte, MPI_PROC_NULL, 0, constants.comm_self,
-                           &made->handle) != MPI_SUCCESS)
+        if (real.Recv_init(nullptr, 0, constants.byte, MPI_PROC_NULL, 0, self_comm(), &made->handle) !=
+            MPI_SUCCESS)
             abort_job("the MPI library has no request left");
         UserRequest* entered = made.get();
         all[made->handle] = std::move(made);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
@@ -34,6 +35,8 @@ Pipeline::Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& pla
     : plan_(plan),
       key_(state.world.selection, message_key, engine_of_process().workers() + 1),
       world_peer_(world_peer),
+      channel_(realm_of(world_peer).channel),
+      channel_rank_(rank_in_realm(world_peer)),
       channel_tag_(channel_tag),
       slots_(new Slot[std::min(pipeline_slots, plan.count())]) {}
 
@@ -105,8 +108,8 @@ bool SendPipeline::start_sending(int& error) {
     const bool until_matched =
         limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
-    const int code = start(mine.wire.data(), bytes, constants.byte, world_peer_, channel_tag_,
-                           state.world.channel, &mine.request);
+    const int code =
+        start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_, &mine.request);
     if (code != MPI_SUCCESS) {
         error = code;
         mine.request = constants.request_null;
@@ -171,7 +174,7 @@ void ReceivePipeline::start_receiving() {
         Slot& mine = slot(posted_);
         mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
         const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
-        if (real.Irecv(mine.wire.data(), room, constants.byte, world_peer_, channel_tag_, state.world.channel,
+        if (real.Irecv(mine.wire.data(), room, constants.byte, channel_rank_, channel_tag_, channel_,
                        &mine.request) != MPI_SUCCESS) {
             mine.request = constants.request_null;
             failed_ = true;

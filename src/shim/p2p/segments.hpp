@@ -44,6 +44,8 @@ class Pipeline {
     wire::SegmentPlan plan_;
     engine::MessageKey key_;
     int world_peer_;
+    MPI_Comm channel_;  ///< of the peer's realm
+    int channel_rank_;
     int channel_tag_;
     std::unique_ptr<Slot[]> slots_;
 };

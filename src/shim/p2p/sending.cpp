@@ -32,10 +32,11 @@ using Mode = SendSpec::Mode;
 
 void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
                 std::int32_t world_peer, int tag) {
-    const SendSequence sequence = take_sequence_number(outgoing(world_peer), n);
+    PeerSendState& pair = outgoing(world_peer);
+    const SendSequence sequence = take_sequence_number(pair, n);
     const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, sequence.epoch, sequence.counter});
     const wire::AssociatedData ad =
-        wire::associated_data(wire::Kind::small, comm.context, state.world.rank, world_peer, tag, n);
+        wire::associated_data(wire::Kind::small, comm.context, pair.source, pair.destination, tag, n);
     std::memcpy(wire, nonce.data(), nonce.size());
     StatsTimer timer(Stats::seal_small, n);
     if (!sequence.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
@@ -60,12 +61,12 @@ class SealedSend final : public Operation {
                 finish(code);
                 return;
             }
-        } else if (spec.mode == Mode::buffered && n_ > state.world.threshold) {
+        } else if (spec.mode == Mode::buffered && n_ > comm->threshold) {
             packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
-        n_ <= state.world.threshold ? start_small() : start_large();
+        n_ <= comm->threshold ? start_small() : start_large();
     }
     ~SealedSend() override {
         if (spec_.mode == Mode::buffered) release_buffer(place_, n_);
@@ -105,7 +106,7 @@ class SealedSend final : public Operation {
 
     void start_large() {
         waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
-        const std::size_t first_bytes = wire::large_first_wire_bytes(state.world.threshold);
+        const std::size_t first_bytes = wire::large_first_wire_bytes(comm_->threshold);
         seal_large(first_bytes);
         hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
         if (!complete_) step();
@@ -123,7 +124,7 @@ class SealedSend final : public Operation {
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
-        const wire::SegmentPlan plan{n_, state.world.threshold, segment};
+        const wire::SegmentPlan plan{n_, comm_->threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
@@ -135,7 +136,7 @@ class SealedSend final : public Operation {
         const wire::Nonce nonce =
             wire::make_nonce({wire::Kind::large_header, sequence.epoch, sequence.counter});
         const wire::AssociatedData ad = wire::associated_data(
-            wire::Kind::large_header, comm_->context, state.world.rank, world_peer_, spec_.tag, first_bytes);
+            wire::Kind::large_header, comm_->context, pair.source, pair.destination, spec_.tag, first_bytes);
         std::uint8_t plain_header[wire::large_header_bytes];
         wire::encode(header, plain_header);
         std::memcpy(wire_.data(), nonce.data(), nonce.size());

@@ -10,6 +10,7 @@
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
@@ -50,6 +51,7 @@ namespace {
 bool tell(std::int32_t peer, Untold& untold) {
     if (untold.telling && untold.telling->advance()) untold.telling.reset();
     if (untold.telling) return true;
+    if (!realm_of(peer).job_secret) untold.runs.clear();  // its realm is gone
     if (untold.runs.empty()) return false;
     const std::size_t runs = std::min(untold.runs.size(), wire::most_skipped_runs);
     std::vector<wire::CounterRun> first(untold.runs.begin(),
@@ -57,27 +59,27 @@ bool tell(std::int32_t peer, Untold& untold) {
     untold.runs.erase(untold.runs.begin(), untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
     untold.notice = wire::encode_skips(first);
     const std::uint64_t counted = outgoing(peer).sent;
-    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
-                                 static_cast<MPI_Count>(untold.notice.size()), constants.byte, peer,
-                                 skip_tag(), state.world.channel, "a notice of MPIsec"});
+    untold.telling = begin_send(
+        {SendSpec::Mode::synchronous, untold.notice.data(), static_cast<MPI_Count>(untold.notice.size()),
+         constants.byte, rank_in_realm(peer), skip_tag(), realm_of(peer).channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
     if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
     return true;
 }
 
-/// One notice from `peer` (a world rank or MPI_ANY_SOURCE), if one has come whole. Does not wait: somebody
+/// One notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has come whole. Does not wait: somebody
 /// may announce a message and never send it.
-bool hear_one(int peer) {
+bool hear_one(const Realm& realm, int peer) {
     Hearing& hearing = process.cancelled_counters->hearing;
     if (!hearing.receiving) {
         int flag = 0;
         MPI_Status found;
-        if (real.Iprobe(peer, skip_tag(), state.world.channel, &flag, &found) != MPI_SUCCESS || !flag)
-            return false;
-        hearing.source = from_named_source(peer, found).MPI_SOURCE;
-        hearing.receiving = begin_receive(
-            {hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()), constants.byte,
-             hearing.source, skip_tag(), state.world.channel, "a notice of MPIsec"});
+        if (real.Iprobe(peer, skip_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
+        const int from = from_named_source(peer, found).MPI_SOURCE;
+        hearing.source = realm.first + from;
+        hearing.receiving =
+            begin_receive({hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()),
+                           constants.byte, from, skip_tag(), realm.channel, "a notice of MPIsec"});
     }
     if (!hearing.receiving->advance()) return false;
     const Outcome outcome = hearing.receiving->outcome();
@@ -114,7 +116,7 @@ void tell_skips() {
 
 void hear_skips(std::int32_t world_source) {
     Guard guard;
-    while (hear_one(world_source)) {
+    while (hear_one(realm_of(world_source), rank_in_realm(world_source))) {
     }
 }
 
@@ -123,7 +125,7 @@ std::vector<std::uint64_t> skips_sent() {
     skips_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
     for (const auto& [peer, untold] : process.cancelled_counters->untold_by_peer)
-        sent[static_cast<std::size_t>(peer)] = untold.sent;
+        if (peer < state.world.size) sent[static_cast<std::size_t>(peer)] = untold.sent;
     return sent;
 }
 
@@ -133,7 +135,7 @@ void finish_skips(std::uint64_t expected) {
     auto& [untold_by_peer, heard, hearing] = *process.cancelled_counters;
     for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
         busy = heard < expected;
-        if (busy) hear_one(MPI_ANY_SOURCE);
+        if (busy) hear_one(state.world, MPI_ANY_SOURCE);
         for (auto& [peer, untold] : untold_by_peer) {
             if (untold.telling && untold.telling->advance()) untold.telling.reset();
             busy = busy || untold.telling;
@@ -143,13 +145,6 @@ void finish_skips(std::uint64_t expected) {
     for (auto& [peer, untold] : untold_by_peer) (void)untold.telling.release();
     (void)hearing.receiving.release();
     untold_by_peer.clear();
-}
-
-std::size_t replay_runs() {
-    std::size_t runs = 0;
-    for (std::int32_t rank = 0; peer_receive_states && rank < state.world.size; ++rank)
-        runs += peer_receive_states[rank].replay.runs();
-    return runs;
 }
 
 }  // namespace mpisec::shim

@@ -36,7 +36,4 @@ std::vector<std::uint64_t> skips_sent();
 /// for its own to be received; for a few seconds at most, for one may have been lost on the way.
 void finish_skips(std::uint64_t expected);
 
-/// Gaps in the sets of all senders, for MPISEC_STATS.
-std::size_t replay_runs();
-
 }  // namespace mpisec::shim

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
@@ -85,9 +87,10 @@ bool another_says_it(std::string_view procedure, MPI_Comm handle) {
     const Communicator* comm = find_communicator(handle);
     if (!comm) return false;
     auto first = [](const std::vector<std::int32_t>& members) {
-        return members.empty() ? state.world.size : *std::min_element(members.begin(), members.end());
+        return members.empty() ? std::numeric_limits<std::int32_t>::max()
+                               : *std::min_element(members.begin(), members.end());
     };
-    return state.world.rank != std::min(first(comm->members), first(comm->remote_members));
+    return own_number(comm->members) != std::min(first(comm->members), first(comm->remote_members));
 }
 
 /// True for the first time that this process has the sentence to say.

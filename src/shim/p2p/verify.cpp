@@ -54,7 +54,7 @@ bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& op
                 std::span<std::uint8_t> wire, std::span<std::uint8_t> to) {
     const std::size_t n = wire.size() - wire::small_overhead;
     const wire::AssociatedData ad = wire::associated_data(
-        wire::Kind::small, comm.context, opening.pair.source, state.world.rank, received.tag, n);
+        wire::Kind::small, comm.context, opening.pair.source, opening.pair.destination, received.tag, n);
     std::uint8_t* sealed = wire.data() + aead::nonce_bytes;
     received.total = n;
     StatsTimer timer(Stats::open_small, n);
@@ -65,13 +65,13 @@ bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& op
 bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& opening,
                  std::span<std::uint8_t> wire) {
     const wire::AssociatedData ad =
-        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source, state.world.rank,
-                              received.tag, wire.size());
+        wire::associated_data(wire::Kind::large_header, comm.context, opening.pair.source,
+                              opening.pair.destination, received.tag, wire.size());
     std::uint8_t header[wire::large_header_bytes];
     if (!opening.keys->aead.open(header, wire.data() + aead::nonce_bytes, sizeof header, wire.data(),
                                  ad.data(), ad.size()))
         return false;
-    if (!wire::decode(header, state.world.threshold, received.header)) return false;
+    if (!wire::decode(header, comm.threshold, received.header)) return false;
     received.total = received.header.total;
     keys::message_key(opening.keys->message_secret, opening.nonce.counter,
                       received.message_key.emplace().data());
@@ -91,9 +91,9 @@ struct Delivered {
     received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
     // rest to be received.
-    const bool may_be_large = received.large || looks_large(it.wire.size()) ||
+    const bool may_be_large = received.large || looks_large(it.comm, it.wire.size()) ||
                               it.wire.size() < wire::small_overhead ||
-                              it.wire.size() > wire::small_wire_bytes(state.world.threshold);
+                              it.wire.size() > wire::small_wire_bytes(it.comm.threshold);
     if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
         tell_refused(it.comm, received.source, received.tag,
                      it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
@@ -106,8 +106,8 @@ void wipe_delivered(const ReceivedMessage& received, std::span<std::uint8_t> to)
 
 }  // namespace
 
-bool looks_large(std::size_t wire_bytes) {
-    return wire_bytes == wire::large_first_wire_bytes(state.world.threshold);
+bool looks_large(const Communicator& comm, std::size_t wire_bytes) {
+    return wire_bytes == wire::large_first_wire_bytes(comm.threshold);
 }
 
 std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
@@ -123,7 +123,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
     if (wire.size() < wire::small_overhead || !wire::parse_nonce(wire.data(), nonce)) [[unlikely]]
         return refuse(delivered, Violation::malformed);
     received.large = nonce.kind == wire::Kind::large_header;
-    if (received.large != looks_large(wire.size())) [[unlikely]]
+    if (received.large != looks_large(comm, wire.size())) [[unlikely]]
         return refuse(delivered, Violation::malformed, "its length does not fit its kind");
     received.counter = nonce.counter;
 
@@ -135,19 +135,19 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         return refuse(delivered, Violation::forged);
     if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
-        if (received.large) tell_misnamed(pair.source, nonce.counter);
+        if (received.large) tell_misnamed(pair.number, nonce.counter);
         return refuse(delivered, Violation::replayed);
     }
     if (!in_order(comm, received.source, received.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
-        if (received.large) throw_away(pair.source, received.header);
+        if (received.large) throw_away(pair.number, received.header);
         return refuse(delivered, Violation::reordered);
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;
     if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
-        comm.handle != state.world.channel) [[unlikely]]
-        hear_skips(pair.source);
+        !comm.is_channel) [[unlikely]]
+        hear_skips(pair.number);
 }
 
 }  // namespace mpisec::shim

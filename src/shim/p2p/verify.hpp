@@ -37,7 +37,7 @@ struct ReceivedMessage {
 };
 
 /// What the length of MPI's message says, before anything of it is known.
-bool looks_large(std::size_t wire_bytes);
+bool looks_large(const Communicator& comm, std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 

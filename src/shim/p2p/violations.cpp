@@ -73,7 +73,7 @@ int report_wrong_communicator(const char* procedure, const char* difference) {
 }
 
 MPI_Comm handler_owner(const Communicator* comm) {
-    return comm && !comm->freed ? comm->handle : constants.comm_self;
+    return comm && !comm->freed ? comm->handle : self_comm();
 }
 
 int raise_error(const Communicator* comm, int code, const char* call) {

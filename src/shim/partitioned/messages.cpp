@@ -9,6 +9,8 @@
 #include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
 #include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -59,8 +61,9 @@ wire::ContextId name_message(const PartitionedEnd& end) {
     const bool sends = end.direction == PartitionedEnd::sending;
     std::string bytes = "mpisec partitioned";
     append(bytes, end.comm->context);
-    append(bytes, sends ? state.world.rank : end.world_peer);
-    append(bytes, sends ? end.world_peer : state.world.rank);
+    const std::int32_t own = realm_of(end.world_peer).rank, peer = rank_in_realm(end.world_peer);
+    append(bytes, sends ? own : peer);
+    append(bytes, sends ? peer : own);
     append(bytes, static_cast<std::int32_t>(end.spec.tag));
     std::string counted = bytes;
     counted += sends ? 's' : 'r';  // a rank may send to itself
@@ -86,21 +89,27 @@ void deliver(std::int32_t source, const wire::PartitionNotice& notice) {
         all.early[address] = notice;
 }
 
+bool begin_hearing(NoticeReceive& hearing, const Realm& realm) {
+    int flag = 0;
+    MPI_Status found;
+    if (real.Iprobe(MPI_ANY_SOURCE, partition_notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS ||
+        !flag || found.MPI_SOURCE < 0 || found.MPI_SOURCE >= realm.size)
+        return false;
+    hearing.source = realm.first + found.MPI_SOURCE;
+    hearing.receiving =
+        begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()), constants.byte,
+                       found.MPI_SOURCE, partition_notice_tag(), realm.channel, "a partitioned message"});
+    return true;
+}
+
 /// One notice that has come whole, if any has.
 bool hear_one() {
     PartitionedMessages& all = *process.partitioned;
     NoticeReceive& hearing = all.hearing;
     if (!hearing.receiving) {
-        int flag = 0;
-        MPI_Status found;
-        if (real.Iprobe(MPI_ANY_SOURCE, partition_notice_tag(), state.world.channel, &flag, &found) !=
-                MPI_SUCCESS ||
-            !flag || found.MPI_SOURCE < 0 || found.MPI_SOURCE >= state.world.size)
+        const std::vector<Realm*> realms = protected_realms();
+        if (std::ranges::none_of(realms, [&](const Realm* realm) { return begin_hearing(hearing, *realm); }))
             return false;
-        hearing.source = found.MPI_SOURCE;
-        hearing.receiving = begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()),
-                                           constants.byte, hearing.source, partition_notice_tag(),
-                                           state.world.channel, "a partitioned message"});
     }
     if (!hearing.receiving->advance()) return false;
     const Outcome outcome = hearing.receiving->outcome();
@@ -174,7 +183,8 @@ void PartitionedEnd::tell(const wire::PartitionNotice& notice) const {
     auto telling = std::make_unique<Telling>(bytes);
     telling->sending =
         begin_send({SendSpec::Mode::standard, telling->bytes.data(), static_cast<MPI_Count>(bytes.size()),
-                    constants.byte, world_peer, partition_notice_tag(), state.world.channel, spec.call});
+                    constants.byte, rank_in_realm(world_peer), partition_notice_tag(),
+                    realm_of(world_peer).channel, spec.call});
     detach(std::move(telling));
 }
 
@@ -190,7 +200,7 @@ std::uint8_t* PartitionedEnd::partition(std::uint64_t partition) const {
 }
 
 StartKeys::StartKeys(const PartitionedEnd& end) {
-    keys::partitioned_key(*state.world.job_secret, end.name, end.start, key_.data());
+    keys::partitioned_key(*realm_of(end.world_peer).job_secret, end.name, end.start, key_.data());
 }
 
 aead::KeySet StartKeys::take() {

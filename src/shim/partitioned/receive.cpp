@@ -5,6 +5,7 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -81,8 +82,9 @@ void PartitionedReceive::post(std::size_t slot) {
     const std::size_t room =
         wire::piece_index_bytes + end_->layout->largest() + aead::tag_bytes + room_to_spare;
     if (!wires_[slot]) wires_[slot] = Buffer(room);
-    const int code = real.Irecv(wires_[slot].data(), static_cast<int>(room), constants.byte, end_->world_peer,
-                                first_piece_tag() + end_->piece_tag, state.world.channel, &requests_[slot]);
+    const int code = real.Irecv(wires_[slot].data(), static_cast<int>(room), constants.byte,
+                                rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag,
+                                realm_of(end_->world_peer).channel, &requests_[slot]);
     ++posted_;
     if (code == MPI_SUCCESS) return;
     requests_[slot] = constants.request_null;

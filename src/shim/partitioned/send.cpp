@@ -5,6 +5,7 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
@@ -131,9 +132,9 @@ void PartitionedSend::hand_over(Sealing& sealing) {
     const bool until_matched = end_->layout.count() > pieces_in_flight(end_->layout) && receiver_ready();
     auto* send = until_matched ? real.Issend : real.Isend;
     MPI_Request request = constants.request_null;
-    const int code =
-        send(sealing.wire.data(), static_cast<int>(sealing.wire_bytes), constants.byte, end_->world_peer,
-             first_piece_tag() + end_->piece_tag, state.world.channel, &request);
+    const int code = send(sealing.wire.data(), static_cast<int>(sealing.wire_bytes), constants.byte,
+                          rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag,
+                          realm_of(end_->world_peer).channel, &request);
     --sealing_;
     if (end_->sealed) keys_->give(std::move(sealing.keys));
     if (code != MPI_SUCCESS) {

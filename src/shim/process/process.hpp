@@ -47,6 +47,7 @@ struct State {
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     bool thread_multiple = false;
     bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
+    bool ready = false;                ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool stats = false;
@@ -104,12 +105,16 @@ struct IoFiles;
 struct MatchedMessages;
 class NodePeers;
 struct OpenFiles;
+struct OwnSession;
 struct OperationsInUse;
 struct PartitionedMessages;
+struct PeerFacts;
+struct PeerNumbers;
 struct PeerReceiveState;
 struct PeerSendState;
 struct RefusedCalls;
 struct RejectedMessages;
+struct Realms;
 struct RmaWindows;
 struct SameNodeRecords;
 struct Selections;
@@ -134,6 +139,7 @@ struct Process {
     std::atomic<bool> skips_untold{false};              ///< skips.cpp
     PeerSendState* peer_send_states = nullptr;          ///< peer_state.cpp; by world rank
     PeerReceiveState* peer_receive_states = nullptr;    ///< the same
+    PeerFacts* peer_facts = nullptr;                    ///< the same
     std::uint64_t clock_of_use = 0;                     ///< the same
     std::size_t ready_keys = 0;                         ///< the same
     std::atomic<std::uint64_t> registry_generation{1};  ///< communicator.cpp; communicators made and freed
@@ -149,10 +155,14 @@ struct Process {
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
-    std::once_flag fork_handlers;    ///< gate.cpp
-    pid_t initialized_by = 0;        ///< gate.cpp; the process that called MPI_Init
-    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
+    FirstUse<PeerNumbers> peer_numbers;    ///< peer_state.cpp
+    FirstUse<Realms> realms;               ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
+    std::once_flag fork_handlers;          ///< gate.cpp
+    pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
+    std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
+    RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
+    void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize
 
@@ -187,7 +197,9 @@ struct Process {
 
     // Communicators and calls.
     FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
-    FirstUse<SessionSettings> session_settings;  ///< session_calls.cpp
+    FirstUse<SessionSettings> session_settings;  ///< sessions/life.cpp
+    FirstUse<OwnSession> own_session;            ///< the same
+    std::atomic<int> open_sessions{0};           ///< session_calls.cpp; of the program
     FirstUse<Duplications> duplications;         ///< communicator_calls.cpp
     FirstUse<MatchedMessages> matched_messages;  ///< probe.cpp
     FirstUse<OpenFiles> files;                   ///< calls/files.cpp; inside a node

@@ -1,4 +1,11 @@
 // The job as this rank sees it: ranks, nodes, cores, and what start-up agreed on.
+//
+// A realm is a set of processes that did a start-up together, and have its secret: the world of MPI_Init, the
+// group of a session, a world and the one that it spawned or connected to. A process numbers all processes
+// that it knows: those of MPI_COMM_WORLD have their world ranks, those of each further realm the numbers from
+// Realm::first on, in the order of their ranks in the realm. A process in two realms has two numbers. Numbers
+// are this process's own affair ("world rank" in names of the code): what travels, and what keys and contexts
+// are derived from, are ranks in the realm.
 #pragma once
 
 #include <mpi.h>
@@ -13,9 +20,21 @@
 
 namespace mpisec::shim {
 
-struct World {
+struct Realm {
     int rank = 0;
     int size = 1;
+    std::int32_t first = 0;  ///< number of its rank 0
+    /// Private duplicate of a communicator of all its ranks: handshake, then segments of large messages. Unset
+    /// where the realm is proven to be on one node: there is nothing to protect.
+    MPI_Comm channel{};
+    std::optional<keys::Secret> job_secret;
+    std::uint64_t threshold = 0;  ///< of all ranks: longer messages are pipelined; bytes
+    bool seals_on_node = false;   ///< each rank counts as a node of its own
+    MPI_Group group{};            ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
+    std::int32_t own_number() const { return first + rank; }
+};
+
+struct World : Realm {
     std::vector<std::int32_t> node;  ///< per world rank: number of its node, 0 … nodes-1, by lowest rank
     std::vector<std::uint8_t>
         same_node;  ///< per world rank: 1 when it was proven to share memory with this rank (M1)
@@ -24,11 +43,8 @@ struct World {
     int ranks_on_node = 1;
     bool oversubscribed = false;        ///< ranks outnumber the cores that they may run on
     coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
-    std::uint64_t threshold = 0;        ///< of all ranks: longer messages are pipelined; bytes
-    bool crosses_nodes = false;         ///< false: everything below is unset, nothing to protect
-    MPI_Comm channel{};  ///< private duplicate of MPI_COMM_WORLD: handshake, then segments of large messages
-    std::optional<keys::Secret> job_secret;
-    aead::Selection selection;
+    bool crosses_nodes = false;  ///< false: channel, secret and selection are unset, nothing to protect
+    aead::Selection selection;   ///< of all realms of this process
 };
 
 }  // namespace mpisec::shim

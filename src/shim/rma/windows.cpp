@@ -9,6 +9,7 @@
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/route.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/violations.hpp"
@@ -133,8 +134,7 @@ void allocate_shared(Making& mine) {
     // Not the name of the memory for the private communicator's collectives.
     wire::ContextId context = own.context;
     context[0] ^= 0xff;
-    const std::string name =
-        memory_name(context, state.world.node[static_cast<std::size_t>(state.world.rank)]);
+    const std::string name = memory_name(context, facts_of(own_number(own.members)).node);
     auto memory = fabric::SharedSegment::attach(name, bytes, here);
     if (!memory) return;  // too little of it: this rank's messages go the long way
     mine.segment.emplace(std::move(*memory));

@@ -29,6 +29,13 @@ void shut_child() {
     if (has_keys(gate.phase.load(std::memory_order_relaxed))) gate.phase = Phase::forked;
 }
 
+void handle_forks() {
+    std::call_once(process.fork_handlers, [] {
+        if (pthread_atfork(nullptr, count_fork, shut_child) != 0)
+            abort_job("MPIsec cannot be told of fork(): out of memory");
+    });
+}
+
 /// MPI_Init may be reached past MPIsec with dlopen() and dlsym(), and MPI_Send through it: no keys were
 /// agreed on, and what looks like "before MPI_Init" would leave in clear (S1).
 void require_no_other_start(const char* procedure) {
@@ -74,23 +81,34 @@ bool pass_gate_slowly(const char* procedure) {
 }
 
 Starting::Starting() {
-    std::call_once(process.fork_handlers, [] {
-        if (pthread_atfork(nullptr, count_fork, shut_child) != 0)
-            abort_job("MPIsec cannot be told of fork(): out of memory");
-    });
-    Phase expected = Phase::before;
-    while (!(begun_ = gate.phase.compare_exchange_strong(expected, Phase::starting))) {
-        if (expected == Phase::forked) end_child("MPI_Init");
-        if (expected != Phase::starting || starts_here) return;
+    handle_forks();
+    // A session's communicator may have closed it already.
+    const auto begins = [this] {
+        return gate.phase.compare_exchange_strong(previous_, Phase::starting) ||
+               (previous_ == Phase::closed && !process.world_begun &&
+                gate.phase.compare_exchange_strong(previous_, Phase::starting));
+    };
+    while (!(begun_ = begins())) {
+        if (previous_ == Phase::forked) end_child("MPI_Init");
+        if (previous_ != Phase::starting || starts_here) return;
         gate.phase.wait(Phase::starting);
-        expected = Phase::before;
+        previous_ = Phase::before;
     }
     starts_here = true;
+    process.world_begun = true;
     process.initialized_by = getpid();
 }
 
 Starting::~Starting() {
-    if (begun_) end(Phase::before);
+    if (!begun_) return;
+    process.world_begun = false;
+    end(previous_);
+}
+
+void protect_from_now_on() {
+    handle_forks();
+    process.initialized_by = getpid();
+    gate.phase.store(Phase::closed, std::memory_order_release);
 }
 
 void Starting::end(Phase next) {

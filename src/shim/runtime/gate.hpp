@@ -11,7 +11,7 @@ namespace mpisec::shim {
 class Starting {
   public:
     Starting();
-    ~Starting();  ///< back to `before`, unless end() was called
+    ~Starting();  ///< back to where it was, unless end() was called
     Starting(const Starting&) = delete;
     Starting& operator=(const Starting&) = delete;
     explicit operator bool() const { return begun_; }
@@ -19,6 +19,7 @@ class Starting {
 
   private:
     bool begun_;
+    Phase previous_ = Phase::before;
 };
 
 /// Whether this is a child of the process that called MPI_Init, made in whatever way: asks the system, so not
@@ -29,6 +30,10 @@ bool in_child();
 /// forked child false too, so that what "finalizes MPI if it is up" on the way out leaves the parent's
 /// connections alone.
 int Initialized(int* flag);
+
+/// In a process that has not called MPI_Init, or that found its whole world on this node: calls are protected
+/// from here on.
+void protect_from_now_on();
 
 /// After MPI_Init, before the end of MPI_Finalize, as the MPI library sees it.
 bool world_model_is_on();

@@ -10,6 +10,11 @@ inline constexpr State& state = process.state;
 
 const config::Settings& settings();
 
+/// MPI_COMM_SELF, or what stands for it in a process that has not called MPI_Init.
+inline MPI_Comm self_comm() {
+    return process.world_begun ? process.constants.comm_self : state.private_self;
+}
+
 /// The engine, started on first use.
 engine::Engine& engine_of_process();
 

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "wire/frame.hpp"
@@ -28,6 +29,8 @@ Participants participants_of(MPI_Comm comm, const char* constructor);
 /// Tag on the channel of a meeting in this context (progress_barrier.cpp).
 int barrier_tag(const wire::ContextId& context);
 
+/// Of a meeting before a communicator is made from a group, under this name.
+wire::ContextId group_context(const std::string& name);
 /// Before a communicator is made from a group, under this name: its members meet. Nothing to do when one of
 /// them is not in MPI_COMM_WORLD.
 int progress_barrier_of_group(MPI_Group group, const char* name);

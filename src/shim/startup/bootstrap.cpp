@@ -78,7 +78,8 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
-    const std::vector<Hello> hellos = exchange_hellos(make_hello(rank, settings, selection), size, settings);
+    const std::vector<Hello> hellos =
+        exchange_hellos(make_hello(rank, settings, selection), size, constants.comm_world, settings);
     require_agreement(hellos, rank);
     std::vector<std::int32_t> map = node_map(hellos);
     NodeMemory node(hellos, map, rank, settings);

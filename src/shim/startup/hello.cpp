@@ -75,6 +75,7 @@ std::string differences(const Hello& hello, const Hello& zero) {
     comparison.values("MPISEC_SEGMENT", size(hello.segment), size(zero.segment));
     comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, zero.rekey_messages);
     comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, zero.rekey_bytes);
+    if (hello.purpose != zero.purpose) comparison.values("call and arguments", "others", "the same");
     if (hello.selection != zero.selection)
         comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
                           "the same");
@@ -88,11 +89,11 @@ constexpr const char* the_hellos = "the other ranks' settings";
 
 #ifndef OPEN_MPI
 
-std::vector<Hello> gather(const Hello& own, int size, const config::Settings& settings) {
+std::vector<Hello> gather(const Hello& own, int size, MPI_Comm comm, const config::Settings& settings) {
     std::vector<Hello> hellos(static_cast<std::size_t>(size));
     MPI_Request request;
     check_mpi(real.Iallgather(&own, sizeof own, constants.byte, hellos.data(), sizeof own, constants.byte,
-                              constants.comm_world, &request),
+                              comm, &request),
               "MPI_Iallgather");
     complete(&request, the_hellos, settings);
     return hellos;
@@ -116,7 +117,8 @@ struct HelloRound {
 /// Open MPI connect them, so few pairs count: recursive doubling has half as many.
 class HelloRounds {
   public:
-    HelloRounds(int rank, int size) : rank_(rank), size_(size), found_(static_cast<std::size_t>(size)) {
+    HelloRounds(int rank, int size, MPI_Comm comm)
+        : comm_(comm), rank_(rank), size_(size), found_(static_cast<std::size_t>(size)) {
         for (int have = 1; have < size; have *= 2) {
             const int count = std::min(have, size - have);
             if (pairs())
@@ -132,12 +134,12 @@ class HelloRounds {
         // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
         for (HelloRound& round : rounds_)
             check_mpi(real.Irecv(&at(round.received), bytes(round), constants.byte, round.from, hellos_tag,
-                                 constants.comm_world, &round.receiving),
+                                 comm_, &round.receiving),
                       "MPI_Irecv");
         for (HelloRound& round : rounds_) {
             MPI_Request sending;
-            check_mpi(real.Isend(&at(round.sent), bytes(round), constants.byte, round.to, hellos_tag,
-                                 constants.comm_world, &sending),
+            check_mpi(real.Isend(&at(round.sent), bytes(round), constants.byte, round.to, hellos_tag, comm_,
+                                 &sending),
                       "MPI_Isend");
             complete(&round.receiving, the_hellos, settings);
             complete(&sending, the_hellos, settings);
@@ -153,13 +155,14 @@ class HelloRounds {
     Hello& at(int place) { return found_[static_cast<std::size_t>(place)]; }
     static int bytes(const HelloRound& round) { return round.count * static_cast<int>(sizeof(Hello)); }
 
+    const MPI_Comm comm_;
     const int rank_, size_;
     std::vector<Hello> found_;
     std::vector<HelloRound> rounds_;
 };
 
-std::vector<Hello> gather(const Hello& own, int size, const config::Settings& settings) {
-    return HelloRounds(own.rank, size).gather(own, settings);
+std::vector<Hello> gather(const Hello& own, int size, MPI_Comm comm, const config::Settings& settings) {
+    return HelloRounds(own.rank, size, comm).gather(own, settings);
 }
 
 #endif
@@ -197,9 +200,20 @@ std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank) {
     return name_of(hellos[static_cast<std::size_t>(rank)]);
 }
 
-std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings) {
-    // Nothing of the program's can be under way on MPI_COMM_WORLD yet.
-    std::vector<Hello> hellos = gather(own, size, settings);
+std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
+    keys::Sha256 hash;
+    hash.update(keys::as_bytes("mpisec start-up")).update(keys::as_bytes(call));
+    keys::Digest digest;
+    hash.finish(digest.data());
+    std::array<std::uint8_t, 16> mark;
+    std::copy_n(digest.begin(), mark.size(), mark.begin());
+    return mark;
+}
+
+std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
+                                   const config::Settings& settings) {
+    // Nothing of the program's can be under way on the communicator yet.
+    std::vector<Hello> hellos = gather(own, size, comm, settings);
     if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }

@@ -39,15 +39,22 @@ struct Hello {
     std::uint64_t kernel = 0;                  ///< cores_here()
     std::uint64_t cpu_set = 0;
     std::uint32_t cpus = 0;
-    std::array<std::uint8_t, 52> zero{};
+    std::array<std::uint8_t, 16> purpose{};  ///< zeros for MPI_Init; else purpose_mark()
+    std::uint32_t side = 0;                  ///< of two worlds that are joined: 0 or 1
+    std::uint32_t rank_on_side = 0;          ///< in its group of their inter-communicator
+    std::array<std::uint8_t, 28> zero{};
 };
 static_assert(sizeof(Hello) == 256);
 
 Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
 
-/// Collective over MPI_COMM_WORLD: all hellos by world rank. Ends the job when this rank's own comes back
-/// changed.
-std::vector<Hello> exchange_hellos(const Hello& own, int size, const config::Settings& settings);
+/// Of a start-up that is not MPI_Init's: what all who take part know of it before, the call and its arguments.
+std::array<std::uint8_t, 16> purpose_mark(const std::string& call);
+
+/// Collective over `comm`, on which nothing else travels meanwhile: all hellos by rank. Ends the job when this
+/// rank's own comes back changed.
+std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
+                                   const config::Settings& settings);
 
 /// Ends the job, naming who differs from rank 0 in what, unless all agree.
 void require_agreement(const std::vector<Hello>& hellos, int rank);

@@ -35,10 +35,11 @@ double StallClock::seconds() const {
 
 void StallClock::look() {
     sched_yield();
+    if (process.move_all) process.move_all();
     if (reported_ || settings_.stall_seconds <= 0 || seconds() < settings_.stall_seconds) return;
     reported_ = true;
     std::string sentence =
-        "MPI_Init has waited " + std::to_string(static_cast<int>(seconds())) + " s for " + waiting_for_;
+        "Start-up has waited " + std::to_string(static_cast<int>(seconds())) + " s for " + waiting_for_;
     if (settings_.stall_action == config::Settings::StallAction::abort)
         abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
     say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then).");

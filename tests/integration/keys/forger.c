@@ -21,6 +21,8 @@ enum { hello_bytes = 256, place_at = 112, place_bytes = 16 };
 
 static int my_rank(void) {
     int rank;
+    const char* said = getenv("PMI_RANK"); /* in a session there is no MPI_COMM_WORLD */
+    if (said) return atoi(said);
     int (*comm_rank)(MPI_Comm, int*) = (int (*)(MPI_Comm, int*))dlsym(RTLD_NEXT, "PMPI_Comm_rank");
     comm_rank(MPI_COMM_WORLD, &rank);
     return rank;

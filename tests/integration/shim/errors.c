@@ -34,11 +34,6 @@ static int window_on(MPI_Comm comm) {
     return MPI_Win_allocate_shared(4, 1, MPI_INFO_NULL, comm, &memory, &window);
 }
 
-static int spawn_on(MPI_Comm comm) {
-    MPI_Comm between;
-    return MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, comm, &between, MPI_ERRCODES_IGNORE);
-}
-
 static void truncated_on(MPI_Comm comm) {
     char eight[8] = {0};
     int here, members;
@@ -60,7 +55,6 @@ static MPI_Group world_group(void) {
 }
 
 static void from_group(const char* how) {
-    MPI_Comm made = MPI_COMM_NULL;
     MPI_Errhandler handler = MPI_ERRORS_ARE_FATAL;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -71,8 +65,7 @@ static void from_group(const char* how) {
     } else {
         handler = MPI_ERRORS_RETURN;
     }
-    MPI_Comm* place = strcmp(how, "null") ? &made : NULL;
-    say_code(how, MPI_Comm_create_from_group(world_group(), "errors", MPI_INFO_NULL, handler, place));
+    say_code(how, MPI_Comm_create_from_group(world_group(), "errors", MPI_INFO_NULL, handler, NULL));
     printf("rank %d: handler called %d times\n", rank, calls_of_handler);
 }
 #endif
@@ -82,9 +75,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (!strcmp(what, "spawn-self")) {
-        if (rank == size - 1) spawn_on(MPI_COMM_SELF);
-    } else if (!strcmp(what, "window-part")) {
+    if (!strcmp(what, "window-part")) {
         MPI_Comm part = odd_ranks();
         if (rank % 2) window_on(part);
     } else if (!strcmp(what, "window-world")) {
@@ -99,7 +90,6 @@ int main(int argc, char** argv) {
     } else if (!strcmp(what, "text")) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         for (int i = 0; i < 3; ++i) say_code("window", window_on(MPI_COMM_WORLD));
-        for (int i = 0; i < 3; ++i) say_code("spawn", spawn_on(MPI_COMM_WORLD));
     } else if (!strcmp(what, "handler")) {
         MPI_Errhandler handler;
         MPI_Comm_create_errhandler(count, &handler);

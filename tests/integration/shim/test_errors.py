@@ -27,12 +27,10 @@ def job(run, compile_mpi):
     return job_
 
 
-@pytest.mark.parametrize("what", ["spawn-self", "window-part", "window-world", "truncated-part", "send-nowhere-self", "root-nowhere", "from-group"])
+@pytest.mark.parametrize("what", ["window-part", "window-world", "truncated-part", "send-nowhere-self", "root-nowhere"])
 @pytest.mark.parametrize("mpi", MPIS + OLDER)
 def test_a_fatal_handler_ends_the_job(job, mpi, what):
     """M5: ranks that are not in the communicator wait in MPI_Finalize for those that are; they end too."""
-    if what == "from-group" and mpi == "openmpi-4":
-        pytest.skip("has no sessions")
     result = job(mpi, what, "fatal")
     assert result.returncode not in (0, 124), result.stdout + result.stderr
     assert "the end of rank" not in result.stdout
@@ -41,8 +39,7 @@ def test_a_fatal_handler_ends_the_job(job, mpi, what):
     if what in (says := {"truncated-part": "MPI_Recv: ", "send-nowhere-self": "MPI_Send: ", "root-nowhere": "MPI_Bcast: "}):
         assert says[what] in result.stderr, result.stderr
     else:
-        reason = "share no memory" if what.startswith("window") else " Protection is to come with "
-        assert result.stderr.count(reason) == 1, result.stderr
+        assert result.stderr.count("share no memory") == 1, result.stderr
 
 
 @pytest.mark.parametrize("mpi", MPIS + OLDER)
@@ -50,15 +47,13 @@ def test_the_text_says_what_to_do_in_256_characters(job, mpi):
     """S1: MPI_Error_string names the procedure and the remedy; standard error has the reason, once per job and procedure."""
     result = job(mpi, "text")
     assert result.returncode == 0, result.stdout + result.stderr
-    lines = [line for line in result.stdout.splitlines() if line.startswith(("window:", "spawn:"))]
-    assert len(lines) == 24, result.stdout
+    lines = [line for line in result.stdout.splitlines() if line.startswith("window:")]
+    assert len(lines) == 12, result.stdout
     for line in lines:
         text = line[line.index("MPIsec: ") :]
         assert len(text) < 256 and text.endswith("set MPISEC_UNPROTECTED=allow to let it through in clear"), line
-        procedure = "MPI_Win_allocate_shared" if line.startswith("window:") else "MPI_Comm_spawn"
-        assert text.startswith(f"MPIsec: {procedure} is refused: "), line
-    for procedure in "MPI_Win_allocate_shared", "MPI_Comm_spawn":
-        assert result.stderr.count(f"{procedure} is refused: ") == 1, result.stderr
+        assert text.startswith("MPIsec: MPI_Win_allocate_shared is refused: "), line
+    assert result.stderr.count("MPI_Win_allocate_shared is refused: ") == 1, result.stderr
 
 
 @pytest.mark.parametrize("mpi", MPIS)
@@ -68,7 +63,7 @@ def test_a_handler_of_the_program_is_called(job, mpi):
     assert result.stdout.count("handler called 1 times") == 4, result.stdout
 
 
-@pytest.mark.parametrize("how,times", [("user", 1), ("return", 0), ("null", 0)])
+@pytest.mark.parametrize("how,times", [("user", 1), ("return", 0)])
 @pytest.mark.parametrize("mpi", MPIS)
 def test_the_handler_given_for_a_session_communicator(job, mpi, how, times):
     """MPI_Comm_create_from_group calls the handler of its argument; no place for the result is an error, not a crash."""

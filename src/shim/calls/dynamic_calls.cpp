@@ -1,0 +1,138 @@
+// Worlds that are spawned or connected (dynamic/worlds.hpp), and the name service. What the library and its
+// launcher tell each other to connect them, ports and commands, is metadata in clear, and none of it is believed.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "keys/hkdf.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/calls/guarded.hpp"
+#include "shim/dynamic/command.hpp"
+#include "shim/dynamic/worlds.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/p2p/unsupported.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+/// A call on an intra-communicator that makes one to another world, `ask(MPI_Comm*)`.
+template <class Ask>
+int connect(const char* procedure, const std::string& known_to_both, Side side, MPI_Comm comm,
+            MPI_Comm* newcomm, Ask ask) {
+    if (comm == constants.comm_null || !newcomm) return ask(newcomm);
+    *newcomm = constants.comm_null;
+    pass_gate(procedure);
+    if (gate.phase == Phase::ended) return refuse(procedure, comm);
+    Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
+    if (parent)
+        if (int code = progress_barrier(*parent); code != MPI_SUCCESS) return raise(parent, code);
+    MPI_Comm made = constants.comm_null;
+    {
+        WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (int code = ask(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
+    }
+    MPI_Group local;
+    if (int code = real.Comm_group(comm, &local); code != MPI_SUCCESS) return code;
+    const int code = join_worlds({procedure, known_to_both, side, local, constants.group_null}, made);
+    real.Group_free(&local);
+    if (code == MPI_SUCCESS) *newcomm = made;
+    return raise_on(comm, code);
+}
+
+/// What the program calls a service does not travel in clear.
+std::string hidden(const char* service) {
+    const keys::Digest digest = keys::sha256(keys::as_bytes(std::string("mpisec service ") + service));
+    std::string text = "mpisec-";
+    for (std::size_t i = 0; i < 16; ++i) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
+        text += digits;
+    }
+    return text;
+}
+
+bool is_root(MPI_Comm comm, int root) {
+    int rank = MPI_UNDEFINED;
+    if (comm != constants.comm_null) real.Comm_rank(comm, &rank);
+    return rank == root;
+}
+
+/// Nothing is spawned that could not be protected.
+int no_program(const char* procedure, MPI_Comm comm) {
+    return raise_on(comm, refusal_code(procedure, "bin/mpisec is not beside MPIsec's libraries"));
+}
+
+}  // namespace
+
+int Comm_spawn(const char* command, char** argv, int maxprocs, MPI_Info info, int root, MPI_Comm comm,
+               MPI_Comm* intercomm, int* errcodes) {
+    if (!is_root(comm, root) || !command)
+        return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
+            return real.Comm_spawn(command, argv, maxprocs, info, root, comm, made, errcodes);
+        });
+    if (mpisec_program().empty()) return no_program("MPI_Comm_spawn", comm);
+    SpawnCommand protected_one(command, argv);
+    return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
+        return real.Comm_spawn(protected_one.program(), protected_one.arguments(), maxprocs, info, root, comm,
+                               made, errcodes);
+    });
+}
+
+int Comm_spawn_multiple(int count, char** commands, char*** argvs, const int* maxprocs, const MPI_Info* infos,
+                        int root, MPI_Comm comm, MPI_Comm* intercomm, int* errcodes) {
+    const bool ours = is_root(comm, root) && count > 0 && commands;
+    if (ours && mpisec_program().empty()) return no_program("MPI_Comm_spawn_multiple", comm);
+    std::vector<SpawnCommand> each;
+    std::vector<char*> programs;
+    std::vector<char**> arguments;
+    for (int i = 0; ours && i < count; ++i) each.emplace_back(commands[i], argvs ? argvs[i] : nullptr);
+    for (SpawnCommand& one : each) {
+        programs.push_back(one.program());
+        arguments.push_back(one.arguments());
+    }
+    return connect("MPI_Comm_spawn_multiple", "MPI_Comm_spawn", Side::first, comm, intercomm,
+                   [&](MPI_Comm* made) {
+                       return real.Comm_spawn_multiple(count, ours ? programs.data() : commands,
+                                                       ours ? arguments.data() : argvs, maxprocs, infos, root,
+                                                       comm, made, errcodes);
+                   });
+}
+
+int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {
+    return connect("MPI_Comm_accept", "a port", Side::first, comm, newcomm,
+                   [&](MPI_Comm* made) { return real.Comm_accept(port, info, root, comm, made); });
+}
+int Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {
+    return connect("MPI_Comm_connect", "a port", Side::second, comm, newcomm,
+                   [&](MPI_Comm* made) { return real.Comm_connect(port, info, root, comm, made); });
+}
+int Comm_join(int socket, MPI_Comm* newcomm) {
+    return connect("MPI_Comm_join", "a socket", Side::either, constants.comm_self, newcomm,
+                   [&](MPI_Comm* made) { return real.Comm_join(socket, made); });
+}
+
+int Comm_get_parent(MPI_Comm* parent) {
+    const int code = real.Comm_get_parent(parent);
+    if (code != MPI_SUCCESS || *parent == constants.comm_null || find_communicator(*parent)) return code;
+    *parent = constants.comm_null;
+    return refuse("MPI_Comm_get_parent", constants.comm_null);
+}
+
+int Publish_name(const char* service, MPI_Info info, const char* port) {
+    return real.Publish_name(service ? hidden(service).c_str() : nullptr, info, port);
+}
+int Lookup_name(const char* service, MPI_Info info, char* port) {
+    return real.Lookup_name(service ? hidden(service).c_str() : nullptr, info, port);
+}
+int Unpublish_name(const char* service, MPI_Info info, const char* port) {
+    return real.Unpublish_name(service ? hidden(service).c_str() : nullptr, info, port);
+}
+
+}  // namespace mpisec::shim

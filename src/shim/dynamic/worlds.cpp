@@ -1,0 +1,154 @@
+#include "shim/dynamic/worlds.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/watchdog.hpp"
+#include "shim/sessions/life.hpp"
+#include "shim/sessions/start_up.hpp"
+#include "shim/startup/waiting.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// The program's messages come after these, which MPI keeps in order.
+constexpr int greeting_tag = 32766;
+constexpr double longest_silence = 60;  // seconds; where MPISEC_STALL_TIME says nothing
+
+/// Like hellos, unauthenticated: says only that MPIsec is there, in a world that otherwise would be waited for
+/// inside the library.
+using Greeting = std::array<char, 16>;
+constexpr Greeting greeting{"mpisec world 1"};
+
+[[noreturn]] void abort_unprotected(const char* procedure, const char* why) {
+    abort_job(
+        std::string(procedure) + ": the other world " + why +
+        ". It is not handed out, and nothing was sent to it: start its programs with `mpisec exec`, of the "
+        "same version of MPIsec.");
+}
+
+void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* status) {
+    const double limit = state.settings.stall_seconds > 0 ? state.settings.stall_seconds : longest_silence;
+    config::Settings patient = state.settings;
+    patient.stall_seconds = 0;  // the limit below is told of instead
+    StallClock clock(patient, "the other world");
+    for (int done = 0; !done;) {
+        check_mpi(real.Test(request, &done, status), "MPI_Test");
+        if (!done && clock.seconds() > limit)
+            abort_unprotected(procedure, "does not answer: it is not protected");
+        clock.look();
+    }
+}
+
+/// Rank 0 of either side; all others wait for it in what follows.
+void greet(const char* procedure, MPI_Comm inter) {
+    int rank = 0;
+    real.Comm_rank(inter, &rank);
+    if (rank != 0) return;
+    Greeting theirs{};
+    MPI_Request receiving, sending;
+    MPI_Status status;
+    const int bytes = static_cast<int>(greeting.size());
+    check_mpi(real.Irecv(theirs.data(), bytes, constants.byte, 0, greeting_tag, inter, &receiving),
+              "MPI_Irecv");
+    check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending),
+              "MPI_Isend");
+    wait_for_greeting(procedure, &receiving, &status);
+    if (theirs != greeting) abort_unprotected(procedure, "has another version of MPIsec");
+    wait_for_greeting(procedure, &sending, MPI_STATUS_IGNORE);
+}
+
+bool local_group_is(MPI_Group local, MPI_Comm inter) {
+    MPI_Group actual;
+    int same = MPI_UNEQUAL;
+    real.Comm_group(inter, &actual);
+    real.Group_compare(actual, local, &same);
+    real.Group_free(&actual);
+    return same == MPI_IDENT;
+}
+
+/// Who is on which side, in which order, is what all said of themselves, which their handshakes have proven.
+Membership sides_of(const Realm& realm, const std::vector<Hello>& hellos) {
+    const Hello& own = hellos[static_cast<std::size_t>(realm.rank)];
+    std::vector<std::pair<std::int32_t, std::int32_t>> groups[2];
+    for (std::size_t rank = 0; rank < hellos.size(); ++rank)
+        groups[hellos[rank].side != own.side].emplace_back(hellos[rank].rank_on_side,
+                                                           realm.first + static_cast<std::int32_t>(rank));
+    Membership sides{{}, {}, true};
+    for (std::size_t group = 0; group < 2; ++group) {
+        std::ranges::sort(groups[group]);
+        for (const auto& [place, number] : groups[group])
+            (group == 0 ? sides.members : sides.remote_members).push_back(number);
+    }
+    return sides;
+}
+
+bool has_first(MPI_Group local, MPI_Comm all) {
+    MPI_Group everyone;
+    const int first = 0;
+    int place = MPI_UNDEFINED;
+    real.Comm_group(all, &everyone);
+    real.Group_translate_ranks(everyone, 1, &first, local, &place);
+    real.Group_free(&everyone);
+    return place != MPI_UNDEFINED;
+}
+
+/// All processes of both sides. `side` is decided when it is open.
+MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inter) {
+    greet(procedure, inter);
+    MPI_Comm all = constants.comm_null;
+    WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+    check_mpi(real.Intercomm_merge(inter, side == Side::second, &all), "MPI_Intercomm_merge");
+    if (side == Side::either) side = has_first(local, all) ? Side::first : Side::second;
+    return all;
+}
+
+}  // namespace
+
+int join_worlds(const Joining& joining, MPI_Comm made) {
+    const auto& [procedure, call, side_of_call, local, remote] = joining;
+    Side side = side_of_call;
+    make_ready(made);
+    if (!local_group_is(local, made))
+        return report_wrong_communicator(procedure, "its local group is another than that of the call");
+    MPI_Comm all = merge(procedure, side, local, made);
+    int on_side = 0;
+    real.Group_rank(local, &on_side);
+    const std::vector<Hello> hellos =
+        meet_strangers(all, call, {side == Side::second ? 1u : 0u, static_cast<std::uint32_t>(on_side)});
+    Realm& realm = start_realm(all, hellos);
+    real.Comm_free(&all);
+    const Membership sides = sides_of(realm, hellos);
+    // All of this side know who they are without having been told.
+    const bool knows_remote = remote != constants.group_null;
+    if (numbers_of(local, realm) != sides.members ||
+        (knows_remote && numbers_of(remote, realm) != sides.remote_members))
+        return report_wrong_communicator(procedure, "its groups are others than those of the call");
+    return hand_out_first(realm, procedure, call, sides, made);
+}
+
+bool has_parents() {
+    MPI_Comm parents = constants.comm_null;
+    return real.Comm_get_parent(&parents) == MPI_SUCCESS && parents != constants.comm_null;
+}
+
+void join_parents() {
+    if (!has_parents()) return;
+    MPI_Comm parents = constants.comm_null;
+    real.Comm_get_parent(&parents);
+    MPI_Group everyone;
+    real.Comm_group(constants.comm_world, &everyone);
+    const int code = join_worlds(
+        {"MPI_Comm_get_parent", "MPI_Comm_spawn", Side::second, everyone, constants.group_null}, parents);
+    real.Group_free(&everyone);
+    if (code != MPI_SUCCESS) abort_job("The world that spawned this one could not be joined.");
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,57 @@
+// Realms (process/world.hpp), and what is known of each process in them, by its number.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+
+struct PeerFacts {
+    Realm* realm = nullptr;
+    std::int32_t node = 0;   ///< unlike that of any process of another realm
+    bool same_node = false;  ///< proven to share memory with this process (M1)
+};
+
+/// Of a process in a realm of this one.
+inline PeerFacts& facts_of(std::int32_t number) {
+    return process.peer_facts[number];
+}
+/// The realm of a communicator's members, who are all of one; the world when there are none.
+Realm& realm_of(const std::vector<std::int32_t>& members);
+inline Realm& realm_of(std::int32_t number) {
+    return *facts_of(number).realm;
+}
+inline std::int32_t rank_in_realm(std::int32_t number) {
+    return number - realm_of(number).first;
+}
+/// This process's number among members of one realm.
+inline std::int32_t own_number(const std::vector<std::int32_t>& members) {
+    return realm_of(members).own_number();
+}
+/// Which node it counts to; with MPISEC_SAME_NODE=seal every process is a node of its own.
+inline std::int32_t node_of(std::int32_t number) {
+    const bool alone = state.settings.same_node_sealed || realm_of(number).seals_on_node;
+    return alone ? number : facts_of(number).node;
+}
+
+/// Numbers for a new realm's processes, and all that is kept of each. `same_node`: all of them, or this
+/// process only.
+Realm& add_realm(std::unique_ptr<Realm> realm, bool same_node);
+/// Wipes its keys: no communicator of its processes is left.
+void remove_realm(Realm& realm);
+/// The last step: nothing refers to any.
+void forget_realms();
+/// All but that of MPI_COMM_WORLD and those removed.
+std::vector<Realm*> further_realms();
+/// All that have a channel.
+std::vector<Realm*> protected_realms();
+
+/// Numbers of a group's processes in this realm; empty when one of them is not in it.
+std::vector<std::int32_t> numbers_of(MPI_Group group, const Realm& realm);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,190 @@
+#include "shim/sessions/life.hpp"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "fabric/node_arena.hpp"
+#include "shim/collective/collective_choice.hpp"
+#include "shim/collective/collective_context.hpp"
+#include "shim/io/entry.hpp"
+#include "shim/p2p/communicator.hpp"
+#include "shim/p2p/message_audit.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/rejected_messages.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/p2p/same_node.hpp"
+#include "shim/p2p/skips.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/rma/entry.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/gate.hpp"
+#include "shim/runtime/node_peers.hpp"
+#include "shim/runtime/pool.hpp"
+#include "shim/runtime/stats.hpp"
+#include "shim/runtime/threads.hpp"
+#include "shim/runtime/transports.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+
+struct SessionSettings {
+    std::mutex mutex;
+    bool loaded = false;
+    std::string wrong;  ///< empty, or what is wrong with them
+};
+
+/// A session of MPIsec's own, for the communicator of this process alone where there is no MPI_COMM_SELF.
+struct OwnSession {
+    MPI_Session session{};
+    bool open = false;
+};
+
+namespace {
+
+/// Where MPIsec talks to itself.
+void make_private_self() {
+    if (world_model_is_on()) {
+        real.Comm_dup(constants.comm_self, &state.private_self);
+        return;
+    }
+    OwnSession& own = *process.own_session;
+    MPI_Group self;
+    if (real.Session_init(constants.info_null, constants.errors_return, &own.session) != MPI_SUCCESS ||
+        real.Group_from_session_pset(own.session, "mpi://SELF", &self) != MPI_SUCCESS ||
+        real.Comm_create_from_group(self, "mpisec.self", constants.info_null, constants.errors_return,
+                                    &state.private_self) != MPI_SUCCESS)
+        abort_job("The MPI library could not make a communicator of this process alone from a session.");
+    real.Group_free(&self);
+    own.open = true;
+}
+
+/// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
+void free_communicators() {
+    if (state.world.job_secret) {
+        if (Communicator* world = find_communicator(constants.comm_world)) unequip(*world);
+        real.Comm_free(&state.world.channel);
+    }
+    real.Cancel(&state.never);
+    real.Wait(&state.never, MPI_STATUS_IGNORE);
+    real.Comm_free(&state.private_self);
+    OwnSession& own = *process.own_session;
+    if (own.open) real.Session_finalize(&own.session);
+    own.open = false;
+}
+
+/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
+/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in audit_messages(): a moment more lets
+/// the last one come.
+void wait_for_mpich_4_0() {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    real.Get_library_version(version, &length);
+    const char* number = std::strstr(version, "MPICH Version:");
+    if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32)
+        usleep(20'000);
+}
+
+void close_realm(Realm& realm) {
+    if (realm.job_secret) {
+        if (Communicator* channel = find_communicator(realm.channel)) forget(*channel);
+        real.Comm_free(&realm.channel);
+    }
+    real.Group_free(&realm.group);
+    forget_parent(realm);
+    remove_realm(realm);
+}
+
+}  // namespace
+
+std::string load_settings() {
+    SessionSettings& once = *process.session_settings;
+    std::lock_guard lock(once.mutex);
+    if (once.loaded || world_model_is_on()) return once.wrong;
+    once.loaded = true;
+    Result<config::Settings> settings = config::load();
+    if (!settings) {
+        once.wrong = settings.error().message;
+        return once.wrong;
+    }
+    state.settings = std::move(*settings);
+    state.stats = !state.settings.stats.empty();
+    read_selection();
+    return once.wrong;
+}
+
+void make_ready(MPI_Comm comm) {
+    if (state.ready) return;
+    state.ready = true;
+    register_errors();
+    int* upper_bound = nullptr;
+    int found = 0;
+    real.Comm_get_attr(comm, MPI_TAG_UB, &upper_bound, &found);
+    if (found) state.tag_upper_bound = *upper_bound;
+    make_private_self();
+    real.Comm_set_errhandler(state.private_self, constants.errors_return);
+    real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
+    process.move_all = progress;
+}
+
+void close_gate() {
+    if (gate.phase == Phase::closed) return;
+    if (world_model_is_on()) {
+        if (!peer_send_states) make_peer_states();
+    } else {
+        // A session says what its threads may do, but not to whom it does not ask.
+        state.thread_multiple = true;
+        start_sealing_lock(MPI_THREAD_MULTIPLE);
+    }
+    start_watchdog();
+    protect_from_now_on();
+}
+
+void close_unused_realms() {
+    for (Realm* realm : further_realms())
+        if (realm->job_secret && !in_use(*realm)) close_realm(*realm);
+}
+
+void forget_one_node_groups() {
+    for (Realm* realm : further_realms()) close_realm(*realm);
+    forget_peer_states();
+    forget_realms();
+}
+
+void end_protection() {
+    const bool world_is_protected = state.world.job_secret.has_value();
+    finish_detached();
+    if (world_is_protected) audit_messages();
+    forget_refusals();
+    process.node_peers->forget();  // those that have left together end, each in its own time
+    if (world_is_protected) final_barrier();
+    io::forget_files();
+    rma::close_windows();
+    print_stats(replay_runs());
+    report_transports();
+    stop_watchdog();
+    const bool world = world_model_is_on();
+    gate.phase = world ? Phase::ended : Phase::before;
+    process.move_all = nullptr;
+    for (Realm* realm : further_realms()) close_realm(*realm);
+    free_communicators();
+    state.ending = world;
+    free_requests();
+    if (world_is_protected) wait_for_mpich_4_0();
+    state.engine.reset();
+    forget_peer_states();
+    if (world_is_protected) close_records();
+    state.world.job_secret.reset();
+    forget_all();
+    forget_realms();
+    if (world_is_protected) fabric::NodeArena::close();
+    empty_pool();
+    state.ready = false;
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,31 @@
+// What protection needs of a process, whichever comes first: MPI_Init, a session's communicator, or a world
+// that is spawned or connected to; and its end.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace mpisec::shim {
+
+/// Settings of a program that has not called MPI_Init. Empty, or what is wrong with them.
+std::string load_settings();
+
+/// MPIsec's error codes, its communicators of this process alone, what tags the library has (`comm`: any
+/// communicator). Does nothing the second time.
+void make_ready(MPI_Comm comm);
+
+/// From here on calls are protected, in a process that has not called MPI_Init or whose world is on one node.
+void close_gate();
+
+/// Of a realm whose last communicator the program has freed, what MPIsec has.
+void close_unused_realms();
+
+/// Of groups that are proven to be on one node, in a process that has nothing to protect.
+void forget_one_node_groups();
+
+/// All operations end, keys are wiped, threads joined (M14): in MPI_Finalize, and with the last session of a
+/// process that has not called MPI_Init.
+void end_protection();
+
+}  // namespace mpisec::shim

@@ -1,0 +1,154 @@
+#include "shim/sessions/start_up.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "keys/hkdf.hpp"
+#include "keys/key_file.hpp"
+#include "shim/collective/collective_choice.hpp"
+#include "shim/collective/collective_context.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/gate.hpp"
+#include "shim/runtime/watchdog.hpp"
+#include "shim/sessions/life.hpp"
+#include "shim/startup/cores.hpp"
+#include "shim/startup/key_exchange.hpp"
+#include "shim/startup/node_id.hpp"
+#include "shim/startup/waiting.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr const char* wrong_private =
+    "A private communicator does not have the processes that it must have: something between the nodes "
+    "changes "
+    "the MPI library's messages.";
+
+/// One crypto library for all realms of a process; a second one would have to have the same cipher anyway.
+void choose_crypto() {
+    if (state.world.selection.library[0]) return;
+    const config::Settings& all = state.settings;
+    auto selection = aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
+    if (!selection) abort_job(selection.error().message);
+    state.world.selection = *selection;
+}
+
+/// Made while everything else moves: those who are to take part may need that first (M5).
+MPI_Comm make_channel(MPI_Comm all) {
+    MPI_Comm channel = constants.comm_null;
+    MPI_Request made;
+    check_mpi(real.Comm_idup(all, &channel, &made), "MPI_Comm_idup");
+    complete(&made, "the other processes to make a communicator", state.settings);
+    check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
+    return channel;
+}
+
+keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos) {
+    auto key = keys::read_key_file(state.settings.key_file);
+    if (!key) abort_job(key.error().message);
+    std::vector<std::int32_t> nodes(hellos.size());
+    std::iota(nodes.begin(), nodes.end(), 0);
+    WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    return agree_on_job_secret(
+        {hellos, nodes, realm.rank, realm.channel, *key, state.world.selection.cipher, state.settings});
+}
+
+std::vector<std::int32_t> everyone_in(const Realm& realm) {
+    std::vector<std::int32_t> all(static_cast<std::size_t>(realm.size));
+    std::iota(all.begin(), all.end(), realm.first);
+    return all;
+}
+
+/// Contexts of one realm are unlike those of others, whose processes have the same ranks.
+void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
+    keys::Sha256 hash;
+    hash.update(keys::as_bytes("mpisec realm")).update(digest(hellos));
+    keys::Digest name;
+    hash.finish(name.data());
+    std::copy_n(name.begin(), no_parent(realm).context.size(), no_parent(realm).context.begin());
+}
+
+}  // namespace
+
+std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place) {
+    int rank = 0, size = 1;
+    check_mpi(real.Comm_rank(all, &rank), "MPI_Comm_rank");
+    check_mpi(real.Comm_size(all, &size), "MPI_Comm_size");
+    Hello own = make_hello(rank, state.settings, selection_mark());
+    own.side = place.side;
+    own.rank_on_side = place.rank;
+    own.purpose = purpose_mark(call + " " + std::to_string(size));
+    std::vector<Hello> hellos = exchange_hellos(own, size, all, state.settings);
+    require_agreement(hellos, rank);
+    return hellos;
+}
+
+bool may_be_one_node(const std::vector<Hello>& hellos) {
+    return !state.settings.same_node_sealed && launcher_is_known() &&
+           std::ranges::all_of(hellos, [&](const Hello& hello) { return hello.place == hellos[0].place; });
+}
+
+Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
+    choose_crypto();
+    make_ready(all);
+    auto realm = std::make_unique<Realm>();
+    real.Comm_rank(all, &realm->rank);
+    realm->size = static_cast<int>(hellos.size());
+    if (!process.world_begun) state.world.rank = realm->rank;  // for messages
+    realm->channel = make_channel(all);
+    realm->seals_on_node = true;
+    realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(hellos);
+    realm->job_secret = agree(*realm, hellos);
+    check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
+    using Yield = config::Settings::Yield;
+    if (state.settings.yield == Yield::on ||
+        (state.settings.yield == Yield::automatic && oversubscribed(hellos, realm->rank)))
+        state.yield_while_waiting = true;
+    close_gate();
+    Guard guard;
+    Realm& added = add_realm(std::move(realm), false);
+    name_realm(added, hellos);
+    const Membership members{everyone_in(added)};
+    if (read_membership(all, added) != members || read_membership(added.channel, added) != members)
+        abort_job(wrong_private);
+    adopt(added.channel, members, derive_context(no_parent(added), "channel", members));
+    return added;
+}
+
+Realm& know_one_node(MPI_Group group) {
+    for (Realm* realm : further_realms()) {
+        int same = MPI_UNEQUAL;
+        real.Group_compare(realm->group, group, &same);
+        if (!realm->job_secret && same == MPI_IDENT) return *realm;
+    }
+    auto realm = std::make_unique<Realm>();
+    real.Group_rank(group, &realm->rank);
+    real.Group_size(group, &realm->size);
+    real.Group_excl(group, 0, nullptr, &realm->group);
+    Guard guard;
+    return add_realm(std::move(realm), true);
+}
+
+int hand_out_first(Realm& realm, const char* procedure, const std::string& constructor, Membership expected,
+                   MPI_Comm made) {
+    Construction construction =
+        begin_construction(procedure, no_parent(realm), std::move(expected), Topology{}, constructor);
+    construction.by_all = false;
+    MPI_Comm shadow = constants.comm_null;
+    if (crosses_nodes(construction.expected)) {
+        WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (const int code = make_shadow_communicator(made, construction.expected, &shadow);
+            code != MPI_SUCCESS)
+            return code;
+    }
+    Guard guard;
+    return check_made(construction, made, shadow);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,38 @@
+// A realm's start-up (docs/protocol.md, "Further realms"; S5, S7): what MPI_Init does for MPI_COMM_WORLD, for the
+// processes of a communicator that the MPI library has made of others: a session's group, two worlds.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "shim/p2p/communicator.hpp"
+#include "shim/startup/hello.hpp"
+
+namespace mpisec::shim {
+
+/// Where a process is among two groups.
+struct Place {
+    std::uint32_t side = 0, rank = 0;
+};
+/// What all say of themselves. Collective over `all`, on which nothing else travels. `call`: the procedure and
+/// what all who take part know of its arguments. Ends the job when settings differ.
+std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place = {});
+
+/// Hellos say that all may be on one node.
+bool may_be_one_node(const std::vector<Hello>& hellos);
+
+/// Handshakes between all of them, each a node of its own. The realm has a secret and a channel when it returns;
+/// what goes wrong ends the job, on every rank that knows why. From then on calls are protected.
+Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos);
+
+/// A realm of processes that are proven to be on one node, in the order of this group.
+Realm& know_one_node(MPI_Group group);
+
+/// Gives the program `made`, a communicator of the realm's processes that has no parent, when it is what must be
+/// (construction.hpp). Returns an error code that was not raised.
+int hand_out_first(Realm& realm, const char* procedure, const std::string& constructor, Membership expected,
+                   MPI_Comm made);
+
+}  // namespace mpisec::shim

@@ -1,0 +1,70 @@
+"""Sessions, spawned and connected worlds between nodes (M11, S1, S2): everything that a communicator can do works on theirs, and
+nothing of it is on the wire in clear."""
+
+from pathlib import Path
+
+import pytest
+
+from mpisec_lab.capture import count
+
+HERE = Path(__file__).parent
+MARKER = b"a marker of realms.c"
+YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+
+SESSIONS = {
+    "sessions": ["session", "pairs", "groups", "again"],
+    "beside": ["init", "session", "pairs", "groups"],
+    "before": ["session", "init", "session", "groups"],
+    "left": ["leave"],
+}
+WORLDS = {
+    "spawn": ["init", "spawn", "multiple"],
+    "spawn-alone": ["init", "alone"],
+    "port": ["init", "port", "socket", "name"],
+}
+
+
+@pytest.fixture
+def job(run, compile_mpi):
+    """job(modes, …): the Result of realms.c."""
+
+    def make(modes, mpi="mpich-5", nodes=2, ranks=4, env=None, **options):
+        app = compile_mpi(HERE / "realms.c", mpi, flags=["-std=gnu11"])
+        return run([app, *modes], nodes=nodes, ranks=ranks, mpi=mpi, env=YIELD | (env or {}), timeout=90, **options)
+
+    return make
+
+
+def fine(result, modes, ranks=4):
+    everything = result.stdout[-3000:] + result.stderr[-3000:]
+    assert result.returncode == 0, everything
+    for mode in modes:
+        for rank in range(ranks):
+            assert result.stdout.count(f"{rank} {mode} fine") == modes.count(mode), everything
+    assert "mpisec" not in result.stderr, everything
+    assert not result.left_over, result.left_over
+
+
+@pytest.mark.parametrize("nodes", [2, 1])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions(job, name, nodes):
+    """M11: sessions without MPI_Init, beside it and before it; several, and again after the last has ended."""
+    fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
+
+
+@pytest.mark.parametrize("nodes", [2, 1])
+@pytest.mark.parametrize("name", WORLDS)
+def test_worlds(job, name, nodes):
+    """M11: spawned worlds, and worlds connected by a port and a socket, also where the first is on one node."""
+    fine(job(WORLDS[name], nodes=nodes, ranks=2 * nodes), WORLDS[name], ranks=2 * nodes)
+
+
+@pytest.mark.parametrize("modes", [SESSIONS["sessions"], WORLDS["spawn"], WORLDS["port"]], ids=["sessions", "spawn", "port"])
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "sealed"])
+def test_wire(job, cluster, tmp_path, modes, plain):
+    """S1: sealed, neither data nor tags nor names of services are on the wire; plain they are."""
+    with cluster(2).capture(tmp_path / "pcap") as capture:
+        result = job(modes, plain=plain)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
+    seen = count(capture.streams(), MARKER)
+    assert seen > 100 if plain else seen == 0
