@@ -42,7 +42,8 @@ std::optional<keys::Secret> job_secret(const NodeMemory& node, const std::vector
                                        const World& world, const config::Settings& settings) {
     if (!node.leads()) return std::nullopt;
     const keys::Secret key = long_term_key(settings);
-    return agree_on_job_secret({hellos, world.node, world.rank, key, world.selection.cipher, settings});
+    return agree_on_job_secret(
+        {hellos, world.node, world.rank, constants.comm_world, key, world.selection.cipher, settings});
 }
 
 /// While it lives, errors on MPI_COMM_WORLD are MPIsec's to say.

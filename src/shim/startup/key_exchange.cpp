@@ -179,8 +179,7 @@ class Leader {
     }
 
     void send(int to, Tag tag, const std::vector<std::uint8_t>& bytes) {
-        check_mpi(real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag,
-                            constants.comm_world),
+        check_mpi(real.Send(bytes.data(), static_cast<int>(bytes.size()), constants.byte, to, tag, own_.comm),
                   "MPI_Send");
     }
 
@@ -191,7 +190,7 @@ class Leader {
         MPI_Status status;
         int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
-                              constants.comm_world, &request);
+                              own_.comm, &request);
         const std::string waiting = std::string(what) + " from " + name_of(own_.hellos, from);
         if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);

@@ -19,12 +19,13 @@ struct Leadership {
     const std::vector<Hello>& hellos;
     const std::vector<std::int32_t>& node;  ///< the node map
     int rank;
+    MPI_Comm comm;            ///< on which nothing of the program's can be under way
     const keys::Secret& key;  ///< the long-term one
     aead::Cipher cipher;
     const config::Settings& settings;
 };
 
-/// Collective over the leaders (lowest ranks) of all nodes, on MPI_COMM_WORLD. The leader of node n is below the leader of node
+/// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node
 /// n & (n - 1); the child initiates, so that all handshakes run at once. The job secret goes down as a
 /// transport message and the count of nodes that have it comes back up, so when rank 0 returns every node
 /// holds the same key file, hellos, cipher and job secret. Ends the job, saying with whom and why, when a
