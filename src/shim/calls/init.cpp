@@ -19,6 +19,7 @@
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/progress_thread.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
@@ -64,6 +65,7 @@ void wait_for_mpich_4_0() {
 }
 
 int shut_down(MPI_Comm, int, void*, void*) {
+    stop_progress_thread();
     finish_detached();
     audit_messages();
     forget_refusals();
@@ -166,6 +168,7 @@ Phase start(int thread_level) {
     }
     protect();
     release_startup_pages();
+    start_progress_thread();
     return Phase::closed;
 }
 

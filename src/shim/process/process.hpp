@@ -9,7 +9,7 @@
 //   first call     of any procedure of MPI: `real`, `constants`, `library`, the gate's range of code
 //                  (resolve_real)
 //   MPI_Init       Starting (gate.cpp) moves the gate's phase; start() (calls/init.cpp) fills `state`, starts
-//                  the watchdog and makes what calls need before they are protected
+//                  the watchdog, and a thread for progress where asked, and makes what calls need before they are protected
 //   MPI_Finalize   shut_down() (calls/init.cpp), in its order: operations under way end, the watchdog is
 //                  joined, the phase becomes `ended`; then request handles, workers, keys of peers, same-node
 //                  records, the job secret, communicators, the node's memory and pooled buffers are given
@@ -102,6 +102,7 @@ struct CommunicatorRegistry;
 struct Duplications;
 struct IoFiles;
 struct MatchedMessages;
+struct ProgressThread;
 class NodePeers;
 struct OpenFiles;
 struct OperationsInUse;
@@ -154,6 +155,7 @@ struct Process {
     RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
     FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize
 
     // One message.
