@@ -75,10 +75,12 @@ void examine_file_systems(Findings& findings) {
     constexpr std::size_t most_named = 8;
     const auto found = network_file_systems("/proc/self/mounts");
     for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i)
-        findings.note("files", found[i].place + " is on a network file system (" + found[i].kind +
-                                   "): MPIsec does not encrypt what that sends; use its own protection, or a tunnel");
+        findings.note("files",
+                      found[i].place + " is on a network file system (" + found[i].kind +
+                          "): MPIsec does not encrypt what that sends; use its own protection, or a tunnel");
     if (found.size() > most_named)
-        findings.note("files", "and " + std::to_string(found.size() - most_named) + " more of network file systems");
+        findings.note("files",
+                      "and " + std::to_string(found.size() - most_named) + " more of network file systems");
     if (const std::string kind = network_file_system_of("."); !kind.empty())
         findings.note("files", "the working directory is on one of them (" + kind + ")");
     else if (found.empty())

@@ -12,10 +12,24 @@
 namespace mpisec::cli {
 namespace {
 
-constexpr std::array kinds = {
-    std::string_view("nfs"),      "nfs4",           "lustre",     "gpfs",      "beegfs",   "cifs",
-    "smb3",     "smbfs",          "ceph",           "9p",         "afs",       "pvfs2",    "panfs",
-    "wekafs",   "fuse.glusterfs", "fuse.ceph-fuse", "fuse.sshfs", "fuse.juicefs"};
+constexpr std::array kinds = {std::string_view("nfs"),
+                              "nfs4",
+                              "lustre",
+                              "gpfs",
+                              "beegfs",
+                              "cifs",
+                              "smb3",
+                              "smbfs",
+                              "ceph",
+                              "9p",
+                              "afs",
+                              "pvfs2",
+                              "panfs",
+                              "wekafs",
+                              "fuse.glusterfs",
+                              "fuse.ceph-fuse",
+                              "fuse.sshfs",
+                              "fuse.juicefs"};
 
 // linux/magic.h, and the file systems' own sources for those that are not in the kernel.
 constexpr std::array magics = {
@@ -46,7 +60,7 @@ std::string network_file_system_of_magic(unsigned long magic) {
 }
 
 std::string network_file_system_of(const std::string& directory) {
-    struct statfs status{};
+    struct statfs status {};
     if (statfs(directory.c_str(), &status) != 0) return {};
     return network_file_system_of_magic(static_cast<unsigned long>(status.f_type));
 }

@@ -90,9 +90,9 @@ struct FreeBuffers {
 struct AttachedBuffer {
     std::size_t attached = 0;
     std::size_t used = 0;
-    bool automatic = false;      ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
-    void* address = nullptr;     ///< of a communicator's: what its detaching gives back
-    std::size_t generation = 0;  ///< of messages; the next one begins with a flush
+    bool automatic = false;        ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+    void* address = nullptr;       ///< of a communicator's: what its detaching gives back
+    std::size_t generation = 0;    ///< of messages; the next one begins with a flush
     std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
 };
 
@@ -150,13 +150,13 @@ struct Process {
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
-    std::once_flag fork_handlers;    ///< gate.cpp
-    pid_t initialized_by = 0;        ///< gate.cpp; the process that called MPI_Init
-    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
-    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    std::once_flag fork_handlers;               ///< gate.cpp
+    pid_t initialized_by = 0;                   ///< gate.cpp; the process that called MPI_Init
+    RecursiveMutex guard;                       ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;             ///< watchdog.cpp; of all threads that have waited
+    Watchdog* watchdog = nullptr;               ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
-    FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize
+    FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;    ///< communicator.cpp

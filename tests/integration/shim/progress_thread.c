@@ -11,7 +11,8 @@
 int main(int argc, char** argv) {
     int rank, size, provided;
     if (argc < 3) return 2;
-    MPI_Init_thread(NULL, NULL, strcmp(argv[1], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+    MPI_Init_thread(NULL, NULL, strcmp(argv[1], "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     volatile int* cells;

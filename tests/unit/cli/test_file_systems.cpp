@@ -39,14 +39,18 @@ TEST(FileSystems, ThoseThatOtherMachinesServeAreFound) {
     std::string all;
     for (const NetworkFileSystem& each : network_file_systems(table.path()))
         all += each.kind + " " + each.place + "\n";
-    EXPECT_EQ(all, "nfs4 /home of all\nlustre /scratch\ncifs /share\nfuse.glusterfs /volume\ngpfs /gpfs\nbeegfs /beegfs\n");
+    EXPECT_EQ(all,
+              "nfs4 /home of all\nlustre /scratch\ncifs /share\nfuse.glusterfs /volume\ngpfs /gpfs\nbeegfs "
+              "/beegfs\n");
     EXPECT_TRUE(network_file_systems("/nowhere/mounts").empty());
 }
 
 TEST(FileSystems, AreKnownByTheirNumbers) {
     EXPECT_EQ(network_file_system_of_magic(0x6969), "nfs");
     EXPECT_EQ(network_file_system_of_magic(0x0BD00BD0), "lustre");
-    EXPECT_EQ(network_file_system_of_magic(static_cast<unsigned long>(static_cast<long>(static_cast<int>(0xFF534D42)))), "cifs");
+    EXPECT_EQ(network_file_system_of_magic(
+                  static_cast<unsigned long>(static_cast<long>(static_cast<int>(0xFF534D42)))),
+              "cifs");
     EXPECT_EQ(network_file_system_of_magic(0xEF53), "") << "ext4";
     EXPECT_EQ(network_file_system_of("/proc"), "");
     EXPECT_EQ(network_file_system_of("/nowhere"), "");
