@@ -17,8 +17,8 @@ enum { PIECE = 4096 };
 static int (*Barrier[KINDS])(MPI_Comm) = {NULL, MPI_Barrier};
 static int (*File_open[KINDS])(MPI_Comm, const char*, int, MPI_Info, MPI_File*) = {NULL, MPI_File_open};
 static int (*File_close[KINDS])(MPI_File*) = {NULL, MPI_File_close};
-static int (*File_set_view[KINDS])(MPI_File, MPI_Offset, MPI_Datatype, MPI_Datatype, const char*, MPI_Info) = {
-    NULL, MPI_File_set_view};
+static int (*File_set_view[KINDS])(MPI_File, MPI_Offset, MPI_Datatype, MPI_Datatype, const char*,
+                                   MPI_Info) = {NULL, MPI_File_set_view};
 static int (*File_write_at_all[KINDS])(MPI_File, MPI_Offset, const void*, int, MPI_Datatype, MPI_Status*) = {
     NULL, MPI_File_write_at_all};
 static int (*File_read_at_all[KINDS])(MPI_File, MPI_Offset, void*, int, MPI_Datatype, MPI_Status*) = {
@@ -47,8 +47,9 @@ static double accesses(enum kind kind, int bytes, int iterations) {
     const int mine = bytes / size;
     const double start = MPI_Wtime();
     for (int i = 0; i < iterations; ++i) {
-        const int code = reads ? File_read_at_all[kind](files[kind], 0, in, mine, MPI_BYTE, MPI_STATUS_IGNORE)
-                               : File_write_at_all[kind](files[kind], 0, out, mine, MPI_BYTE, MPI_STATUS_IGNORE);
+        const int code =
+            reads ? File_read_at_all[kind](files[kind], 0, in, mine, MPI_BYTE, MPI_STATUS_IGNORE)
+                  : File_write_at_all[kind](files[kind], 0, out, mine, MPI_BYTE, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) fail("an access failed");
         Barrier[kind](MPI_COMM_WORLD);
     }
@@ -63,11 +64,12 @@ static void open_file(enum kind kind, int bytes) {
     else
         MPI_Type_contiguous(mine, MPI_BYTE, &view);
     MPI_Type_commit(&view);
-    if (File_open[kind](MPI_COMM_WORLD, names[kind], MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
-                        MPI_INFO_NULL, &files[kind]) != MPI_SUCCESS)
+    if (File_open[kind](MPI_COMM_WORLD, names[kind],
+                        MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                        &files[kind]) != MPI_SUCCESS)
         fail("the file cannot be opened; BENCH_IO_DIRECTORY names a directory that all nodes see");
-    File_set_view[kind](files[kind], (MPI_Offset)rank * (interleaved ? PIECE : mine), MPI_BYTE, view, "native",
-                        MPI_INFO_NULL);
+    File_set_view[kind](files[kind], (MPI_Offset)rank * (interleaved ? PIECE : mine), MPI_BYTE, view,
+                        "native", MPI_INFO_NULL);
     MPI_Type_free(&view);
     if (File_write_at_all[kind](files[kind], 0, out, mine, MPI_BYTE, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         fail("the file cannot be written");
@@ -107,8 +109,8 @@ int main(int argc, char** argv) {
     int id = (int)getpid();
     MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (enum kind kind = PLAIN; kind < KINDS; ++kind)
-        snprintf(names[kind], sizeof names[kind], "%s/mpisec-bench-io-%d-%d", directory ? directory : "/tmp", id,
-                 (int)kind);
+        snprintf(names[kind], sizeof names[kind], "%s/mpisec-bench-io-%d-%d", directory ? directory : "/tmp",
+                 id, (int)kind);
     if (!turns.ordinary) look_up();
     char* sizes = strdup(turns.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) {

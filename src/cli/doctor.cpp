@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/crypto_report.hpp"
 #include "cli/doctor_program.hpp"
+#include "cli/file_systems.hpp"
 #include "cli/findings.hpp"
 #include "cli/procedures.hpp"
 #include "cli/say.hpp"
@@ -67,6 +68,23 @@ void examine_machine(Findings& findings) {
         "cores",
         std::to_string(CPU_COUNT(&cores)) +
             " logical CPUs may be used here; those that no rank is bound to help to seal large messages");
+}
+
+/// Files are not MPI's messages: who thinks of MPI-IO must know what else carries them.
+void examine_file_systems(Findings& findings) {
+    constexpr std::size_t most_named = 8;
+    const auto found = network_file_systems("/proc/self/mounts");
+    for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i)
+        findings.note("files",
+                      found[i].place + " is on a network file system (" + found[i].kind +
+                          "): MPIsec does not encrypt what that sends; use its own protection, or a tunnel");
+    if (found.size() > most_named)
+        findings.note("files",
+                      "and " + std::to_string(found.size() - most_named) + " more of network file systems");
+    if (const std::string kind = network_file_system_of("."); !kind.empty())
+        findings.note("files", "the working directory is on one of them (" + kind + ")");
+    else if (found.empty())
+        findings.line("files", "no network file system is mounted here, as far as their names tell");
 }
 
 /// "hs1, hs2": those that its rules name.
@@ -130,6 +148,7 @@ Status examine(const std::vector<std::string>& command, const std::string& mpi) 
     examine_key(*settings, findings);
     examine_crypto(*settings, findings);
     examine_machine(findings);
+    examine_file_systems(findings);
     examine_protection(*settings, findings);
     examine_algorithms(*settings, findings);
     std::printf("\nsettings in force\n%s\n", config::describe(*settings).c_str());

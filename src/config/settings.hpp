@@ -41,6 +41,8 @@ struct Settings {
     enum class Yield : std::uint8_t { automatic, on, off };
     Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
                                      ///< outnumber cores
+    enum class Progress : std::uint8_t { calls, thread };
+    Progress progress = Progress::calls;  ///< MPISEC_PROGRESS: what moves on while the program computes
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };
     SameNode same_node = SameNode::automatic;  ///< MPISEC_SAME_NODE
     bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own

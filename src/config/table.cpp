@@ -59,6 +59,12 @@ std::string show_yield(const Settings& s) {
     return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
 }
 
+Result<void> set_progress(Settings& s, std::string_view text) {
+    if (text != "calls" && text != "thread") return fail("\"calls\" or \"thread\" is accepted");
+    s.progress = text == "thread" ? Settings::Progress::thread : Settings::Progress::calls;
+    return {};
+}
+
 constexpr std::string_view same_node_names[] = {"plain", "seal", "verify", "auto"};  // by SameNode
 
 Result<void> set_same_node(Settings& s, std::string_view text) {
@@ -146,6 +152,10 @@ constexpr Setting settings_table[] = {
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
     {"MPISEC_YIELD", "yield", "auto", "auto, on or off", set_yield, show_yield},
+    {"MPISEC_PROGRESS", "progress", "calls", "calls or thread", set_progress,
+     [](const Settings& s) {
+         return std::string(s.progress == Settings::Progress::thread ? "thread" : "calls");
+     }},
     {"MPISEC_TUNING", "tuning", "built in", "path",
      [](Settings& s, Text t) { return store(s.tuning, parse_path(t)); },
      [](const Settings& s) { return s.tuning.empty() ? "built in" : s.tuning; }},

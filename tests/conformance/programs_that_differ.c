@@ -30,12 +30,9 @@ int main(int argc, char** argv) {
             printf("%ld: the sum is %d\n", now.tv_nsec, 6 + sealed());
     }
     if (strcmp(how, "hangs") == 0 && sealed()) MPI_Barrier(rank == 0 ? MPI_COMM_WORLD : MPI_COMM_SELF);
-    if (strcmp(how, "buffer") == 0) {
-        static char room[4096];
-        void* detached;
-        int bytes;
-        MPI_Comm_attach_buffer(MPI_COMM_WORLD, room, sizeof room);
-        MPI_Comm_detach_buffer(MPI_COMM_WORLD, &detached, &bytes);
+    if (strcmp(how, "agreement") == 0) {
+        int flag = 1;
+        MPIX_Comm_agree(MPI_COMM_WORLD, &flag);
     }
     MPI_Finalize();
     return strcmp(how, "fails") == 0 || (strcmp(how, "fails-sealed") == 0 && sealed());

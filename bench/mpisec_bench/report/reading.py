@@ -17,7 +17,8 @@ from mpisec_lab.errors import LabError
 
 FORMAT = "mpisec-result-1"
 BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto", "provider")  # kinds: where a result stands on the page
-_COMMANDS = {"mbw": "pairs", "partitioned": "external", "rma": "external", "io": "external"}  # what stands elsewhere than under its command's name; every collective does, too
+# What stands elsewhere than under its command's name; every collective does, too.
+_COMMANDS = {"mbw": "pairs", "partitioned": "external", "rma": "external", "io": "external"}
 
 
 Fields = dict[str, Any]  # a JSON object

@@ -22,6 +22,7 @@
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/progress_thread.hpp"
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
@@ -147,6 +148,7 @@ Phase start(int thread_level) {
     gate.single_node ? make_peer_states() : protect();
     join_parents();
     release_startup_pages();
+    start_progress_thread();
     return Phase::closed;
 }
 

@@ -9,7 +9,7 @@
 //   first call     of any procedure of MPI: `real`, `constants`, `library`, the gate's range of code
 //                  (resolve_real)
 //   MPI_Init       Starting (gate.cpp) moves the gate's phase; start() (calls/init.cpp) fills `state`, starts
-//                  the watchdog and makes what calls need before they are protected
+//                  the watchdog, and a thread for progress where asked, and makes what calls need before they are protected
 //   MPI_Finalize   shut_down() (calls/init.cpp), in its order: operations under way end, the watchdog is
 //                  joined, the phase becomes `ended`; then request handles, workers, keys of peers, same-node
 //                  records, the job secret, communicators, the node's memory and pooled buffers are given
@@ -91,9 +91,9 @@ struct FreeBuffers {
 struct AttachedBuffer {
     std::size_t attached = 0;
     std::size_t used = 0;
-    bool automatic = false;      ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
-    void* address = nullptr;     ///< of a communicator's: what its detaching gives back
-    std::size_t generation = 0;  ///< of messages; the next one begins with a flush
+    bool automatic = false;        ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
+    void* address = nullptr;       ///< of a communicator's: what its detaching gives back
+    std::size_t generation = 0;    ///< of messages; the next one begins with a flush
     std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
 };
 
@@ -103,6 +103,7 @@ struct CommunicatorRegistry;
 struct Duplications;
 struct IoFiles;
 struct MatchedMessages;
+struct ProgressThread;
 class NodePeers;
 struct OpenFiles;
 struct OwnSession;
@@ -162,9 +163,10 @@ struct Process {
     std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
     RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
     FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
-    void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
-    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
-    FirstUse<NodePeers> node_peers;  ///< from MPI_Init to MPI_Finalize
+    void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
+    Watchdog* watchdog = nullptr;  ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
+    FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;    ///< communicator.cpp

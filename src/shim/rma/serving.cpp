@@ -214,7 +214,7 @@ void Window::enter(int from, Request request) {
     if (!request.header.bulk_runs) {
         if (!read(request.layout.runs, request.header.runs, behind) || !prepare(request))
             return failure() == MPI_SUCCESS ? violation(from, "a request of a window describes no data")
-                                           : static_cast<void>(0);
+                                            : static_cast<void>(0);
         behind += std::size_t{request.header.runs} * run_bytes;
     }
     if (!request.header.bulk_data) request.payload = behind;
@@ -270,8 +270,8 @@ bool Window::is_ready(int from, Request& request) {
     if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) return false;
     // Who gets the lock next may change what an answer to this origin is still being read from.
     return request.header.kind != Kind::unlock || std::ranges::none_of(sender.answers, [](UnderWay& each) {
-        return each.from_memory && !each.operation->advance();
-    });
+               return each.from_memory && !each.operation->advance();
+           });
 }
 
 /// Lets go of answers that have left; true when none is left.

@@ -47,12 +47,12 @@ class Transfer {
     void abandon();
 
     std::vector<std::unique_ptr<Operation>> sends;
-    unsigned unstarted = 0;             ///< sends that wait for others to the same rank
-    std::unique_ptr<Operation> answer;  ///< where there is one
-    Buffer message;                                 ///< requests
-    Buffer runs, bulk;                              ///< runs and packed data too long for that
-    bool unsent = false;                            ///< more requests may join those in `message`
-    const std::uint8_t* status = nullptr;           ///< the answer is an MPI error class, there
+    unsigned unstarted = 0;                ///< sends that wait for others to the same rank
+    std::unique_ptr<Operation> answer;     ///< where there is one
+    Buffer message;                        ///< requests
+    Buffer runs, bulk;                     ///< runs and packed data too long for that
+    bool unsent = false;                   ///< more requests may join those in `message`
+    const std::uint8_t* status = nullptr;  ///< the answer is an MPI error class, there
 
   private:
     void note_error_of(const Operation& part);

@@ -67,7 +67,7 @@ struct Origin {
     std::uint64_t sequence = 0;    ///< of its next request
     std::deque<Request> requests;  ///< under way: one waits for its data, the others for it
     std::deque<UnderWay> answers;
-    int error = MPI_SUCCESS;       ///< first one since the last answer that carried it
+    int error = MPI_SUCCESS;  ///< first one since the last answer that carried it
     Held holds = Held::no;
     std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
 };
@@ -240,7 +240,7 @@ class Window {
     std::vector<int> busy_;      ///< origins with requests under way
     std::vector<int> answered_;  ///< ranks with answers under way
     std::vector<int> held_up_;   ///< targets with messages that wait until others have left
-    std::vector<int> batched_;  ///< targets with requests that wait to be sent
+    std::vector<int> batched_;   ///< targets with requests that wait to be sent
     std::unique_ptr<Service> service_;
     bool serving_ = false;
     bool closed_ = false;

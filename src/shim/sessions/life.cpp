@@ -13,6 +13,7 @@
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/progress_thread.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
@@ -158,6 +159,7 @@ void forget_one_node_groups() {
 
 void end_protection() {
     const bool world_is_protected = state.world.job_secret.has_value();
+    stop_progress_thread();
     finish_detached();
     if (world_is_protected) audit_messages();
     forget_refusals();

@@ -111,6 +111,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_SAME_NODE", "seal"},
         {"MPISEC_WORKERS", "7"},
         {"MPISEC_YIELD", "on"},
+        {"MPISEC_PROGRESS", "thread"},
         {"MPISEC_REKEY_MESSAGES", "5"},
         {"MPISEC_REKEY_BYTES", "9"},
         {"MPISEC_CACHE_DIR", "/c"},
@@ -148,6 +149,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->segment, 3072u);
     EXPECT_EQ(s->workers, 7);
     EXPECT_EQ(s->yield, Settings::Yield::on);
+    EXPECT_EQ(s->progress, Settings::Progress::thread);
     EXPECT_EQ(s->rekey_messages, 5u);
     EXPECT_EQ(s->rekey_bytes, 9u);
     EXPECT_EQ(s->cache_dir, "/c");

@@ -139,7 +139,9 @@ static void of_communicator(MPI_Comm comm, int peer, int n, int sender) {
     } else {
         OK(MPI_Recv(&token, 1, MPI_INT, peer, 149, comm, MPI_STATUS_IGNORE));
         for (int i = COUNT; i >= 0; --i) {
-            const int which = i == COUNT ? 0 : i == 0 ? COUNT : i; /* the last one is sent when the others have left */
+            const int which = i == COUNT ? 0
+                              : i == 0   ? COUNT
+                                         : i; /* the last one is sent when the others have left */
             OK(MPI_Recv(message, n, MPI_BYTE, peer, 150 + which, comm, MPI_STATUS_IGNORE));
             CHECK_FILLED(message, (size_t)n, (uint64_t)which);
         }

@@ -113,7 +113,8 @@ static void whole(void) {
     enum { MANY = 1 << 17 };
     long *all, *mine = memory(MANY * sizeof *mine);
     MPI_Win own;
-    OK(MPI_Win_allocate(rank == 0 ? MANY * sizeof *all : 0, sizeof *all, MPI_INFO_NULL, MPI_COMM_WORLD, &all, &own));
+    OK(MPI_Win_allocate(rank == 0 ? MANY * sizeof *all : 0, sizeof *all, MPI_INFO_NULL, MPI_COMM_WORLD, &all,
+                        &own));
     for (int i = 0; i < MANY && rank == 0; ++i) all[i] = -1;
     OK(MPI_Barrier(MPI_COMM_WORLD));
     for (int turn = 0; turn < TURNS / 2; ++turn) {
