@@ -28,6 +28,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
+#include "shim/runtime/early_exit.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/gate.hpp"
 #include "shim/runtime/node_peers.hpp"
@@ -165,6 +166,7 @@ Phase start(int thread_level) {
         return Phase::open;
     }
     protect();
+    end_job_on_early_exit();
     release_startup_pages();
     return Phase::closed;
 }
