@@ -7,6 +7,7 @@ _HEAD = """# Conformance
 Programs that others wrote, run plain and sealed on nodes of the [lab](lab.md), and what became of each. `{command}` made this page and
 [results/conformance.json](results/conformance.json), in {minutes} minutes, between {first} and {last}, on {machine}.
 `make conformance CONFORMANCE="hpcc lammps"` runs these suites alone and replaces their results; the table names the commit that MPIsec was built from.
+A row says what that commit did: what it names as refused may be sealed since. [procedures.md](procedures.md) has what is refused now.
 
 | outcome | |
 | --- | --- |

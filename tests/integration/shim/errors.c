@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size, calls_of_handler;
 
@@ -85,6 +86,15 @@ int main(int argc, char** argv) {
         if (rank % 2) truncated_on(part);
     } else if (!strcmp(what, "send-nowhere-self")) {
         if (rank == size - 1) MPI_Send(&rank, 1, MPI_INT, 77, 1, MPI_COMM_SELF);
+    } else if (!strcmp(what, "overlap-self")) {  // MPICH: its own assertion, and exit()
+        char eight[8] = {0};
+        if (rank == size - 1)
+            MPI_Sendrecv(eight, 8, MPI_CHAR, 0, 1, eight, 4, MPI_CHAR, 0, 1, MPI_COMM_SELF,
+                         MPI_STATUS_IGNORE);
+    } else if (!strcmp(what, "exits")) {
+        if (rank == size - 1) exit(7);
+    } else if (!strcmp(what, "exits-well")) {  // of a child: nobody's concern
+        if (rank == size - 1 && fork() == 0) exit(7);
     } else if (!strcmp(what, "root-nowhere")) {
         MPI_Bcast(&rank, 1, MPI_INT, 77, MPI_COMM_WORLD);
     } else if (!strcmp(what, "text")) {

@@ -42,6 +42,25 @@ def test_a_fatal_handler_ends_the_job(job, mpi, what):
         assert result.stderr.count("share no memory") == 1, result.stderr
 
 
+@pytest.mark.parametrize("what", ["overlap-self", "exits"])
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_rank_that_exits_before_finalize_ends_the_job(job, mpi, what):
+    """M5: so the MPI library's own fatal handler ends a rank; MPICH's launcher leaves the ranks of other nodes alone then."""
+    result = job(mpi, what)
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
+    assert "the end of rank" not in result.stdout
+    if what == "exits":
+        assert result.returncode == 7, result.stderr
+        assert ("exits with status 7 before MPI_Finalize" in result.stderr) == (mpi == "mpich-5"), result.stderr
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5"])
+def test_a_child_that_exits_ends_no_job(job, mpi):
+    result = job(mpi, "exits-well")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("the end of rank") == 4
+
+
 @pytest.mark.parametrize("mpi", MPIS + OLDER)
 def test_the_text_says_what_to_do_in_256_characters(job, mpi):
     """S1: MPI_Error_string names the procedure and the remedy; standard error has the reason, once per job and procedure."""

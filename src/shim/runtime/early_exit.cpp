@@ -1,0 +1,46 @@
+#include "shim/runtime/early_exit.hpp"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/gate.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+// MPI_Abort is meant to end the process, but the thread that exits may be anywhere in the library.
+constexpr unsigned abort_limit = 10;
+
+#ifdef OPEN_MPI
+constexpr bool launcher_ends_job = true;
+#else
+constexpr bool launcher_ends_job = false;
+#endif
+
+void leave(int status, void*) {
+    if (status == 0 || gate.phase != Phase::closed || in_child()) return;
+    sleep(
+        seconds_to_end_a_job);  // where the launcher knows of the end (MPI_Abort), it ends this process meanwhile
+    say("exits with status " + std::to_string(status & 0xff) +
+        " before MPI_Finalize; the job ends, because the other ranks would wait for this one there");
+    std::thread([] {
+        sleep(abort_limit);
+        kill(getpid(), SIGKILL);
+    }).detach();
+    real.Abort(constants.comm_world, status & 0xff);
+}
+
+}  // namespace
+
+void end_job_on_early_exit() {
+    if (!launcher_ends_job) on_exit(leave, nullptr);
+}
+
+}  // namespace mpisec::shim
