@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--modes", default=",".join(MODES), help=f"{','.join(MODES)}, cbc16 (16 buffers of CBC encryption in ASYNC jobs); by commas")
     parser.add_argument("--bits", type=counts, default=(128, 192, 256), help="of the key (128,192,256)")
     parser.add_argument("--sizes", type=byte_counts, default="256,512,1024,2048,4096,8192,16384", help="bytes of a call (256 to 16K, in powers of two)")
-    parser.add_argument("--threads", type=counts, default=(1,), help="of the provider, as 1,2,4; used from 256K on (1)")
+    parser.add_argument("--threads", type=counts, default=(1,), help="of the provider, as 1,2,4; used from 512K on (1)")
     parser.add_argument("--rounds", type=int, default=7, help="turns per case (7)")
     parser.add_argument("--milliseconds", type=float, default=2, help="of a contestant's turn (2)")
     parser.add_argument("-o", "--output", metavar="FILE.json", help="the result")

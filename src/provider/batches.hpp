@@ -8,6 +8,9 @@
 
 namespace mpisec::provider {
 
+/// Pausing a job takes longer than smaller buffers do.
+inline constexpr std::size_t batched_bytes = 512;
+
 /// Whether the caller runs in a job of ASYNC_start_job(), which may be paused, and some library has lanes.
 bool in_async_job();
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -40,8 +41,23 @@ std::size_t threads() {
     return count;
 }
 
-/// Parts of one buffer at a time. Threads start with the first buffer, and never end: after exit() began nobody
-/// waits for them.
+/// Parts of one buffer. A thread that comes too late finds none left, and nobody waits for it.
+struct Shared {
+    std::size_t parts;
+    const std::function<void(std::size_t)>& work;  ///< of the caller, who waits until all parts are done
+    std::atomic<std::size_t> next{0}, done{0};
+
+    Shared(std::size_t count, const std::function<void(std::size_t)>& what) : parts(count), work(what) {}
+    void take_parts() {
+        for (std::size_t part; (part = next.fetch_add(1)) < parts;) {
+            work(part);
+            done.fetch_add(1, std::memory_order_release);
+        }
+    }
+};
+
+/// One buffer at a time. Threads start with the first buffer, and never end: after exit() began nobody waits for
+/// them.
 class Pool {
   public:
     /// work(part) for all parts. False, and nothing done, while another thread's buffer is under way.
@@ -49,22 +65,24 @@ class Pool {
         std::unique_lock turn(turn_, std::try_to_lock);
         if (!turn) return false;
         start();
+        const auto shared = std::make_shared<Shared>(parts, work);
         {
             std::lock_guard lock(mutex_);
-            work_ = &work, parts_ = parts, next_ = 0, busy_ = threads() - 1;
+            shared_ = shared;
             generation_.fetch_add(1, std::memory_order_release);
         }
         wake_.notify_all();
-        take_parts();
-        while (busy_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+        shared->take_parts();
+        while (shared->done.load(std::memory_order_acquire) < parts) relax();
         return true;
     }
 
+    pid_t process() const { return process_; }
+
   private:
-    // A child of fork() has the pool but not its threads.
     void start() {
-        if (process_ == getpid()) return;
-        process_ = getpid();
+        if (started_) return;
+        started_ = true;
         for (std::size_t i = 1; i < threads(); ++i)
             std::thread([this, seen = generation_.load()] { serve(seen); }).detach();
     }
@@ -72,32 +90,36 @@ class Pool {
     void serve(unsigned seen) {
         for (;;) {
             for (int i = 0; i < spins && generation_.load(std::memory_order_acquire) == seen; ++i) relax();
+            std::shared_ptr<Shared> shared;
             {
                 std::unique_lock lock(mutex_);
                 wake_.wait(lock, [&] { return generation_.load() != seen; });
                 seen = generation_.load();
+                shared = shared_;
             }
-            take_parts();
-            busy_.fetch_sub(1, std::memory_order_release);
+            shared->take_parts();
         }
-    }
-
-    void take_parts() {
-        for (std::size_t part; (part = next_.fetch_add(1)) < parts_;) (*work_)(part);
     }
 
     std::mutex turn_, mutex_;
     std::condition_variable wake_;
     std::atomic<unsigned> generation_{0};
-    std::atomic<std::size_t> next_{0}, busy_{0};
-    std::size_t parts_ = 0;
-    const std::function<void(std::size_t)>* work_ = nullptr;
-    pid_t process_ = 0;
+    std::shared_ptr<Shared> shared_;
+    bool started_ = false;
+    const pid_t process_ = getpid();
 };
 
+/// A child of fork() has its parent's pool, but not its threads, and maybe a lock that one of them held: it gets
+/// another.
 Pool& pool() {
-    static Pool* const made = new Pool;
-    return *made;
+    static std::atomic<Pool*> current{nullptr};
+    Pool* found = current.load();
+    while (!found || found->process() != getpid()) {
+        Pool* made = new Pool;
+        if (current.compare_exchange_strong(found, made)) return *made;
+        delete made;
+    }
+    return *found;
 }
 
 void add_blocks(std::uint8_t* counter, std::uint64_t blocks) {

@@ -9,7 +9,7 @@
 namespace mpisec::provider {
 
 /// A buffer from this size on may be shared among threads: below, waking them takes longer than they save.
-inline constexpr std::size_t shared_bytes = 256 * 1024;
+inline constexpr std::size_t shared_bytes = 512 * 1024;
 
 /// Whether the mode has independent parts, and there is more than one thread (MPISEC_PROVIDER_THREADS, at most the
 /// cores that this process may use).
