@@ -55,11 +55,11 @@ static void send_around(MPI_Comm comm, int rank, int size) {
             char *out = marked(n, rank), *in = calloc((size_t)n + 1, 1), *expected = marked(n, from);
             MPI_Request request;
             MPI_Status status;
-            OK(MPI_Isend(out, n, MPI_CHAR, to, i, comm, &request));
-            OK(MPI_Probe(wild ? MPI_ANY_SOURCE : from, i, comm, &status));
+            OK(MPI_Isend(out, n, MPI_CHAR, to, 100 + i, comm, &request));
+            OK(MPI_Probe(wild ? MPI_ANY_SOURCE : from, 100 + i, comm, &status));
             OK(MPI_Get_count(&status, MPI_CHAR, &count));
             CHECK(count == n && status.MPI_SOURCE == from);
-            OK(MPI_Recv(in, n, MPI_CHAR, wild ? MPI_ANY_SOURCE : from, i, comm, &status));
+            OK(MPI_Recv(in, n, MPI_CHAR, wild ? MPI_ANY_SOURCE : from, 100 + i, comm, &status));
             CHECK(memcmp(in, expected, (size_t)n) == 0);
             OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             OK(MPI_Barrier(comm));

@@ -45,11 +45,17 @@ def fine(result, modes, ranks=4):
     assert not result.left_over, result.left_over
 
 
-@pytest.mark.parametrize("mpi,nodes", [("mpich-5", 2), ("mpich-5", 1), ("openmpi-5", 2)])
+@pytest.mark.parametrize("nodes", [2, 1])
 @pytest.mark.parametrize("name", SESSIONS)
-def test_sessions(job, name, mpi, nodes):
+def test_sessions(job, name, nodes):
     """M11: sessions without MPI_Init, beside it and before it; several, and again after the last has ended."""
-    fine(job(SESSIONS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
+    fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
+
+
+@pytest.mark.parametrize("modes", [["session"], ["pairs"], ["groups"], ["leave"], SESSIONS["beside"]], ids="-".join)
+def test_sessions_of_open_mpi(job, modes):
+    """M11: its processes do not find each other again, plain too, when MPI begins once more after the last session."""
+    fine(job(modes, mpi="openmpi-5"), modes)
 
 
 @pytest.mark.parametrize("nodes", [2, 1])
