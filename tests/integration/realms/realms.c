@@ -217,9 +217,12 @@ static void with_session(const char* what) {
 
 static char* program;
 
+/* `rank` takes the environment that the lab gives its nodes, and would take LD_PRELOAD from there too. */
+#define IN_THE_LAB "preload=$LD_PRELOAD; exec \"$0\" /usr/bin/env LD_PRELOAD=\"$preload\" \"$@\""
+
 static void spawn(MPI_Comm comm, int multiple) {
-    const char* lab = getenv("MPISEC_LAB_RANK");
-    char *arguments[] = {program, "child", NULL}, *command = strdup(lab ? lab : ""),
+    char* lab = getenv("MPISEC_LAB_RANK");
+    char *arguments[] = {"-c", IN_THE_LAB, lab, program, "child", NULL}, *command = strdup("/bin/sh"),
          *commands[] = {command, command};
     char** lists[] = {arguments, arguments};
     int sizes[] = {1, 2}, errors[3], n = multiple ? 3 : 2, found;
