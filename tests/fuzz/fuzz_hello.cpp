@@ -93,7 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (int r = 0; r < ranks; ++r) good = good && sent[static_cast<std::size_t>(r)].rank == r;
     for (const Hello& hello : sent) good = good && agree(hello, sent[0]);
     try {
-        const std::vector<Hello> hellos = exchange_hellos(own, ranks, {});
+        const std::vector<Hello> hellos = exchange_hellos(own, ranks, MPI_COMM_WORLD, {});
         for (const Hello& hello : hellos) FUZZ_CHECK(!name_of(hello).empty());
         require_agreement(hellos, rank);
         FUZZ_CHECK(good);

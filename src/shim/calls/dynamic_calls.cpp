@@ -28,7 +28,6 @@ int connect(const char* procedure, const std::string& known_to_both, Side side, 
             MPI_Comm* newcomm, Ask ask) {
     if (comm == constants.comm_null || !newcomm) return ask(newcomm);
     *newcomm = constants.comm_null;
-    pass_gate(procedure);
     if (gate.phase == Phase::ended) return refuse(procedure, comm);
     Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
     if (parent)

@@ -51,9 +51,7 @@ int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
     return code;
 }
 
-/// While another thread is in MPI_Init this one waits.
 int why_too_late(const char* procedure) {
-    pass_gate(procedure);
     return gate.phase == Phase::ended ? refusal_code(procedure, "MPI_Finalize has ended protection")
                                       : MPI_SUCCESS;
 }

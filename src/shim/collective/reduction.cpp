@@ -124,6 +124,10 @@ std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes) {
 }
 
 int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
+#if defined(OPEN_MPI)
+    // Its MPI_Reduce_local crashes in a program that has not called MPI_Init (seen on 5.0.11, without MPIsec).
+    if (!process.world_begun) return MPI_ERR_UNSUPPORTED_OPERATION;
+#endif
     if (!is_predefined(op)) return MPI_SUCCESS;
     Guard guard;
     auto& known = process.operations->checked;

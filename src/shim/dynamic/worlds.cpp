@@ -47,8 +47,9 @@ void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* 
     }
 }
 
-/// Rank 0 of either side; all others wait for it in what follows.
-void greet(const char* procedure, MPI_Comm inter) {
+/// Rank 0 of either side; all others wait for it in what follows. The first side, whose programs were there before, sends
+/// nothing before it has heard: a send to a world that does not call MPI may wait inside the library.
+void greet(const char* procedure, Side side, MPI_Comm inter) {
     int rank = 0;
     real.Comm_rank(inter, &rank);
     if (rank != 0) return;
@@ -56,12 +57,16 @@ void greet(const char* procedure, MPI_Comm inter) {
     MPI_Request receiving, sending;
     MPI_Status status;
     const int bytes = static_cast<int>(greeting.size());
+    auto send = [&] {
+        check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending),
+                  "MPI_Isend");
+    };
     check_mpi(real.Irecv(theirs.data(), bytes, constants.byte, 0, greeting_tag, inter, &receiving),
               "MPI_Irecv");
-    check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending),
-              "MPI_Isend");
+    if (side != Side::first) send();
     wait_for_greeting(procedure, &receiving, &status);
     if (theirs != greeting) abort_unprotected(procedure, "has another version of MPIsec");
+    if (side == Side::first) send();
     wait_for_greeting(procedure, &sending, MPI_STATUS_IGNORE);
 }
 
@@ -102,7 +107,7 @@ bool has_first(MPI_Group local, MPI_Comm all) {
 
 /// All processes of both sides. `side` is decided when it is open.
 MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inter) {
-    greet(procedure, inter);
+    greet(procedure, side, inter);
     MPI_Comm all = constants.comm_null;
     WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
     check_mpi(real.Intercomm_merge(inter, side == Side::second, &all), "MPI_Intercomm_merge");

@@ -30,6 +30,7 @@ struct Realm {
     std::optional<keys::Secret> job_secret;
     std::uint64_t threshold = 0;  ///< of all ranks: longer messages are pipelined; bytes
     bool seals_on_node = false;   ///< each rank counts as a node of its own
+    bool handed_out = false;      ///< the program has got its first communicator
     MPI_Group group{};            ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
     std::int32_t own_number() const { return first + rank; }
 };

@@ -16,7 +16,7 @@ namespace mpisec::shim {
 namespace {
 
 // MPI_Abort is meant to end the process, but the thread that exits may be anywhere in the library.
-constexpr unsigned abort_limit = 10;
+constexpr unsigned longest_abort = 10;
 
 #ifdef OPEN_MPI
 constexpr bool launcher_ends_job = true;
@@ -31,7 +31,7 @@ void leave(int status, void*) {
     say("exits with status " + std::to_string(status & 0xff) +
         " before MPI_Finalize; the job ends, because the other ranks would wait for this one there");
     std::thread([] {
-        sleep(abort_limit);
+        sleep(longest_abort);
         kill(getpid(), SIGKILL);
     }).detach();
     real.Abort(constants.comm_world, status & 0xff);

@@ -148,7 +148,7 @@ void close_gate() {
 
 void close_unused_realms() {
     for (Realm* realm : further_realms())
-        if (realm->job_secret && !in_use(*realm)) close_realm(*realm);
+        if (realm->job_secret && realm->handed_out && !in_use(*realm)) close_realm(*realm);
 }
 
 void forget_one_node_groups() {

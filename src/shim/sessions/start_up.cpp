@@ -148,7 +148,9 @@ int hand_out_first(Realm& realm, const char* procedure, const std::string& const
             return code;
     }
     Guard guard;
-    return check_made(construction, made, shadow);
+    const int code = check_made(construction, made, shadow);
+    realm.handed_out = code == MPI_SUCCESS;
+    return code;
 }
 
 }  // namespace mpisec::shim

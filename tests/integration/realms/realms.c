@@ -55,11 +55,11 @@ static void send_around(MPI_Comm comm, int rank, int size) {
             char *out = marked(n, rank), *in = calloc((size_t)n + 1, 1), *expected = marked(n, from);
             MPI_Request request;
             MPI_Status status;
-            OK(MPI_Isend(out, n, MPI_CHAR, to, i, comm, &request));
-            OK(MPI_Probe(wild ? MPI_ANY_SOURCE : from, i, comm, &status));
+            OK(MPI_Isend(out, n, MPI_CHAR, to, 100 + i, comm, &request));
+            OK(MPI_Probe(wild ? MPI_ANY_SOURCE : from, 100 + i, comm, &status));
             OK(MPI_Get_count(&status, MPI_CHAR, &count));
             CHECK(count == n && status.MPI_SOURCE == from);
-            OK(MPI_Recv(in, n, MPI_CHAR, wild ? MPI_ANY_SOURCE : from, i, comm, &status));
+            OK(MPI_Recv(in, n, MPI_CHAR, wild ? MPI_ANY_SOURCE : from, 100 + i, comm, &status));
             CHECK(memcmp(in, expected, (size_t)n) == 0);
             OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
             OK(MPI_Barrier(comm));
@@ -68,9 +68,12 @@ static void send_around(MPI_Comm comm, int rank, int size) {
 }
 
 static void collect(MPI_Comm comm, int rank, int size) {
-    int sum = 0;
-    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
-    CHECK(sum == size * (size - 1) / 2);
+    int sum = 0, can_reduce = 1;
+#ifdef OPEN_MPI /* whose MPI_Reduce_local crashes before MPI_Init, plain too */
+    MPI_Initialized(&can_reduce);
+#endif
+    if (can_reduce) OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(!can_reduce || sum == size * (size - 1) / 2);
     for (int n = 50; n < 200000; n *= 20) {
         char *text = marked(n, 0), *expected = marked(n, 0), *all = malloc((size_t)n * (size_t)size);
         if (rank != size - 1) memset(text, 0, (size_t)n);
@@ -214,9 +217,12 @@ static void with_session(const char* what) {
 
 static char* program;
 
+/* `rank` takes the environment that the lab gives its nodes, and would take LD_PRELOAD from there too. */
+#define IN_THE_LAB "preload=$LD_PRELOAD; exec \"$0\" /usr/bin/env LD_PRELOAD=\"$preload\" \"$@\""
+
 static void spawn(MPI_Comm comm, int multiple) {
-    const char* lab = getenv("MPISEC_LAB_RANK");
-    char *arguments[] = {program, "child", NULL}, *command = strdup(lab ? lab : ""),
+    char* lab = getenv("MPISEC_LAB_RANK");
+    char *arguments[] = {"-c", IN_THE_LAB, lab, program, "child", NULL}, *command = strdup("/bin/sh"),
          *commands[] = {command, command};
     char** lists[] = {arguments, arguments};
     int sizes[] = {1, 2}, errors[3], n = multiple ? 3 : 2, found;

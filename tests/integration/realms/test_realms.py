@@ -52,6 +52,20 @@ def test_sessions(job, name, nodes):
     fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
 
 
+def test_worlds_connected_on_open_mpi(job):
+    """M11: by a port and a socket. (It does not spawn across nodes, plain or sealed.)"""
+    modes = WORLDS["port"]
+    result = job(modes, mpi="openmpi-5")
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    assert all(result.stdout.count(f"{rank} {mode} fine") == 1 for mode in modes for rank in range(4)), result.stdout
+
+
+@pytest.mark.parametrize("modes", [["session"], ["pairs"], ["groups"], ["leave"], SESSIONS["beside"]], ids="-".join)
+def test_sessions_of_open_mpi(job, modes):
+    """M11: its processes do not find each other again, plain too, when MPI begins once more after the last session."""
+    fine(job(modes, mpi="openmpi-5"), modes)
+
+
 @pytest.mark.parametrize("nodes", [2, 1])
 @pytest.mark.parametrize("name", WORLDS)
 def test_worlds(job, name, nodes):

@@ -2,9 +2,12 @@
 communicator comes out, and somebody says why."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from mpisec_lab import places
 
 HERE = Path(__file__).parent
 FORGER = HERE.parent / "keys" / "forger.c"
@@ -82,13 +85,10 @@ def test_a_child_without_mpisec_is_an_error(compile_mpi, run):
     assert "the other world does not answer: it is not protected" in result.stderr, result.stderr
 
 
-def test_another_key_is_an_error(attacked, tmp_path, run, compile_mpi, cluster):
+def test_another_key_is_an_error(tmp_path, run, compile_mpi):
     """S5: processes of a session without the same key get no communicator together."""
     app = compile_mpi(HERE / "realms.c", "mpich-5", flags=["-std=gnu11"])
-    mpisec = Path(__file__).resolve().parents[3] / "build/release/bin/mpisec"
-    import subprocess
-
     other = tmp_path / "key"
-    subprocess.run([mpisec, "key", "new", other], check=True, capture_output=True)
+    subprocess.run([places.find_mpisec(None), "key", "new", other], check=True, capture_output=True)
     result = run([app, "session"], nodes=2, ranks=2, node_key={1: str(other)}, timeout=40)
     refused(result, "has another key than this one")
