@@ -6,30 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
 namespace mpisec::cli {
 namespace {
 
-constexpr std::array kinds = {std::string_view("nfs"),
-                              "nfs4",
-                              "lustre",
-                              "gpfs",
-                              "beegfs",
-                              "cifs",
-                              "smb3",
-                              "smbfs",
-                              "ceph",
-                              "9p",
-                              "afs",
-                              "pvfs2",
-                              "panfs",
-                              "wekafs",
-                              "fuse.glusterfs",
-                              "fuse.ceph-fuse",
-                              "fuse.sshfs",
-                              "fuse.juicefs"};
+constexpr std::string_view kinds[] = {
+    "nfs",        "nfs4",        "lustre", "gpfs",  "beegfs", "cifs",   "smb3",           "smbfs",
+    "ceph",       "9p",          "afs",    "pvfs2", "panfs",  "wekafs", "fuse.glusterfs", "fuse.ceph-fuse",
+    "fuse.sshfs", "fuse.juicefs"};
 
 // linux/magic.h, and the file systems' own sources for those that are not in the kernel.
 constexpr std::array magics = {
@@ -47,7 +34,7 @@ std::vector<NetworkFileSystem> network_file_systems(const std::string& mount_tab
     mntent entry{};
     std::array<char, 4096> room{};
     while (getmntent_r(table, &entry, room.data(), static_cast<int>(room.size())))
-        if (std::ranges::find(kinds, std::string_view(entry.mnt_type)) != kinds.end())
+        if (std::ranges::find(kinds, std::string_view(entry.mnt_type)) != std::end(kinds))
             found.push_back({entry.mnt_type, entry.mnt_dir});
     endmntent(table);
     return found;

@@ -97,3 +97,14 @@ def test_same_node_verified_and_plain(verdicts, mpi, same_node):
     """M1 to M12: with records of what ranks of a node send each other, and without, every rule holds."""
     found = verdicts((mpi, 2, 4), env={"MPISEC_SAME_NODE": same_node})
     assert not broken(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", ["", "MPISEC_PIPELINE_THRESHOLD=1K MPISEC_SEGMENT=4K", "MPISEC_SAME_NODE=seal"])
+@pytest.mark.parametrize("point", [("mpich-5", 2, 3), ("mpich-5", 4, 8), ("openmpi-5", 2, 4), ("openmpi-5", 4, 4)], ids=name)
+def test_many_random_programs(run, compile_mpi, point, settings):
+    """M5 M8 M13: windows and files against models of them, by many random programs."""
+    mpi, nodes, ranks = point
+    env = YIELD | {"MPISEC_LAB_ROUNDS": "200"} | dict(setting.split("=") for setting in settings.split())
+    found = run_rules(run, build_rules(compile_mpi, mpi), ["one_sided_random", "files_random"], nodes=nodes, ranks=ranks, mpi=mpi, timeout=600, env=env)
+    assert not broken(found)

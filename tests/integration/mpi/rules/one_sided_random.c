@@ -190,7 +190,9 @@ void rule_one_sided_random(void) {
     memset(model, 0, (size_t)size * CELLS * sizeof *model);
     memset(cells, 0, CELLS * sizeof *cells);
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    for (int round = 0; round < ROUNDS; ++round) {
+    const char* wanted = getenv("MPISEC_LAB_ROUNDS");
+    const int rounds = wanted ? atoi(wanted) : ROUNDS;
+    for (int round = 0; round < rounds; ++round) {
         state = 20261124u + (uint64_t)round;
         const int passive = next() % 2 != 0;
         OK(passive ? MPI_Win_lock_all(0, window) : MPI_Win_fence(0, window));
