@@ -30,6 +30,12 @@ class LockedSlab {
         return slot;
     }
 
+    /// Slots for later, without memory until they are used: in a sandbox that ends a process for locking some.
+    void reserve(std::size_t bytes) {
+        std::lock_guard lock(mutex_);
+        add(bytes / slot_bytes_, MLOCK_ONFAULT);
+    }
+
     void give_back(void* slot) {
         explicit_bzero(slot, slot_bytes_);
         std::lock_guard lock(mutex_);
@@ -40,11 +46,15 @@ class LockedSlab {
     /// As many slots as there are, from 8 KiB to 64 KiB: locked pages are in memory before they are used.
     bool grow() {
         const std::size_t wanted = std::clamp<std::size_t>(total_ * slot_bytes_, 8192, 65536);
-        const std::size_t slots = std::max<std::size_t>(1, wanted / slot_bytes_), bytes = slots * slot_bytes_;
+        return add(std::max<std::size_t>(1, wanted / slot_bytes_), 0);
+    }
+
+    bool add(std::size_t slots, unsigned locking) {
+        const std::size_t bytes = slots * slot_bytes_;
         void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED) return false;
         // May meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
-        mlock(pages, bytes);
+        mlock2(pages, bytes, locking);
         madvise(pages, bytes, MADV_DONTDUMP);
         if (fork_ == Fork::wipe) madvise(pages, bytes, MADV_WIPEONFORK);
         total_ += slots;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "config/file.hpp"
 #include "config/sources.hpp"
@@ -16,9 +17,18 @@ namespace {
 
 constexpr std::string_view prefix = "MPISEC_";
 constexpr std::string_view lab_prefix = "MPISEC_LAB_";
+// Of the OpenSSL provider (docs/provider.md), which a job may run under.
+constexpr std::string_view provider_variables[] = {"MPISEC_PROVIDER_LIBRARY", "MPISEC_PROVIDER_THREADS"};
 
 bool starts_with(std::string_view text, std::string_view start) {
     return text.substr(0, start.size()) == start;
+}
+
+bool belongs_to_others(std::string_view variable) {
+    const std::string_view name = variable.substr(0, variable.find('='));
+    return starts_with(name, lab_prefix) ||
+           std::find(std::begin(provider_variables), std::end(provider_variables), name) !=
+               std::end(provider_variables);
 }
 
 Result<void> apply_variable(Settings& settings, std::string_view name, std::string_view value) {
@@ -50,7 +60,7 @@ void set_home_defaults(Settings& settings) {
 Result<void> apply_environment(Settings& settings, const char* const* environment) {
     for (; *environment; ++environment) {
         const std::string_view variable = *environment;
-        if (!starts_with(variable, prefix) || starts_with(variable, lab_prefix)) continue;
+        if (!starts_with(variable, prefix) || belongs_to_others(variable)) continue;
         const std::size_t equals = std::min(variable.find('='), variable.size());
         const std::string_view value = variable.substr(std::min(equals + 1, variable.size()));
         if (Result<void> applied = apply_variable(settings, variable.substr(0, equals), value); !applied)

@@ -66,7 +66,8 @@ struct Settings {
 /// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, absent is
 /// fine). An unknown MPISEC_ variable or TOML key, or a value out of range, is an error that names it and
 /// what is accepted. Sizes take K, M, G suffixes (powers of two); times are seconds. A variable that is set
-/// but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the lab and are ignored.
+/// but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the lab, two to the OpenSSL
+/// provider; they are ignored.
 Result<Settings> load();
 
 /// One setting as it is in force.

@@ -43,7 +43,11 @@ struct Gcm {
 };
 
 LockedSlab& gcm_slots() {
-    static LockedSlab* const slab = new LockedSlab(sizeof(Gcm), LockedSlab::Fork::keep);
+    static LockedSlab* const slab = [] {
+        auto* made = new LockedSlab(sizeof(Gcm), LockedSlab::Fork::keep);
+        made->reserve(256 * 1024);
+        return made;
+    }();
     return *slab;
 }
 
@@ -218,6 +222,10 @@ bool give_vector(Gcm& gcm, OSSL_PARAM parameters[], const char* name) {
 }
 
 }  // namespace
+
+void reserve_gcm() {
+    gcm_slots();
+}
 
 void* new_gcm(const Instance* instance, const Traits* traits) {
     void* slot = gcm_slots().take();

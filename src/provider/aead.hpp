@@ -9,6 +9,7 @@
 
 namespace mpisec::provider {
 
+void reserve_gcm();  ///< as reserve_contexts()
 void* new_gcm(const Instance* instance, const Traits* traits);
 void free_gcm(void* context);
 void* copy_gcm(void* context);

@@ -11,7 +11,11 @@ namespace mpisec::provider {
 namespace {
 
 LockedSlab& context_slots() {
-    static LockedSlab* const slab = new LockedSlab(sizeof(Context), LockedSlab::Fork::keep);
+    static LockedSlab* const slab = [] {
+        auto* made = new LockedSlab(sizeof(Context), LockedSlab::Fork::keep);
+        made->reserve(256 * 1024);
+        return made;
+    }();
     return *slab;
 }
 
@@ -36,6 +40,10 @@ bool Context::crypt(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
     if (n >= shared_bytes && can_share(keys.mode(), encrypt))
         return crypt_on_threads(keys, encrypt, to, from, n, iv);
     return keys.crypt(encrypt, to, from, n, iv);
+}
+
+void reserve_contexts() {
+    context_slots();
 }
 
 void* new_context(const Instance* instance, const Traits* traits) {

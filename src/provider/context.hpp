@@ -37,6 +37,9 @@ struct Context {
     Keyring keys;
 };
 
+/// Locked memory for contexts, before a sandbox forbids it.
+void reserve_contexts();
+
 /// The dispatch tables of EVP; all of `Traits` that they are of live for ever.
 void* new_context(const Instance* instance, const Traits* traits);
 void free_context(void* context);

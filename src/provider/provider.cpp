@@ -249,6 +249,8 @@ std::vector<Algorithm> all_algorithms() {
 const OSSL_ALGORITHM* offered_algorithms() {
     static const auto& list = *[] {
         auto* made = new std::vector<OSSL_ALGORITHM>;
+        reserve_contexts();
+        reserve_gcm();
         for (const Algorithm& one : all_algorithms())
             if (choices().at({one.traits->mode, one.traits->key_n}).offered)
                 made->push_back({one.names, "provider=mpisec", one.table, "AES by the fastest library"});

@@ -161,7 +161,7 @@ int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
 MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               "boringssl",
                               version,
-                              has,
+                              has_with_room<has, Key, std::uint8_t[slot]>,
                               key_new,
                               key_free<Key>,
                               crypt,

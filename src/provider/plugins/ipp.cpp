@@ -151,7 +151,7 @@ void* key_new(int mode, const std::uint8_t* key, std::size_t key_n, int) {
 MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               "ipp",
                               version,
-                              has,
+                              has_with_room<has, Key>,
                               key_new,
                               key_free<Key>,
                               crypt,

@@ -188,7 +188,7 @@ int encrypt_many(mpisec_cipher_buffer* buffers, std::size_t count) {
 MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               "ipsec-mb",
                               version,
-                              has,
+                              has_with_room<has, Key>,
                               key_new,
                               key_free<Key>,
                               nullptr,

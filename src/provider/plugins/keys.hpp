@@ -15,14 +15,27 @@
 
 namespace mpisec::provider {
 
+inline constexpr std::size_t reserved_bytes = 256 * 1024;
+
 /// Slots for keys (S5): locked, left out of core dumps, wiped when given back. A program may fork with
 /// contexts that its child goes on using, so children keep them. Never destroyed: contexts in static variables
 /// may outlive it otherwise.
 template <class Key>
 LockedSlab& slots() {
     static_assert(alignof(Key) <= 64);
-    static LockedSlab* const slab = new LockedSlab(sizeof(Key), LockedSlab::Fork::keep);
+    static LockedSlab* const slab = [] {
+        auto* made = new LockedSlab(sizeof(Key), LockedSlab::Fork::keep);
+        made->reserve(reserved_bytes);
+        return made;
+    }();
     return *slab;
+}
+
+/// A plug-in's `has`, which also sees to it that there is room for keys: it is asked when the provider is loaded.
+template <auto has, class... Keys>
+int has_with_room(int mode, std::size_t key_n) {
+    (static_cast<void>(slots<Keys>()), ...);
+    return has(mode, key_n);
 }
 
 template <class Key>

@@ -176,6 +176,7 @@ TEST_F(Load, UnknownVariableIsNamedWithTheNearestAndItsValueIsNotShown) {
 
 TEST_F(Load, LabVariablesAndEmptyOnesAreIgnored) {
     setenv("MPISEC_LAB_ANYTHING", "x", 1);
+    setenv("MPISEC_PROVIDER_THREADS", "2", 1);
     setenv("MPISEC_SEGMENT", "", 1);
     setenv("MPISECURE", "x", 1);
     auto settings = load();
