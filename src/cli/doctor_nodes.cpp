@@ -13,6 +13,7 @@
 
 #include "aead/aead.hpp"
 #include "cli/detect.hpp"
+#include "cli/loader.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/say.hpp"
