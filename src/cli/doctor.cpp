@@ -11,6 +11,7 @@
 #include "aead/aead.hpp"
 #include "cli/commands.hpp"
 #include "cli/crypto_report.hpp"
+#include "cli/doctor_nodes.hpp"
 #include "cli/doctor_program.hpp"
 #include "cli/file_systems.hpp"
 #include "cli/findings.hpp"
@@ -27,6 +28,8 @@ constexpr const char* doctor_examples =
     "  mpisec doctor                        settings, key file, crypto libraries, this machine\n"
     "  mpisec doctor -- ./app               the same for one program: its MPI, what would be protected\n"
     "  mpiexec -n 4 -ppn 1 mpisec doctor -- ./app    on every node, as the job would see it\n\n"
+    "  mpisec doctor --nodes \"srun -N4 --ntasks-per-node=1\" -- ./app    a table with a line for each "
+    "node\n\n"
     "Exit status 1 when something would keep a job from running protected.";
 
 void examine_crypto(const config::Settings& settings, Findings& findings) {
@@ -169,8 +172,22 @@ void add_doctor(CLI::App& app, Status& status) {
     auto command = std::make_shared<std::vector<std::string>>();
     doctor->add_option("--mpi", *mpi, "MPI family of the program, as for mpisec exec");
     doctor->add_option("PROGRAM", *command, "the program, with its arguments, as for mpisec exec");
+    auto nodes = std::make_shared<std::string>();
+    auto line = std::make_shared<bool>(false);
+    doctor
+        ->add_option(
+            "--nodes", *nodes,
+            "a launcher with its options, in quotes, that starts one process on each node of the job: "
+            "prints one table of all nodes, and what differs")
+        ->type_name("LAUNCHER");
+    doctor->add_flag("--line", *line, "what --nodes runs on each node: one line about it");
     doctor->positionals_at_end();
-    doctor->callback([=, &status] { status = examine(*command, *mpi); });
+    doctor->callback([=, &status] {
+        if (*line)
+            status = print_node_line(*command, *mpi);
+        else
+            status = nodes->empty() ? examine(*command, *mpi) : examine_nodes(*nodes, *command, *mpi);
+    });
 }
 
 }  // namespace mpisec::cli

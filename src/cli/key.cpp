@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/key_share.hpp"
 #include "cli/say.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
@@ -18,6 +19,7 @@ constexpr const char* key_examples =
     "  mpisec key new /etc/job/key       in another file\n"
     "  mpisec key derive --from /etc/mpisec/site.key --label \"job 7\" /run/job-7/key    the same key on "
     "every node\n"
+    "  mpisec key share node1 node2      copy it to other nodes over ssh\n"
     "  mpisec key show                   path, permissions and fingerprint, to compare nodes; never the key\n"
     "  mpiexec -n 4 -ppn 1 mpisec key check    is it usable on every node?";
 
@@ -34,9 +36,9 @@ Result<void> create(const std::string& path) {
     auto key = keys::read_key_file(path);
     if (!key) return tl::unexpected(key.error());
     std::printf(
-        "%s: new key, fingerprint %s\nCopy the file to every node that does not share it, over a safe "
-        "channel; see it "
-        "with `mpisec key show`.\n",
+        "%s: new key, fingerprint %s\nEvery node that does not share the file needs a copy: `mpisec key "
+        "share NODES...` "
+        "does it over ssh; compare them with `mpisec key show`.\n",
         path.c_str(), keys::fingerprint(*key).c_str());
     return {};
 }
@@ -104,6 +106,7 @@ void add_key(CLI::App& app, Status& status) {
     key->footer(key_examples);
     key->require_subcommand(1);
     add(*key, status, "new", "Write a fresh random key to a new file that only you may read", create);
+    add_key_share(*key, status);
     add_derive(*key, status);
     add(*key, status, "show", "Print the file's path, permissions and fingerprint, never the key", show);
     add(*key, status, "check", "Tell whether the file can be used; exit status 1 when not", check);

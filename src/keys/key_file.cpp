@@ -174,7 +174,7 @@ Result<Secret> read_key_file(const std::string& path) {
     if (!file && errno == ENOENT) {
         return fail(
             fmt::format("There is no key file at {}: make one with `mpisec key new`, and put the same file "
-                        "on every node.",
+                        "on every node with `mpisec key share NODES...`.",
                         path));
     }
     if (!file) return fail(fmt::format("The key file {} cannot be opened: {}.", path, std::strerror(errno)));

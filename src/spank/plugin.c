@@ -2,8 +2,8 @@
 // a partition, and require it (docs/slurm.md).
 //
 //   srun, sbatch, salloc   --mpisec[=on|off] is read
-//   slurmstepd             per node: a step that must not run as it is is refused
-//                          per task, as its user, just before the program: `mpisec exec --environment PROGRAM…` says what to set
+//   slurmstepd             per task, as its user, just before the program: one that must not run as it is is refused, for others
+//                          `mpisec exec --environment PROGRAM…` says what to set
 //
 // A batch script and its shell are left alone: what they start on other nodes is a step of its own.
 #include <slurm/spank.h>
@@ -18,7 +18,7 @@
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(mpisec, 1)
-spank_f slurm_spank_init, slurm_spank_user_init, slurm_spank_task_init;
+spank_f slurm_spank_init, slurm_spank_task_init;
 #pragma GCC visibility pop
 
 static struct mpisec_site site;
@@ -73,31 +73,29 @@ static int starts_others(const char* program) {
     return 0;
 }
 
-// Why the step must not run, or null. `program` may be null.
+// Why the step must not run, or null.
 static const char* reason_to_refuse(spank_t spank, const char* program) {
     char unprotected[16] = "";
     spank_getenv(spank, "MPISEC_UNPROTECTED", unprotected, sizeof unprotected);
     if (wish == mpisec_off) return "--mpisec=off is not possible here";
     if (strcmp(unprotected, "allow") == 0) return "MPISEC_UNPROTECTED=allow is not possible here";
-    if (program && starts_others(program))
+    if (starts_others(program))
         return "programs that mpiexec starts cannot be seen to be protected: start them with srun "
                "(--mpi=pmi2, --mpi=pmix)";
     return NULL;
 }
 
-// Every task of the node would say the same: once per node is enough.
-int slurm_spank_user_init(spank_t spank, int count, char** words) {
-    (void)count, (void)words;
-    int words_of_program = 0;
-    char** argv = NULL;
-    if (duty_of(spank) != mpisec_require) return 0;
-    spank_get_item(spank, S_JOB_ARGV, &words_of_program, &argv);
-    const char* reason = reason_to_refuse(spank, words_of_program > 0 ? argv[0] : NULL);
-    if (!reason) return 0;
-    slurm_spank_log(
-        "mpisec: this partition requires that MPI traffic is protected by MPIsec, and this step is refused: "
-        "%s.",
-        reason);
+// In a task, because a step of which none was started ends with the exit status 0. Every task of the node would say the same: its first one
+// does.
+static int refuse(spank_t spank, const char* reason) {
+    int task = 0;
+    spank_get_item(spank, S_TASK_ID, &task);
+    if (task == 0)
+        fprintf(stderr,
+                "mpisec: this partition requires that MPI traffic is protected by MPIsec, and this step is "
+                "refused: "
+                "%s.\n",
+                reason);
     return -1;
 }
 
@@ -146,6 +144,8 @@ int slurm_spank_task_init(spank_t spank, int count, char** words) {
                 "protected.\n");
         return -1;
     }
+    const char* reason = duty == mpisec_require ? reason_to_refuse(spank, argv[0]) : NULL;
+    if (reason) return refuse(spank, reason);
     if (duty == mpisec_protect && starts_others(argv[0])) {
         fprintf(stderr,
                 "mpisec: what mpiexec starts is not protected by --mpisec: use srun, or mpiexec … mpisec "

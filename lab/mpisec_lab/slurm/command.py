@@ -37,11 +37,11 @@ def add_arguments(actions: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Adds `slurm` and its own actions to the lab's command line."""
     parser = actions.add_parser("slurm", help="nodes with Slurm: up, run, down")
     what = parser.add_subparsers(dest="slurm", required=True)
-    for name, text in (("up", "start nodes and Slurm's daemons"), ("keep", argparse.SUPPRESS)):
-        up = what.add_parser(name, help=text) if name == "up" else what.add_parser(name)
-        up.add_argument("--nodes", type=int, default=2, help="nodes beside the head, where commands run (2)")
-        up.add_argument("--plugstack", default="", metavar="LINE", help="a line of plugstack.conf, as 'required …/mpisec-slurm.so require=sealed'")
-        up.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
+    up = what.add_parser("up", help="start nodes and Slurm's daemons")
+    up.add_argument("--nodes", type=int, default=2, help="nodes beside the head, where commands run (2)")
+    up.add_argument("--plugstack", default="", metavar="LINE", help="a line of plugstack.conf, as 'required …/mpisec-slurm.so require=sealed'")
+    up.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
+    up.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)  # this process is the keeper
     run = what.add_parser("run", help="run a command on the head: srun, sbatch, salloc, squeue, …")
     run.add_argument("--mpi", default="mpich-5", help=f"whose variables and mpiexec the command gets: {', '.join([*MPIS, *ALIASES])} (mpich-5)")
     run.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the command")
@@ -52,9 +52,7 @@ def add_arguments(actions: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(options: argparse.Namespace) -> int:
     """Does what the command line says; returns the exit status."""
     if options.slurm == "up":
-        return _up(options)
-    if options.slurm == "keep":
-        return _keep(options)
+        return _keep(options) if options.keep else _up(options)
     return _run(options) if options.slurm == "run" else _down()
 
 
@@ -86,7 +84,7 @@ def _up(options: argparse.Namespace) -> int:
         raise LabError(f"a cluster with Slurm stands already ({', '.join(standing['nodes'])}): `mpisec lab slurm down` ends it")
     words = [word for setting in options.conf for word in ("--conf", setting)]
     keeper = subprocess.Popen(
-        [sys.executable, "-m", "mpisec_lab", "slurm", "keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
+        [sys.executable, "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,

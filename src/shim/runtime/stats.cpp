@@ -1,8 +1,11 @@
 #include "shim/runtime/stats.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 
+#include "aead/aead.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -18,10 +21,26 @@ constexpr const char* names[Stats::kinds] = {"sealed",
 constexpr const char* keys[Stats::kinds] = {"seal_small",   "open_small",      "seal_segment",
                                             "open_segment", "seal_collective", "open_collective"};
 
+/// "aes-256-gcm by ipsec-mb, boringssl": for small messages first.
+std::string crypto_library() {
+    const aead::Selection& selection = state.world.selection;
+    std::string names;
+    for (const aead::Library* library : selection.library) {
+        if (!library ||
+            (", " + names + ",").find(", " + std::string(library->name()) + ",") != std::string::npos)
+            continue;
+        names += (names.empty() ? "" : ", ") + std::string(library->name());
+    }
+    return std::string(aead::info(selection.cipher).name) + " by " + names;
+}
+
 void print_json(const std::string& path, std::size_t replay_runs) {
     std::FILE* file = std::fopen(path.c_str(), "w");
     if (!file) return say("MPISEC_STATS: cannot write " + path);
-    std::fprintf(file, "{\"rank\": %d", state.world.rank);
+    char host[256] = "?";
+    gethostname(host, sizeof host - 1);
+    std::fprintf(file, "{\"rank\": %d, \"node\": \"%s\", \"library\": \"%s\"", state.world.rank, host,
+                 crypto_library().c_str());
     for (int kind = 0; kind < Stats::kinds; ++kind) {
         const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
         std::fprintf(file, ", \"%s\": {\"messages\": %llu, \"bytes\": %llu, \"nanoseconds\": %llu}",
@@ -48,7 +67,7 @@ void print_stats(std::size_t replay_runs) {
             how += "." + std::to_string(state.world.rank);
         return print_json(how, replay_runs);
     }
-    std::string table = "statistics (messages, bytes, milliseconds):";
+    std::string table = "statistics, " + crypto_library() + " (messages, bytes, milliseconds):";
     for (int kind = 0; kind < Stats::kinds; ++kind) {
         const Stats::Row& row = stats.rows[static_cast<std::size_t>(kind)];
         char line[160];

@@ -47,11 +47,12 @@ def test_protected_unless_the_user_says_no(site, watched, ring, marker, words):
     assert "right 200 of 200" in ran.stdout and seen == 200, ran.stderr
 
 
-@pytest.mark.parametrize("options, env, reason", [
+@pytest.mark.parametrize("case", [
     (["--mpisec=off"], {}, "--mpisec=off is not possible here"),
     ([], {"MPISEC_UNPROTECTED": "allow"}, "MPISEC_UNPROTECTED=allow is not possible here"),
 ])
-def test_refused_where_it_is_required(site, watched, ring, marker, options, env, reason):
+def test_refused_where_it_is_required(site, watched, ring, marker, case):
+    options, env, reason = case
     ran, seen = watched(site(), [*srun("mpich-5", "-p", "sealed", *options), ring("mpich-5"), marker, 100], env=env)
     assert ran.returncode != 0 and "right" not in ran.stdout and seen == 0
     assert f"{REFUSED}: {reason}" in ran.stderr, ran.stderr

@@ -1,0 +1,106 @@
+"""mpisec key share and doctor --nodes, on nodes of the lab: each keeps its key in memory of its own."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mpisec_lab import places
+
+KEY = "/dev/shm/shared-key"
+
+
+@pytest.fixture
+def on_nodes(cluster):
+    """on_nodes(node, words…): a Result; keys of earlier tests are gone."""
+    nodes = cluster(3)
+    for node in range(3):
+        nodes.execute(node, ["rm", "-f", KEY], sweep=False)
+    return lambda node, *words: nodes.execute(node, words, sweep=False)
+
+
+@pytest.fixture
+def ssh(cluster, tmp_path):
+    """A stand-in for ssh that writes down its arguments and environment."""
+    seen = tmp_path / "seen"
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\n{{ printf "%s\\n" "$@"; env; }} >>{seen}\nexec {cluster(3).agent} "$@"\n')
+    program.chmod(0o755)
+    return program, seen
+
+
+def test_a_key_is_shared(on_nodes, ssh):
+    mpisec, (agent, seen) = places.find_mpisec(), ssh
+    on_nodes(0, mpisec, "key", "new", KEY).check()
+    shared = on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "node1", "node2")
+    assert shared.returncode == 0, shared.stderr
+    assert shared.stdout.count("the key is there now") == 2
+    secret = on_nodes(0, "cat", KEY).stdout
+    for node in (1, 2):
+        assert on_nodes(node, "cat", KEY).stdout == secret
+        assert on_nodes(node, "stat", "-c", "%a", KEY).stdout.strip() == "600"
+        assert on_nodes(node, "ls", "/dev/shm").stdout.split().count(Path(KEY).name) == 1
+        assert Path(KEY).name + "." not in on_nodes(node, "ls", "/dev/shm").stdout, "an unfinished file stays"
+    assert secret.split()[1] not in seen.read_text(), "neither an argument nor a variable"
+    again = on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "node1")
+    assert again.returncode == 0 and "had this key already" in again.stdout
+
+
+def test_another_key_stays(on_nodes, ssh):
+    mpisec, (agent, _) = places.find_mpisec(), ssh
+    for node in (0, 1):
+        on_nodes(node, mpisec, "key", "new", KEY).check()
+    theirs = on_nodes(1, "cat", KEY).stdout
+    share = [mpisec, "key", "share", "--ssh", agent, "--file", KEY]
+    refused = on_nodes(0, *share, "node1", "node2")
+    assert refused.returncode == 1 and "another file is at" in refused.stdout
+    assert "these nodes do not have the key: node1" in refused.stderr
+    assert on_nodes(1, "cat", KEY).stdout == theirs
+    assert on_nodes(0, *share, "--replace", "node1").returncode == 0
+    assert on_nodes(1, "cat", KEY).stdout == on_nodes(0, "cat", KEY).stdout != theirs
+
+
+def test_a_node_that_is_not_there(on_nodes, ssh):
+    mpisec, (agent, _) = places.find_mpisec(), ssh
+    on_nodes(0, mpisec, "key", "new", KEY).check()
+    refused = on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "nowhere", "node1")
+    assert refused.returncode == 1 and "these nodes do not have the key: nowhere" in refused.stderr
+    assert "node1" in refused.stdout and "the key is there now" in refused.stdout
+    assert on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "--", "-oProxyCommand=x").returncode != 0
+
+
+@pytest.fixture
+def everywhere(cluster, tmp_path):
+    """A launcher that runs its arguments on every node, one after the other, with a label as some launchers print."""
+    program = tmp_path / "everywhere"
+    lines = [f'{cluster(3).agent} node{node} "env MPISEC_KEY_FILE={KEY} $line" | sed "s/^/[{node}] /"' for node in range(3)]
+    program.write_text('#!/bin/bash\nline=$(printf "%q " "$@")\n' + "\n".join(lines) + "\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_table_of_nodes(on_nodes, ssh, everywhere, compile_mpi):
+    mpisec, (agent, _) = places.find_mpisec(), ssh
+    app = compile_mpi(Path(__file__).with_name("preloaded.c"), "mpich-5")
+    on_nodes(0, mpisec, "key", "new", KEY).check()
+    lacking = on_nodes(0, mpisec, "doctor", "--nodes", shlex.quote(str(everywhere)), "--", app, "a b")
+    assert lacking.returncode == 1
+    for node in (1, 2):
+        assert f"PROBLEM on node{node}: There is no key file at {KEY}" in lacking.stdout, lacking.stdout + lacking.stderr
+    on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "node1", "node2").check()
+    fine = on_nodes(0, mpisec, "doctor", "--nodes", everywhere, "--", app)
+    assert fine.returncode == 0, fine.stdout + fine.stderr
+    table = fine.stdout.splitlines()
+    assert table[0].split()[:4] == ["node", "version", "key", "mpi"]
+    assert [line.split()[0] for line in table[1:4]] == ["node0", "node1", "node2"]
+    assert len({tuple(line.split()[1:]) for line in table[1:4]}) == 1 and "libmpi.so.12" in table[1]
+    assert table[-1] == "no problem found on 3 nodes"
+    on_nodes(2, "rm", KEY)
+    on_nodes(2, mpisec, "key", "new", KEY).check()
+    differs = on_nodes(0, mpisec, "doctor", "--nodes", everywhere, "--", app)
+    assert differs.returncode == 1 and "PROBLEM: another key on node2 than elsewhere" in differs.stdout
+
+
+def test_no_node_answers(on_nodes):
+    silent = on_nodes(0, places.find_mpisec(), "doctor", "--nodes", "true")
+    assert silent.returncode == 1 and "no node answered; the launcher ended with status 0" in silent.stderr
