@@ -30,9 +30,10 @@ int main(int argc, char** argv) {
             printf("%ld: the sum is %d\n", now.tv_nsec, 6 + sealed());
     }
     if (strcmp(how, "hangs") == 0 && sealed()) MPI_Barrier(rank == 0 ? MPI_COMM_WORLD : MPI_COMM_SELF);
-    if (strcmp(how, "agreement") == 0) {
-        int flag = 1;
-        MPIX_Comm_agree(MPI_COMM_WORLD, &flag);
+    if (strcmp(how, "stream") == 0) {
+        MPI_Comm streams;
+        MPIX_Stream_comm_create(MPI_COMM_WORLD, MPIX_STREAM_NULL, &streams);
+        MPI_Comm_free(&streams);
     }
     MPI_Finalize();
     return strcmp(how, "fails") == 0 || (strcmp(how, "fails-sealed") == 0 && sealed());

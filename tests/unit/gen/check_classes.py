@@ -139,11 +139,6 @@ class Wrappers(unittest.TestCase):
             self.assertIn(name, text)
         self.assertEqual(text.count("return mpisec::shim::Send("), 2)
 
-    def test_same_node_asks_the_communicator(self):
-        text = self.wrapper("MPIX_Comm_iagree")
-        self.assertIn('if (!crosses_nodes(comm) || refusal_waived("MPIX_Comm_iagree")) return extension(', text)
-        self.assertIn('return refuse("MPIX_Comm_iagree", comm);', text)
-
     def test_a_blocking_collective_inside_a_node_meets_first(self):
         call = "MPI_Win_allocate_shared"
         text = self.wrapper(call)
