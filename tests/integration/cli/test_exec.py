@@ -42,6 +42,23 @@ def test_family_from_the_program(mpisec, app, mpi):
     assert ran.stdout.count("argument ") == 4, "the program's own arguments, untouched"
 
 
+def test_variables_for_launchers_that_set_them_themselves(mpisec, app):
+    asked = mpisec("exec", "--environment", "--", app("mpich-5"), "--help")
+    assert (asked.returncode, len(asked.stdout.splitlines())) == (0, 1), asked.stderr
+    name, path = asked.stdout.strip().split("=")
+    assert (name, Path(path).name) == ("LD_PRELOAD", LIBRARY["mpich"])
+    asked = mpisec("exec", "--environment", app("openmpi-5"))
+    assert [line.split("=")[0] for line in asked.stdout.splitlines()] == ["LD_PRELOAD", "OMPI_MCA_btl_tcp_flags"]
+    assert mpisec("exec", "--environment", "/nonexistent").returncode == 127
+    assert mpisec("exec", "--environment", shutil.which("true")).returncode == 126
+
+
+def test_exec_of_exec_needs_nothing(mpisec, program, app):
+    asked = mpisec("exec", "--environment", program, "exec", app("mpich-5"))
+    assert (asked.returncode, asked.stdout) == (0, ""), asked.stderr
+    assert loaded(mpisec("exec", program, "exec", app("mpich-5"))) == [LIBRARY["mpich"]]
+
+
 def test_the_program_decides_not_the_launcher(mpisec, app):
     assert loaded(mpisec("exec", app("openmpi-5"), env=UNDER_HYDRA)) == [LIBRARY["openmpi"]]
 

@@ -104,3 +104,14 @@ def test_a_table_of_nodes(on_nodes, ssh, everywhere, compile_mpi):
 def test_no_node_answers(on_nodes):
     silent = on_nodes(0, places.find_mpisec(), "doctor", "--nodes", "true")
     assert silent.returncode == 1 and "no node answered; the launcher ended with status 0" in silent.stderr
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_nodes_without_a_key_are_named(run, compile_mpi, mpi):
+    """By the job itself: those that lack it say so, with the command that helps. (The first one that does ends the job, so not always all.)"""
+    app = compile_mpi("#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n", mpi)
+    result = run([app], nodes=3, ranks=3, mpi=mpi, node_key={1: "/nonexistent/key", 2: "/nonexistent/key"})
+    assert result.returncode != 0
+    said = [line for line in result.stderr.splitlines() if "There is no key file at /nonexistent/key" in line]
+    assert said and all("(node1)" in line or "(node2)" in line for line in said), result.stderr
+    assert all("mpisec key new" in line and "mpisec key share NODES" in line for line in said)

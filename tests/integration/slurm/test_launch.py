@@ -93,8 +93,8 @@ def test_cancelled_in_the_middle(slurm, ring, marker, mpisec, tmp_path):
     job = cluster.submit(["sbatch", "--parsable", batch], env={"MPISEC_KEY_FILE": cluster.key()}).check().stdout.strip()
     wait_for(lambda: output.exists() and "started" in output.read_text())
     cluster.submit(["scancel", job]).check()
-    wait_for(lambda: not cluster.submit(["squeue", "-h", "-j", job]).stdout)
-    assert cluster.left_over() == []
+    wait_for(lambda: "JobState=CANCELLED" in cluster.submit(["scontrol", "show", "job", job]).stdout)
+    assert cluster.left_over(20) == []
     assert files_in_memory(cluster) == before
     assert "right" not in output.read_text()
 
@@ -110,9 +110,9 @@ def test_requeued(slurm, ring, marker, mpisec, tmp_path):
     wait_for(lambda: output.exists() and "started" in output.read_text())
     cluster.submit(["scontrol", "requeue", job]).check()
     # It is held back a while, so that nodes with a fault are not tried at once.
-    wait_for(lambda: "PENDING" in cluster.submit(["squeue", "-h", "-o", "%T", "-j", job]).stdout)
+    wait_for(lambda: "JobState=PENDING" in cluster.submit(["scontrol", "show", "job", job]).stdout)
     cluster.submit(["scontrol", "update", f"jobid={job}", "StartTime=now"]).check()
-    wait_for(lambda: not cluster.submit(["squeue", "-h", "-j", job]).stdout, 180)
+    wait_for(lambda: "JobState=COMPLETED" in cluster.submit(["scontrol", "show", "job", job]).stdout, 150)
     assert "restart 1" in output.read_text()
     assert outcome(output.read_text()) == [(8, 4)], output.read_text()
     assert cluster.left_over() == []
