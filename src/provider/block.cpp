@@ -54,7 +54,7 @@ int block_update(void* opaque, unsigned char* out, std::size_t* out_n, std::size
     std::size_t written = 0;
     if (context.buffered > 0) {
         const std::size_t taken = std::min(block_bytes - context.buffered, in_n);
-        std::memcpy(context.buffer + context.buffered, in, taken);
+        if (taken > 0) std::memcpy(context.buffer + context.buffered, in, taken);
         context.buffered += taken, in += taken, in_n -= taken;
         if (context.buffered == block_bytes && (in_n > 0 || !holds_back)) {
             if (room < block_bytes) return raise(context.instance, PROV_R_OUTPUT_BUFFER_TOO_SMALL);

@@ -252,8 +252,18 @@ def _with_user_sshd(directory):
     return ["unshare", "--mount", "sh", "-c", f'mount --bind {passwd} /etc/passwd && exec "$@"', "sh"]
 
 
+@pytest.fixture
+def empty_directory():
+    """Where sshd's child goes to before anyone has authenticated."""
+    there = os.path.isdir("/run/sshd")
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    yield
+    if not there:
+        os.rmdir("/run/sshd")
+
+
 @pytest.mark.slow
-def test_openssh(plain, provided, data, tmp_path):
+def test_openssh(plain, provided, data, empty_directory, tmp_path):
     """ssh and sshd, of which OpenSSL does AES-GCM and AES-CTR."""
     if not shutil.which("ssh"):
         pytest.skip("ssh is not installed")
@@ -261,7 +271,6 @@ def test_openssh(plain, provided, data, tmp_path):
     for name in ("host", "user"):
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name, env=plain)
     shutil.copy(tmp_path / "user.pub", tmp_path / "authorized")
-    os.makedirs("/run/sshd", exist_ok=True)
     common = ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={tmp_path}/known", "-o", "IdentitiesOnly=yes", "-i", tmp_path / "user", "-F", "none"]
     for env_server in (plain, provided):
         port = _free_port()

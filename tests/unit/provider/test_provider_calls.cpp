@@ -1,14 +1,20 @@
 // What programs do with EVP beyond plain encryption: records of TLS, jobs of ASYNC, fork, threads, wrong arguments.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <openssl/async.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/params.h>
 #include <openssl/proverr.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <iterator>
 #include <thread>
 
 #include "support.hpp"
@@ -203,6 +209,42 @@ TEST(ProviderCalls, AChildGoesOnWithItsParentsContext) {
     if (child == 0) {
         EVP_CipherUpdate(context, out.data() + 500'000, &n, in.data(), 500'000);  // its threads are its own
         _exit(out == expected ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
+/// As sshd's child that has not authenticated anyone: what locks memory is killed.
+void forbid_locking() {
+    sock_filter words[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mlock, 1, 0),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mlock2, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{std::size(words), words};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        _exit(2);
+}
+
+TEST(ProviderCalls, ContextsInASandbox) {
+    const EVP_CIPHER *ctr = fetch(ours(), "AES-128-CTR"), *gcm = fetch(ours(), "AES-128-GCM");
+    const pid_t child = fork();
+    if (child == 0) {
+        forbid_locking();
+        std::vector<EVP_CIPHER_CTX*> all;
+        Bytes out(64);
+        bool good = true;
+        for (int i = 0; i < 20; ++i)
+            for (const EVP_CIPHER* cipher : {ctr, gcm}) {
+                int n = 0;
+                all.push_back(EVP_CIPHER_CTX_new());
+                good = good &&
+                       EVP_CipherInit_ex2(all.back(), cipher, key.data(), iv.data(), 1, nullptr) == 1 &&
+                       EVP_CipherUpdate(all.back(), out.data(), &n, iv.data(), 16) == 1;
+            }
+        _exit(good ? 0 : 1);
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
