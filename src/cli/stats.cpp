@@ -42,16 +42,16 @@ Result<Json> read(const std::string& path) {
 }
 
 std::uint64_t total(const std::vector<Json>& ranks, const Kind& kind, const char* counter) {
-    std::uint64_t sum = 0;
-    for (const Json& rank : ranks) sum += rank[kind.key][counter].get<std::uint64_t>();
-    return sum;
+    std::uint64_t counted = 0;
+    for (const Json& rank : ranks) counted += rank[kind.key][counter].get<std::uint64_t>();
+    return counted;
 }
 
 /// Of one rank over all kinds.
 std::uint64_t total(const Json& rank, const char* counter) {
-    std::uint64_t sum = 0;
-    for (const Kind& kind : kinds) sum += rank[kind.key][counter].get<std::uint64_t>();
-    return sum;
+    std::uint64_t counted = 0;
+    for (const Kind& kind : kinds) counted += rank[kind.key][counter].get<std::uint64_t>();
+    return counted;
 }
 
 Json summary(const std::vector<Json>& ranks) {

@@ -24,14 +24,14 @@ constexpr const char* keys[Stats::kinds] = {"seal_small",   "open_small",      "
 /// "aes-256-gcm by ipsec-mb, boringssl": for small messages first.
 std::string crypto_library() {
     const aead::Selection& selection = state.world.selection;
-    std::string names;
+    std::string libraries;
     for (const aead::Library* library : selection.library) {
         if (!library ||
-            (", " + names + ",").find(", " + std::string(library->name()) + ",") != std::string::npos)
+            (", " + libraries + ",").find(", " + std::string(library->name()) + ",") != std::string::npos)
             continue;
-        names += (names.empty() ? "" : ", ") + std::string(library->name());
+        libraries += (libraries.empty() ? "" : ", ") + std::string(library->name());
     }
-    return std::string(aead::info(selection.cipher).name) + " by " + names;
+    return std::string(aead::info(selection.cipher).name) + " by " + libraries;
 }
 
 void print_json(const std::string& path, std::size_t replay_runs) {
