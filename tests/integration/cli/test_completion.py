@@ -41,6 +41,7 @@ def test_every_option_and_subcommand(helps, offered):
         assert set(subcommands(text)) <= set(all_words), text
 
 
+@pytest.mark.slow
 def test_programs_and_files(offered):
     found, nothing, prefix = offered([["mpisec", "exec", "bas"], ["mpisec", "exec", "--", ""], ["mpisec", "do"]])
     assert "bash" in found and nothing == [] and prefix == ["doctor"]
