@@ -39,6 +39,7 @@ class Podman:
         self("rm", "--all", "--force", "--time", "0")
         self.holder.kill()
         self.holder.wait()
+        shutil.rmtree(self.directory)  # gigabytes
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,7 @@ def image(podman, wheel, tmp_path_factory):
     """The image, on a Debian that debootstrap makes."""
     root, context = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("context")
     ask(["debootstrap", "--variant=minbase", "bookworm", root], env=bare())
+    root.chmod(0o755)  # it becomes the container's
     with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as packed:
         podman("import", "-", "localhost/debian:12", stdin=packed.stdout)
     shutil.rmtree(root)
