@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
 
@@ -91,6 +92,19 @@ void wait_for_mpich_4_0() {
         usleep(20'000);
 }
 
+/// Without MPI_COMM_WORLD the processes do not leave together: the library ends with the last session of each. What comes
+/// late and lies unread when it closes its connections would reset them, and what it has sent and another has not
+/// read yet would be lost with them. So it is read for a moment more.
+void linger() {
+    constexpr auto moment = std::chrono::milliseconds(50);
+    for (const auto end = std::chrono::steady_clock::now() + moment;
+         std::chrono::steady_clock::now() < end;) {
+        int flag = 0;
+        real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
+        usleep(1000);
+    }
+}
+
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
         if (Communicator* channel = find_communicator(realm.channel)) forget(*channel);
@@ -171,6 +185,7 @@ void end_protection() {
     report_transports();
     stop_watchdog();
     const bool world = world_model_is_on();
+    if (!world) linger();
     gate.phase = world ? Phase::ended : Phase::before;
     process.move_all = nullptr;
     for (Realm* realm : further_realms()) close_realm(*realm);
