@@ -7,7 +7,7 @@ export PYTHON
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
-	@echo "make test             install what is needed, build, run every test"
+	@echo "make test             install what is needed, build, run the tests (those that take long: make test-all)"
 	@echo "make test-all         the same with the tests that take long (every point at which a rank can die, …)"
 	@echo "make conformance      run programs that others wrote plain and sealed, write docs/conformance.md (two hours;"
 	@echo "                      CONFORMANCE=\"hpcc lammps\" runs these suites alone)"

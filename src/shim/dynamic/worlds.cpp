@@ -28,10 +28,10 @@ using Greeting = std::array<char, 16>;
 constexpr Greeting greeting{"mpisec world 1"};
 
 [[noreturn]] void abort_unprotected(const char* procedure, const char* why) {
-    abort_job(
-        std::string(procedure) + ": the other world " + why +
-        ". It is not handed out, and nothing was sent to it: start its programs with `mpisec exec`, of the "
-        "same version of MPIsec.");
+    abort_job(std::string(procedure) + ": the other world " + why +
+              ". It is not handed out, and nothing of this program was sent to it: start its programs with "
+              "`mpisec exec`, of the "
+              "same version of MPIsec.");
 }
 
 void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* status) {
