@@ -46,7 +46,7 @@ bool agree(const Hello& one, const Hello& other) {
            std::strncmp(one.version.data(), other.version.data(), one.version.size()) == 0 &&
            one.policy == other.policy && one.threshold == other.threshold && one.segment == other.segment &&
            one.rekey_messages == other.rekey_messages && one.rekey_bytes == other.rekey_bytes &&
-           one.selection == other.selection;
+           one.selection == other.selection && one.purpose == other.purpose;
 }
 
 void check_nodes(const std::vector<Hello>& hellos) {

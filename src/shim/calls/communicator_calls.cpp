@@ -321,7 +321,8 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
             return real.Comm_split_type(comm, split_type, key, info, made);
         });
     if (parent->inter) {
-        const int node = facts_of(own_number(parent->members)).node;
+        const int own = own_number(parent->members);
+        const int node = realm_of(own).seals_on_node ? rank_in_realm(own) : facts_of(own).node;
         const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
         if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
         return split_inter_sealed(*parent, procedure, color, key, newcomm);

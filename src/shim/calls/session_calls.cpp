@@ -96,6 +96,13 @@ struct FromGroup {
     }
 };
 
+Place place_in(MPI_Group group, const std::vector<std::int32_t>& job_ranks) {
+    int rank = 0;
+    real.Group_rank(group, &rank);
+    const std::int32_t known = job_ranks.empty() ? -1 : job_ranks[static_cast<std::size_t>(rank)];
+    return {0, static_cast<std::uint32_t>(rank), known};
+}
+
 /// Processes of MPI_COMM_WORLD: its keys are theirs.
 int make_in_world(const FromGroup& call, const std::vector<std::int32_t>& members, MPI_Comm* newcomm) {
     if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
@@ -126,9 +133,12 @@ int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
         return wrong_group();
     }
     if (call.size() == 1) return make_on_node(call, *newcomm);
-    const std::vector<Hello> hellos = meet_strangers(*newcomm, call.constructor());
+    const std::vector<std::int32_t> processes = job_ranks(call.group);
+    const Place place = place_in(call.group, processes);
+    const std::vector<Hello> hellos = meet_strangers(*newcomm, call.constructor(), place);
     if (may_be_one_node(hellos)) return make_on_node(call, *newcomm);
     Realm& realm = start_realm(*newcomm, hellos);
+    if (!are_processes(hellos, place.side, processes)) return wrong_group();
     return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},
                           *newcomm);
 }
@@ -170,7 +180,11 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     auto none = [](MPI_Group group) {
         return group == constants.group_null || group == constants.group_empty;
     };
-    if (none(local_group) || none(remote_group) || !stringtag) return ask(stringtag, newcomm);
+    // The remote group counts at the leader only (MPI-4.1, section 11.3.2).
+    int rank = MPI_UNDEFINED;
+    if (!none(local_group)) real.Group_rank(local_group, &rank);
+    const bool leads = rank == local_leader;
+    if (none(local_group) || (leads && none(remote_group)) || !stringtag) return ask(stringtag, newcomm);
     if (!newcomm) return raise_through(errhandler, local_group, MPI_ERR_ARG);
     *newcomm = constants.comm_null;
     if (const int code = why_too_late(create_from_groups); code != MPI_SUCCESS)
@@ -179,9 +193,10 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
         return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
     MPI_Comm made = constants.comm_null;
     if (const int code = ask(hidden(stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
-    const int code = join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag,
-                                  Side::either, local_group, remote_group},
-                                 made);
+    const int code =
+        join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag, Side::either,
+                     local_group, leads ? remote_group : constants.group_null, job_ranks(local_group)},
+                    made);
     if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
     *newcomm = made;
     return MPI_SUCCESS;
@@ -195,7 +210,8 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 
 int Session_finalize(MPI_Session* session) {
     close_unused_realms();
-    if (--process.open_sessions == 0 && !process.world_begun) {
+    const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
+    if (last && !process.world_begun) {
         if (gate.phase == Phase::closed) {
             end_protection();
         } else {

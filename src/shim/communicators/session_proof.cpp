@@ -53,25 +53,6 @@ struct Shared {
 static_assert(sizeof(Shared) % alignof(Entry) == 0);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// Ranks in the job of the group's processes: those of a session's "mpi://WORLD". Empty when it cannot be
-/// told.
-std::vector<std::int32_t> job_ranks(MPI_Group group) {
-    MPI_Session session;
-    if (real.Session_init(constants.info_null, constants.errors_return, &session) != MPI_SUCCESS) return {};
-    int size = 0;
-    real.Group_size(group, &size);
-    std::vector<int> own(static_cast<std::size_t>(size)), ranks(own.size(), MPI_UNDEFINED);
-    std::iota(own.begin(), own.end(), 0);
-    MPI_Group job;
-    if (real.Group_from_session_pset(session, "mpi://WORLD", &job) == MPI_SUCCESS) {
-        real.Group_translate_ranks(group, size, own.data(), job, ranks.data());
-        real.Group_free(&job);
-    }
-    real.Session_finalize(&session);
-    if (std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end()) return {};
-    return {ranks.begin(), ranks.end()};
-}
-
 std::string object_name(const std::string& tag, const std::vector<std::int32_t>& ranks) {
     keys::Sha256 hash;
     const auto mark = node_id();
@@ -239,6 +220,23 @@ std::string SharedList::prove(std::size_t rank, std::int32_t job_rank) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> job_ranks(MPI_Group group) {
+    MPI_Session session;
+    if (real.Session_init(constants.info_null, constants.errors_return, &session) != MPI_SUCCESS) return {};
+    int size = 0;
+    real.Group_size(group, &size);
+    std::vector<int> own(static_cast<std::size_t>(size)), ranks(own.size(), MPI_UNDEFINED);
+    std::iota(own.begin(), own.end(), 0);
+    MPI_Group job;
+    if (real.Group_from_session_pset(session, "mpi://WORLD", &job) == MPI_SUCCESS) {
+        real.Group_translate_ranks(group, size, own.data(), job, ranks.data());
+        real.Group_free(&job);
+    }
+    real.Session_finalize(&session);
+    if (std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end()) return {};
+    return {ranks.begin(), ranks.end()};
+}
 
 std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     int size = 0, rank = MPI_UNDEFINED;

@@ -11,9 +11,14 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mpisec::shim {
+
+/// Ranks in the job of the group's processes: those of a session's "mpi://WORLD". Empty when it cannot be told.
+std::vector<std::int32_t> job_ranks(MPI_Group group);
 
 /// Empty when proven, else a sentence that says what is missing. Called by all processes of the group;
 /// blocks, letting the MPI library make progress meanwhile.

@@ -118,7 +118,7 @@ MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inte
 }  // namespace
 
 int join_worlds(const Joining& joining, MPI_Comm made) {
-    const auto& [procedure, call, side_of_call, local, remote] = joining;
+    const auto& [procedure, call, side_of_call, local, remote, job_ranks] = joining;
     Side side = side_of_call;
     make_ready(made);
     if (!local_group_is(local, made))
@@ -126,14 +126,15 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     MPI_Comm all = merge(procedure, side, local, made);
     int on_side = 0;
     real.Group_rank(local, &on_side);
-    const std::vector<Hello> hellos =
-        meet_strangers(all, call, {side == Side::second ? 1u : 0u, static_cast<std::uint32_t>(on_side)});
+    const Place place{side == Side::second ? 1u : 0u, static_cast<std::uint32_t>(on_side),
+                      job_ranks.empty() ? -1 : job_ranks[static_cast<std::size_t>(on_side)]};
+    const std::vector<Hello> hellos = meet_strangers(all, call, place);
     Realm& realm = start_realm(all, hellos);
     real.Comm_free(&all);
     const Membership sides = sides_of(realm, hellos);
     // All of this side know who they are without having been told.
     const bool knows_remote = remote != constants.group_null;
-    if (numbers_of(local, realm) != sides.members ||
+    if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members ||
         (knows_remote && numbers_of(remote, realm) != sides.remote_members))
         return report_wrong_communicator(procedure, "its groups are others than those of the call");
     return hand_out_first(realm, procedure, call, sides, made);

@@ -235,7 +235,7 @@ bool in_use(const Realm& realm) {
     CommunicatorRegistry& registry = *process.communicators;
     std::shared_lock lock(registry.mutex);
     auto uses = [&](const Communicator& comm) {
-        return !comm.is_channel && &realm_of(comm.members) == &realm;
+        return (!comm.is_channel || comm.holders > 0) && &realm_of(comm.members) == &realm;
     };
     return std::ranges::any_of(registry.known, [&](const auto& known) { return uses(*known.second); }) ||
            std::ranges::any_of(registry.freed_but_held, [&](const auto& held) { return uses(*held); });

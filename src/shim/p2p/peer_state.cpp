@@ -1,6 +1,7 @@
 #include "shim/p2p/peer_state.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <new>
@@ -20,7 +21,7 @@ constexpr std::size_t most_ready_keys = 4096;
 
 // Address space is set aside for so many processes of further realms, so that what is kept of one never moves;
 // and in a session before MPI_Init, for so many of MPI_COMM_WORLD.
-constexpr std::size_t room_for_others = 1 << 18, room_for_world = 1 << 16;
+constexpr std::size_t room_for_others = 1 << 22, room_for_world = 1 << 16;
 
 }  // namespace
 
@@ -92,7 +93,7 @@ T* set_aside(std::size_t room) {
 /// Makes those from `begin` to `end`, whose memory is as it was set aside or was used before.
 template <class T>
 void make(T* table, std::size_t begin, std::size_t end) {
-    constexpr std::uintptr_t page = 4096;
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto from = reinterpret_cast<std::uintptr_t>(table + begin) / page * page;
     const auto to = reinterpret_cast<std::uintptr_t>(table + end);
     if (end > begin && mprotect(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE) != 0)
@@ -122,6 +123,7 @@ void set_tables_aside(bool world) {
 void make_peer_states() {
     PeerNumbers& numbers = *process.peer_numbers;
     const auto size = static_cast<std::size_t>(state.world.size);
+    if (numbers.world > 0) return;
     if (!peer_send_states) set_tables_aside(true);
     if (size > numbers.others)
         abort_job(

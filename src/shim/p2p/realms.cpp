@@ -71,12 +71,13 @@ std::vector<Realm*> protected_realms() {
 }
 
 std::vector<std::int32_t> numbers_of(MPI_Group group, const Realm& realm) {
+    const bool is_world = &realm == &state.world;
+    if (is_world && !process.world_begun) return {};
     int size = 0;
     real.Group_size(group, &size);
     std::vector<int> own(static_cast<std::size_t>(size)), translated(own.size());
     std::iota(own.begin(), own.end(), 0);
     MPI_Group all = realm.group;
-    const bool is_world = &realm == &state.world;
     if (is_world) real.Comm_group(constants.comm_world, &all);
     if (size > 0) real.Group_translate_ranks(group, size, own.data(), all, translated.data());
     if (is_world) real.Group_free(&all);

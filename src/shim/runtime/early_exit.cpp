@@ -1,11 +1,11 @@
 #include "shim/runtime/early_exit.hpp"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <string>
-#include <thread>
 
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -26,14 +26,17 @@ constexpr bool launcher_ends_job = false;
 
 void leave(int status, void*) {
     if (status == 0 || gate.phase != Phase::closed || in_child()) return;
+    fflush(stdout);  // which exit() would do after this
+    signal(SIGALRM, SIG_DFL);
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
+    alarm(seconds_to_end_a_job + longest_abort);
     sleep(
         seconds_to_end_a_job);  // where the launcher knows of the end (MPI_Abort), it ends this process meanwhile
     say("exits with status " + std::to_string(status & 0xff) +
         " before MPI_Finalize; the job ends, because the other ranks would wait for this one there");
-    std::thread([] {
-        sleep(longest_abort);
-        kill(getpid(), SIGKILL);
-    }).detach();
     real.Abort(constants.comm_world, status & 0xff);
 }
 

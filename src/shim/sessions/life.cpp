@@ -66,9 +66,39 @@ void make_private_self() {
     own.open = true;
 }
 
+/// Receives one message that nobody asked for, and throws it away. False when there is none.
+bool take_unmatched(MPI_Comm comm) {
+    constexpr int longest_wait = 1000;  // milliseconds; its sender may have ended
+    int found = 0, bytes = 0;
+    MPI_Message message;
+    MPI_Status status;
+    if (real.Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &found, &message, &status) != MPI_SUCCESS || !found)
+        return false;
+    real.Get_count(&status, constants.byte, &bytes);
+    auto room = std::make_unique<Buffer>(static_cast<std::size_t>(std::max(bytes, 0)) + 1);
+    MPI_Request receiving;
+    if (real.Imrecv(room->data(), bytes, constants.byte, &message, &receiving) != MPI_SUCCESS) return false;
+    int done = 0;
+    for (int waited = 0; !done && waited < longest_wait; ++waited) {
+        if (real.Test(&receiving, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+        if (!done) usleep(1000);
+    }
+    if (!done) (void)room.release();  // MPI may still write there
+    return done != 0;
+}
+
+/// After an attack, parts of refused messages may lie on the channel. MPICH ends a process that frees a communicator with such
+/// messages.
+void take_all_unmatched(MPI_Comm comm) {
+    constexpr int most = 1000;
+    for (int taken = 0; taken < most && take_unmatched(comm); ++taken) {
+    }
+}
+
 /// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
 void free_communicators() {
     if (state.world.job_secret) {
+        take_all_unmatched(state.world.channel);
         if (Communicator* world = find_communicator(constants.comm_world)) unequip(*world);
         real.Comm_free(&state.world.channel);
     }
@@ -108,6 +138,7 @@ void linger() {
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
         if (Communicator* channel = find_communicator(realm.channel)) forget(*channel);
+        take_all_unmatched(realm.channel);
         real.Comm_free(&realm.channel);
     }
     real.Group_free(&realm.group);
@@ -150,7 +181,7 @@ void make_ready(MPI_Comm comm) {
 void close_gate() {
     if (gate.phase == Phase::closed) return;
     if (world_model_is_on()) {
-        if (!peer_send_states) make_peer_states();
+        make_peer_states();
     } else {
         // A session says what its threads may do, but not to whom it does not ask.
         state.thread_multiple = true;
@@ -161,6 +192,7 @@ void close_gate() {
 }
 
 void close_unused_realms() {
+    Guard guard;  // two threads may free the last two communicators of one
     for (Realm* realm : further_realms())
         if (realm->job_secret && realm->handed_out && !in_use(*realm)) close_realm(*realm);
 }

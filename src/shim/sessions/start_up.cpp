@@ -83,10 +83,19 @@ std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place p
     Hello own = make_hello(rank, state.settings, selection_mark());
     own.side = place.side;
     own.rank_on_side = place.rank;
+    own.job_rank = place.job_rank;
     own.purpose = purpose_mark(call + " " + std::to_string(size));
     std::vector<Hello> hellos = exchange_hellos(own, size, all, state.settings);
     require_agreement(hellos, rank);
     return hellos;
+}
+
+bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side,
+                   const std::vector<std::int32_t>& job_ranks) {
+    return job_ranks.empty() || std::ranges::all_of(hellos, [&](const Hello& hello) {
+               return hello.side != side || (hello.rank_on_side < job_ranks.size() &&
+                                             hello.job_rank == job_ranks[hello.rank_on_side]);
+           });
 }
 
 bool may_be_one_node(const std::vector<Hello>& hellos) {

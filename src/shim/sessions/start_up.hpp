@@ -15,10 +15,16 @@ namespace mpisec::shim {
 /// Where a process is among two groups.
 struct Place {
     std::uint32_t side = 0, rank = 0;
+    std::int32_t job_rank = -1;
 };
 /// What all say of themselves. Collective over `all`, on which nothing else travels. `call`: the procedure and
 /// what all who take part know of its arguments. Ends the job when settings differ.
 std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place = {});
+
+/// Whether the processes of this side, whose hellos the handshakes have authenticated, are those of the group: with two
+/// calls of the same arguments under way, an attacker who leads connections of one to the other would swap them.
+bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side,
+                   const std::vector<std::int32_t>& job_ranks);
 
 /// Hellos say that all may be on one node.
 bool may_be_one_node(const std::vector<Hello>& hellos);

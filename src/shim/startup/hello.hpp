@@ -42,7 +42,8 @@ struct Hello {
     std::array<std::uint8_t, 16> purpose{};  ///< zeros for MPI_Init; else purpose_mark()
     std::uint32_t side = 0;                  ///< of two worlds that are joined: 0 or 1
     std::uint32_t rank_on_side = 0;          ///< in its group of their inter-communicator
-    std::array<std::uint8_t, 28> zero{};
+    std::int32_t job_rank = -1;              ///< in a session's "mpi://WORLD"; -1 elsewhere
+    std::array<std::uint8_t, 24> zero{};
 };
 static_assert(sizeof(Hello) == 256);
 
