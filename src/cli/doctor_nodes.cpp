@@ -100,6 +100,9 @@ Result<std::string> output_of(const std::string& line) {
     std::array<char, 4096> part;
     while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe.get()))
         text.append(part.data(), got);
+    // It came over the launcher's connections, which anybody may write to: nothing that a terminal obeys.
+    for (char& c : text)
+        if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
     const int status = pclose(pipe.release());
     if (text.find(mark) == std::string::npos)
         return fail(fmt::format("no node answered; the launcher ended with status {}: {}",

@@ -2,6 +2,7 @@
 #include "cli/key_share.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,10 +26,10 @@ namespace {
 
 constexpr int there_already = 8, another_there = 9;
 
-// On the node, by any shell. $f is the file, $r is "yes" when another key may be replaced. mktemp makes a file of mode 0600.
+// On the node, by any shell. $f is the file, $n its size, for connections may end early; $r is "yes" when another key may be replaced. mktemp makes a file of mode 0600.
 constexpr const char* remote_script =
-    "umask 077; d=$(dirname \"$f\") && mkdir -p \"$d\" && t=$(mktemp \"$f.XXXXXX\") && cat >\"$t\" && test "
-    "-s \"$t\" || exit 1; "
+    "umask 077; d=$(dirname \"$f\") && mkdir -p \"$d\" && t=$(mktemp \"$f.XXXXXX\") || exit 1; "
+    "cat >\"$t\" && test \"$(wc -c <\"$t\")\" -ge \"$n\" || { rm -f \"$t\"; exit 1; }; "
     "if test -e \"$f\" && test \"$r\" != yes; then cmp -s \"$t\" \"$f\"; same=$?; rm -f \"$t\"; "
     "if test $same -eq 0; then exit 8; else exit 9; fi; fi; mv -f \"$t\" \"$f\"";
 
@@ -63,11 +64,13 @@ void become_ssh(const Sharing& sharing, const std::string& node, const std::stri
 
 /// Copies the file's content to the node; the exit status of what ran there.
 int copy_to(const Sharing& sharing, const std::string& path, const std::string& node) {
-    const std::string command =
-        "f=" + remote_path(path) + "; r=" + (sharing.replace ? "yes" : "no") + "; " + remote_script;
     const int key =
         open(path.c_str(), O_RDONLY | O_CLOEXEC);  // read by ssh itself: it is never in our memory
     if (key < 0) return 1;
+    struct stat file {};
+    fstat(key, &file);
+    const std::string command = "f=" + remote_path(path) + "; n=" + std::to_string(file.st_size) +
+                                "; r=" + (sharing.replace ? "yes" : "no") + "; " + remote_script;
     const pid_t child = fork();
     if (child == 0) become_ssh(sharing, node, command, key);
     close(key);

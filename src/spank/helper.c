@@ -24,7 +24,8 @@ static void become_mpisec(const char* mpisec, char** argv, char** environment, i
     _exit(127);
 }
 
-static void read_all(int descriptor, char* output, size_t size) {
+// False when there is more than that.
+static int read_all(int descriptor, char* output, size_t size) {
     size_t at = 0;
     while (at + 1 < size) {
         const ssize_t got = read(descriptor, output + at, size - 1 - at);
@@ -33,6 +34,7 @@ static void read_all(int descriptor, char* output, size_t size) {
         at += (size_t)got;
     }
     output[at] = 0;
+    return at + 1 < size;
 }
 
 int mpisec_ask(const char* mpisec, char** argv, char** environment, int quiet, char* output, size_t size) {
@@ -42,10 +44,10 @@ int mpisec_ask(const char* mpisec, char** argv, char** environment, int quiet, c
     const pid_t child = fork();
     if (child == 0) become_mpisec(mpisec, argv, environment, quiet, ends[1]);
     close(ends[1]);
-    if (child > 0) read_all(ends[0], output, size);
+    const int whole = child > 0 && read_all(ends[0], output, size);
     close(ends[0]);
     if (child < 0) return 127;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return 127;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
+    return whole && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }

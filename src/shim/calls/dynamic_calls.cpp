@@ -1,11 +1,9 @@
 // Worlds that are spawned or connected (dynamic/worlds.hpp), and the name service. What the library and its
 // launcher tell each other to connect them, ports and commands, is metadata in clear, and none of it is believed.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "keys/hkdf.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
 #include "shim/dynamic/command.hpp"
@@ -18,6 +16,7 @@
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/watchdog.hpp"
+#include "shim/sessions/start_up.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -43,18 +42,6 @@ int connect(const char* procedure, const std::string& known_to_both, Side side, 
     real.Group_free(&local);
     if (code == MPI_SUCCESS) *newcomm = made;
     return raise_on(comm, code);
-}
-
-/// What the program calls a service does not travel in clear.
-std::string hidden(const char* service) {
-    const keys::Digest digest = keys::sha256(keys::as_bytes(std::string("mpisec service ") + service));
-    std::string text = "mpisec-";
-    for (std::size_t i = 0; i < 16; ++i) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
-        text += digits;
-    }
-    return text;
 }
 
 bool is_root(MPI_Comm comm, int root) {
@@ -125,13 +112,13 @@ int Comm_get_parent(MPI_Comm* parent) {
 }
 
 int Publish_name(const char* service, MPI_Info info, const char* port) {
-    return real.Publish_name(service ? hidden(service).c_str() : nullptr, info, port);
+    return real.Publish_name(service ? hidden("service", service).c_str() : nullptr, info, port);
 }
 int Lookup_name(const char* service, MPI_Info info, char* port) {
-    return real.Lookup_name(service ? hidden(service).c_str() : nullptr, info, port);
+    return real.Lookup_name(service ? hidden("service", service).c_str() : nullptr, info, port);
 }
 int Unpublish_name(const char* service, MPI_Info info, const char* port) {
-    return real.Unpublish_name(service ? hidden(service).c_str() : nullptr, info, port);
+    return real.Unpublish_name(service ? hidden("service", service).c_str() : nullptr, info, port);
 }
 
 }  // namespace mpisec::shim

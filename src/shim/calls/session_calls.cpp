@@ -4,10 +4,8 @@
 //   all of MPI_COMM_WORLD      its ranks are compared, and the world's keys serve
 //   others, on one node        is proven by sharing memory (session_proof.hpp): nothing to protect
 //   others                     they do a start-up of their own (sessions/start_up.hpp)
-#include <cstdio>
 #include <string>
 
-#include "keys/hkdf.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
 #include "shim/communicators/session_proof.hpp"
@@ -56,18 +54,6 @@ int why_too_late(const char* procedure) {
                                       : MPI_SUCCESS;
 }
 
-/// The program's tag does not travel in clear.
-std::string hidden(const std::string& tag) {
-    const keys::Digest digest = keys::sha256(keys::as_bytes("mpisec tag " + tag));
-    std::string text = "mpisec-";
-    for (std::size_t i = 0; i < 16; ++i) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
-        text += digits;
-    }
-    return text;
-}
-
 bool has_group(MPI_Comm made, MPI_Group group) {
     MPI_Group actual;
     int same = MPI_UNEQUAL;
@@ -106,7 +92,7 @@ Place place_in(MPI_Group group, const std::vector<std::int32_t>& job_ranks) {
 /// Processes of MPI_COMM_WORLD: its keys are theirs.
 int make_in_world(const FromGroup& call, const std::vector<std::int32_t>& members, MPI_Comm* newcomm) {
     if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
-    if (const int code = call.ask_library(hidden(call.tag), newcomm); code != MPI_SUCCESS) return code;
+    if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
     return hand_out_first(state.world, create_from_group, call.constructor(), {members, {}}, *newcomm);
 }
 
@@ -127,7 +113,7 @@ int make_on_node(const FromGroup& call, MPI_Comm made) {
 int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
     if (const std::string wrong = load_settings(); !wrong.empty())
         return refusal_code(create_from_group, wrong);
-    if (const int code = call.ask_library(hidden(call.tag), newcomm); code != MPI_SUCCESS) return code;
+    if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
     if (!has_group(*newcomm, call.group)) {
         make_ready(*newcomm);
         return wrong_group();
@@ -192,7 +178,7 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     if (const std::string wrong = load_settings(); !wrong.empty())
         return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
     MPI_Comm made = constants.comm_null;
-    if (const int code = ask(hidden(stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
+    if (const int code = ask(hidden("tag", stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
     const int code =
         join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag, Side::either,
                      local_group, leads ? remote_group : constants.group_null, job_ranks(local_group)},

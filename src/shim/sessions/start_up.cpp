@@ -1,6 +1,7 @@
 #include "shim/sessions/start_up.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 
@@ -75,6 +76,17 @@ void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
 }
 
 }  // namespace
+
+std::string hidden(const std::string& kind, const std::string& name) {
+    const keys::Digest digest = keys::sha256(keys::as_bytes("mpisec " + kind + " " + name));
+    std::string text = "mpisec-";
+    for (std::size_t i = 0; i < 16; ++i) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
+        text += digits;
+    }
+    return text;
+}
 
 std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place) {
     int rank = 0, size = 1;

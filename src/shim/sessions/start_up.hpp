@@ -12,6 +12,9 @@
 
 namespace mpisec::shim {
 
+/// What stands for a name of the program's, of this kind, where the library sends it in clear: a hash.
+std::string hidden(const std::string& kind, const std::string& name);
+
 /// Where a process is among two groups.
 struct Place {
     std::uint32_t side = 0, rank = 0;
