@@ -21,7 +21,7 @@ constexpr std::size_t most_ready_keys = 4096;
 
 // Address space is set aside for so many processes of further realms, so that what is kept of one never moves;
 // and in a session before MPI_Init, for so many of MPI_COMM_WORLD.
-constexpr std::size_t room_for_others = 1 << 22, room_for_world = 1 << 16;
+constexpr std::size_t room_for_others = 1 << 20, room_for_world = 1 << 16;
 
 }  // namespace
 
