@@ -93,7 +93,7 @@ T* set_aside(std::size_t room) {
 /// Makes those from `begin` to `end`, whose memory is as it was set aside or was used before.
 template <class T>
 void make(T* table, std::size_t begin, std::size_t end) {
-    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto from = reinterpret_cast<std::uintptr_t>(table + begin) / page * page;
     const auto to = reinterpret_cast<std::uintptr_t>(table + end);
     if (end > begin && mprotect(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE) != 0)
