@@ -21,6 +21,10 @@
 #include "keys/key_file.hpp"
 #include "mpisec/mpisec.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
 namespace mpisec::cli {
 namespace {
 
@@ -80,12 +84,15 @@ std::string crypto_of_node(const config::Settings& settings) {
 std::string cpu_of_node() {
     std::string features;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("aes")) features += "aes ";
-    if (__builtin_cpu_supports("vaes")) features += "vaes ";
-    if (__builtin_cpu_supports("avx2")) features += "avx2 ";
-    if (__builtin_cpu_supports("avx512f")) features += "avx512 ";
-    if (__builtin_cpu_supports("vpclmulqdq")) features += "vpclmulqdq ";
+    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler brings.
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_AES) != 0) features += "aes ";
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
+        if ((c & bit_VAES) != 0) features += "vaes ";
+        if ((b & bit_AVX2) != 0) features += "avx2 ";
+        if ((b & bit_AVX512F) != 0) features += "avx512 ";
+        if ((c & bit_VPCLMULQDQ) != 0) features += "vpclmulqdq ";
+    }
 #endif
     if (features.empty()) return "none of AES's";
     features.pop_back();
