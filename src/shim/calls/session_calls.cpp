@@ -166,7 +166,7 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     auto none = [](MPI_Group group) {
         return group == constants.group_null || group == constants.group_empty;
     };
-    // The remote group counts at the leader only (MPI-4.1, section 11.3.2).
+    // The remote group counts at the leader only (MPI-4.1, section 11.3.2), but MPICH wants a valid one from all.
     int rank = MPI_UNDEFINED;
     if (!none(local_group)) real.Group_rank(local_group, &rank);
     const bool leads = rank == local_leader;
@@ -177,12 +177,18 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
         return raise_through(errhandler, local_group, code);
     if (const std::string wrong = load_settings(); !wrong.empty())
         return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
+#ifdef OPEN_MPI
+    const bool knows_remote = leads;
+#else
+    const bool knows_remote = !none(remote_group);
+#endif
+    const MPI_Group remote = knows_remote ? remote_group : constants.group_null;
     MPI_Comm made = constants.comm_null;
     if (const int code = ask(hidden("tag", stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
-    const int code =
-        join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag, Side::either,
-                     local_group, leads ? remote_group : constants.group_null, job_ranks(local_group)},
-                    made);
+    const int code = join_worlds(
+        {create_from_groups, std::string(create_from_groups) + " " + stringtag, Side::either, local_group,
+         remote, job_ranks(local_group), knows_remote ? job_ranks(remote) : std::vector<std::int32_t>{}},
+        made);
     if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
     *newcomm = made;
     return MPI_SUCCESS;
