@@ -118,7 +118,7 @@ MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inte
 }  // namespace
 
 int join_worlds(const Joining& joining, MPI_Comm made) {
-    const auto& [procedure, call, side_of_call, local, remote, job_ranks] = joining;
+    const auto& [procedure, call, side_of_call, local, remote, job_ranks, remote_job_ranks] = joining;
     Side side = side_of_call;
     make_ready(made);
     if (!local_group_is(local, made))
@@ -134,7 +134,9 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     const Membership sides = sides_of(realm, hellos);
     // All of this side know who they are without having been told.
     const bool knows_remote = remote != constants.group_null;
-    if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members ||
+    if (!are_processes(hellos, place.side, job_ranks) ||
+        !are_processes(hellos, 1 - place.side, remote_job_ranks) ||
+        numbers_of(local, realm) != sides.members ||
         (knows_remote && numbers_of(remote, realm) != sides.remote_members))
         return report_wrong_communicator(procedure, "its groups are others than those of the call");
     return hand_out_first(realm, procedure, call, sides, made);
