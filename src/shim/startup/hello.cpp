@@ -15,6 +15,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/startup/cores.hpp"
+#include "shim/startup/hello_exchange.hpp"
 #include "shim/startup/node_id.hpp"
 #include "shim/startup/waiting.hpp"
 #include "wire/frame.hpp"
@@ -84,72 +85,6 @@ std::string differences(const Hello& hello, const Hello& zero) {
 constexpr const char* forged =
     "; something between the nodes changes messages, or MPIsec is not loaded on every rank.";
 
-constexpr const char* the_hellos = "the other ranks' settings";
-
-// The program's messages come after all of these, which MPI keeps in order.
-constexpr int hellos_tag = 32767;
-
-/// All hellos, by a binomial tree: a rank collects those of the ranks below it, which are the ranks after it, and the
-/// root sends all of them down. MPI libraries connect two ranks at their first message, so few pairs count (n - 1 here,
-/// n/2 log2(n) and more in exchanges among all), and one of two must speak first: when two ranks of MPICH 5 over
-/// libfabric's TCP connect to each other at the same moment, both now and then wait for ever.
-class HelloTree {
-  public:
-    HelloTree(const Hello& own, int size, MPI_Comm comm, const config::Settings& settings)
-        : comm_(comm), settings_(settings), rank_(own.rank), size_(size), hellos_(static_cast<std::size_t>(size)) {
-        at(rank_) = own;
-        for (int bit = 1; rank_ + bit < size && (rank_ & bit) == 0; bit *= 2) children_.push_back(rank_ + bit);
-    }
-
-    std::vector<Hello> gather() {
-        std::vector<MPI_Request> arriving;
-        for (int child : children_) arriving.push_back(receive(child, child, end_below(child)));
-        finish(arriving);
-        if (rank_ != 0) {
-            const int parent = rank_ & (rank_ - 1);
-            std::vector<MPI_Request> both = {send(parent, rank_, end_below(rank_))};
-            finish(both);
-            both = {receive(parent, 0, size_)};
-            finish(both);
-        }
-        std::vector<MPI_Request> leaving;
-        for (auto child = children_.rbegin(); child != children_.rend(); ++child)
-            leaving.push_back(send(*child, 0, size_));
-        finish(leaving);
-        return std::move(hellos_);
-    }
-
-  private:
-    /// The ranks below `rank`, itself included, end here.
-    int end_below(int rank) const { return rank == 0 ? size_ : std::min(rank + (rank & -rank), size_); }
-    Hello& at(int rank) { return hellos_[static_cast<std::size_t>(rank)]; }
-    static int bytes(int begin, int end) { return (end - begin) * static_cast<int>(sizeof(Hello)); }
-
-    MPI_Request receive(int from, int begin, int end) {
-        MPI_Request request;
-        check_mpi(real.Irecv(&at(begin), bytes(begin, end), constants.byte, from, hellos_tag, comm_, &request),
-                  "MPI_Irecv");
-        return request;
-    }
-
-    MPI_Request send(int to, int begin, int end) {
-        MPI_Request request;
-        check_mpi(real.Isend(&at(begin), bytes(begin, end), constants.byte, to, hellos_tag, comm_, &request),
-                  "MPI_Isend");
-        return request;
-    }
-
-    void finish(std::vector<MPI_Request>& requests) const {
-        for (MPI_Request& request : requests) complete(&request, the_hellos, settings_);
-    }
-
-    const MPI_Comm comm_;
-    const config::Settings& settings_;
-    const int rank_, size_;
-    std::vector<Hello> hellos_;
-    std::vector<int> children_;
-};
-
 }  // namespace
 
 Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
@@ -196,7 +131,7 @@ std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
 std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
                                    const config::Settings& settings) {
     // Nothing of the program's can be under way on the communicator yet.
-    std::vector<Hello> hellos = HelloTree(own, size, comm, settings).gather();
+    std::vector<Hello> hellos = gather_hellos(own, size, comm, settings);
     if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }

@@ -83,8 +83,8 @@ static struct {
 
 int PMPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
-    int (*next)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) = (int (*)(
-        void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))dlsym(RTLD_NEXT, "PMPI_Irecv");
+    int (*next)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
+        (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))dlsym(RTLD_NEXT, "PMPI_Irecv");
     int code = next(buffer, count, type, from, tag, comm, request);
     for (int i = 0; tag == hellos_tag && i < 8; i++) {
         if (arriving[i].at) continue;
