@@ -10,14 +10,16 @@
  * FORGER_HELLO names a hello as it arrives here (src/shim/startup/hello.hpp):
  *
  * - RANK:BYTE flips a bit of that byte of RANK's hello,
- * - RANK:here makes RANK's hello say that it is on the receiver's node. */
+ * - RANK:here makes RANK's hello say that it is on the receiver's node,
+ * - RANK:job prints the job's mark in RANK's hello. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { hello_bytes = 256, place_at = 112, place_bytes = 16 };
+enum { hello_bytes = 256, place_at = 112, place_bytes = 16, job_at = 232, job_bytes = 16 };
 
 static int my_rank(void) {
     int rank;
@@ -74,6 +76,13 @@ int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag
     return next(sent, count, type, to, tag, comm, request);
 }
 
+static void print_job(const unsigned char* mark) {
+    char text[2 * job_bytes + 1];
+    for (int i = 0; i < job_bytes; ++i) snprintf(text + 2 * i, 3, "%02x", mark[i]);
+    printf("job %s\n", text);
+    fflush(stdout);
+}
+
 static unsigned char* hellos;
 static const void* own_hello;
 static MPI_Request hellos_request;
@@ -97,7 +106,9 @@ int PMPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
     int code = next(request, done, status), rank;
     const char* what;
     if (watched && *done && setting("FORGER_HELLO", &rank, &what)) {
-        if (strcmp(what, "here") == 0)
+        if (strcmp(what, "job") == 0)
+            print_job(hellos + rank * hello_bytes + job_at);
+        else if (strcmp(what, "here") == 0)
             memcpy(hellos + rank * hello_bytes + place_at, (const unsigned char*)own_hello + place_at,
                    place_bytes);
         else
