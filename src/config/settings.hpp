@@ -48,6 +48,7 @@ struct Settings {
     bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
     bool unprotected_allow = false;            ///< MPISEC_UNPROTECTED=allow|refuse
     bool singleton_allow = false;              ///< MPISEC_SINGLETON=allow|refuse
+    std::string job;                           ///< MPISEC_JOB; empty: as the launcher says
     double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
     double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
     enum class StallAction : std::uint8_t { report, abort, automatic };

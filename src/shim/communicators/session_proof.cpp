@@ -251,7 +251,7 @@ std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     const std::vector<std::int32_t> ranks = job_ranks(group);
     if (ranks.empty()) return "the processes' ranks in the job are not known";
     const std::int32_t job_rank = ranks[static_cast<std::size_t>(rank)];
-    if (!world_model_is_on()) state.world.rank = job_rank;  // for messages
+    name_process(job_rank);
     SharedList list(object_name(tag, ranks), static_cast<std::size_t>(size));
     std::string wrong = list.attach();
     return wrong.empty() ? list.prove(static_cast<std::size_t>(rank), job_rank) : wrong;

@@ -21,6 +21,7 @@
 namespace mpisec::shim {
 
 class CollectiveContext;
+class Operation;
 struct TagBlocks;
 
 struct Peer {
@@ -34,6 +35,7 @@ struct PostedReceive {
     std::uint64_t position = 0;
     int source = MPI_ANY_SOURCE;
     int tag = MPI_ANY_TAG;
+    Operation* owner = nullptr;  ///< what can be moved on; null for a message that a probe took
     PostedReceive* older = nullptr;
     PostedReceive* newer = nullptr;
 };

@@ -51,8 +51,8 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
            !comm.is_local(status.MPI_SOURCE);
 }
 
-int refuse_overlong(const Communicator& comm, const MPI_Status& status) {
-    tell_refused(comm, status.MPI_SOURCE, status.MPI_TAG, nullptr);
+int refuse_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
+    tell_refused(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");
 }
@@ -111,7 +111,7 @@ class SealedReceive final : public Operation {
         if (code != MPI_SUCCESS && comm_->verifies && comm_->is_local(status.MPI_SOURCE))
             return matched_local(status, position, code);
         if (code != MPI_SUCCESS) {
-            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status))
+            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status, position))
                                                      : finish(code, true);
         }
         int cancelled = 0;
@@ -132,6 +132,7 @@ class SealedReceive final : public Operation {
   private:
     void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
         posted_ = std::move(posted);
+        posted_->owner = this;
         if (!is_new) return;
         posted_->source = spec_.peer;
         posted_->tag = spec_.tag;

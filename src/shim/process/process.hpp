@@ -45,8 +45,8 @@ struct State {
     config::Settings settings;
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
-    bool thread_multiple = false;
-    bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
+    std::atomic<bool> thread_multiple{false};
+    std::atomic<bool> yield_while_waiting{false};  ///< who waits gives its core to others: MPISEC_YIELD
     bool ready = false;                ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
@@ -102,6 +102,7 @@ struct CancelledCounters;
 struct CommunicatorRegistry;
 struct Duplications;
 struct IoFiles;
+struct LoadedSettings;
 struct MatchedMessages;
 struct ProgressThread;
 class NodePeers;
@@ -121,7 +122,6 @@ struct SameNodeRecords;
 struct Selections;
 struct SentToSelf;
 struct SessionCalls;
-struct SessionSettings;
 struct TagReserve;
 struct TypeCache;
 struct TypeLayouts;
@@ -161,6 +161,10 @@ struct Process {
     std::once_flag fork_handlers;          ///< gate.cpp
     pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
     std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
+    /// Threads that start up, or end, at the same time change one after the other what is there once: settings,
+    /// the crypto library, `ready`, the number of sessions, the phase. Nobody waits for other processes with it,
+    /// but who ends protection. Before the Guard.
+    RecursiveMutex life;
     RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
     FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
     void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
@@ -199,7 +203,7 @@ struct Process {
 
     // Communicators and calls.
     FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
-    FirstUse<SessionSettings> session_settings;  ///< sessions/life.cpp
+    FirstUse<LoadedSettings> loaded_settings;    ///< sessions/life.cpp
     FirstUse<OwnSession> own_session;            ///< the same
     std::atomic<int> open_sessions{0};           ///< session_calls.cpp; of the program
     FirstUse<Duplications> duplications;         ///< communicator_calls.cpp

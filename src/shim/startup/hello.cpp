@@ -103,6 +103,7 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
     hello.rekey_messages = settings.rekey_messages;
     hello.rekey_bytes = settings.rekey_bytes;
     hello.selection = selection;
+    hello.job = job_mark(settings.job);
     const Cores cores = cores_here();
     hello.kernel = cores.kernel;
     hello.cpu_set = cores.set;
@@ -145,7 +146,20 @@ std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
     return hellos;
 }
 
+/// A rank of another job has its own hellos: somebody leads the connections of one job to the other.
+void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
+    constexpr JobMark unknown{};
+    if (own.job == unknown) return;
+    const auto other = std::ranges::find_if(
+        hellos, [&](const Hello& hello) { return hello.job != unknown && hello.job != own.job; });
+    if (other == hellos.end()) return;
+    abort_job(name_of(*other) + " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
+              "Something between the nodes leads one job's connections to another; or the launcher gives a job's nodes "
+              "different names: then set MPISEC_JOB to the same text on all of them, another for each job.");
+}
+
 void require_agreement(const std::vector<Hello>& hellos, int rank) {
+    require_one_job(hellos, hellos[static_cast<std::size_t>(rank)]);
     constexpr int named = 5;
     std::string sentence;
     int differing = 0;
