@@ -38,6 +38,7 @@
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -80,7 +81,7 @@ void know_first_communicators() {
     std::iota(everyone.members.begin(), everyone.members.end(), 0);
     Communicator* world = know(constants.comm_world, everyone, "MPI_COMM_WORLD");
     know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");
-    know(state.world.channel, everyone, "channel");
+    know(state.world.channel, everyone, "channel")->traffic = Traffic::own;
     equip(*world, blocks_of_world(everyone));
 }
 
@@ -122,6 +123,7 @@ Phase start(int thread_level) {
     if (!settings) abort_job(settings.error().message);
     state.settings = std::move(*settings);
     state.stats = !state.settings.stats.empty();
+    const std::uint64_t began = steady_nanoseconds();
     refuse_lonely_worlds();
     read_selection();
     const bool closed_before = state.ready;  // by a session
@@ -151,6 +153,9 @@ Phase start(int thread_level) {
     end_job_on_early_exit();
     release_startup_pages();
     start_progress_thread();
+    stats.began = steady_nanoseconds();
+    stats.startup_nanoseconds = stats.began - began;
+    start_stats_writer();
     return Phase::closed;
 }
 
