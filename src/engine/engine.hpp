@@ -45,6 +45,8 @@ struct SegmentTask {
     const std::uint8_t* from = nullptr;  ///< seal: n bytes; open: n + tag_bytes
     std::size_t n = 0;                   ///< plaintext bytes
     wire::Nonce nonce{};
+    bool timed = false;             ///< `nanoseconds` is wanted
+    std::uint64_t nanoseconds = 0;  ///< that it took, once it is finished
     std::atomic<State> state{State::idle};
 
     /// Once true, the worker is done with the task, its buffers and its key, and what it wrote is visible.

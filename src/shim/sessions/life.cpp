@@ -31,6 +31,7 @@
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -221,6 +222,7 @@ void end_protection() {
     if (world_is_protected) final_barrier();
     io::forget_files();
     rma::close_windows();
+    stop_stats_writer();
     print_stats(replay_runs());
     report_transports();
     stop_watchdog();
