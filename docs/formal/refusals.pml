@@ -10,7 +10,8 @@
 //! run next-not-told | -DNEXT_NOT_TOLD | invalid end state
 //! run named-again | ltl -DNAMED_AGAIN | acceptance cycle
 //! run counter-not-marked | -DCOUNTER_NOT_MARKED | assertion violated !(received_twice)
-//! run counter-ignored | -DANY_ORDER -DCOUNTERS_LEFT -DBOUND=0 -DCOUNTER_IGNORED | assertion violated !(damage_unbounded)
+//! run counters-left-at-once | -DANY_ORDER -DTOLD_AT_ONCE -DCOUNTERS_LEFT -DBOUND=0 | holds
+//! run counter-ignored | -DANY_ORDER -DTOLD_AT_ONCE -DCOUNTERS_LEFT -DBOUND=0 -DCOUNTER_IGNORED | assertion violated !(damage_unbounded)
 //! run one-lost-per-attack | -DBOUND=attacks | assertion violated !(damage_unbounded)
 // Refused large messages: what the two ranks say to each other when the first part of a large message was not accepted, so that
 // its sender is not left waiting with segments that nobody receives (src/shim/p2p/rejected_messages.cpp, src/shim/p2p/verify.cpp).

@@ -338,7 +338,8 @@ static double now_ms(void) {
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-int PMPI_Irecv(void* buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+int PMPI_Irecv(void* buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+               MPI_Request* request) {
     int code = REAL(Irecv)(buffer, n, type, from, tag, comm, request), known = 0;
     const char* argument = if_attack("overtake");
     if (!argument || late_until > 0) return code;

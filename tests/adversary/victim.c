@@ -128,7 +128,8 @@ static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
 static void receive_last_first(void) {
     MPI_Request requests[3];
     unsigned char* in[3];
-    for (int i = 0; i < 3; ++i) MPI_Irecv(in[i] = prefilled(), n, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < 3; ++i)
+        MPI_Irecv(in[i] = prefilled(), n, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[i]);
     for (int i = 2; i >= 0; --i) tell(i + 1, i + 1, MPI_Wait(&requests[i], MPI_STATUS_IGNORE), in[i]);
 }
 

@@ -33,6 +33,7 @@ Hello genuine(int rank) {
     hello.kernel = 7;
     hello.cpu_set = 9;
     hello.cpus = 2;
+    hello.job.fill(5);
     return hello;
 }
 
@@ -91,7 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Hello own = genuine(rank);
     bool good = std::memcmp(&own, &sent[static_cast<std::size_t>(rank)], sizeof own) == 0;
     for (int r = 0; r < ranks; ++r) good = good && sent[static_cast<std::size_t>(r)].rank == r;
-    for (const Hello& hello : sent) good = good && agree(hello, sent[0]);
+    for (const Hello& hello : sent)
+        good = good && agree(hello, sent[0]) && (hello.job == own.job || hello.job == JobMark{});
     try {
         const std::vector<Hello> hellos = exchange_hellos(own, ranks, MPI_COMM_WORLD, {});
         for (const Hello& hello : hellos) FUZZ_CHECK(!name_of(hello).empty());

@@ -47,7 +47,7 @@ struct State {
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     std::atomic<bool> thread_multiple{false};
     std::atomic<bool> yield_while_waiting{false};  ///< who waits gives its core to others: MPISEC_YIELD
-    bool ready = false;                ///< what protection needs of this process is there
+    bool ready = false;                            ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool stats = false;
@@ -172,10 +172,10 @@ struct Process {
     /// the crypto library, `ready`, the number of sessions, the phase. Nobody waits for other processes with it,
     /// but who ends protection. Before the Guard.
     RecursiveMutex life;
-    RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
-    void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
-    Watchdog* watchdog = nullptr;  ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
+    void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
+    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize

@@ -16,7 +16,7 @@ class Starting {
     Starting& operator=(const Starting&) = delete;
     explicit operator bool() const { return begun_; }
     bool closed_before() const { return previous_ == Phase::closed; }  ///< by a session
-    void end(Phase next);  ///< waiting threads go on
+    void end(Phase next);                                              ///< waiting threads go on
 
   private:
     bool begin();

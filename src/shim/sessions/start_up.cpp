@@ -59,8 +59,7 @@ keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos, aead::C
     std::vector<std::int32_t> nodes(hellos.size());
     std::iota(nodes.begin(), nodes.end(), 0);
     WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    return agree_on_job_secret(
-        {hellos, nodes, realm.rank, realm.channel, *key, cipher, state.settings});
+    return agree_on_job_secret({hellos, nodes, realm.rank, realm.channel, *key, cipher, state.settings});
 }
 
 std::vector<std::int32_t> everyone_in(const Realm& realm) {

@@ -153,13 +153,14 @@ void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
     const auto other = std::ranges::find_if(
         hellos, [&](const Hello& hello) { return hello.job != unknown && hello.job != own.job; });
     if (other == hellos.end()) return;
-    abort_job(name_of(*other) + " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
-              "Something between the nodes leads one job's connections to another; or the launcher gives a job's nodes "
-              "different names: then set MPISEC_JOB to the same text on all of them, another for each job.");
+    abort_job(name_of(*other) +
+              " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
+              "Something between the nodes leads one job's connections to another; or the launcher gives a "
+              "job's nodes different names: then set MPISEC_JOB to the same text on all of them, another for "
+              "each job.");
 }
 
 void require_agreement(const std::vector<Hello>& hellos, int rank) {
-    require_one_job(hellos, hellos[static_cast<std::size_t>(rank)]);
     constexpr int named = 5;
     std::string sentence;
     int differing = 0;
@@ -169,7 +170,7 @@ void require_agreement(const std::vector<Hello>& hellos, int rank) {
         if (++differing <= named)
             sentence += (sentence.empty() ? "" : "; ") + name_of(hello) + " has " + difference;
     }
-    if (differing == 0) return;
+    if (differing == 0) return require_one_job(hellos, hellos[static_cast<std::size_t>(rank)]);
     if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
     // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
     if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
