@@ -191,6 +191,7 @@ void close_gate() {
         start_sealing_lock(MPI_THREAD_MULTIPLE);
     }
     start_watchdog();
+    if (stats.began == 0) stats.began = steady_nanoseconds();
     protect_from_now_on();
 }
 
