@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install sources deb wheel clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install sources deb checksums wheel clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -16,6 +16,7 @@ help:
 	@echo "make install PREFIX=… install them (relocatable; DESTDIR=… for packagers)"
 	@echo "make sources          dist/mpisec-…-sources.tar.xz: unpacked here, no build downloads anything"
 	@echo "make deb              Debian packages in dist/deb, from a source package, without a network"
+	@echo "make checksums        dist/SHA256SUMS of what is in dist"
 	@echo "make wheel            dist/mpisec-….whl for pip: every Linux on x86-64 with glibc 2.28 or newer"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
@@ -79,6 +80,9 @@ sources: setup-demo
 
 deb: setup-demo
 	@tools/deb.sh
+
+checksums:
+	@cd dist && find . -type f ! -name 'SHA256SUMS*' ! -name notes.md -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS && cat SHA256SUMS
 
 wheel: setup-demo
 	@tools/wheel.sh

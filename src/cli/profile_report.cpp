@@ -156,8 +156,8 @@ class Predictor {
             nodes.push_back(ranks_.node[members.back()]);
         }
         if (!collective || std::set<int>(nodes.begin(), nodes.end()).size() < 2) return {};
-        const std::uint64_t unit_bytes = unit(*collective),
-                            bytes = (*values)[3] / (*values)[2] / unit_bytes * unit_bytes;
+        const std::uint64_t step = unit(*collective), mean = (*values)[3] / (*values)[2],
+                            bytes = (mean + step - 1) / step * step;
         auto report = simulate(*collective, selection_, fabric::Topology(nodes), bytes);
         if (!report) return tl::unexpected(report.error());
         for (std::size_t i = 0; i < members.size(); ++i)

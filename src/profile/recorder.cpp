@@ -97,9 +97,14 @@ void* symbol(const char* name) {
         return real;                                                                                     \
     }())
 
-// Open MPI's handles are addresses in its library, which need not be there when this one is loaded.
+// Open MPI's handles are addresses of objects, whose library need not be there when this one is loaded; they are in the program
+// where that was linked to have copies.
 #ifdef OPEN_MPI
-#define HANDLE(type, constant, name) reinterpret_cast<type>(real_procedure(name))
+void* object(const char* name) {
+    if (void* found = dlsym(RTLD_DEFAULT, name)) return found;
+    return real_procedure(name);
+}
+#define HANDLE(type, constant, name) reinterpret_cast<type>(object(name))
 #else
 #define HANDLE(type, constant, name) constant
 #endif

@@ -197,6 +197,7 @@ void close_gate() {
     if (gate.phase == Phase::closed) return;
     if (world_model_is_on()) make_peer_states();
     start_watchdog();
+    if (stats.began == 0) stats.began = steady_nanoseconds();
     protect_from_now_on();
 }
 

@@ -97,6 +97,18 @@ TEST_P(EngineWith, SealsAndOpensEverySegment) {
     }
 }
 
+TEST_P(EngineWith, TellsWhatATaskTookWhereThatIsWanted) {
+    Segments segments = make_segments(key, 20, 20000);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        segments[i]->seal.timed = i % 2 == 0;
+        engine.submit(segments[i]->seal);
+    }
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        wait_for(segments[i]->seal);
+        EXPECT_EQ(segments[i]->seal.nanoseconds > 0, i % 2 == 0) << i;
+    }
+}
+
 TEST_P(EngineWith, ChangedSegmentFailsAloneAndReleasesNothing) {
     Segments segments = make_segments(key, 40, 5000);
     for (auto& segment : segments) engine.submit(segment->seal);
