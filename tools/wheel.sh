@@ -36,7 +36,8 @@ keep_debug_files() {
 step wheel-tools tools/venv.sh "$venv" tools/wheel-requirements.txt || exit 1
 export PATH=$venv/bin:$PATH
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 315532800)} # 1980, where zip files begin
-export SOURCE_DATE_EPOCH CMAKE_BUILD_PARALLEL_LEVEL=$jobs
+# Without a base directory ccache hands absolute paths on, which -ffile-prefix-map knows; relative ones would stay in the files.
+export SOURCE_DATE_EPOCH CMAKE_BUILD_PARALLEL_LEVEL=$jobs CCACHE_BASEDIR=
 step wheel-build make_wheel || exit 1
 step wheel-check check_wheel || exit 1
 step wheel-debug keep_debug_files || exit 1

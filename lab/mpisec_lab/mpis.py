@@ -1,6 +1,7 @@
 """The MPIs that the lab knows: how each is launched over nodes, compiled for, and what is odd about it."""
 
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -114,9 +115,17 @@ def _prrte(mpiexec: str, hosts: Hosts, agent: str, interface: str, directory: Pa
 _LAUNCH = {"hydra": _hydra, "intel": _intel, "orte": _orte, "prrte": _prrte}
 
 
+def _environment(own: Path, program: str) -> Path:
+    """Where `mpisec lab setup` puts an MPI; where it has not, the environment that this runs in, if pip has installed that MPI there
+    (pip install mpisec mpich mpi4py): `program` is one of its own."""
+    here = Path(sys.prefix)
+    return here if not own.exists() and all((here / "bin" / name).exists() for name in ("mpiexec", program)) else own
+
+
 def _table() -> dict[str, Mpi]:
     mpis = places.mpis()
-    mpich5, openmpi5, impi = mpis / "mpich-5", mpis / "openmpi-5", mpis / "impi"
+    mpich5 = _environment(mpis / "mpich-5", "mpichversion")
+    openmpi5, impi = _environment(mpis / "openmpi-5", "ompi_info"), mpis / "impi"
     ofi = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
     entries = [
         Mpi("mpich-5", "MPICH 5.0 (OFI over TCP)", family="mpich", launcher="hydra", venv=mpich5,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from slow import slow
 
-from mpisec_lab import link
+from mpisec_lab import link, mpis
 from mpisec_lab.cluster import Cluster, block_placement, remove_stale
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS
@@ -430,3 +430,18 @@ def test_works_in_a_user_namespace(short_tmp, command, said):
     )
     assert re.search(said, done.stdout), done.stdout + done.stderr
     assert list(short_tmp.iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [(), ("mpichversion",), ("mpiexec", "mpichversion"), ("mpiexec", "ompi_info")])
+def test_an_mpi_that_pip_has_installed_beside_the_lab(tmp_path, monkeypatch, there):
+    """Is found where `mpisec lab setup` has installed none."""
+    monkeypatch.setenv("MPISEC_LAB_MPIS", str(tmp_path / "mpis"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    for name in there:
+        (tmp_path / "environment/bin" / name).touch()
+    found = {name: mpi.venv.parent == tmp_path for name, mpi in mpis._table().items()}
+    assert found["mpich-5"] == found["mpich-5-abi"] == ("mpiexec" in there and "mpichversion" in there)
+    assert found["openmpi-5"] == ("ompi_info" in there) and not found["impi"] and not found["mpich-4"]
+    (tmp_path / "mpis/mpich-5").mkdir(parents=True)
+    assert mpis._table()["mpich-5"].venv == tmp_path / "mpis/mpich-5"
