@@ -172,7 +172,11 @@ struct Key {
         if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
     }
     explicit Key(const std::uint8_t* h) { ready = (new (&ghash) Ghash(h))->ready; }
-    explicit Key(const Key* other) { std::memcpy(static_cast<void*>(this), other, sizeof *this); }
+    /// All that the union can be is plain bytes; the destructor wipes them, and so makes the class look otherwise.
+    explicit Key(const Key* other) {
+        std::memcpy(static_cast<void*>(this), other,
+                    sizeof *this);  // NOLINT(bugprone-undefined-memory-manipulation)
+    }
     ~Key() { explicit_bzero(static_cast<void*>(this), sizeof *this); }
 
     bool start(const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
