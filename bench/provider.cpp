@@ -1,6 +1,6 @@
 // Cycles per byte of AES through EVP, for `mpisec bench provider` (bench/mpisec_bench/provider.py). The contestants are
 // processes of this program that take turns: each waits for a line "MODE KEYBITS BYTES DIRECTION SECONDS" and answers with
-// the cycles per byte of that. A mode "cbc16" encrypts 16 buffers in jobs of ASYNC at once.
+// the cycles per byte of that. The mode "cbc16" encrypts 16 buffers in jobs of ASYNC at once.
 //
 //   provider DIRECTORY-OF-MODULES MODULE     "default", or "libmpisec-provider" found in the directory
 #include <openssl/async.h>
@@ -32,7 +32,7 @@ struct Contestant {
     Contestant(OSSL_LIB_CTX* library, const std::string& name, std::size_t n, bool encrypt)
         : cipher(EVP_CIPHER_fetch(library, name.c_str(), nullptr)), from(n, 7), to(n + 32) {
         if (!cipher) return;
-        aead = EVP_CIPHER_get_mode(cipher) == EVP_CIPH_GCM_MODE;
+        aead = (EVP_CIPHER_get_flags(cipher) & EVP_CIPH_FLAG_AEAD_CIPHER) != 0;
         EVP_CipherInit_ex2(context, cipher, key, iv, encrypt ? 1 : 0, nullptr);
         EVP_CIPHER_CTX_set_padding(context, 0);
     }
@@ -92,7 +92,8 @@ double measure(double seconds, double bytes_per_call, Call call) {
 double answer(OSSL_LIB_CTX* library, const std::string& mode, int bits, std::size_t n, bool encrypt,
               double seconds) {
     const bool many = mode == "cbc16";
-    const std::string name = "AES-" + std::to_string(bits) + "-" + (many ? "cbc" : mode);
+    const std::string name =
+        mode == "chacha" ? "ChaCha20-Poly1305" : "AES-" + std::to_string(bits) + "-" + (many ? "cbc" : mode);
     if (!many) {
         Contestant one(library, name, n, encrypt);
         return one.cipher ? measure(seconds, static_cast<double>(n), [&] { one.call(); }) : 0;

@@ -22,7 +22,7 @@ MODULES = {
     "coll": ("base", "config", "fabric"),
     "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
     "profile": (),
-    "cli": ("base", "config", "keys", "aead", "wire", "fabric", "coll"),
+    "cli": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
 }
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
 LAYERS = {

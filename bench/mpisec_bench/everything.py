@@ -74,6 +74,9 @@ _PROFILES = {"quick": _QUICK, "full": _FULL}
 _CRYPTO = ("crypto", "--ciphers", "aes-128-gcm,aes-256-gcm,aegis-128x4", "--sizes", "64,256,1K,4K,16K,64K,256K,1M,4M", "--threads", "1,2")
 
 
+_ENGINE = ("engine", "--aead", "auto:aes-128-gcm")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench all`."""
     profile = parser.add_mutually_exclusive_group()
@@ -103,6 +106,8 @@ def measure(arguments: argparse.Namespace, run: Callable[[Sequence[str]], bool])
             continue
         if words[0] == "crypto":
             _crypto(file, words)
+        elif words[0] == "engine":
+            _engine(file, words)
         elif not run([*words, "-o", str(file), "--resume"]):
             return False
     report = [sys.executable, "-m", "mpisec_bench.report", str(directory), "-o", str(directory / "report.html")]
@@ -117,7 +122,7 @@ def _is_complete(file: Path, words: Sequence[str]) -> bool:
 
 
 def _wanted(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
-    known = {"crypto": _CRYPTO} | _PROFILES[arguments.profile]
+    known = {"crypto": _CRYPTO, "engine": _ENGINE} | _PROFILES[arguments.profile]
     names = arguments.only.split(",") if arguments.only else list(known)
     for name in names:
         if name not in known:
@@ -133,3 +138,9 @@ def _crypto(file: Path, words: Sequence[str]) -> None:
     document = {"format": FORMAT, "benchmark": "crypto", "title": "The crypto libraries", "command": f"mpisec bench {' '.join(words)}",
                 "complete": True, "started": started, "conditions": machine(), "rows": json.loads(told.stdout)}
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _engine(file: Path, words: Sequence[str]) -> None:
+    told = subprocess.run([places.find_mpisec(), "bench", *words, "-o", str(file)], stderr=subprocess.PIPE, text=True, check=False)
+    if told.returncode != 0:
+        raise LabError(told.stderr.strip())

@@ -1,8 +1,10 @@
 // mpisec bench: crypto libraries in this process, everything that needs a cluster in bench/'s Python.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <tuple>
 
 #include "cli/bench_crypto.hpp"
+#include "cli/bench_engine.hpp"
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "coll/collective.hpp"
@@ -38,6 +40,44 @@ void add_bench_crypto(CLI::App& bench, Status& status) {
     crypto->callback([options, &status] { status = bench_crypto(*options); });
 }
 
+void add_bench_engine(CLI::App& bench, Status& status) {
+    auto options = std::make_shared<BenchEngineOptions>();
+    CLI::App* engine = bench.add_subcommand(
+        "engine", "Sealing and opening on several cores for one thread that sends or receives");
+    engine->footer(
+        "  mpisec bench engine\n"
+        "  mpisec bench engine --packets 64K --messages 16M --threads 1,2,4,8,15 -o engine.json\n"
+        "  mpisec bench engine --link tcp --dedicated");
+    engine->add_option("--aead", options->aead, "cipher and library, as MPISEC_AEAD; default: auto");
+    for (auto [name, sizes, text] :
+         {std::tuple("--packets", &options->packets, "bytes of packets under one key; default: 1K to 128K"),
+          std::tuple("--messages", &options->messages,
+                     "bytes of large messages, sealed in segments; default: 1M,16M")})
+        engine->add_option(name, *sizes, text)->delimiter(',')->transform(CLI::AsSizeValue(false));
+    engine->add_option("--threads", options->threads, "default: 1 to all hardware threads")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256));
+    engine->add_flag("--dedicated", options->dedicated,
+                     "one thread more, which only communicates; else it seals and opens while it waits");
+    engine->add_option("--link", "memory: hands over in order; tcp: through a connection to this machine")
+        ->check(CLI::IsMember({"memory", "tcp"}))
+        ->each([options](const std::string& link) { options->tcp = link == "tcp"; });
+    engine->add_option("--rounds", options->rounds, "turns per case; default: 7")->check(CLI::Range(1, 1000));
+    engine->add_option("--milliseconds", options->milliseconds, "of a turn; default: 40")
+        ->check(CLI::Range(0.1, 60000.0));
+    engine->add_option("-o,--output", options->output, "the result, for mpisec report");
+    engine->add_flag("--json", options->json, "print the result as JSON instead of a table");
+    engine->callback([options, engine, &status] {
+        options->words = "mpisec bench engine";
+        for (const CLI::Option* given : engine->get_options())
+            for (std::size_t i = 0; given->count() && given->get_name() != "--output" && i < 1; ++i)
+                options->words +=
+                    " " + given->get_name() +
+                    (given->get_expected_max() ? " " + CLI::detail::join(given->results()) : "");
+        status = bench_engine(*options);
+    });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Status& status) {
@@ -46,6 +86,7 @@ void add_bench(CLI::App& app, Status& status) {
     bench->footer(
         "  mpisec bench all --quick -o results       everything below in under ten minutes, with a report\n"
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
+        "  mpisec bench engine                       and several cores together\n"
         "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed by turns, on two lab "
         "nodes\n"
         "  mpisec bench pingpong --schemes mpisec,wireguard,ipsec\n"
@@ -56,6 +97,7 @@ void add_bench(CLI::App& app, Status& status) {
         "Each has its own --help.");
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
+    add_bench_engine(*bench, status);
     auto in_python = [&](const std::string& name, const char* description) {
         run_in_python(*bench->add_subcommand(name, description), status, "mpisec_bench", {name});
     };

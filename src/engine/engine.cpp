@@ -25,7 +25,7 @@ constexpr auto spin_time = std::chrono::microseconds(20);
 // Taken at once: a few microseconds of work, so that whoever has them is done about when the others are.
 constexpr std::size_t most_taken = 16, bytes_taken = 32 * 1024;
 constexpr std::uint64_t measured_every = 8;   // takes: reading the clock costs as much as 500 bytes
-constexpr std::size_t measured_bytes = 4096;  // and tells nothing of smaller ones
+constexpr std::size_t measured_bytes = 1024;  // and tells nothing of smaller ones
 
 void relax() {
 #if defined(__x86_64__)

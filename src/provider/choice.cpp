@@ -27,7 +27,7 @@ constexpr double way_ns = 8;
 constexpr double faster = 0.93, no_slower = 1.05;
 
 constexpr bool is_aead(int mode) {
-    return mode == mpisec_gcm;
+    return mode == mpisec_gcm || mode == mpisec_chacha;
 }
 
 struct Contestant {
@@ -56,7 +56,10 @@ double time_calls(const Race& race, const Contestant& one, std::size_t size, Buf
     const mpisec_cipher_plugin& library = *libraries()[one.library];
     std::uint8_t iv[16] = {1}, tag[16] = {};
     const int encrypt = race.encrypt ? 1 : 0;
-    const std::size_t n = race.mode == mpisec_cfb8 ? samples[size] / 16 : samples[size];
+    // A block of AES for each byte or bit.
+    const std::size_t n = samples[size] / (race.mode == mpisec_cfb8   ? 16
+                                           : race.mode == mpisec_cfb1 ? 128
+                                                                      : 1);
     const bool bare = one.library == openssl_index() && race.mode != mpisec_xts && !is_aead(race.mode);
     const auto start = Clock::now();
     for (int i = 0; i < calls_per_block[size]; ++i) {
@@ -76,8 +79,9 @@ double time_calls(const Race& race, const Contestant& one, std::size_t size, Buf
 
 /// (mode, bytes of the key) of all that can be offered.
 std::vector<std::pair<int, std::size_t>> everything() {
-    std::vector<std::pair<int, std::size_t>> all = {{mpisec_xts, 32}, {mpisec_xts, 64}};
-    for (int mode : {mpisec_ecb, mpisec_cbc, mpisec_cfb, mpisec_cfb8, mpisec_ofb, mpisec_ctr, mpisec_gcm})
+    std::vector<std::pair<int, std::size_t>> all = {{mpisec_xts, 32}, {mpisec_xts, 64}, {mpisec_chacha, 32}};
+    for (int mode :
+         {mpisec_ecb, mpisec_cbc, mpisec_cfb, mpisec_cfb8, mpisec_ofb, mpisec_ctr, mpisec_gcm, mpisec_cfb1})
         for (const std::size_t key_n : {std::size_t{16}, std::size_t{24}, std::size_t{32}})
             all.emplace_back(mode, key_n);
     return all;
@@ -133,7 +137,7 @@ void pin(Choices& all, const char* name) {
 
 std::string measured_on() {
     std::string text = aead::calibration_key(aead::Cipher::aes_256_gcm, "").cpu + "; " +
-                       OpenSSL_version(OPENSSL_VERSION) + "; " + installed_plugins() + "1";
+                       OpenSSL_version(OPENSSL_VERSION) + "; " + installed_plugins() + "2";
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
 }

@@ -25,7 +25,8 @@ bool has_vector(const Traits& traits) {
 
 /// Modes of earlier OpenSSL that start again with the first vector when they are given none.
 bool vector_returns(int mode) {
-    return mode == mpisec_cbc || mode == mpisec_cfb || mode == mpisec_cfb8 || mode == mpisec_ofb;
+    return mode == mpisec_cbc || mode == mpisec_cfb || mode == mpisec_cfb8 || mode == mpisec_cfb1 ||
+           mode == mpisec_ofb;
 }
 
 }  // namespace
@@ -119,6 +120,7 @@ int set_parameters(void* opaque, const OSSL_PARAM parameters[]) {
     unsigned num = context.num;
     const bool good = take(parameters, OSSL_CIPHER_PARAM_PADDING, context.padding) &&
                       take(parameters, OSSL_CIPHER_PARAM_NUM, num) &&
+                      take(parameters, OSSL_CIPHER_PARAM_USE_BITS, context.use_bits) &&
                       take(parameters, OSSL_CIPHER_PARAM_TLS_VERSION, context.tls_version) &&
                       take(parameters, OSSL_CIPHER_PARAM_TLS_MAC_SIZE, context.tls_mac_n) &&
                       take(parameters, OSSL_CIPHER_PARAM_KEYLEN, key_n);

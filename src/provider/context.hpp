@@ -27,6 +27,7 @@ struct Context {
     const Traits* traits;
     bool encrypt = false, vector_set = false, updated = false;
     unsigned padding = 1, num = 0, cts_variant = 1;
+    unsigned use_bits = 0;  ///< of CFB1: lengths are of bits
     std::uint8_t iv[block_bytes] = {}, first_iv[block_bytes] = {};
     std::uint8_t buffer[block_bytes] = {};  ///< of a block that is not whole; of CTR, its keystream
     std::size_t buffered = 0;

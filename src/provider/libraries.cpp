@@ -11,7 +11,7 @@
 namespace mpisec::provider {
 namespace {
 
-constexpr std::array<const char*, max_libraries - 1> names = {"boringssl", "ipp", "ipsec-mb"};
+constexpr std::array<const char*, max_libraries - 2> names = {"boringssl", "ipp", "ipsec-mb"};
 
 std::string path(const char* name) {
     return aead::plugin_directory() + "/libmpisec-cipher-" + name + ".so";
@@ -38,6 +38,7 @@ const std::vector<const mpisec_cipher_plugin*>& libraries() {
         auto* found = new std::vector<const mpisec_cipher_plugin*>;
         for (const char* name : names)
             if (const mpisec_cipher_plugin* table = open(name)) found->push_back(table);
+        found->push_back(&shared_gcm_library());
         found->push_back(&openssl_library());
         return found;
     }();

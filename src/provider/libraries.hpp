@@ -10,10 +10,16 @@
 
 namespace mpisec::provider {
 
-inline constexpr std::size_t max_libraries = 4;
+inline constexpr std::size_t max_libraries = 5;
 
-/// Opened once, in the order of their names; the last is OpenSSL.
+/// Opened once, in the order of their names; the last two are made of the others, and OpenSSL.
 const std::vector<const mpisec_cipher_plugin*>& libraries();
+
+/// Index in libraries() of GCM on several threads (shared_gcm.cpp).
+inline std::size_t shared_gcm_index() {
+    return libraries().size() - 2;
+}
+const mpisec_cipher_plugin& shared_gcm_library();
 
 /// Index in libraries() of OpenSSL.
 inline std::size_t openssl_index() {

@@ -3,16 +3,15 @@
 #include <openssl/evp.h>
 #include <openssl/provider.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 
+#include "provider/evp_message.hpp"
 #include "provider/libraries.hpp"
+#include "provider/message_calls.hpp"
 
 namespace mpisec::provider {
 namespace {
-
-constexpr std::size_t piece = std::size_t{1} << 30;  // EVP counts in int
 
 OSSL_LIB_CTX* own_context() {
     static OSSL_LIB_CTX* const made = [] {
@@ -27,15 +26,21 @@ OSSL_LIB_CTX* own_context() {
 }
 
 std::string cipher_name(int mode, std::size_t key_n) {
-    static constexpr std::array mode_names = {"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "XTS", "GCM"};
+    static constexpr std::array mode_names = {"ECB", "CBC", "CFB", "CFB8", "OFB",
+                                              "CTR", "XTS", "GCM", "",     "CFB1"};
+    if (mode == mpisec_chacha) return "ChaCha20-Poly1305";
     if (mode == mpisec_xts) key_n /= 2;
     return "AES-" + std::to_string(key_n * 8) + "-" + mode_names[static_cast<std::size_t>(mode - mpisec_ecb)];
 }
 
-struct Key {
-    EVP_CIPHER_CTX* context = nullptr;
-    bool vectorless = false;
+struct Key : EvpMessage {
+    Key(EVP_CIPHER_CTX* made, bool without_vector)
+        : EvpMessage(made), context(made), vectorless(without_vector) {}
+
+    EVP_CIPHER_CTX* context;
+    bool vectorless;
 };
+using OpensslCalls = MessageCalls<Key>;
 
 EVP_CIPHER_CTX* context_of(void* key) {
     return static_cast<Key*>(key)->context;
@@ -48,7 +53,7 @@ void key_free(void* key) {
 }
 
 void* key_new(int mode, const std::uint8_t* key, std::size_t, int encrypt, EVP_CIPHER* cipher) {
-    auto* made = new Key{EVP_CIPHER_CTX_new(), mode == mpisec_ecb};
+    auto* made = new Key(EVP_CIPHER_CTX_new(), mode == mpisec_ecb);
     if (made->context &&
         EVP_CipherInit_ex2(made->context, cipher, key, nullptr, encrypt ? 1 : 0, nullptr) == 1 &&
         EVP_CIPHER_CTX_set_padding(made->context, 0) == 1)
@@ -62,53 +67,20 @@ void* key_new(int mode, const std::uint8_t* key, std::size_t key_n, int encrypt)
     return cipher ? key_new(mode, key, key_n, encrypt, cipher) : nullptr;
 }
 
-int update(void* key, int, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    for (std::size_t done = 0; done < n; done += piece) {
-        int written = 0;
-        const int now = static_cast<int>(std::min(piece, n - done));
-        if (EVP_CipherUpdate(context_of(key), to ? to + done : nullptr, &written, from + done, now) != 1)
-            return -1;
-    }
-    return 0;
-}
-
 int crypt(void* key, int encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
           std::uint8_t* iv) {
-    if (static_cast<Key*>(key)->vectorless) return update(key, encrypt, to, from, n);
+    if (static_cast<Key*>(key)->vectorless) return OpensslCalls::update(key, encrypt, to, from, n);
     EVP_CIPHER_CTX* context = context_of(key);
     return EVP_CipherInit_ex2(context, nullptr, nullptr, iv, -1, nullptr) == 1 &&
-                   update(key, encrypt, to, from, n) == 0 &&
+                   OpensslCalls::update(key, encrypt, to, from, n) == 0 &&
                    EVP_CIPHER_CTX_get_updated_iv(context, iv, 16) == 1
                ? 0
                : -1;
 }
 
-int associate(void* key, const std::uint8_t* ad, std::size_t ad_n) {
-    return update(key, 0, nullptr, ad, ad_n);
-}
-
-int start(void* key, const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
-    EVP_CIPHER_CTX* context = context_of(key);
-    return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv_n), nullptr) == 1 &&
-                   EVP_CipherInit_ex2(context, nullptr, nullptr, iv, -1, nullptr) == 1 &&
-                   associate(key, ad, ad_n) == 0
-               ? 0
-               : -1;
-}
-
-int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
-    EVP_CIPHER_CTX* context = context_of(key);
-    std::uint8_t none[16];
-    int written = 0;
-    if (!encrypt && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag_n), tag) != 1)
-        return -1;
-    if (EVP_CipherFinal_ex(context, none, &written) != 1) return -1;
-    return !encrypt || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tag) == 1 ? 0 : -1;
-}
-
 void* copy(const void* key) {
     const Key* from = static_cast<const Key*>(key);
-    auto* made = new Key{EVP_CIPHER_CTX_new(), from->vectorless};
+    auto* made = new Key(EVP_CIPHER_CTX_new(), from->vectorless);
     if (made->context && EVP_CIPHER_CTX_copy(made->context, from->context) == 1) return made;
     key_free(made);
     return nullptr;
@@ -135,10 +107,11 @@ EVP_CIPHER* openssl_cipher(int mode, std::size_t key_n) {
         const auto add = [list](int one, std::size_t n) {
             list->push_back({one, n, EVP_CIPHER_fetch(own_context(), cipher_name(one, n).c_str(), nullptr)});
         };
-        for (int one = mpisec_ecb; one <= mpisec_gcm; ++one)
+        for (int one = mpisec_ecb; one <= mpisec_cfb1; ++one)
             for (const std::size_t n : {std::size_t{16}, std::size_t{24}, std::size_t{32}})
-                if (one != mpisec_xts) add(one, n);
+                if (one != mpisec_xts && one != mpisec_chacha) add(one, n);
         for (const std::size_t n : {std::size_t{32}, std::size_t{64}}) add(mpisec_xts, n);
+        add(mpisec_chacha, 32);
         return list;
     }();
     if (!own_context()) return nullptr;
@@ -155,11 +128,13 @@ const mpisec_cipher_plugin& openssl_library() {
                                                    key_new,
                                                    key_free,
                                                    crypt,
-                                                   start,
-                                                   associate,
-                                                   update,
-                                                   finish,
+                                                   OpensslCalls::start,
+                                                   OpensslCalls::associate,
+                                                   OpensslCalls::update,
+                                                   OpensslCalls::finish,
                                                    copy,
+                                                   nullptr,
+                                                   nullptr,
                                                    nullptr};
     return table;
 }

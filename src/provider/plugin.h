@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPISEC_CIPHER_PLUGIN_VERSION 1
+#define MPISEC_CIPHER_PLUGIN_VERSION 2
 #define MPISEC_CIPHER_PLUGIN_SYMBOL "mpisec_cipher_plugin_table"
 
 enum mpisec_mode {
@@ -20,7 +20,9 @@ enum mpisec_mode {
     mpisec_ofb,
     mpisec_ctr,
     mpisec_xts, /* the key is both keys; one call is one data unit of at least 16 bytes */
-    mpisec_gcm
+    mpisec_gcm,
+    mpisec_chacha, /* ChaCha20-Poly1305: the vector has 12 bytes */
+    mpisec_cfb1    /* segments of 1 bit; whole bytes here */
 };
 
 /* A buffer of encrypt_many: n is a multiple of 16, iv is the initialization vector and becomes the next. */
@@ -40,7 +42,7 @@ struct mpisec_cipher_plugin {
     void* (*key_new)(int mode, const uint8_t* key, size_t key_n, int encrypt);
     void (*key_free)(void* key);
 
-    /* Modes without a tag: n bytes, whole blocks (CFB8, XTS: any number), iv is advanced (XTS: is kept). */
+    /* Modes without a tag: n bytes, whole blocks (CFB1, CFB8, XTS: any number), iv is advanced (XTS: is kept). */
     int (*crypt)(void* key, int encrypt, uint8_t* to, const uint8_t* from, size_t n, uint8_t* iv);
 
     /* AEADs, by pieces of any size. `associate`: more associated data before the first update; NULL: all of it
@@ -54,6 +56,11 @@ struct mpisec_cipher_plugin {
 
     /* CBC encryption of at most 128 buffers at once, with keys of one length; NULL: this library has none. */
     int (*encrypt_many)(struct mpisec_cipher_buffer* buffers, size_t count);
+
+    /* GHASH (SP 800-38D, 6.4) under the hash key h of 16 bytes, on several threads at once, too: hashes n bytes of whole
+     * blocks on from `state`. key_free frees its key. NULL: this library has none. */
+    void* (*ghash_new)(const uint8_t* h);
+    int (*ghash)(void* key, uint8_t* state, const uint8_t* blocks, size_t n);
 };
 
 #endif

@@ -33,14 +33,14 @@ int decrypt_init(void* context, const unsigned char* key, std::size_t key_n, con
     return init(*static_cast<Context*>(context), false, key, key_n, iv, iv_n, parameters);
 }
 
-int gcm_encrypt_init(void* context, const unsigned char* key, std::size_t key_n, const unsigned char* iv,
-                     std::size_t iv_n, const OSSL_PARAM parameters[]) {
-    return init_gcm(context, true, key, key_n, iv, iv_n, parameters);
+int aead_encrypt_init(void* context, const unsigned char* key, std::size_t key_n, const unsigned char* iv,
+                      std::size_t iv_n, const OSSL_PARAM parameters[]) {
+    return init_aead(context, true, key, key_n, iv, iv_n, parameters);
 }
 
-int gcm_decrypt_init(void* context, const unsigned char* key, std::size_t key_n, const unsigned char* iv,
-                     std::size_t iv_n, const OSSL_PARAM parameters[]) {
-    return init_gcm(context, false, key, key_n, iv, iv_n, parameters);
+int aead_decrypt_init(void* context, const unsigned char* key, std::size_t key_n, const unsigned char* iv,
+                      std::size_t iv_n, const OSSL_PARAM parameters[]) {
+    return init_aead(context, false, key, key_n, iv, iv_n, parameters);
 }
 
 const OSSL_PARAM* gettable_parameters(void*, void*) {
@@ -59,6 +59,7 @@ const OSSL_PARAM* gettable_parameters(void*, void*) {
 const OSSL_PARAM* settable_parameters(void*, void*) {
     static const OSSL_PARAM list[] = {OSSL_PARAM_uint(OSSL_CIPHER_PARAM_PADDING, nullptr),
                                       OSSL_PARAM_uint(OSSL_CIPHER_PARAM_NUM, nullptr),
+                                      OSSL_PARAM_uint(OSSL_CIPHER_PARAM_USE_BITS, nullptr),
                                       OSSL_PARAM_uint(OSSL_CIPHER_PARAM_TLS_VERSION, nullptr),
                                       OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_TLS_MAC_SIZE, nullptr),
                                       OSSL_PARAM_utf8_string(OSSL_CIPHER_PARAM_CTS_MODE, nullptr, 0),
@@ -66,7 +67,7 @@ const OSSL_PARAM* settable_parameters(void*, void*) {
     return list;
 }
 
-const OSSL_PARAM* gettable_gcm_parameters(void*, void*) {
+const OSSL_PARAM* gettable_aead_parameters(void*, void*) {
     static const OSSL_PARAM list[] = {
         OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_KEYLEN, nullptr),
         OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_IVLEN, nullptr),
@@ -80,7 +81,7 @@ const OSSL_PARAM* gettable_gcm_parameters(void*, void*) {
     return list;
 }
 
-const OSSL_PARAM* settable_gcm_parameters(void*, void*) {
+const OSSL_PARAM* settable_aead_parameters(void*, void*) {
     static const OSSL_PARAM list[] = {
         OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, nullptr),
         OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, nullptr, 0),
@@ -101,7 +102,7 @@ int get_algorithm_parameters(OSSL_PARAM parameters[]) {
 
 template <const Traits& traits>
 void* new_algorithm_context(void* instance) {
-    return traits.aead ? new_gcm(static_cast<const Instance*>(instance), &traits)
+    return traits.aead ? new_aead(static_cast<const Instance*>(instance), &traits)
                        : new_context(static_cast<const Instance*>(instance), &traits);
 }
 
@@ -141,22 +142,22 @@ const OSSL_DISPATCH* dispatch() {
 }
 
 template <const Traits& traits>
-const OSSL_DISPATCH* gcm_dispatch() {
+const OSSL_DISPATCH* aead_dispatch() {
     static const OSSL_DISPATCH table[] = {
         {OSSL_FUNC_CIPHER_NEWCTX, any(new_algorithm_context<traits>)},
-        {OSSL_FUNC_CIPHER_FREECTX, any(free_gcm)},
-        {OSSL_FUNC_CIPHER_DUPCTX, any(copy_gcm)},
-        {OSSL_FUNC_CIPHER_ENCRYPT_INIT, any(gcm_encrypt_init)},
-        {OSSL_FUNC_CIPHER_DECRYPT_INIT, any(gcm_decrypt_init)},
-        {OSSL_FUNC_CIPHER_UPDATE, any(gcm_update)},
-        {OSSL_FUNC_CIPHER_FINAL, any(gcm_final)},
-        {OSSL_FUNC_CIPHER_CIPHER, any(gcm_cipher)},
+        {OSSL_FUNC_CIPHER_FREECTX, any(free_aead)},
+        {OSSL_FUNC_CIPHER_DUPCTX, any(copy_aead)},
+        {OSSL_FUNC_CIPHER_ENCRYPT_INIT, any(aead_encrypt_init)},
+        {OSSL_FUNC_CIPHER_DECRYPT_INIT, any(aead_decrypt_init)},
+        {OSSL_FUNC_CIPHER_UPDATE, any(aead_update)},
+        {OSSL_FUNC_CIPHER_FINAL, any(aead_final)},
+        {OSSL_FUNC_CIPHER_CIPHER, any(aead_cipher)},
         {OSSL_FUNC_CIPHER_GET_PARAMS, any(get_algorithm_parameters<traits>)},
         {OSSL_FUNC_CIPHER_GETTABLE_PARAMS, any(gettable_traits)},
-        {OSSL_FUNC_CIPHER_GET_CTX_PARAMS, any(get_gcm_parameters)},
-        {OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS, any(gettable_gcm_parameters)},
-        {OSSL_FUNC_CIPHER_SET_CTX_PARAMS, any(set_gcm_parameters)},
-        {OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS, any(settable_gcm_parameters)},
+        {OSSL_FUNC_CIPHER_GET_CTX_PARAMS, any(get_aead_parameters)},
+        {OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS, any(gettable_aead_parameters)},
+        {OSSL_FUNC_CIPHER_SET_CTX_PARAMS, any(set_aead_parameters)},
+        {OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS, any(settable_aead_parameters)},
         {0, nullptr}};
     return table;
 }
@@ -179,12 +180,14 @@ constexpr Traits traits_of(int mode, std::size_t key_n) {
                                       EVP_CIPH_OFB_MODE,
                                       EVP_CIPH_CTR_MODE,
                                       EVP_CIPH_XTS_MODE,
-                                      EVP_CIPH_GCM_MODE};
+                                      EVP_CIPH_GCM_MODE,
+                                      EVP_CIPH_STREAM_CIPHER,
+                                      EVP_CIPH_CFB_MODE};
     traits.evp_mode = evp_modes[mode];
     if (mode == mpisec_ecb || mode == mpisec_cbc) traits.block_n = block_bytes;
     if (mode == mpisec_ecb) traits.iv_n = 0;
-    if (mode == mpisec_gcm) traits.iv_n = 12, traits.aead = true;
-    traits.custom_iv = mode == mpisec_gcm || mode == mpisec_xts;
+    if (mode == mpisec_gcm || mode == mpisec_chacha) traits.iv_n = 12, traits.aead = true;
+    traits.custom_iv = traits.aead || mode == mpisec_xts;
     return traits;
 }
 
@@ -209,9 +212,9 @@ Algorithm cts(const char* names) {
     return {&stealing_traits<key_n>, names, dispatch<stealing_traits<key_n>>()};
 }
 
-template <std::size_t key_n>
-Algorithm gcm(const char* names) {
-    return {&traits<mpisec_gcm, key_n>, names, gcm_dispatch<traits<mpisec_gcm, key_n>>()};
+template <int mode, std::size_t key_n>
+Algorithm aead(const char* names) {
+    return {&traits<mode, key_n>, names, aead_dispatch<traits<mode, key_n>>()};
 }
 
 // The names are those of OpenSSL's default provider.
@@ -229,6 +232,9 @@ std::vector<Algorithm> all_algorithms() {
         plain<mpisec_cfb, 16>("AES-128-CFB:2.16.840.1.101.3.4.1.4"),
         plain<mpisec_cfb, 24>("AES-192-CFB:2.16.840.1.101.3.4.1.24"),
         plain<mpisec_cfb, 32>("AES-256-CFB:2.16.840.1.101.3.4.1.44"),
+        plain<mpisec_cfb1, 16>("AES-128-CFB1"),
+        plain<mpisec_cfb1, 24>("AES-192-CFB1"),
+        plain<mpisec_cfb1, 32>("AES-256-CFB1"),
         plain<mpisec_cfb8, 16>("AES-128-CFB8"),
         plain<mpisec_cfb8, 24>("AES-192-CFB8"),
         plain<mpisec_cfb8, 32>("AES-256-CFB8"),
@@ -240,9 +246,10 @@ std::vector<Algorithm> all_algorithms() {
         plain<mpisec_ctr, 32>("AES-256-CTR"),
         plain<mpisec_xts, 32>("AES-128-XTS:1.3.111.2.1619.0.1.1"),
         plain<mpisec_xts, 64>("AES-256-XTS:1.3.111.2.1619.0.1.2"),
-        gcm<16>("AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
-        gcm<24>("AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26"),
-        gcm<32>("AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
+        aead<mpisec_gcm, 16>("AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
+        aead<mpisec_gcm, 24>("AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26"),
+        aead<mpisec_gcm, 32>("AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
+        aead<mpisec_chacha, 32>("ChaCha20-Poly1305"),
     };
 }
 
@@ -250,10 +257,10 @@ const OSSL_ALGORITHM* offered_algorithms() {
     static const auto& list = *[] {
         auto* made = new std::vector<OSSL_ALGORITHM>;
         reserve_contexts();
-        reserve_gcm();
+        reserve_aead();
         for (const Algorithm& one : all_algorithms())
             if (choices().at({one.traits->mode, one.traits->key_n}).offered)
-                made->push_back({one.names, "provider=mpisec", one.table, "AES by the fastest library"});
+                made->push_back({one.names, "provider=mpisec", one.table, "by the fastest library"});
         made->push_back({nullptr, nullptr, nullptr, nullptr});
         return made;
     }();

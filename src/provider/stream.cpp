@@ -1,4 +1,4 @@
-// CFB, CFB8, OFB, CTR: any number of bytes, and what is left of a block's keystream kept for the next call.
+// CFB, CFB1, CFB8, OFB, CTR: any number of bytes, and what is left of a block's keystream kept for the next call.
 #include <algorithm>
 #include <cstring>
 
@@ -32,8 +32,30 @@ void finish_bytes(Context& context, std::uint8_t* to, const std::uint8_t* from, 
     context.num = static_cast<unsigned>((context.num + n) % block_bytes);
 }
 
+/// CFB1 of n bits (fewer than 8), the first of which is the highest; the others of the byte at `to` stay.
+bool run_bits(Context& context, std::uint8_t* to, const std::uint8_t* from, unsigned n) {
+    std::uint8_t before[block_bytes], in = *from, out = 0;
+    std::memcpy(before, context.iv, block_bytes);
+    if (!context.crypt(&out, &in, 1)) return false;
+    // The byte was eight bits; the vector takes in the ciphertext of n of them.
+    const unsigned ciphertext = context.encrypt ? out : in;
+    for (unsigned i = 0; i < block_bytes; ++i) {
+        const unsigned next = i + 1 < block_bytes ? before[i + 1] : ciphertext;
+        context.iv[i] = static_cast<std::uint8_t>(before[i] << n | next >> (8 - n));
+    }
+    const auto kept = static_cast<std::uint8_t>(0xff >> n);
+    *to = static_cast<std::uint8_t>((*to & kept) | (out & ~kept));
+    return true;
+}
+
 bool run(Context& context, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    if (context.traits->mode == mpisec_cfb8) return context.crypt(to, from, n);
+    const int mode = context.traits->mode;
+    if (mode == mpisec_cfb1 && context.use_bits) {
+        const std::size_t whole = n / 8, rest = n % 8;
+        return (whole == 0 || context.crypt(to, from, whole)) &&
+               (rest == 0 || run_bits(context, to + whole, from + whole, static_cast<unsigned>(rest)));
+    }
+    if (mode == mpisec_cfb8 || mode == mpisec_cfb1) return context.crypt(to, from, n);
     if (context.num > 0) {
         const std::size_t left = std::min(n, block_bytes - context.num);
         finish_bytes(context, to, from, left);

@@ -18,7 +18,7 @@
 namespace mpisec::provider {
 namespace {
 
-constexpr std::size_t part_bytes = 64 * 1024, max_threads = 64;
+constexpr std::size_t max_threads = 64;
 constexpr int spins = 2000;  // some microseconds: the next buffer of a stream comes at once
 
 void relax() {
@@ -122,14 +122,6 @@ Pool& pool() {
     return *found;
 }
 
-void add_blocks(std::uint8_t* counter, std::uint64_t blocks) {
-    for (int i = 15; i >= 0 && blocks > 0; --i) {
-        blocks += counter[i];
-        counter[i] = static_cast<std::uint8_t>(blocks);
-        blocks >>= 8;
-    }
-}
-
 using PartVector = std::array<std::uint8_t, 16>;
 
 /// The vector of each part, and after the last the one that follows. Taken before any part is written: it may be
@@ -150,8 +142,24 @@ std::vector<PartVector> vectors(int mode, const std::uint8_t* from, std::size_t 
 
 }  // namespace
 
+void add_blocks(std::uint8_t* counter, std::uint64_t blocks) {
+    for (int i = 15; i >= 0 && blocks > 0; --i) {
+        blocks += counter[i];
+        counter[i] = static_cast<std::uint8_t>(blocks);
+        blocks >>= 8;
+    }
+}
+
+bool has_threads() {
+    return threads() > 1;
+}
+
+bool on_threads(std::size_t parts, const std::function<void(std::size_t)>& work) {
+    return has_threads() && pool().run(parts, work);
+}
+
 bool can_share(int mode, bool encrypt) {
-    if (threads() < 2) return false;
+    if (!has_threads()) return false;
     return mode == mpisec_ecb || mode == mpisec_ctr ||
            (!encrypt && (mode == mpisec_cbc || mode == mpisec_cfb));
 }

@@ -38,8 +38,8 @@ def _unique(figure: Figure, names: set[str]) -> Figure:
 def _of_result(result: Result) -> list[tuple[Group | None, list[Figure]]]:
     if result.benchmark == "crypto":
         return [(None, of_crypto(result))]
-    if result.benchmark == "provider":
-        return [(None, [])]  # its table says it all
+    if result.benchmark in ("provider", "engine"):
+        return [(None, [])]  # their tables say it all
     groups = measures.groups(result)
     found: list[tuple[Group | None, list[Figure]]] = [
         (group, _by_size(result, group) if group.by_size else _kernels(result, group)) for group in groups

@@ -93,7 +93,8 @@ def _article(result: Result, said: dict[str, Result]) -> Article:
         if group is None and result.benchmark == "pairs":
             blocks.append(Block("By number of pairs", "", drawn, (), ()))
         elif group is None:
-            found = tables.of_provider(result) if result.provider else tables.of_crypto(result)
+            of_kind = {"provider": tables.of_provider, "engine": tables.of_engine}.get(result.benchmark, tables.of_crypto)
+            found = of_kind(result)
             blocks.append(
                 Block(
                     "",
@@ -208,7 +209,7 @@ def _sources(results: Sequence[Result]) -> list[papers.Paper]:
         "pairs" for r in results if r.benchmark == "pairs"
     }
     calls |= {"external" for r in results if r.benchmark == "external"}
-    calls |= {"provider" for r in results if r.provider}
+    calls |= {"provider" for r in results if r.provider} | {"engine" for r in results if r.engine}
     found: dict[papers.Paper, bool] = {}
     for call in sorted(calls):
         for table in papers.tables(call):

@@ -99,6 +99,8 @@ def facts(what: str) -> list[tuple[Paper, dict[str, Any]]]:
     """Single numbers: [(Paper, {"setting", "quantity", "value", "unit"})]."""
     if what == "provider":  # the paper whose table it repeats; its numbers stand beside the libraries, too
         return [(source, fact) for source, fact in facts("crypto") if source == paper("ipp")]
+    if what == "engine":  # likewise
+        return [(source, fact) for source, fact in facts("crypto") if source == paper("jacquin")]
     filed = _CALLS.get(what, what)
     return [(paper(fact["paper"]), fact) for fact in _read()["fact"] if fact["what"] == filed]
 

@@ -16,7 +16,7 @@ from mpisec_bench.collectives import algorithms
 from mpisec_lab.errors import LabError
 
 FORMAT = "mpisec-result-1"
-BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto", "provider")  # kinds: where a result stands on the page
+BENCHMARKS = ("pingpong", "pairs", "collective", "kernels", "external", "startup", "crypto", "engine", "provider")  # kinds: where a result stands on the page
 # What stands elsewhere than under its command's name; every collective does, too.
 _COMMANDS = {"mbw": "pairs", "partitioned": "external", "rma": "external", "io": "external"}
 
@@ -78,6 +78,22 @@ class ProviderMeasurement:
 
 
 @dataclass(frozen=True)
+class EngineMeasurement:
+    """One row of `mpisec bench engine`: one operation at one size with some threads."""
+
+    operation: str
+    kind: str
+    bytes: int
+    threads: int
+    gb_per_s: float
+    efficiency: float
+    low: float
+    high: float
+    thread_s_per_gb: tuple[float, ...]
+    communicating_s_per_gb: float
+
+
+@dataclass(frozen=True)
 class Result:
     """One file."""
 
@@ -92,15 +108,16 @@ class Result:
     rows: tuple[Measurement, ...] = field(repr=False)
     crypto: tuple[CryptoMeasurement, ...] = field(default=(), repr=False)  # instead of rows
     provider: tuple[ProviderMeasurement, ...] = field(default=(), repr=False)  # instead of rows
+    engine: tuple[EngineMeasurement, ...] = field(default=(), repr=False)  # instead of rows
 
     @property
     def of_jobs(self) -> bool:
         """Whether MPI jobs were measured: else there are no ranks, links and plain times."""
-        return self.benchmark not in ("crypto", "provider")
+        return self.benchmark not in ("crypto", "engine", "provider")
 
     @property
     def is_empty(self) -> bool:
-        return not self.rows and not self.crypto and not self.provider
+        return not self.rows and not self.crypto and not self.provider and not self.engine
 
     @property
     def anchor(self) -> str:
@@ -191,6 +208,7 @@ def _result(document: Any, path: Path, keys: set[str]) -> Result:
     measured: list[Measurement] = []
     crypto: list[CryptoMeasurement] = []
     provider: list[ProviderMeasurement] = []
+    engine: list[EngineMeasurement] = []
     for number, row in enumerate(rows, 1):
         try:
             if not isinstance(row, dict):
@@ -199,6 +217,8 @@ def _result(document: Any, path: Path, keys: set[str]) -> Result:
                 crypto.append(_crypto(row))
             elif benchmark == "provider":
                 provider.append(_provider(row))
+            elif benchmark == "engine":
+                engine.append(_engine(row))
             else:
                 measured.append(_measurement({"window": conditions.get("window")} | row, benchmark))
         except ReportError as error:
@@ -215,6 +235,7 @@ def _result(document: Any, path: Path, keys: set[str]) -> Result:
         tuple(measured),
         tuple(crypto),
         tuple(provider),
+        tuple(engine),
     )
 
 
@@ -321,6 +342,24 @@ def _provider(row: Fields) -> ProviderMeasurement:
         int(_positive(row, "bytes")),
         _word(row, "direction"),
         *(_numbers(row, name) for name in ("cycles_per_byte", "over_openssl", "over_software")),
+    )
+
+
+def _engine(row: Fields) -> EngineMeasurement:
+    times = row.get("thread_s_per_gb")
+    if not isinstance(times, list) or not all(isinstance(one, int | float) and math.isfinite(one) for one in times):
+        raise ReportError('lacks "thread_s_per_gb", which is a list of numbers')
+    return EngineMeasurement(
+        _word(row, "operation"),
+        _word(row, "kind"),
+        int(_positive(row, "bytes")),
+        int(_positive(row, "threads")),
+        _positive(row, "gb_per_s"),
+        _positive(row, "efficiency"),
+        _positive(row, "efficiency_low"),
+        _positive(row, "efficiency_high"),
+        tuple(float(one) for one in times),
+        _number(row, "communicating_s_per_gb", low=-1) or 0.0,
     )
 
 

@@ -21,6 +21,7 @@ TITLES = {
     "external": "Other programs",
     "startup": "Start of a job",
     "crypto": "Crypto libraries",
+    "engine": "Several cores",
     "provider": "The OpenSSL provider",
 }
 
@@ -71,7 +72,7 @@ def summarise(results: Sequence[Result], unreadable: Sequence[str] = ()) -> Summ
     return Summary(
         _compared(results),
         _machines(results),
-        _short(compared) + _startup(results) + _crypto(results) + _provider(results),
+        _short(compared) + _startup(results) + _crypto(results) + _engine(results) + _provider(results),
         _losses(compared),
         cautions(results, unreadable),
         [line for result, group in compared for line in _headlines(result, group)],
@@ -284,12 +285,27 @@ def _crypto(results: Sequence[Result]) -> list[Sentence]:
     return sentences
 
 
+def _engine(results: Sequence[Result]) -> list[Sentence]:
+    """The best that several threads reach for packets of 64 KiB, or the largest there are."""
+    sentences: list[Sentence] = []
+    for result in results:
+        sizes = [row.bytes for row in result.engine if row.kind == "packet"]
+        size = max((one for one in sizes if one <= 65536), default=min(sizes, default=0))
+        for operation in dict.fromkeys(row.operation for row in result.engine if size):
+            rows = [row for row in result.engine if (row.operation, row.kind, row.bytes) == (operation, "packet", size)]
+            best = max(rows, key=lambda row: row.gb_per_s)
+            does = "Sealed and sent" if operation == "send" else "Received and opened"
+            sentences.append((result, f"{does} in order, packets of {wording.size(size)}: {best.gb_per_s * 8:.3g} Gbit/s with {best.threads} threads, "
+                                      f"an efficiency of {best.efficiency:.2f}."))
+    return sentences
+
+
 def _provider(results: Sequence[Result]) -> list[Sentence]:
     """Against OpenSSL and, with the paper's words, against pure software: one thread, the largest size up to 16 KiB."""
     sentences: list[Sentence] = []
     for result in results:
         size = max((row.bytes for row in result.provider if row.bytes <= 16384), default=0)
-        rows = [row for row in result.provider if row.bytes == size and row.mode != "cbc16"]
+        rows = [row for row in result.provider if row.bytes == size and row.mode not in ("cbc16", "chacha")]
         ours = min((name for row in rows for name in row.over_openssl if name.startswith("provider")), default="")
         for direction in dict.fromkeys(row.direction for row in rows if ours):
             best = {row.mode: row for row in sorted(rows, key=lambda row: row.bits) if row.direction == direction and row.bits == rows[0].bits}

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from mpisec_bench import paper
 from mpisec_bench.report import measures, papers, wording
 from mpisec_bench.report.measures import Group
-from mpisec_bench.report.reading import CryptoMeasurement, Measurement, ProviderMeasurement, Result
+from mpisec_bench.report.reading import CryptoMeasurement, EngineMeasurement, Measurement, ProviderMeasurement, Result
+
+_MOST_THREADS = 16  # whose times stand in a cell
 
 
 @dataclass(frozen=True)
@@ -168,11 +170,33 @@ def of_provider(result: Result) -> list[Table]:
             here = {row.direction: row for row in rows if row.bytes == size}
             cells = [_provided(here[direction], name) for direction, name in columns]
             lines.append((wording.size(size), *cells))
-        what = "16 buffers of CBC" if mode == "cbc16" else mode.upper()
+        what = {"cbc16": "16 buffers of CBC", "chacha": "ChaCha20-Poly1305"}.get(mode, mode.upper())
         caption = f"{what} with {bits} bits: times as fast as OpenSSL; below, times as fast as pure software, and cycles per byte"
         head = ("Size", *(f"{name.replace('-', ', threads: ')}, {direction}" for direction, name in columns))
         found.append(Table(caption, head, tuple(lines)))
     return found + _facts("provider")
+
+
+def of_engine(result: Result) -> list[Table]:
+    """Per operation: sizes down, numbers of threads across; the paper's throughput beside them."""
+    found = []
+    for operation in dict.fromkeys(row.operation for row in result.engine):
+        rows = [row for row in result.engine if row.operation == operation]
+        threads = sorted({row.threads for row in rows})
+        lines: list[tuple[str | Cell, ...]] = []
+        for kind, size in dict.fromkeys((row.kind, row.bytes) for row in rows):
+            here = {row.threads: row for row in rows if (row.kind, row.bytes) == (kind, size)}
+            cells = [_of_threads(here[count]) if count in here else Cell("–") for count in threads]
+            lines.append((f"{kind} of {wording.size(size)}", *cells))
+        does = "sealed and sent" if operation == "send" else "received and opened"
+        caption = f"Gbit/s {does} in order, by number of threads; below, efficiency, and milliseconds per GB of each thread, the communicating one first"
+        found.append(Table(caption, ("", *(f"{count} thread{'s' if count > 1 else ''}" for count in threads)), tuple(lines)))
+    return found + _facts("engine")
+
+
+def _of_threads(row: EngineMeasurement) -> Cell:
+    times = " + ".join(f"{one * 1e3:.0f}" for one in row.thread_s_per_gb[:_MOST_THREADS]) + (" + …" if len(row.thread_s_per_gb) > _MOST_THREADS else "")
+    return Cell(f"{row.gb_per_s * 8:.1f}", f"{row.efficiency:.2f}; {times}")
 
 
 def _speeds(cipher: str, threads: int, rows: Sequence[CryptoMeasurement]) -> Table:

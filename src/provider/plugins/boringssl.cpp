@@ -3,10 +3,11 @@
 #include <openssl/cipher.h>
 #include <openssl/crypto.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "aead/plugins/hardware_aes.hpp"
+#include "provider/evp_message.hpp"
+#include "provider/message_calls.hpp"
 #include "provider/plugins/keys.hpp"
 
 // BoringSSL asks for memory here: what it allocates is key schedules.
@@ -94,28 +95,14 @@ class Key {
     }
 
     bool start(const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
-        return EVP_CIPHER_CTX_ctrl(&message_, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv_n), nullptr) ==
-                   1 &&
-               EVP_CipherInit_ex(&message_, nullptr, nullptr, nullptr, iv, -1) == 1 &&
-               update(nullptr, ad, ad_n);
+        return EvpMessage(&message_).start(iv, iv_n, ad, ad_n);
     }
-    bool update(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-        constexpr std::size_t piece = std::size_t{1} << 30;  // it counts in int
-        for (std::size_t done = 0; done < n; done += piece) {
-            int written = 0;
-            const int now = static_cast<int>(std::min(piece, n - done));
-            if (EVP_CipherUpdate(&message_, to ? to + done : nullptr, &written, from + done, now) != 1)
-                return false;
-        }
-        return true;
+    bool associate(const std::uint8_t* ad, std::size_t n) { return EvpMessage(&message_).associate(ad, n); }
+    bool update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+        return EvpMessage(&message_).update(encrypt, to, from, n);
     }
     bool finish(bool encrypt, std::uint8_t* tag, std::size_t tag_n) {
-        std::uint8_t none[16];
-        int written = 0;
-        const bool told = encrypt || EVP_CIPHER_CTX_ctrl(&message_, EVP_CTRL_AEAD_SET_TAG,
-                                                         static_cast<int>(tag_n), tag) == 1;
-        return told && EVP_CipherFinal_ex(&message_, none, &written) == 1 &&
-               (!encrypt || EVP_CIPHER_CTX_ctrl(&message_, EVP_CTRL_AEAD_GET_TAG, 16, tag) == 1);
+        return EvpMessage(&message_).finish(encrypt, tag, tag_n);
     }
 
     bool ready = false;
@@ -140,22 +127,6 @@ int crypt(void* key, int encrypt, std::uint8_t* to, const std::uint8_t* from, st
     return 0;
 }
 
-int start(void* key, const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
-    return static_cast<Key*>(key)->start(iv, iv_n, ad, ad_n) ? 0 : -1;
-}
-
-int associate(void* key, const std::uint8_t* ad, std::size_t ad_n) {
-    return static_cast<Key*>(key)->update(nullptr, ad, ad_n) ? 0 : -1;
-}
-
-int update(void* key, int, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    return static_cast<Key*>(key)->update(to, from, n) ? 0 : -1;
-}
-
-int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
-    return static_cast<Key*>(key)->finish(encrypt != 0, tag, tag_n) ? 0 : -1;
-}
-
 }  // namespace
 
 MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
@@ -165,9 +136,11 @@ MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               key_new,
                               key_free<Key>,
                               crypt,
-                              start,
-                              associate,
-                              update,
-                              finish,
+                              MessageCalls<Key>::start,
+                              MessageCalls<Key>::associate,
+                              MessageCalls<Key>::update,
+                              MessageCalls<Key>::finish,
                               copy,
+                              nullptr,
+                              nullptr,
                               nullptr};

@@ -34,8 +34,29 @@ const char* version() {
 int has(int mode, std::size_t key_n) {
     if (!mpisec::aead::plugins::hardware_aes() || !initialized()) return 0;
     if (mode == mpisec_xts) return key_n == 32 || key_n == 64;
-    return mode >= mpisec_ecb && mode <= mpisec_ctr && (key_n == 16 || key_n == 24 || key_n == 32);
+    return ((mode >= mpisec_ecb && mode <= mpisec_ctr) || mode == mpisec_cfb1) &&
+           (key_n == 16 || key_n == 24 || key_n == 32);
 }
+
+/// The vector of CFB1: 128 bits into which each bit of ciphertext is shifted.
+class ShiftRegister {
+  public:
+    explicit ShiftRegister(const std::uint8_t* from) {
+        std::memcpy(&high_, from, 8), std::memcpy(&low_, from + 8, 8);
+        high_ = __builtin_bswap64(high_), low_ = __builtin_bswap64(low_);
+    }
+    void store(std::uint8_t* to) const {
+        const std::uint64_t high = __builtin_bswap64(high_), low = __builtin_bswap64(low_);
+        std::memcpy(to, &high, 8), std::memcpy(to + 8, &low, 8);
+    }
+    void shift(unsigned bit) {
+        high_ = high_ << 1 | low_ >> 63;
+        low_ = low_ << 1 | bit;
+    }
+
+  private:
+    std::uint64_t high_, low_;
+};
 
 class Key {
   public:
@@ -56,6 +77,7 @@ class Key {
     bool crypt(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                std::uint8_t* iv) const {
         if (mode_ == mpisec_xts) return unit(encrypt, to, from, n, iv);
+        if (mode_ == mpisec_cfb1) return encrypt ? seal_bits(to, from, n, iv) : open_bits(to, from, n, iv);
         for (std::size_t done = 0; done < n; done += piece) {
             const int now = static_cast<int>(std::min(piece, n - done));
             if ((encrypt ? seal(to + done, from + done, now, iv) : open(to + done, from + done, now, iv)) !=
@@ -112,6 +134,53 @@ class Key {
         }
     }
 
+    /// CFB1: each bit has a block of its own, which waits for the bit before.
+    bool seal_bits(std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::uint8_t* iv) const {
+        ShiftRegister window(iv);
+        std::uint8_t in[16], out[16];
+        for (std::size_t i = 0; i < n; ++i) {
+            unsigned sealed = 0;
+            for (int bit = 7; bit >= 0; --bit) {
+                window.store(in);
+                if (ippsAESEncryptECB(in, out, 16, aes()) != ippStsNoErr) return false;
+                const unsigned one = (from[i] >> bit ^ out[0] >> 7) & 1u;
+                window.shift(one);
+                sealed = sealed << 1 | one;
+            }
+            to[i] = static_cast<std::uint8_t>(sealed);
+        }
+        window.store(iv);
+        explicit_bzero(out, sizeof out);
+        return true;
+    }
+
+    /// Decrypting, all of them are known at once: the ciphertext, shifted by a bit each.
+    bool open_bits(std::uint8_t* to, const std::uint8_t* from, std::size_t n, std::uint8_t* iv) const {
+        constexpr std::size_t at_once = 16;  // bytes
+        ShiftRegister window(iv);
+        std::uint8_t blocks[at_once * 8 * 16];
+        for (std::size_t done = 0; done < n; done += at_once) {
+            const std::size_t now = std::min(at_once, n - done);
+            std::uint8_t* block = blocks;
+            for (std::size_t i = 0; i < now; ++i)
+                for (int bit = 7; bit >= 0; --bit, block += 16) {
+                    window.store(block);
+                    window.shift(from[done + i] >> bit & 1u);
+                }
+            if (ippsAESEncryptECB(blocks, blocks, static_cast<int>(now * 8 * 16), aes()) != ippStsNoErr)
+                return false;
+            for (std::size_t i = 0; i < now; ++i) {
+                unsigned stream = 0;
+                for (std::size_t bit = 0; bit < 8; ++bit)
+                    stream = stream << 1 | blocks[(i * 8 + bit) * 16] >> 7;
+                to[done + i] = static_cast<std::uint8_t>(from[done + i] ^ stream);
+            }
+        }
+        window.store(iv);
+        explicit_bzero(blocks, sizeof blocks);
+        return true;
+    }
+
     static IppStatus chained(std::uint8_t* iv, const std::uint8_t* last, IppStatus status) {
         std::memcpy(iv, last, 16);
         return status;
@@ -155,6 +224,8 @@ MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               key_new,
                               key_free<Key>,
                               crypt,
+                              nullptr,
+                              nullptr,
                               nullptr,
                               nullptr,
                               nullptr,

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "aead/plugins/hardware_aes.hpp"
+#include "provider/message_calls.hpp"
 #include "provider/plugins/keys.hpp"
 
 namespace {
@@ -44,6 +45,7 @@ const char* version() {
 
 int has(int mode, std::size_t key_n) {
     if (!mpisec::aead::plugins::hardware_aes() || !manager()) return 0;
+    if (mode == mpisec_chacha) return key_n == 32;
     return (mode == mpisec_gcm || mode == mpisec_cbc) && (key_n == 16 || key_n == 24 || key_n == 32);
 }
 
@@ -91,6 +93,37 @@ class Gcm {
     alignas(64) gcm_context_data message_{};
 };
 
+class Chacha {
+  public:
+    explicit Chacha(const std::uint8_t* key) : ready(true) { std::memcpy(key_, key, sizeof key_); }
+    ~Chacha() {
+        explicit_bzero(key_, sizeof key_);
+        explicit_bzero(&message_, sizeof message_);
+    }
+
+    void start(const std::uint8_t* iv, const std::uint8_t* ad, std::size_t ad_n) {
+        IMB_CHACHA20_POLY1305_INIT(manager(), key_, &message_, iv, ad, ad_n);
+    }
+    void update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+        if (encrypt)
+            IMB_CHACHA20_POLY1305_ENC_UPDATE(manager(), key_, &message_, to, from, n);
+        else
+            IMB_CHACHA20_POLY1305_DEC_UPDATE(manager(), key_, &message_, to, from, n);
+    }
+    void finish(bool encrypt, std::uint8_t* tag) {
+        if (encrypt)
+            IMB_CHACHA20_POLY1305_ENC_FINALIZE(manager(), &message_, tag, 16);
+        else
+            IMB_CHACHA20_POLY1305_DEC_FINALIZE(manager(), &message_, tag, 16);
+    }
+
+    bool ready = false;
+
+  private:
+    std::uint8_t key_[32];
+    alignas(64) chacha20_poly1305_context_data message_{};
+};
+
 /// A key for encrypt_many.
 class Cbc {
   public:
@@ -113,24 +146,71 @@ class Cbc {
     alignas(16) std::uint8_t for_decryption_[15 * 16];
 };
 
-/// Whichever of the two a key is: they share slots, which are as large as the largest.
+/// A key of GHASH; its mode is none of EVP's.
+class Ghash {
+  public:
+    explicit Ghash(const std::uint8_t* h) : ready(manager()->ghash_pre && manager()->ghash) {
+        if (ready) manager()->ghash_pre(h, &key_);
+    }
+    ~Ghash() { explicit_bzero(&key_, sizeof key_); }
+    void hash(std::uint8_t* state, const std::uint8_t* blocks, std::size_t n) const {
+        manager()->ghash(&key_, blocks, n, state, 16);
+    }
+
+    bool ready = false;
+
+  private:
+    alignas(64) gcm_key_data key_;
+};
+
+/// Whichever of them a key is: they share slots, which are as large as the largest.
 struct Key {
     Key(int which, const std::uint8_t* key, std::size_t key_n) : mode(which) {
         if (!has(mode, key_n)) return;
         if (mode == mpisec_gcm) ready = (new (&gcm) Gcm(key, key_n))->ready;
+        if (mode == mpisec_chacha) ready = (new (&chacha) Chacha(key))->ready;
         if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
     }
-    /// Both halves of the union are plain bytes; the destructor wipes them, and so makes the class look otherwise.
+    explicit Key(const std::uint8_t* h) { ready = (new (&ghash) Ghash(h))->ready; }
+    /// All that the union can be is plain bytes; the destructor wipes them, and so makes the class look otherwise.
     explicit Key(const Key* other) {
         std::memcpy(static_cast<void*>(this), other,
                     sizeof *this);  // NOLINT(bugprone-undefined-memory-manipulation)
     }
-    ~Key() { explicit_bzero(this, sizeof *this); }
+    ~Key() { explicit_bzero(static_cast<void*>(this), sizeof *this); }
+
+    bool start(const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
+        static constexpr std::uint8_t nothing[16] = {};
+        if (mode == mpisec_chacha)
+            chacha.start(iv, ad ? ad : nothing, ad_n);
+        else
+            gcm.start(iv, iv_n, ad ? ad : nothing, ad_n);
+        return true;
+    }
+    bool update(bool encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+        if (mode == mpisec_chacha)
+            chacha.update(encrypt, to, from, n);
+        else
+            gcm.update(encrypt, to, from, n);
+        return true;
+    }
+    bool finish(bool encrypt, std::uint8_t* tag, std::size_t tag_n) {
+        std::uint8_t computed[16];
+        if (mode == mpisec_chacha)
+            chacha.finish(encrypt, computed);
+        else
+            gcm.finish(encrypt, computed);
+        if (!encrypt) return equal(computed, tag, tag_n);
+        std::memcpy(tag, computed, sizeof computed);
+        return true;
+    }
 
     bool ready = false;
     int mode = 0;
     union {
         Gcm gcm;
+        Chacha chacha;
+        Ghash ghash;
         Cbc cbc;
     };
 };
@@ -143,22 +223,12 @@ void* copy(const void* key) {
     return make<Key>(static_cast<const Key*>(key));
 }
 
-int start(void* key, const std::uint8_t* iv, std::size_t iv_n, const std::uint8_t* ad, std::size_t ad_n) {
-    static constexpr std::uint8_t nothing[16] = {};
-    static_cast<Key*>(key)->gcm.start(iv, iv_n, ad ? ad : nothing, ad_n);
-    return 0;
+void* ghash_new(const std::uint8_t* h) {
+    return make<Key>(h);
 }
 
-int update(void* key, int encrypt, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    static_cast<Key*>(key)->gcm.update(encrypt != 0, to, from, n);
-    return 0;
-}
-
-int finish(void* key, int encrypt, std::uint8_t* tag, std::size_t tag_n) {
-    std::uint8_t computed[16];
-    static_cast<Key*>(key)->gcm.finish(encrypt != 0, computed);
-    if (!encrypt) return equal(computed, tag, tag_n) ? 0 : -1;
-    std::memcpy(tag, computed, sizeof computed);
+int ghash(void* key, std::uint8_t* state, const std::uint8_t* blocks, std::size_t n) {
+    static_cast<const Key*>(key)->ghash.hash(state, blocks, n);
     return 0;
 }
 
@@ -196,9 +266,11 @@ MPISEC_CIPHER_PLUGIN_TABLE = {MPISEC_CIPHER_PLUGIN_VERSION,
                               key_new,
                               key_free<Key>,
                               nullptr,
-                              start,
+                              MessageCalls<Key>::start,
                               nullptr,
-                              update,
-                              finish,
+                              MessageCalls<Key>::update,
+                              MessageCalls<Key>::finish,
                               copy,
-                              encrypt_many};
+                              encrypt_many,
+                              ghash_new,
+                              ghash};

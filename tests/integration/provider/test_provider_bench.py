@@ -18,7 +18,7 @@ def measured(tmp_path_factory):
     """(the document, what was printed) of a small table."""
     directory = tmp_path_factory.mktemp("bench")
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MPISEC_PROVIDER", "OPENSSL_"))}
-    words = ["--modes", "ctr,gcm,cbc16", "--bits", "128", "--sizes", "256,1K", "--rounds", "2", "--milliseconds", "0.1"]
+    words = ["--modes", "ctr,gcm,cbc16,chacha", "--bits", "128", "--sizes", "256,1K", "--rounds", "2", "--milliseconds", "0.1"]
     done = subprocess.run([places.find_mpisec(), "bench", "provider", *words, "-o", directory / "provider.json"],
                           env=env | {"MPISEC_CACHE_DIR": str(directory)}, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -29,7 +29,8 @@ def test_every_case_has_every_contestant(measured):
     document, printed, _ = measured
     cases = {(row["mode"], row["bytes"], row["direction"]) for row in document["rows"]}
     assert cases == {*((mode, size, direction) for mode in ("ctr", "gcm") for size in (256, 1024) for direction in ("encrypt", "decrypt")),
-                     ("cbc16", 256, "encrypt"), ("cbc16", 1024, "encrypt")}
+                     ("cbc16", 256, "encrypt"), ("cbc16", 1024, "encrypt"),
+                     *(("chacha", size, direction) for size in (256, 1024) for direction in ("encrypt", "decrypt"))}
     for row in document["rows"]:
         assert set(row["cycles_per_byte"]) == {"software", "openssl", "provider-1"}
         assert all(value > 0 for value in row["cycles_per_byte"].values())

@@ -160,7 +160,7 @@ print(connection.version(), connection.cipher()[0])
 
 @pytest.mark.parametrize("sides", ["server", "client", "both"])
 @pytest.mark.parametrize(("version", "suite"), [("TLSv1_3", "TLS_AES_256_GCM_SHA384"), ("TLSv1_2", "ECDHE-ECDSA-AES128-GCM-SHA256"),
-                                                ("TLSv1_2", "ECDHE-ECDSA-AES128-SHA256")])
+                                                ("TLSv1_2", "ECDHE-ECDSA-AES128-SHA256"), ("TLSv1_2", "ECDHE-ECDSA-CHACHA20-POLY1305")])
 def test_tls_of_python(version, suite, sides, plain, provided, certificate):
     """The system's Python and OpenSSL, with the provider at either end."""
     python = "/usr/bin/python3"
@@ -222,7 +222,7 @@ http {{
 
 @pytest.mark.slow
 def test_curl_and_nginx(plain, provided, certificate, data, tmp_path):
-    """TLS 1.3 with both suites of AES-GCM, the provider on both sides, on one, on none."""
+    """TLS 1.3 with both suites of AES-GCM and with ChaCha20-Poly1305, the provider on both sides, on one, on none."""
     curl = shutil.which("curl")
     if not curl:
         pytest.skip("curl is not installed")
@@ -233,7 +233,7 @@ def test_curl_and_nginx(plain, provided, certificate, data, tmp_path):
         with subprocess.Popen([nginx, "-c", tmp_path / "nginx.conf", "-p", tmp_path], env=env_server, stderr=subprocess.PIPE, text=True) as server:
             try:
                 _wait_for(port, server)
-                for suite in ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"):
+                for suite in ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"):
                     for env in (plain, provided):
                         got = run(curl, "-sS", "--cacert", certificate / "cert", "--resolve", f"localhost:{port}:127.0.0.1", "--noproxy", "*",
                                   "--tls13-ciphers", suite, f"https://localhost:{port}/data", env=env)

@@ -75,6 +75,54 @@ TEST(ProviderCalls, AChangedRecordIsRefusedAndWiped) {
     EXPECT_EQ(Bytes(record.begin() + 8, record.begin() + 108), Bytes(100, 0));
 }
 
+/// TLS 1.2 with ChaCha20-Poly1305 (RFC 7905): the number of the record goes into the vector.
+TEST(ProviderCalls, RecordsWithChachaAreTheSame) {
+    Cipher ends[4];  // sealing, opening: ours, OpenSSL's
+    for (std::size_t i = 0; i < 4; ++i)
+        ASSERT_EQ(EVP_CipherInit_ex2(ends[i], fetch(i % 2 ? openssl() : ours(), "ChaCha20-Poly1305"),
+                                     key.data(), iv.data(), i < 2, nullptr),
+                  1);
+    for (std::uint8_t number = 0; number < 5; ++number) {
+        const Bytes plain(1000u * number + 3, number);
+        Bytes records[2] = {plain, plain};
+        for (std::size_t i = 0; i < 4; ++i) {
+            Bytes& record = records[i % 2];
+            std::uint8_t ad[13] = {0, 0, 0, 0, 0, 0, 0, number, 23, 3, 3};
+            ad[11] = static_cast<std::uint8_t>(record.size() >> 8),
+            ad[12] = static_cast<std::uint8_t>(record.size());
+            ASSERT_EQ(EVP_CIPHER_CTX_ctrl(ends[i], EVP_CTRL_AEAD_TLS1_AAD, sizeof ad, ad), 16);
+            if (i < 2) record.resize(record.size() + 16);
+            if (i == 0) ends[0].become_copy();
+            ASSERT_GT(EVP_Cipher(ends[i], record.data(), record.data(), static_cast<unsigned>(record.size())),
+                      0);
+            if (i == 1) {
+                ASSERT_EQ(records[0], records[1]) << int{number};
+            }
+        }
+        for (const Bytes& record : records)
+            EXPECT_TRUE(std::equal(plain.begin(), plain.end(), record.begin()));
+        records[0].resize(0);
+    }
+}
+
+/// What OpenSSL lets pass: a second message under the same vector, and any message whose tag was not told.
+TEST(ProviderCalls, ChachaNeedsANewVectorAndATag) {
+    const EVP_CIPHER* cipher = fetch(ours(), "ChaCha20-Poly1305");
+    Cipher sealing, opening, without;
+    Bytes out(16);
+    int n = 0;
+    ASSERT_EQ(EVP_CipherInit_ex2(sealing, cipher, key.data(), iv.data(), 1, nullptr), 1);
+    ASSERT_EQ(EVP_CipherUpdate(sealing, out.data(), &n, iv.data(), 16), 1);
+    ASSERT_EQ(EVP_CipherFinal_ex(sealing, out.data(), &n), 1);
+    EXPECT_NE(EVP_CipherUpdate(sealing, out.data(), &n, iv.data(), 16), 1);
+    ASSERT_EQ(EVP_CipherInit_ex2(opening, cipher, key.data(), iv.data(), 0, nullptr), 1);
+    ASSERT_EQ(EVP_CipherUpdate(opening, out.data(), &n, iv.data(), 16), 1);
+    EXPECT_NE(EVP_CipherFinal_ex(opening, out.data(), &n), 1);
+    ASSERT_EQ(EVP_CipherInit_ex2(without, cipher, key.data(), nullptr, 1, nullptr), 1);
+    EXPECT_NE(EVP_CipherUpdate(without, out.data(), &n, iv.data(), 16), 1);
+    ERR_clear_error();
+}
+
 /// The padding and MAC of CBC suites, which the provider leaves to OpenSSL.
 TEST(ProviderCalls, RecordsOfTlsWithCbcAreOpenssls) {
     Bytes results[2];
@@ -249,6 +297,66 @@ TEST(ProviderCalls, ContextsInASandbox) {
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
+}
+
+/// AES-GCM of large buffers runs on several threads; then in small pieces on the same message.
+TEST(ProviderCalls, GcmOnThreads) {
+    Bytes in(2'000'037);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+    for (const char* name : {"AES-128-GCM", "AES-192-GCM", "AES-256-GCM"})
+        for (std::size_t first : {std::size_t{1 << 20}, std::size_t{600'000}, std::size_t{524'305}})
+            for (std::size_t ad_n : {0u, 16u, 100u}) {
+                Bytes sealed[2], opened[2], tags[2] = {Bytes(16), Bytes(16)};
+                for (int i = 0; i < 2; ++i) {
+                    const EVP_CIPHER* cipher = fetch(i ? ours() : openssl(), name);
+                    for (bool encrypt : {true, false}) {
+                        Cipher context;
+                        Bytes& out = encrypt ? sealed[i] : opened[i];
+                        out = encrypt ? in : sealed[i];
+                        int n = 0;
+                        ASSERT_EQ(
+                            EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), encrypt, nullptr), 1);
+                        ASSERT_EQ(EVP_CipherUpdate(context, nullptr, &n, in.data(), static_cast<int>(ad_n)),
+                                  1);
+                        for (std::size_t at = 0, piece = first; at < in.size();
+                             at += piece, piece = 5 + at % 700'000) {
+                            piece = std::min(piece, in.size() - at);
+                            ASSERT_EQ(EVP_CipherUpdate(context, out.data() + at, &n, out.data() + at,
+                                                       static_cast<int>(piece)),
+                                      1);
+                            if (at > 0) context.become_copy();
+                        }
+                        if (!encrypt) EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, tags[i].data());
+                        ASSERT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 1)
+                            << name << " " << encrypt << " " << i;
+                        if (encrypt) EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, tags[i].data());
+                    }
+                }
+                ASSERT_EQ(sealed[0], sealed[1]) << name << " " << first;
+                ASSERT_EQ(tags[0], tags[1]) << name << " " << first;
+                ASSERT_EQ(opened[1], in);
+            }
+}
+
+TEST(ProviderCalls, GcmOnThreadsRefusesForgeries) {
+    Bytes text(1 << 20), tag(16);
+    int n = 0;
+    Cipher sealing;
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-256-GCM");
+    ASSERT_EQ(EVP_CipherInit_ex2(sealing, cipher, key.data(), iv.data(), 1, nullptr), 1);
+    ASSERT_EQ(EVP_CipherUpdate(sealing, text.data(), &n, text.data(), 1 << 20), 1);
+    ASSERT_EQ(EVP_CipherFinal_ex(sealing, text.data(), &n), 1);
+    ASSERT_EQ(EVP_CIPHER_CTX_ctrl(sealing, EVP_CTRL_AEAD_GET_TAG, 16, tag.data()), 1);
+    for (std::size_t changed :
+         {std::size_t{0}, std::size_t{200'000}, std::size_t{(1 << 20) - 1}, std::size_t{1 << 20}}) {
+        Cipher opening;
+        Bytes received = text, out(1 << 20);
+        if (changed < received.size()) received[changed] ^= 1;
+        ASSERT_EQ(EVP_CipherInit_ex2(opening, cipher, key.data(), iv.data(), 0, nullptr), 1);
+        ASSERT_EQ(EVP_CipherUpdate(opening, out.data(), &n, received.data(), 1 << 20), 1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_AEAD_SET_TAG, 16, tag.data()), 1);
+        EXPECT_EQ(EVP_CipherFinal_ex(opening, out.data(), &n) == 1, changed == text.size());
+    }
 }
 
 TEST(ProviderCalls, ThreadsAtOnce) {

