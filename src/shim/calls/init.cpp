@@ -31,6 +31,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/early_exit.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/gate.hpp"
@@ -149,6 +150,7 @@ Phase start(int thread_level) {
     gate.single_node ? make_peer_states() : protect();
     join_parents();
     end_job_on_early_exit();
+    watch_for_driver();
     release_startup_pages();
     start_progress_thread();
     return Phase::closed;
