@@ -17,12 +17,13 @@ MODULES = {
     "aead": ("base", "keys"),
     "wire": ("base", "aead"),
     "engine": ("aead", "wire"),
+    "gpu": ("base",),
     "provider": ("base", "aead"),
     "fabric": ("base", "aead", "wire"),
     "coll": ("base", "config", "fabric"),
-    "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
+    "shim": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
     "profile": (),
-    "cli": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
+    "cli": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
 }
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
 LAYERS = {

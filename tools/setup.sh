@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh demo|test|conformance: installs what MPIsec needs to be built and run (Debian packages, then the MPIs and tools from
-# PyPI and crates under .mpis/ and .deps/). Does nothing that has been done before.
+# setup.sh demo|test|conformance|gpu: installs what MPIsec needs to be built and run (Debian packages, then the MPIs and tools from
+# PyPI and crates under .mpis/ and .deps/); gpu: only NVIDIA's compiler, which test has too. Does nothing that has been done before.
 set -u
 . "$(dirname "$0")/lib.sh"
 kind=${1:-test}
@@ -61,9 +61,15 @@ mpis() {
     "$PYTHON" -m mpisec_lab setup "$group"
 }
 
+nvcc() { step setup-gpu tools/venv.sh .deps/gpu-venv tools/gpu-requirements.txt; }
+if [ "$kind" = gpu ]; then
+    nvcc
+    exit
+fi
 step setup-packages install_packages || exit 1
 step setup-mpis mpis || exit 1
 step setup-demo tools/venv.sh .deps/demo-venv demo/requirements.txt || exit 1
 if [ "$kind" != demo ]; then
     step setup-pytest tools/venv.sh .deps/test-venv tests/requirements.txt || exit 1
+    nvcc || echo "without nvcc libmpisec-gpu.so is not built, and its tests are left out (docs/gpu.md)"
 fi

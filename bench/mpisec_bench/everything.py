@@ -71,6 +71,8 @@ _FULL = {
     "startup": ("startup", "--rounds", "12"),
 }
 _PROFILES = {"quick": _QUICK, "full": _FULL}
+# Measured by the program itself; on the report's page a GPU stands among the crypto libraries.
+_IN_THIS_PROCESS = {"crypto": "The crypto libraries", "gpu": "AES on a GPU"}
 _CRYPTO = ("crypto", "--ciphers", "aes-128-gcm,aes-256-gcm,aegis-128x4", "--sizes", "64,256,1K,4K,16K,64K,256K,1M,4M", "--threads", "1,2")
 
 
@@ -83,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     profile.add_argument("--quick", dest="profile", action="store_const", const="quick", help="under ten minutes on two cores (this unless --full)")
     profile.add_argument("--full", dest="profile", action="store_const", const="full", help="more sizes, rounds and kernels: an hour")
     parser.add_argument("-o", "--output", default="mpisec-results", metavar="DIRECTORY", help="(mpisec-results)")
-    parser.add_argument("--only", help="these files only, by commas, as pingpong,kernels-S")
+    parser.add_argument("--only", help="these files only, by commas, as pingpong,kernels-S; gpu is measured only when it is named here")
     parser.add_argument("--resume", action="store_true", help="keep what is complete there, go on with the rest")
     parser.set_defaults(profile="quick")
 
@@ -104,8 +106,8 @@ def measure(arguments: argparse.Namespace, run: Callable[[Sequence[str]], bool])
         if file.exists() and _is_complete(file, words):
             print("measured before", flush=True)
             continue
-        if words[0] == "crypto":
-            _crypto(file, words)
+        if words[0] in _IN_THIS_PROCESS:
+            _in_this_process(file, words)
         elif words[0] == "engine":
             _engine(file, words)
         elif not run([*words, "-o", str(file), "--resume"]):
@@ -124,18 +126,19 @@ def _is_complete(file: Path, words: Sequence[str]) -> bool:
 def _wanted(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
     known = {"crypto": _CRYPTO, "engine": _ENGINE} | _PROFILES[arguments.profile]
     names = arguments.only.split(",") if arguments.only else list(known)
+    known["gpu"] = ("gpu",)  # when it is named: most machines have none
     for name in names:
         if name not in known:
             raise LabError(f"--{arguments.profile} has no {name}; it has {', '.join(known)}")
     return {name: known[name] for name in names}
 
 
-def _crypto(file: Path, words: Sequence[str]) -> None:
+def _in_this_process(file: Path, words: Sequence[str]) -> None:
     started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     told = subprocess.run([places.find_mpisec(), "bench", *words, "--json"], capture_output=True, text=True, check=False)
     if told.returncode != 0:
         raise LabError(told.stderr.strip())
-    document = {"format": FORMAT, "benchmark": "crypto", "title": "The crypto libraries", "command": f"mpisec bench {' '.join(words)}",
+    document = {"format": FORMAT, "benchmark": "crypto", "title": _IN_THIS_PROCESS[words[0]], "command": f"mpisec bench {' '.join(words)}",
                 "complete": True, "started": started, "conditions": machine(), "rows": json.loads(told.stdout)}
     file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 

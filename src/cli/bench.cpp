@@ -5,6 +5,7 @@
 
 #include "cli/bench_crypto.hpp"
 #include "cli/bench_engine.hpp"
+#include "cli/bench_gpu.hpp"
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "coll/collective.hpp"
@@ -78,6 +79,32 @@ void add_bench_engine(CLI::App& bench, Status& status) {
     });
 }
 
+void add_bench_gpu(CLI::App& bench, Status& status) {
+    auto options = std::make_shared<BenchGpuOptions>();
+    CLI::App* gpu = bench.add_subcommand("gpu", "AES on a GPU, in its memory and from the host's");
+    gpu->footer(
+        "  mpisec bench gpu\n"
+        "  mpisec bench gpu --ciphers aes-128-gcm --sizes 4K,64M --batch 1G\n\n"
+        "Exit status: 0, 1 when the GPU fails or computes something wrong, 2 when there is none.");
+    gpu->add_option("--device", options->device, "number of the GPU; default: 0");
+    gpu->add_option("--ciphers", options->ciphers,
+                    "aes-128-ctr, aes-256-ctr, aes-128-gcm, aes-256-gcm; default: all")
+        ->delimiter(',');
+    gpu->add_option("--sizes", options->sizes,
+                    "bytes of a packet; K and M are powers of two; default: 4K to 64M")
+        ->delimiter(',')
+        ->transform(CLI::AsSizeValue(false));
+    gpu->add_option("--batch", options->batch, "bytes of all packets of one start; default: 256M")
+        ->transform(CLI::AsSizeValue(false));
+    gpu->add_option("--checks", options->checks,
+                    "messages that are compared with OpenSSL first; default: 300")
+        ->check(CLI::Range(1, 100000));
+    gpu->add_option("--repetitions", options->repetitions, "rounds, of which the median is taken; default: 7")
+        ->check(CLI::Range(1, 10000));
+    gpu->add_flag("--json", options->json, "one JSON document instead of a table");
+    gpu->callback([options, &status] { status = bench_gpu(*options); });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Status& status) {
@@ -87,6 +114,7 @@ void add_bench(CLI::App& app, Status& status) {
         "  mpisec bench all --quick -o results       everything below in under ten minutes, with a report\n"
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
         "  mpisec bench engine                       and several cores together\n"
+        "  mpisec bench gpu                          AES on a GPU\n"
         "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed by turns, on two lab "
         "nodes\n"
         "  mpisec bench pingpong --schemes mpisec,wireguard,ipsec\n"
@@ -98,6 +126,7 @@ void add_bench(CLI::App& app, Status& status) {
     bench->require_subcommand(1);
     add_bench_crypto(*bench, status);
     add_bench_engine(*bench, status);
+    add_bench_gpu(*bench, status);
     auto in_python = [&](const std::string& name, const char* description) {
         run_in_python(*bench->add_subcommand(name, description), status, "mpisec_bench", {name});
     };

@@ -8,6 +8,7 @@
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/skips.hpp"
+#include "shim/p2p/staged.hpp"
 #include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -85,9 +86,13 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     return conclude(*operation, MPI_STATUS_IGNORE);
 }
 
+int send_from_device(const SendSpec& spec);
+
 /// Inlined, so that the mode and the arguments stay in registers. Between ranks of one node MPIsec must not
 /// be noticed, so that way is short too.
 [[gnu::always_inline]] inline int send(const SendSpec& spec) {
+    if (needs_staging(spec)) [[unlikely]]
+        return send_from_device(spec);
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed && spec.mode != Mode::buffered && may_block()) [[likely]] {
         TypeFacts facts;
@@ -101,6 +106,11 @@ int send_buffered(const SendSpec& spec, const Route& route) {
                             spec.comm);
     }
     return send_otherwise(spec, route);
+}
+
+[[gnu::cold, gnu::noinline]] int send_from_device(const SendSpec& spec) {
+    const StagedSend staged(spec);
+    return staged.error == MPI_SUCCESS ? send(staged.spec) : raise_not_copied(spec, staged.error);
 }
 
 /// What a blocking receive of MPI left beside the bytes, and its position among the communicator's receives.
@@ -196,6 +206,8 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
 }
 
 int receive(const ReceiveSpec& spec, MPI_Status* status) {
+    if (needs_staging(spec)) [[unlikely]]
+        return receive_staged(spec, status, receive);
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
         // From MPI_PROC_NULL nothing is waited for (and MPICH 4.0 fills in its status in MPI_Recv only).
@@ -258,16 +270,18 @@ int Sendrecv(const void* sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, in
     const Route back = route_receive(source, recvtag, comm, recvcount);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv");
+    const ReceiveSpec receive_spec{recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Sendrecv"};
+    const SendSpec send_spec{Mode::standard, sendbuf, sendcount, sendtype,
+                             dest,           sendtag, comm,      "MPI_Sendrecv"};
     if (there.kind == Route::plain && back.kind == Route::plain && may_block() && sendcount <= INT_MAX &&
-        recvcount <= INT_MAX)
+        recvcount <= INT_MAX && !needs_staging(send_spec) && !needs_staging(receive_spec))
         return real.Sendrecv(sendbuf, static_cast<int>(sendcount), sendtype, dest, sendtag, recvbuf,
                              static_cast<int>(recvcount), recvtype, source, recvtag, comm, status);
     std::unique_ptr<Operation> receiving, sending;
     {
         Guard guard;
-        receiving = begin_receive({recvbuf, recvcount, recvtype, source, recvtag, comm, "MPI_Sendrecv"});
-        sending =
-            begin_send({Mode::standard, sendbuf, sendcount, sendtype, dest, sendtag, comm, "MPI_Sendrecv"});
+        receiving = begin_receive(receive_spec);
+        sending = begin_send(send_spec);
     }
     return conclude_both(*sending, *receiving, status);
 }
@@ -278,11 +292,13 @@ int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, in
     const Route back = route_receive(source, recvtag, comm, count);
     if (there.kind == Route::invalid) return raise_route(there, "MPI_Sendrecv_replace");
     if (back.kind == Route::invalid) return raise_route(back, "MPI_Sendrecv_replace");
-    if (there.kind == Route::plain && back.kind == Route::plain && may_block())
+    const ReceiveSpec receive_spec{buf, count, type, source, recvtag, comm, "MPI_Sendrecv_replace"};
+    if (there.kind == Route::plain && back.kind == Route::plain && may_block() &&
+        !needs_staging(receive_spec))
         return call_counted(MPISEC_BOTH(Sendrecv_replace), buf, count, type, dest, sendtag, source, recvtag,
                             comm, status);
     TypeFacts facts;
-    if (!type_facts(type, facts))
+    if (!buffer_facts(buf, type, facts))
         return raise(there.comm ? there.comm : back.comm, MPI_ERR_TYPE, "MPI_Sendrecv_replace");
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
     Buffer copy(n + 1);
@@ -292,7 +308,7 @@ int Sendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, in
         Guard guard;
         sending = begin_send({Mode::standard, copy.data(), static_cast<MPI_Count>(n), constants.packed, dest,
                               sendtag, comm, "MPI_Sendrecv_replace"});
-        receiving = begin_receive({buf, count, type, source, recvtag, comm, "MPI_Sendrecv_replace"});
+        receiving = begin_receive(receive_spec);
     }
     return conclude_both(*sending, *receiving, status);
 }

@@ -32,6 +32,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/early_exit.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/gate.hpp"
@@ -158,6 +159,7 @@ Phase start(int thread_level, bool closed_before) {
     gate.single_node ? make_peer_states() : protect();
     join_parents();
     end_job_on_early_exit();
+    watch_for_driver();
     release_startup_pages();
     start_progress_thread();
     stats.began = steady_nanoseconds();

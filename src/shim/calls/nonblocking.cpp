@@ -6,6 +6,8 @@
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/staged.hpp"
+#include "shim/p2p/unsupported.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
@@ -32,7 +34,26 @@ bool is_for_library(const SendSpec& spec, const Communicator* comm) {
            !buffers_plain_messages(comm);
 }
 
+/// From a GPU's memory. A buffered send is complete at once, which the copy must outlive.
+[[gnu::cold, gnu::noinline]] int isend_from_device(const SendSpec& spec, MPI_Request* request) {
+    Guard guard;
+    if (spec.mode != Mode::buffered) {
+        *request = give_request(start_staged_send(spec));
+        return MPI_SUCCESS;
+    }
+    const StagedSend staged(spec);
+    const SendSpec& copy = staged.spec;
+    const int code = staged.error == MPI_SUCCESS
+                         ? Bsend(copy.buf, copy.count, copy.type, copy.peer, copy.tag, copy.comm)
+                         : raise_not_copied(spec, staged.error);
+    if (code == MPI_SUCCESS)
+        *request = give_request(std::make_unique<DoneOperation>(find_communicator(spec.comm)));
+    return code;
+}
+
 int isend(const SendSpec& spec, MPI_Request* request) {
+    if (needs_staging(spec)) [[unlikely]]
+        return isend_from_device(spec, request);
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain && is_for_library(spec, route.comm)) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
@@ -48,7 +69,10 @@ int isend(const SendSpec& spec, MPI_Request* request) {
 
 int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
-    if (route.kind == Route::plain && is_for_library(spec, route.comm)) {
+    const bool staged = needs_staging(spec) && route.comm;
+    if (staged && spec.mode == Mode::buffered) [[unlikely]]
+        return refuse_device(spec.call, spec.comm);
+    if (route.kind == Route::plain && is_for_library(spec, route.comm) && !staged) {
         auto start = [&](auto small, auto big) {
             return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
                                 request);
@@ -70,7 +94,8 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     hold_for_persistent(*route.comm);
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
-    auto restart = [kept, route] {
+    auto restart = [kept, route, staged] {
+        if (staged) return start_staged_send(kept);
         if (route.kind == Route::verified && is_for_library(kept, route.comm))
             return start_verified_send(kept, *route.comm);
         return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);
@@ -122,6 +147,11 @@ int Rsend_init(const void* buf, MPI_Count count, MPI_Datatype type, int dest, in
 int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
           MPI_Request* request) {
     const ReceiveSpec spec{buf, count, type, source, tag, comm, "MPI_Irecv"};
+    if (needs_staging(spec)) [[unlikely]] {
+        Guard guard;
+        *request = give_request(start_staged_receive(spec, begin_receive));
+        return MPI_SUCCESS;
+    }
     const Route route = route_receive(source, tag, comm, count);
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
@@ -136,7 +166,9 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
 int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Request* request) {
     const Route route = route_receive(source, tag, comm, count);
-    if (route.kind == Route::plain)
+    const bool staged =
+        needs_staging(ReceiveSpec{buf, count, type, source, tag, comm, "MPI_Recv_init"}) && route.comm;
+    if (route.kind == Route::plain && !staged)
         return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
     if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, "MPI_Recv_init");
@@ -144,7 +176,8 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     hold_for_persistent(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};
     *request = give_persistent(
-        [kept, route] {
+        [kept, route, staged] {
+            if (staged) return start_staged_receive(kept, begin_receive);
             return route.kind == Route::verified ? start_verified_receive(kept, *route.comm)
                                                  : start_receive(kept, route);
         },
@@ -183,7 +216,7 @@ int Isendrecv_replace(void* buf, MPI_Count count, MPI_Datatype type, int dest, i
     Guard guard;
     Communicator* owner = there.comm ? there.comm : back.comm;
     TypeFacts facts;
-    if (!type_facts(type, facts)) return raise(owner, MPI_ERR_TYPE, "MPI_Isendrecv_replace");
+    if (!buffer_facts(buf, type, facts)) return raise(owner, MPI_ERR_TYPE, "MPI_Isendrecv_replace");
     const std::size_t n = static_cast<std::size_t>(count) * facts.size;
     Buffer copy(n + 1);
     if (int code = pack(buf, count, type, facts, copy.data()); code != MPI_SUCCESS) return code;

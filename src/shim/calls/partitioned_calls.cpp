@@ -15,6 +15,7 @@
 #include "shim/partitioned/send.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -40,6 +41,8 @@ int init_partitioned(PartitionedSpec spec, const Route& route, MPI_Comm comm, MP
     if (!owner) return raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, spec.call);
     if (int fault = find_fault(spec); fault != MPI_SUCCESS) return raise(owner, fault);
     if (spec.partitions < 0) return raise(owner, MPI_ERR_ARG);
+    if (on_device(spec.buf)) [[unlikely]]
+        return refuse_device(spec.call, comm);
     TypeFacts facts;
     if (spec.type == constants.datatype_null || !type_facts(spec.type, facts))
         return raise(owner, MPI_ERR_TYPE);
@@ -106,7 +109,7 @@ int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype ty
     const PartitionedSpec spec{const_cast<void*>(buf), partitions, count, type, dest, tag, "MPI_Psend_init"};
     const Route route = route_send(dest, tag, comm, count);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (is_for_library(route, spec))
+    if (is_for_library(route, spec) && !any_foreign_to_library(buf))
         return real.Psend_init(buf, partitions, count, type, dest, tag, comm, info, request);
     return init_partitioned<SendEnd, PartitionedSend>(spec, route, comm, request);
 }
@@ -116,7 +119,7 @@ int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype type, in
     const PartitionedSpec spec{buf, partitions, count, type, source, tag, "MPI_Precv_init"};
     const Route route = route_send(source, tag, comm, count);  // there are no wildcards
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (is_for_library(route, spec))
+    if (is_for_library(route, spec) && !any_foreign_to_library(buf))
         return real.Precv_init(buf, partitions, count, type, source, tag, comm, info, request);
     return init_partitioned<ReceiveEnd, PartitionedReceive>(spec, route, comm, request);
 }

@@ -8,6 +8,7 @@
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/staged.hpp"
 #include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -194,6 +195,14 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
     return operation;
 }
 
+/// The same, also of the MPI library's own handle.
+std::unique_ptr<Operation> start_mrecv_any(const ReceiveSpec& spec, MPI_Message* message) {
+    if (std::unique_ptr<Operation> operation = start_mrecv(spec, message)) return operation;
+    MPI_Request request = constants.request_null;
+    const int started = call_counted(MPISEC_BOTH(Imrecv), spec.buf, spec.count, spec.type, message, &request);
+    return std::make_unique<PlainOperation>(nullptr, started, request);
+}
+
 }  // namespace
 
 int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
@@ -236,8 +245,12 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
 }
 
 int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
-    std::unique_ptr<Operation> operation =
-        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Mrecv"}, message);
+    const ReceiveSpec spec{buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, constants.comm_self, "MPI_Mrecv"};
+    if (needs_staging(spec)) [[unlikely]]
+        return receive_staged(spec, status, [message](const ReceiveSpec& room, MPI_Status* shown) {
+            return Mrecv(room.buf, room.count, room.type, message, shown);
+        });
+    std::unique_ptr<Operation> operation = start_mrecv(spec, message);
     if (!operation) {
         if (may_block()) return call_counted(MPISEC_BOTH(Mrecv), buf, count, type, message, status);
         MPI_Request request;
@@ -252,8 +265,13 @@ int Mrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, M
 
 int Imrecv(void* buf, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
     Guard guard;
-    std::unique_ptr<Operation> operation =
-        start_mrecv({buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, {}, "MPI_Imrecv"}, message);
+    const ReceiveSpec spec{buf, count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, constants.comm_self, "MPI_Imrecv"};
+    if (needs_staging(spec)) [[unlikely]] {
+        *request = give_request(start_staged_receive(
+            spec, [message](const ReceiveSpec& room) { return start_mrecv_any(room, message); }));
+        return MPI_SUCCESS;
+    }
+    std::unique_ptr<Operation> operation = start_mrecv(spec, message);
     if (!operation) return call_counted(MPISEC_BOTH(Imrecv), buf, count, type, message, request);
     *request = give_request(std::move(operation));
     return MPI_SUCCESS;

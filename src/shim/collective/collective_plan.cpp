@@ -123,7 +123,7 @@ void CollectivePlan::forbid_same(const void* send, const void* receive, MPI_Coun
 
 bool CollectivePlan::facts_of(const Elements& elements, TypeFacts& facts) {
     if (elements.count < 0) note(MPI_ERR_COUNT);
-    if (!type_facts(elements.type, facts)) note(MPI_ERR_TYPE);
+    if (!buffer_facts(elements.start, elements.type, facts)) note(MPI_ERR_TYPE);
     return good();
 }
 
@@ -176,15 +176,15 @@ void CollectivePlan::unpack_later(fabric::Plaintext from, const Elements& to) {
 }
 
 fabric::PlaintextBuffer CollectivePlan::change(const Elements& from, const Elements& to) {
-    TypeFacts facts;
-    if (!facts_of(from, facts) || !facts_of(to, facts)) return {};
+    TypeFacts source, facts;
+    if (!facts_of(from, source) || !facts_of(to, facts)) return {};
     if (!facts.contiguous) {
         const fabric::PlaintextBuffer room = scratch(from);
         if (good()) unpack_later(room, to);
         return room;
     }
     const fabric::PlaintextBuffer room{address(to), bytes_of(to, facts)};
-    if (from.start != to.start) pack(from, facts, room.data());
+    if (from.start != to.start) pack(from, source, room.data());
     return room;
 }
 
@@ -288,8 +288,8 @@ namespace {
 
 int copy_elements(const Elements& from, const Elements& to) {
     TypeFacts source, destination;
-    type_facts(from.type, source);
-    type_facts(to.type, destination);
+    buffer_facts(from.start, from.type, source);
+    buffer_facts(to.start, to.type, destination);
     const std::size_t bytes = bytes_of(from, source);
     if (source.contiguous && destination.contiguous) {  // they may overlap, which MPI forbids and programs do
         if (bytes > 0) std::memmove(address(to), address(from), bytes);

@@ -10,6 +10,7 @@
 
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -195,7 +196,60 @@ int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_C
     return MPI_SUCCESS;
 }
 
+/// The bytes from the first to behind the last that `count` elements at `buf` have, gaps included.
+struct Span {
+    std::intptr_t first;  ///< after buf; may be negative
+    std::size_t bytes;
+
+    Span(MPI_Count count, MPI_Datatype type) {
+        MPI_Aint lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+        real.Type_get_extent(type, &lower, &extent);
+        real.Type_get_true_extent(type, &true_lower, &true_extent);
+        const MPI_Aint across = extent * static_cast<MPI_Aint>(count > 0 ? count - 1 : 0);
+        first = true_lower + std::min<MPI_Aint>(across, 0);
+        bytes = count > 0 ? static_cast<std::size_t>(true_extent + std::max(across, -across)) : 0;
+    }
+};
+
+void* moved(const void* buf, std::intptr_t bytes) {
+    return reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(buf) + bytes);
+}
+
+int pack_from_device(const void* buf, MPI_Count count, MPI_Datatype type, std::uint8_t* to) {
+    TypeFacts facts;
+    if (!type_facts(type, facts)) return MPI_ERR_TYPE;
+    if (facts.contiguous)
+        return copy_from_device(to, buf, static_cast<std::size_t>(count) * facts.size) ? MPI_SUCCESS
+                                                                                       : MPI_ERR_OTHER;
+    const Span span(count, type);
+    Buffer copy(span.bytes + 1);
+    if (!copy_from_device(copy.data(), moved(buf, span.first), span.bytes)) return MPI_ERR_OTHER;
+    return pack(moved(copy.data(), -span.first), count, type, facts, to);
+}
+
+/// What is between the elements is copied too, and back again.
+int unpack_to_device(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count,
+                     MPI_Datatype type) {
+    TypeFacts facts;
+    if (!type_facts(type, facts)) return MPI_ERR_TYPE;
+    if (facts.contiguous) return copy_to_device(buf, from, bytes) ? MPI_SUCCESS : MPI_ERR_OTHER;
+    const Span span(count, type);
+    Buffer copy(span.bytes + 1);
+    void* const there = moved(buf, span.first);
+    if (!copy_from_device(copy.data(), there, span.bytes)) return MPI_ERR_OTHER;
+    const int code = unpack(from, bytes, moved(copy.data(), -span.first), count, type, facts);
+    if (code != MPI_SUCCESS) return code;
+    return copy_to_device(there, copy.data(), span.bytes) ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
 }  // namespace
+
+void note_device(const void* buf, MPI_Datatype type, TypeFacts& facts) {
+    MPI_Aint lower = 0, extent = 0;  // of MPI_BOTTOM the address is in the type
+    if (real.Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS) return;
+    facts.device = ask_driver(moved(buf, lower));
+    if (facts.device) facts.contiguous = false;
+}
 
 constinit thread_local RecentType recent_type[recent_types]{};
 
@@ -208,6 +262,8 @@ bool find_type_facts(MPI_Datatype type, RecentType& recent, TypeFacts& facts) {
 
 int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& facts, std::uint8_t* to) {
     if (facts.size == 0) return MPI_SUCCESS;
+    if (facts.device) [[unlikely]]
+        return pack_from_device(buf, count, type, to);
     // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another
     // message.
     if (facts.padded && count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * facts.size);
@@ -228,6 +284,8 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
 int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
            const TypeFacts& facts) {
     if (facts.size == 0 || bytes == 0) return MPI_SUCCESS;
+    if (facts.device) [[unlikely]]
+        return unpack_to_device(from, bytes, buf, count, type);
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);
     const FromBottom to(buf, type);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "shim/process/process.hpp"
+#include "shim/runtime/device.hpp"
 
 namespace mpisec::shim {
 
@@ -15,6 +16,7 @@ struct TypeFacts {
     std::size_t size = 0;     ///< bytes of one element's data
     bool contiguous = false;  ///< count elements at buf are count * size bytes at buf, in order
     bool padded = false;      ///< MPI_Pack may leave bytes of an element unwritten (Open MPI's long double)
+    bool device = false;      ///< of a buffer (buffer_facts): in a GPU's memory, and so not `contiguous`
 };
 
 /// Types that this thread used last, and the look-up they save. Stale once a type was freed (generation).
@@ -37,6 +39,15 @@ inline bool type_facts(MPI_Datatype type, TypeFacts& facts) {
         [[unlikely]]
         return find_type_facts(type, recent, facts);
     facts = recent.facts;
+    return true;
+}
+
+/// The same of elements at `buf`, which may be in a GPU's memory: then pack() and unpack() are the only access.
+[[gnu::cold, gnu::noinline]] void note_device(const void* buf, MPI_Datatype type, TypeFacts& facts);
+inline bool buffer_facts(const void* buf, MPI_Datatype type, TypeFacts& facts) {
+    if (!type_facts(type, facts)) return false;
+    if (device_is_possible()) [[unlikely]]
+        note_device(buf, type, facts);
     return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/staged.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -68,6 +69,8 @@ int raise_route(const Route& route, const char* call) {
 }
 
 std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
+    if (needs_staging(spec)) [[unlikely]]
+        return start_staged_send(spec);
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed) return start_send(spec, route);
     if (route.kind == Route::verified) return start_verified_send(spec, *route.comm);
@@ -83,6 +86,8 @@ std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
     if (spec.peer == MPI_PROC_NULL)
         return std::make_unique<DoneOperation>(
             nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
+    if (needs_staging(spec)) [[unlikely]]
+        return start_staged_receive(spec, begin_receive);
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed || route.kind == Route::mixed) return start_receive(spec, route);
     if (route.kind == Route::verified) return start_verified_receive(spec, *route.comm);

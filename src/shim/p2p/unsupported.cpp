@@ -104,8 +104,8 @@ void say_once(const std::string& sentence) {
     if (is_news(sentence)) say(sentence);
 }
 
-/// One error code per procedure, so that MPI_Error_string names it; all of one error class.
-int error_code(std::string_view procedure) {
+/// One error code per procedure and reason, so that MPI_Error_string names it; all of one error class.
+int error_code(const std::string& key, const std::string& text) {
     RefusedCalls& refused = *process.refused_calls;
     int& error_class = refused.error_class;
     std::lock_guard lock(refused.mutex);
@@ -113,12 +113,15 @@ int error_code(std::string_view procedure) {
         real.Add_error_class(&error_class);
         real.Add_error_string(error_class, "MPIsec: the call is not protected and was refused");
     }
-    auto [entry, fresh] = refused.codes.try_emplace(std::string(procedure), MPI_ERR_OTHER);
+    auto [entry, fresh] = refused.codes.try_emplace(key, MPI_ERR_OTHER);
     if (fresh) {
         real.Add_error_code(error_class, &entry->second);
-        real.Add_error_string(entry->second, short_text_for(procedure).c_str());
+        real.Add_error_string(entry->second, text.c_str());
     }
     return entry->second;
+}
+int error_code(const char* procedure) {
+    return error_code(procedure, short_text_for(procedure));
 }
 
 }  // namespace
@@ -145,6 +148,19 @@ int refuse(const char* procedure, MPI_Comm comm) {
         sleep(seconds_to_end_a_job);
     }
     say_once(sentence);
+    return raise_on(owner, code);
+}
+
+int refuse_device(const char* procedure, MPI_Comm comm) {
+    const std::string call = procedure;
+    say_once(call +
+             " is refused: a buffer is in the memory of a GPU, which MPIsec does not protect in this call " +
+             "(docs/gpu.md has those in which it does). Copy it to memory of the host first.");
+    const MPI_Comm owner = comm == constants.comm_null ? constants.comm_self : comm;
+    const int code =
+        error_code(call + " of a GPU", "MPIsec: " + call +
+                                           " is refused: a buffer is in the memory of a GPU; copy it to "
+                                           "memory of the host first");
     return raise_on(owner, code);
 }
 

@@ -14,6 +14,8 @@ int refuse(const char* procedure, MPI_Comm comm);
 /// The error code, without an error handler; with a detail, says it too (once).
 int refusal_code(const char* procedure);
 int refusal_code(const char* procedure, const std::string& detail);
+/// Because a buffer of the call is in a GPU's memory, which this procedure does not take (docs/gpu.md).
+[[gnu::cold, gnu::noinline]] int refuse_device(const char* procedure, MPI_Comm comm);
 /// MPISEC_UNPROTECTED=allow: says so once, loudly, per procedure.
 bool refusal_waived(const char* procedure);
 

@@ -22,6 +22,7 @@
 // It is at a constant address, and what each message touches stands at its head.
 #pragma once
 
+#include <link.h>
 #include <sys/types.h>
 
 #include <array>
@@ -103,9 +104,19 @@ struct AttachedBuffer {
     std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
 };
 
+/// The end of a list of which nothing is to be noticed.
+inline constexpr link_map nothing_follows{};
+
+/// See runtime/device.hpp.
+struct DeviceWatch {
+    std::atomic<const link_map*> marker{&nothing_follows};  ///< has a successor when something was loaded
+    std::atomic<bool> driver{false};                        ///< found
+};
+
 // Of the modules, defined in their sources.
 struct CancelledCounters;
 struct CommunicatorRegistry;
+struct DeviceMemory;
 struct Duplications;
 struct IoFiles;
 struct LoadedSettings;
@@ -153,6 +164,7 @@ struct Process {
     std::atomic<std::uint64_t> registry_generation{1};  ///< communicator.cpp; communicators made and freed
     std::atomic<std::uint64_t> type_generation{1};      ///< datatype.cpp; types freed
     std::atomic<std::size_t> requests_in_use{0};        ///< requests.cpp
+    DeviceWatch device_watch;                           ///< device.cpp; whether there is a CUDA driver
     Stats stats;                                        ///< stats.hpp
     FreeBuffers free_buffers;                           ///< pool.cpp
     Constants constants{};                              ///< constants.cpp
@@ -179,6 +191,7 @@ struct Process {
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
+    FirstUse<DeviceMemory> device_memory;       ///< device.cpp; the driver, and what copies go through
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;    ///< communicator.cpp

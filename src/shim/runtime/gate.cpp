@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -123,6 +124,7 @@ Starting::~Starting() {
 void protect_from_now_on() {
     handle_forks();
     process.initialized_by = getpid();
+    watch_for_driver();
     gate.phase.store(Phase::closed, std::memory_order_release);
 }
 

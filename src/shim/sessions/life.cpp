@@ -26,6 +26,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/gate.hpp"
 #include "shim/runtime/node_peers.hpp"
@@ -243,6 +244,7 @@ void end_protection() {
     forget_all();
     forget_realms();
     if (world_is_protected) fabric::NodeArena::close();
+    release_device_memory();
     empty_pool();
     state.ready = false;
 }

@@ -52,6 +52,14 @@ def test_names_of_commands_are_known(tmp_path):
     assert read(_file(tmp_path, report_samples.document("bcast", "t", "c", [row]))).benchmark == "collective"
 
 
+def test_a_gpu_is_read_as_a_library(tmp_path):
+    """`mpisec bench gpu` has no memcpy of the host's to stand beside."""
+    row = {"library": "gpu", "version": "a GPU", "cipher": "aes-128-ctr", "bytes": 4096, "threads": 1, "packets": 9}
+    row |= {"seal_gb_per_s": 50.0, "open_gb_per_s": 49.0, "one_by_one_gb_per_s": 5.0, "with_copies_gb_per_s": 9.0}
+    found = read(_file(tmp_path, report_samples.document("crypto", "AES on a GPU", "mpisec bench gpu", [row])))
+    assert [(one.library, one.cipher, one.seal, one.memcpy) for one in found.crypto] == [("gpu", "aes-128-ctr", 50.0, None)]
+
+
 _GOOD = {"what": "pingpong", "scheme": "mpisec", "bytes": 8, "ratio": 1.1}
 
 

@@ -20,6 +20,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,8 @@
 #include "../keys/fixed_ephemeral.hpp"
 #include "aead/aead.hpp"
 #include "aead/plugins/constant_time.hpp"
+#include "gpu/kernels.hpp"
+#include "gpu/key.hpp"
 #include "keys/key_file.hpp"
 
 namespace {
@@ -317,6 +321,60 @@ void check_cipher(const aead::Library& library, const aead::CipherInfo& cipher) 
     }
 }
 
+// ---- The kernels of GPUs, on the host.
+
+/// One packet of 3,000 bytes, its key and its plaintext secret.
+struct GpuPacket {
+    explicit GpuPacket(std::size_t key_bytes) : rounds(gpu::rounds_of(key_bytes)) {
+        make_secret(key, sizeof key);
+        made = decisions_of([&] { gpu::expand_key(std::span(key).first(key_bytes), *material); });
+        make_secret(plain.data(), plain.size());
+    }
+    unsigned run(std::span<const gpu::Kernel> kernels, bool opens, const std::uint8_t* from,
+                 std::uint8_t* to) {
+        gpu::Packet packet{from, to, ad, tag, plain.size(), sizeof ad, 2, {1, 2, 3}, 0, 0};
+        const gpu::Extent extent = gpu::lay_out({&packet, 1}).value();
+        gpu::Block mask{};
+        std::vector<gpu::Element> chunks(extent.chunks);
+        gpu::Element sum{};
+        const gpu::Batch batch{
+            &packet, material->round_keys, material.get(), &mask, chunks.data(), &sum, &genuine, 1,
+            rounds,  extent.threads,       extent.chunks,  opens};
+        return decisions_of([&] { gpu::run_on_host(kernels, batch); });
+    }
+    std::uint8_t key[32] = {9, 8, 7}, tag[gpu::tag_bytes] = {}, ad[20] = {};
+    std::unique_ptr<gpu::KeyMaterial> material = std::make_unique<gpu::KeyMaterial>();
+    std::vector<std::uint8_t> plain = std::vector<std::uint8_t>(3000, 0x55), sealed = plain, opened = plain;
+    unsigned rounds, made = 0;
+    std::uint32_t genuine = 2;
+};
+
+/// SubBytes by a table, which the key indexes.
+[[gnu::noinline]] std::uint8_t leaky_substitute(std::uint8_t byte) {
+    static const std::array<std::uint8_t, 256> table{0x63, 0x7c, 0x77, 0x7b};
+    return table[byte];
+}
+
+void check_gpu() {
+    for (const std::size_t key_bytes : {16, 32}) {
+        const std::string name = "AES-" + std::to_string(8 * key_bytes) + " of GPUs";
+        GpuPacket one(key_bytes);
+        expect(name + ", key", one.made, 0);
+        expect(name + ", sealing", one.run(gpu::sealing, false, one.plain.data(), one.sealed.data()), 0);
+        make_public(one.sealed.data(), one.sealed.size());
+        make_public(one.tag, sizeof one.tag);
+        for (const bool forged : {false, true}) {
+            if (forged) one.tag[7] ^= 1;
+            // All but the last kernel, which does what the answer says.
+            const auto kernels =
+                std::span<const gpu::Kernel>(gpu::opening).first(std::size(gpu::opening) - 1);
+            expect(name + ", opening", one.run(kernels, true, one.sealed.data(), one.opened.data()), 0);
+            if (published(one.genuine) != (forged ? 0u : 1u)) ++wrong;
+        }
+        expect_leak(name + " by a table", decisions_of([&] { use(leaky_substitute(one.key[0])); }), 0);
+    }
+}
+
 void check_library(const std::string& name) {
     auto library = aead::load(name);
     if (!library) {
@@ -342,7 +400,7 @@ void check_library(const std::string& name) {
 
 int main(int argc, char** argv) {
     if (argc != 2 || !RUNNING_ON_VALGRIND) {
-        std::fprintf(stderr, "usage: valgrind constant_time tags | key_file | noise | LIBRARY\n");
+        std::fprintf(stderr, "usage: valgrind constant_time tags | key_file | noise | gpu | LIBRARY\n");
         return 2;
     }
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -353,6 +411,8 @@ int main(int argc, char** argv) {
         check_key_file();
     else if (part == "noise")
         check_noise();
+    else if (part == "gpu")
+        check_gpu();
     else
         check_library(part);
     std::printf("%s: %d wrong\n", part.c_str(), wrong);

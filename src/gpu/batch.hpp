@@ -1,0 +1,242 @@
+// A batch of packets under one key, and what each thread of a GPU does for it. The same functions run on the
+// host, thread after thread, for tests.
+//
+// A packet's blocks are dealt to threads in chunks of 1024: of a chunk with L threads, thread l takes blocks
+// l, l + L, l + 2 L, …, 32 at most, so that neighbouring threads touch neighbouring blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/aes.hpp"
+#include "gpu/ghash.hpp"
+
+namespace mpisec::gpu {
+
+inline constexpr std::uint32_t lanes = 32;                             ///< threads of a full chunk
+inline constexpr std::uint32_t chunk_blocks = lanes * blocks_at_once;  ///< 16 KiB
+inline constexpr std::uint32_t tag_bytes = 16, nonce_bytes = 12;
+
+/// Addresses are the device's. GCM's counters begin with 2.
+struct Packet {
+    const std::uint8_t* from;
+    std::uint8_t* to;
+    const std::uint8_t* ad;
+    std::uint8_t* tag;  ///< written by sealing, compared by opening
+    std::uint64_t bytes;
+    std::uint32_t ad_bytes;
+    std::uint32_t counter;   ///< of the first block
+    std::uint32_t nonce[3];  ///< as little-endian words
+    std::uint32_t thread;    ///< threads of the packets before it
+    std::uint32_t chunk;     ///< chunks of those
+    std::uint32_t unused = 0;
+};
+
+/// What belongs to a key, in the device's memory.
+struct KeyMaterial {
+    std::uint32_t round_keys[(most_rounds + 1) * planes];
+    Element powers[chunk_blocks];  ///< H, H^2, …
+    Element squares[34];           ///< H, H^2, H^4, …
+};
+
+/// The parameter of every kernel.
+struct Batch {
+    const Packet* packets;
+    const std::uint32_t* round_keys;  ///< those of `key`
+    const KeyMaterial* key;
+    Block* masks;            ///< of each packet: its first block of key stream, which hides the tag
+    Element* chunk_sums;     ///< of each chunk, zero at first
+    Element* sums;           ///< of each packet, zero at first
+    std::uint32_t* genuine;  ///< of each packet, after opening: 1 or 0
+    std::uint32_t count, rounds;
+    std::uint32_t threads, chunks;  ///< of all packets
+    std::uint32_t opens;
+};
+
+/// Threads and chunks that `bytes` take.
+MPISEC_BOTH_SIDES std::uint32_t blocks_of(std::uint64_t bytes) {
+    return static_cast<std::uint32_t>((bytes + 15) / 16);
+}
+MPISEC_BOTH_SIDES std::uint32_t chunks_of(std::uint64_t bytes) {
+    return (blocks_of(bytes) + chunk_blocks - 1) / chunk_blocks;
+}
+MPISEC_BOTH_SIDES std::uint32_t threads_of(std::uint64_t bytes) {
+    return (blocks_of(bytes) + blocks_at_once - 1) / blocks_at_once;
+}
+
+/// What one thread works on.
+struct Strand {
+    std::uint32_t packet, chunk;  ///< chunk: within the packet
+    std::uint32_t first, stride;  ///< blocks of the packet
+    std::uint32_t count;
+    std::uint32_t behind;  ///< blocks of the chunk from the last one of this strand to the end, that included
+    std::uint32_t behind_chunk;  ///< blocks of the packet after the chunk
+};
+
+MPISEC_BOTH_SIDES std::uint32_t smaller(std::uint32_t a, std::uint32_t b) {
+    return a < b ? a : b;
+}
+
+/// The last packet for which `before` of it is at most `index`: those without threads are passed over.
+template <class Before>
+MPISEC_BOTH_SIDES std::uint32_t find_packet(const Batch& batch, std::uint32_t index, Before before) {
+    std::uint32_t low = 0, high = batch.count;
+    while (high - low > 1) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        if (before(batch.packets[middle]) <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+MPISEC_BOTH_SIDES Strand strand_of(const Batch& batch, std::uint32_t thread) {
+    Strand strand{};
+    strand.packet = find_packet(batch, thread, [](const Packet& one) { return one.thread; });
+    const Packet& packet = batch.packets[strand.packet];
+    const std::uint32_t mine = thread - packet.thread, blocks = blocks_of(packet.bytes);
+    strand.chunk = mine / lanes;
+    const std::uint32_t lane = mine % lanes, start = strand.chunk * chunk_blocks;
+    const std::uint32_t length = smaller(chunk_blocks, blocks - start);
+    strand.stride = (length + blocks_at_once - 1) / blocks_at_once;
+    strand.first = start + lane;
+    strand.count = (length - lane + strand.stride - 1) / strand.stride;
+    strand.behind = length - lane - strand.stride * (strand.count - 1);
+    strand.behind_chunk = blocks - start - length;
+    return strand;
+}
+
+/// Bytes of a block; 16 but for the last one.
+MPISEC_BOTH_SIDES std::uint32_t bytes_of_block(const Packet& packet, std::uint32_t block) {
+    const std::uint64_t left = packet.bytes - std::uint64_t{16} * block;
+    return left < 16 ? static_cast<std::uint32_t>(left) : 16;
+}
+
+/// H to a power that all may know.
+MPISEC_BOTH_SIDES Element power(const KeyMaterial& key, std::uint64_t exponent) {
+    Element result{{0, 0, 0, 0x80000000u}};  // one
+    MPISEC_KEEP_ROLLED
+    for (unsigned k = 0; exponent; ++k, exponent >>= 1)
+        if (exponent & 1) result = multiply(result, key.squares[k]);
+    return result;
+}
+
+MPISEC_BOTH_SIDES void accumulate(Element& sum, const Element& more) {
+    MPISEC_UNROLL
+    for (unsigned i = 0; i < 4; ++i) exclusive_or(&sum.word[i], more.word[i]);
+}
+
+/// Counter mode: the strand's blocks, encrypted or decrypted.
+MPISEC_BOTH_SIDES void crypt_thread(const Batch& batch, std::uint32_t thread) {
+    const Strand strand = strand_of(batch, thread);
+    const Packet& packet = batch.packets[strand.packet];
+    std::uint32_t state[planes];
+    MPISEC_UNROLL
+    for (unsigned i = 0; i < 96; ++i) state[i] = 0u - ((packet.nonce[i / 32] >> (i % 32)) & 1);
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j)
+        state[96 + j] = swap_bytes(packet.counter + strand.first + strand.stride * j);
+    transpose(state + 96);
+    encrypt(state, batch.round_keys, batch.rounds);
+    MPISEC_UNROLL
+    for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j) {
+        if (j >= strand.count) continue;
+        const std::uint32_t at = strand.first + strand.stride * j, bytes = bytes_of_block(packet, at);
+        const std::uint64_t offset = std::uint64_t{16} * at;
+        Block block = load_block(packet.from + offset, bytes);
+        MPISEC_UNROLL
+        for (unsigned word = 0; word < 4; ++word) block.word[word] ^= state[32 * word + j];
+        store_block(packet.to + offset, block, bytes);
+    }
+}
+
+/// The first block of key stream of 32 packets.
+MPISEC_BOTH_SIDES void mask_thread(const Batch& batch, std::uint32_t thread) {
+    const std::uint32_t first = thread * blocks_at_once;
+    std::uint32_t state[planes];
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j) {
+        const Packet& packet = batch.packets[smaller(first + j, batch.count - 1)];
+        MPISEC_UNROLL
+        for (unsigned word = 0; word < 3; ++word) state[32 * word + j] = packet.nonce[word];
+        state[96 + j] = swap_bytes(1);
+    }
+    MPISEC_UNROLL
+    for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
+    encrypt(state, batch.round_keys, batch.rounds);
+    MPISEC_UNROLL
+    for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j)
+        if (first + j < batch.count)
+            batch.masks[first + j] = {{state[j], state[32 + j], state[64 + j], state[96 + j]}};
+}
+
+/// GHASH of the strand's blocks of ciphertext, for the sum of its chunk.
+MPISEC_BOTH_SIDES void hash_thread(const Batch& batch, std::uint32_t thread) {
+    const Strand strand = strand_of(batch, thread);
+    const Packet& packet = batch.packets[strand.packet];
+    const std::uint8_t* ciphertext = batch.opens ? packet.from : packet.to;
+    const Element step = batch.key->powers[strand.stride - 1];
+    Element sum{};
+    MPISEC_KEEP_ROLLED
+    for (std::uint32_t j = 0; j < strand.count; ++j) {
+        const std::uint32_t at = strand.first + strand.stride * j;
+        const Block block = load_block(ciphertext + std::uint64_t{16} * at, bytes_of_block(packet, at));
+        sum = add(multiply(sum, step), element_of(block));
+    }
+    sum = multiply(sum, batch.key->powers[strand.behind - 1]);
+    accumulate(batch.chunk_sums[packet.chunk + strand.chunk], sum);
+}
+
+/// A chunk's sum to its place in the packet: behind it are the rest of the packet and the block of lengths.
+MPISEC_BOTH_SIDES void fold_thread(const Batch& batch, std::uint32_t chunk) {
+    const std::uint32_t at = find_packet(batch, chunk, [](const Packet& one) { return one.chunk; });
+    const Packet& packet = batch.packets[at];
+    const std::uint32_t end = (chunk - packet.chunk + 1) * chunk_blocks, blocks = blocks_of(packet.bytes);
+    const std::uint32_t after = end < blocks ? blocks - end : 0;
+    accumulate(batch.sums[at],
+               multiply(batch.chunk_sums[chunk], power(*batch.key, std::uint64_t{after} + 1)));
+}
+
+/// The tag of a packet: written, or compared in constant time.
+MPISEC_BOTH_SIDES void finish_thread(const Batch& batch, std::uint32_t at) {
+    const Packet& packet = batch.packets[at];
+    const Element& h = batch.key->powers[0];
+    Element sum{};
+    MPISEC_KEEP_ROLLED
+    for (std::uint32_t done = 0; done < packet.ad_bytes; done += 16) {
+        const std::uint32_t bytes = smaller(16, packet.ad_bytes - done);
+        sum = multiply(add(sum, element_of(load_block(packet.ad + done, bytes))), h);
+    }
+    sum = multiply(sum, power(*batch.key, std::uint64_t{blocks_of(packet.bytes)} + 1));
+    const std::uint64_t bits = packet.bytes * 8, ad_bits = std::uint64_t{packet.ad_bytes} * 8;
+    const Element lengths{{static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32),
+                           static_cast<std::uint32_t>(ad_bits), static_cast<std::uint32_t>(ad_bits >> 32)}};
+    sum = add(add(sum, batch.sums[at]), multiply(lengths, h));
+    Block tag = block_of(sum);
+    MPISEC_UNROLL
+    for (unsigned i = 0; i < 4; ++i) tag.word[i] ^= batch.masks[at].word[i];
+    if (!batch.opens) return store_block(packet.tag, tag, tag_bytes);
+    const Block given = load_block(packet.tag, tag_bytes);
+    std::uint32_t different = 0;
+    MPISEC_UNROLL
+    for (unsigned i = 0; i < 4; ++i) different |= tag.word[i] ^ given.word[i];
+    batch.genuine[at] = different == 0;
+}
+
+/// Zeros in place of what did not authenticate.
+MPISEC_BOTH_SIDES void wipe_thread(const Batch& batch, std::uint32_t thread) {
+    const Strand strand = strand_of(batch, thread);
+    const Packet& packet = batch.packets[strand.packet];
+    if (batch.genuine[strand.packet]) return;
+    for (std::uint32_t j = 0; j < strand.count; ++j) {
+        const std::uint32_t at = strand.first + strand.stride * j;
+        store_block(packet.to + std::uint64_t{16} * at, Block{}, bytes_of_block(packet, at));
+    }
+}
+
+}  // namespace mpisec::gpu

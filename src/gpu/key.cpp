@@ -1,0 +1,98 @@
+#include "gpu/key.hpp"
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "base/locked_slab.hpp"
+
+namespace mpisec::gpu {
+namespace {
+
+constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 36) - 32;  // NIST SP 800-38D, section 5.2.1.1
+constexpr std::uint64_t most_threads = std::uint64_t{1} << 31;
+
+using Word = std::array<std::uint8_t, 4>;
+
+/// SubWord of the key schedule: the bytes as the first four blocks of a bitsliced state.
+Word substitute_word(const Word& word) {
+    std::uint32_t bits[8];
+    for (unsigned k = 0; k < 8; ++k) {
+        bits[k] = 0;
+        for (unsigned i = 0; i < 4; ++i) bits[k] |= ((std::uint32_t{word[i]} >> k) & 1) << i;
+    }
+    substitute(bits);
+    Word result{};
+    for (unsigned k = 0; k < 8; ++k)
+        for (unsigned i = 0; i < 4; ++i)
+            result[i] = static_cast<std::uint8_t>(result[i] | (((bits[k] >> i) & 1) << k));
+    return result;
+}
+
+/// FIPS 197, section 5.2: the bytes of all round keys.
+void expand_bytes(std::span<const std::uint8_t> key, std::span<std::uint8_t> bytes) {
+    const std::size_t key_words = key.size() / 4;
+    std::memcpy(bytes.data(), key.data(), key.size());
+    std::uint8_t constant = 1;
+    for (std::size_t i = key_words; i < bytes.size() / 4; ++i) {
+        Word word;
+        std::memcpy(word.data(), &bytes[4 * (i - 1)], 4);
+        if (i % key_words == 0) {
+            word = substitute_word({word[1], word[2], word[3], word[0]});
+            word[0] ^= constant;
+            constant = static_cast<std::uint8_t>((constant << 1) ^ ((constant >> 7) * 0x1b));
+        } else if (key_words == 8 && i % key_words == 4) {
+            word = substitute_word(word);
+        }
+        for (std::size_t k = 0; k < 4; ++k)
+            bytes[4 * i + k] = static_cast<std::uint8_t>(bytes[4 * (i - key_words) + k] ^ word[k]);
+    }
+}
+
+/// The hash key: zero, encrypted.
+Element hash_key(const KeyMaterial& material, unsigned rounds) {
+    std::uint32_t state[planes] = {};
+    encrypt(state, material.round_keys, rounds);
+    Block block{};
+    for (unsigned i = 0; i < planes; ++i) block.word[i / 32] |= (state[i] & 1) << (i % 32);
+    return element_of(block);
+}
+
+}  // namespace
+
+unsigned rounds_of(std::size_t key_bytes) {
+    return key_bytes == 16 ? 10 : key_bytes == 32 ? 14 : 0;
+}
+
+void expand_key(std::span<const std::uint8_t> key, KeyMaterial& material) {
+    const unsigned rounds = rounds_of(key.size());
+    std::array<std::uint8_t, 16 * (most_rounds + 1)> bytes{};
+    expand_bytes(key, std::span(bytes).first(16 * (rounds + 1)));
+    for (std::size_t i = 0; i < planes * (rounds + 1); ++i)
+        material.round_keys[i] = 0u - ((std::uint32_t{bytes[i / 8]} >> (i % 8)) & 1);
+    explicit_bzero(bytes.data(), bytes.size());
+    material.powers[0] = hash_key(material, rounds);
+    for (unsigned i = 1; i < chunk_blocks; ++i)
+        material.powers[i] = multiply(material.powers[i - 1], material.powers[0]);
+    material.squares[0] = material.powers[0];
+    for (unsigned i = 1; i < std::size(material.squares); ++i)
+        material.squares[i] = multiply(material.squares[i - 1], material.squares[i - 1]);
+}
+
+Result<Extent> lay_out(std::span<Packet> packets) {
+    std::uint64_t threads = 0, chunks = 0;
+    for (Packet& packet : packets) {
+        if (packet.bytes > most_bytes)
+            return fail("A packet of " + std::to_string(packet.bytes) +
+                        " bytes is longer than AES-GCM allows.");
+        packet.thread = static_cast<std::uint32_t>(threads);
+        packet.chunk = static_cast<std::uint32_t>(chunks);
+        threads += threads_of(packet.bytes);
+        chunks += chunks_of(packet.bytes);
+        if (threads > most_threads) return fail("The packets of one batch are more than 1 TiB.");
+    }
+    if (packets.empty()) return fail("A batch has no packets.");
+    return Extent{static_cast<std::uint32_t>(threads), static_cast<std::uint32_t>(chunks)};
+}
+
+}  // namespace mpisec::gpu

@@ -1,0 +1,73 @@
+// Messages in a GPU's memory (docs/gpu.md): packed into memory of the host before they are sent, and unpacked
+// from there when they have been received and verified. From there on they are like any other, whether they go to
+// another node, sealed, or within this one.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "shim/p2p/operation.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/runtime/device.hpp"
+
+namespace mpisec::shim {
+
+/// Asks the driver.
+[[gnu::cold, gnu::noinline]] bool is_in_device(const void* buf, MPI_Count count, MPI_Datatype type);
+/// Without a driver: two loads and a branch.
+template <class Spec>
+inline bool needs_staging(const Spec& spec) {
+    return device_is_possible() && is_in_device(spec.buf, spec.count, spec.type);
+}
+
+/// A copy in the host's memory.
+struct StagedSend {
+    explicit StagedSend(const SendSpec& spec);
+    Buffer host;
+    SendSpec spec;  ///< of the copy
+    int error;      ///< of packing
+};
+
+/// Room in the host's memory for what is to be received.
+struct StagedReceive {
+    explicit StagedReceive(const ReceiveSpec& spec);
+    /// `bytes` of the room to the GPU.
+    int deliver(std::size_t bytes) const;
+    Buffer host;
+    ReceiveSpec spec;  ///< into the room
+    ReceiveSpec given;
+    TypeFacts facts;
+};
+
+/// Under the Guard.
+std::unique_ptr<Operation> start_staged_send(const SendSpec& spec);
+/// `start`: begin_receive, or what receives a matched message.
+using StartReceive = std::function<std::unique_ptr<Operation>(const ReceiveSpec&)>;
+std::unique_ptr<Operation> start_staged_receive(const ReceiveSpec& spec, const StartReceive& start);
+
+/// A blocking receive: `receive` is the procedure that does it in the host's memory.
+template <class Receive>
+int receive_staged(const ReceiveSpec& spec, MPI_Status* status, Receive receive);
+
+/// Raises that the driver could not copy. On MPI_COMM_SELF where there is no communicator.
+int raise_not_copied(const ReceiveSpec& spec, int code);
+int raise_not_copied(const SendSpec& spec, int code);
+
+template <class Receive>
+int receive_staged(const ReceiveSpec& spec, MPI_Status* status, Receive receive) {
+    const StagedReceive staged(spec);
+    MPI_Status own{};
+    const int code = receive(staged.spec, &own);
+    if (status != MPI_STATUS_IGNORE) {
+        const int kept = status->MPI_ERROR;
+        *status = own;
+        status->MPI_ERROR = kept;
+    }
+    if (code != MPI_SUCCESS) return code;
+    MPI_Count bytes = 0;
+    real.Get_elements_x(&own, constants.byte, &bytes);
+    const int delivered = staged.deliver(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+    return delivered == MPI_SUCCESS ? MPI_SUCCESS : raise_not_copied(spec, delivered);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,55 @@
+// Memory of GPUs in MPI calls (docs/gpu.md). The library below may not know such memory, and sealing works on
+// the host's, so what is there is copied through pinned memory.
+//
+// A program that has no CUDA driver in its process has no such memory. Whether it has one is known without
+// asking: the dynamic linker appends what it loads to a list, of which MPIsec's marker (a library without
+// content) is the last element until something else is loaded.
+#pragma once
+
+#include <link.h>
+#include <mpi.h>
+
+#include <cstddef>
+
+#include "shim/process/process.hpp"
+
+namespace mpisec::shim {
+
+/// In MPI_Init: from here on what is loaded is noticed.
+void watch_for_driver();
+/// In MPI_Finalize.
+void release_device_memory();
+
+/// Looks for the driver among what has been loaded since it last looked.
+[[gnu::cold, gnu::noinline]] bool driver_is_loaded();
+
+/// Whether a buffer may be in a GPU's memory. Without a driver: two loads and a branch.
+inline bool device_is_possible() {
+    const link_map* marker = process.device_watch.marker.load(std::memory_order_acquire);
+    return __atomic_load_n(&marker->l_next, __ATOMIC_RELAXED) != nullptr && driver_is_loaded();
+}
+
+/// Asks the driver. Memory that both sides may touch (managed, pinned) is the host's.
+[[gnu::cold, gnu::noinline]] bool ask_driver(const void* address);
+inline bool on_device(const void* address) {
+    return device_is_possible() && ask_driver(address);
+}
+/// Whether any of a call's buffers is.
+template <class... Buffers>
+inline bool any_on_device(Buffers... buffers) {
+    return device_is_possible() && (ask_driver(buffers) || ...);
+}
+
+/// Whether the MPI library says that it takes device memory itself (MPIX_Query_cuda_support).
+bool library_takes_device_memory();
+/// Whether any of a call's buffers is device memory that the library would fault on.
+template <class... Buffers>
+inline bool any_foreign_to_library(Buffers... buffers) {
+    return any_on_device(buffers...) && !library_takes_device_memory();
+}
+
+/// Copies and waits for it. False, with a sentence said, when the driver fails.
+bool copy_from_device(void* to, const void* from, std::size_t bytes);
+bool copy_to_device(void* to, const void* from, std::size_t bytes);
+
+}  // namespace mpisec::shim

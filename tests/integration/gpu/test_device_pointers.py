@@ -1,0 +1,53 @@
+"""MPI calls on a GPU's memory, which the fake driver (tests/unit/gpu/fake_driver.cpp) makes of the host's: whoever touches it but the driver
+faults."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SOURCES = [HERE / "device.c", HERE / "collectives.c", HERE.parent / "mpi" / "harness.c"]
+
+
+def digest():
+    """Of everything that a program here is made of: compile_mpi looks at the main file only."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted([*HERE.glob("*.[ch]"), *SOURCES]))).hexdigest()[:8]
+
+
+@pytest.fixture(scope="session")
+def program(compile_mpi):
+    """program(mpi): pointers.c."""
+    flags = ["-std=gnu11", "-O2", "-Wextra", f"-DSOURCES={digest()}", *map(str, SOURCES), "-lm", "-ldl"]
+    return lambda mpi: compile_mpi(HERE / "pointers.c", mpi, flags=flags)
+
+
+@pytest.mark.parametrize(("mpi", "when"), [("mpich-5", "late"), ("openmpi-5", "early")])
+def test_every_call_arrives_or_is_refused(program, run, fake_driver, mpi, when):
+    """Sent from and received into a GPU's memory, in every mode and collective, within a node and across nodes."""
+    result = run([program(mpi), fake_driver, when], nodes=2, ranks=4, mpi=mpi, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("all of a GPU's memory arrived") == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mpi", "when"), [("mpich-5", "early"), ("openmpi-5", "late"), ("openmpi-4", "late"), ("impi", "late"), ("mpich-4", "late")])
+def test_every_call_arrives_with_other_libraries(program, run, fake_driver, mpi, when):
+    test_every_call_arrives_or_is_refused(program, run, fake_driver, mpi, when)
+
+
+def test_libraries_fault_on_such_memory(program, run, fake_driver):
+    """Without MPIsec: else the other tests would show nothing."""
+    result = run([program("mpich-5"), fake_driver, "early"], nodes=2, ranks=4, plain=True)
+    assert result.returncode != 0
+    assert "all of a GPU's memory arrived" not in result.stdout
+
+
+@pytest.mark.parametrize("procedure", ["cuMemcpyDtoHAsync_v2", "cuMemHostAlloc"])
+def test_a_driver_that_fails_is_an_error(compile_mpi, run, fake_driver, procedure):
+    """And nothing is sent."""
+    flags = ["-std=gnu11", "-O2", f"-DSOURCES={digest()}", *map(str, (HERE / "device.c", HERE.parent / "mpi" / "harness.c")), "-lm", "-ldl"]
+    result = run([compile_mpi(HERE / "failing.c", "mpich-5", flags=flags), fake_driver], env={"FAKE_CUDA_FAIL": procedure})
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "the CUDA driver could not" in result.stderr
+    assert result.stdout.count("as it should") == 2
