@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # deb.sh [DIRECTORY]: Debian packages in dist/deb (or DIRECTORY): first a source package of the tree and of what tools/sources.sh collects, then
 # the packages of it, built where there is no network (as root), then what lintian says of them: errors and warnings are failures.
-set -u
+set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 output=${1:-dist/deb}
 version=$(sed -n 's/^project(mpisec VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -19,7 +19,8 @@ need dpkg-buildpackage dpkg-dev
 make_source() {
     rm -rf "$work" && mkdir -p "$tree" && tools/sources.sh "$work" || return 1
     mv "$work/mpisec-$version-sources.tar.xz" "$work/mpisec_$version.orig-sources.tar.xz"
-    git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --exclude=debian --ignore-failed-read --create | tar --extract --directory "$tree" || return 1
+    git ls-files -z --cached --others --exclude-standard | tar --create --exclude=debian --ignore-failed-read --null --files-from=- |
+        tar --extract --directory "$tree" || return 1
     tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --directory "$work" "mpisec-$version" |
         xz -T1 -2 >"$work/mpisec_$version.orig.tar.xz" || return 1
     tar --extract --directory "$tree" --file "$work/mpisec_$version.orig-sources.tar.xz" && cp -r debian "$tree/"
