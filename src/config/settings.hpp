@@ -53,7 +53,8 @@ struct Settings {
     double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
     enum class StallAction : std::uint8_t { report, abort, automatic };
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
-    std::string stats;                                  ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::string stats;                                  ///< MPISEC_STATS: empty, "1", "ranks" or "json:PATH"
+    double stats_interval = 0;                          ///< MPISEC_STATS_INTERVAL: 0: at the end only
     std::uint64_t rekey_messages = 1ull << 28;          ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;             ///< MPISEC_REKEY_BYTES per pair and epoch
     std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: built in

@@ -39,6 +39,7 @@
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -81,7 +82,7 @@ void know_first_communicators() {
     std::iota(everyone.members.begin(), everyone.members.end(), 0);
     Communicator* world = know(constants.comm_world, everyone, "MPI_COMM_WORLD");
     know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");
-    know(state.world.channel, everyone, "channel");
+    know(state.world.channel, everyone, "channel")->traffic = Traffic::own;
     equip(*world, blocks_of_world(everyone));
 }
 
@@ -139,6 +140,7 @@ void know_world() {
 Phase start(int thread_level, bool closed_before) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
     if (const std::string wrong = load_settings(); !wrong.empty()) abort_job(wrong);
+    const std::uint64_t began = steady_nanoseconds();
     refuse_lonely_worlds();
     take_thread_level(thread_level, closed_before);
     know_world();
@@ -158,6 +160,9 @@ Phase start(int thread_level, bool closed_before) {
     end_job_on_early_exit();
     release_startup_pages();
     start_progress_thread();
+    stats.began = steady_nanoseconds();
+    stats.startup_nanoseconds = stats.began - began;
+    start_stats_writer();
     return Phase::closed;
 }
 

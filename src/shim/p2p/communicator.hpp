@@ -57,8 +57,9 @@ struct Communicator {
                                   ///< inter-communicator)
     std::uint64_t threshold = 0;  ///< of its realm
     bool is_channel = false;      ///< of its realm
-    std::vector<std::int32_t> members;         ///< numbers of the local group, in rank order
-    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
+    std::vector<std::int32_t> members;          ///< numbers of the local group, in rank order
+    std::vector<std::int32_t> remote_members;   ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
     std::shared_ptr<CollectiveContext>

@@ -199,6 +199,7 @@ class SealedReceive final : public Operation {
         const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);
+        pipeline_->count_as(comm_->traffic);
         received_.message_key.reset();
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
         step();

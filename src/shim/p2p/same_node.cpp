@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "base/hex.hpp"
 #include "fabric/sent_records.hpp"
 #include "keys/schedule.hpp"
 #include "shim/p2p/violations.hpp"
@@ -482,10 +483,7 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
 std::string memory_name(const wire::ContextId& context, int node) {
     std::array<std::uint8_t, 16> secret;
     keys::node_memory_name(*state.world.job_secret, context, secret);
-    std::string name = "/mpisec-";
-    constexpr char digits[] = "0123456789abcdef";
-    for (std::uint8_t byte : secret) name += {digits[byte >> 4], digits[byte & 15]};
-    return name + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
+    return "/mpisec-" + hex(secret) + "-" + std::to_string(node);  // "nodes" of a test may share /dev/shm
 }
 
 }  // namespace mpisec::shim

@@ -50,7 +50,14 @@ void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, st
     task.from = from;
     task.n = plan_.size(segment);
     task.nonce = wire::segment_nonce(segment, plan_.is_last(segment));
+    task.timed = state.stats;
+    task.nanoseconds = 0;
     task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
+}
+
+void Pipeline::add_time(const SegmentTask& task) const {
+    const auto kind = task.direction == SegmentTask::Direction::seal ? Stats::seal_large : Stats::open_large;
+    add(stats_row(traffic_, kind).nanoseconds, task.nanoseconds);
 }
 
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
@@ -67,7 +74,7 @@ SendPipeline::~SendPipeline() {
 }
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
-    StatsTimer timer(Stats::seal_large, plan_.size(0));
+    StatsTimer timer(traffic_, Stats::seal_large, plan_.size(0));
     const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
 }
@@ -91,7 +98,7 @@ bool SendPipeline::start_sealing() {
     mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
-    StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
+    count(traffic_, Stats::seal_large, plan_.size(sealed_));
     engine_of_process().submit(mine.task);
     ++sealed_;
     return true;
@@ -102,6 +109,7 @@ bool SendPipeline::start_sending(int& error) {
     Slot& mine = slot(sent_);
     if (mine.task.state.load() == SegmentTask::State::failed)
         abort_job("the crypto library failed to seal a segment; nothing was sent");
+    add_time(mine.task);
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
@@ -187,7 +195,7 @@ void ReceivePipeline::open_first(const std::uint8_t* wire) {
     if (!plaintext_) return;
     fill_task(first_, SegmentTask::Direction::open, 0, plaintext_, wire);
     first_submitted_ = true;
-    StatsTimer timer(Stats::open_large, first_.n);
+    count(traffic_, Stats::open_large, first_.n);
     engine_of_process().submit(first_);
 }
 
@@ -204,11 +212,12 @@ bool ReceivePipeline::start_opening() {
     if (!fits && plaintext_)
         failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
     if (failed_ || !plaintext_) {
+        mine.task.nanoseconds = 0;
         mine.task.state.store(SegmentTask::State::done);
     } else {
         fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_),
                   mine.wire.data());
-        StatsTimer timer(Stats::open_large, mine.task.n);
+        count(traffic_, Stats::open_large, mine.task.n);
         engine_of_process().submit(mine.task);
     }
     ++opening_;
@@ -218,6 +227,7 @@ bool ReceivePipeline::start_opening() {
 bool ReceivePipeline::retire() {
     if (done_ == opening_ || !slot(done_).task.finished()) return false;
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
+    add_time(slot(done_).task);
     slot(done_).wire = Buffer();
     ++done_;
     --incoming(world_peer_).receives_posted;
@@ -234,6 +244,7 @@ bool ReceivePipeline::advance() {
     }
     if (first_submitted_ && first_.finished()) {
         first_submitted_ = false;
+        add_time(first_);
         if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
     }
     const bool complete = done_ == plan_.count() && !first_submitted_;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/engine.hpp"
+#include "shim/process/process.hpp"
 #include "shim/runtime/pool.hpp"
 #include "wire/stream.hpp"
 
@@ -30,6 +31,7 @@ class Pipeline {
     ~Pipeline();
     const wire::SegmentPlan& plan() const { return plan_; }
     engine::MessageKey& key() { return key_; }
+    void count_as(Traffic traffic) { traffic_ = traffic; }
 
   protected:
     struct Slot {
@@ -40,9 +42,12 @@ class Pipeline {
     Slot& slot(std::uint64_t segment) { return slots_[segment % pipeline_slots]; }
     void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment,
                    std::uint8_t* to, const std::uint8_t* from);
+    /// The time that a finished task took, wherever it ran.
+    void add_time(const engine::SegmentTask& task) const;
 
     wire::SegmentPlan plan_;
     engine::MessageKey key_;
+    Traffic traffic_ = Traffic::point_to_point;
     int world_peer_;
     MPI_Comm channel_;  ///< of the peer's realm
     int channel_rank_;

@@ -57,7 +57,7 @@ bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& op
         wire::Kind::small, comm.context, opening.pair.source, opening.pair.destination, received.tag, n);
     std::uint8_t* sealed = wire.data() + aead::nonce_bytes;
     received.total = n;
-    StatsTimer timer(Stats::open_small, n);
+    StatsTimer timer(comm.traffic, Stats::open_small, n);
     return opening.keys->aead.open(n <= to.size() ? to.data() : sealed, sealed, n, wire.data(), ad.data(),
                                    ad.size());
 }

@@ -65,15 +65,21 @@ struct SealingLock {
     int granted = MPI_THREAD_SINGLE;  ///< by MPI_Init
 };
 
+/// The calls that sealed messages serve. MPIsec's own ask what ranks must know of each other: constructors of
+/// communicators, barriers before calls that wait inside the MPI library, MPI_Finalize.
+enum class Traffic : std::uint8_t { point_to_point, partitioned, collective, one_sided, file, own };
+inline constexpr std::size_t traffics = 6;
+
 /// See runtime/stats.hpp.
 struct Stats {
     enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
+    /// One thread at a time writes (under the Guard); MPISEC_STATS_INTERVAL has another one read.
     struct Row {
-        std::uint64_t messages = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t nanoseconds = 0;
+        std::atomic<std::uint64_t> messages{0}, bytes{0}, nanoseconds{0};
     };
-    std::array<Row, kinds> rows{};
+    std::array<std::array<Row, kinds>, traffics> rows{};
+    std::uint64_t startup_nanoseconds = 0;  ///< MPIsec's own part of MPI_Init
+    std::uint64_t began = 0;                ///< steady clock's nanoseconds, when MPI_Init ended
 };
 
 /// Unused buffers of the pool (runtime/pool.hpp), by size class, and their numbers.
@@ -122,6 +128,7 @@ struct SameNodeRecords;
 struct Selections;
 struct SentToSelf;
 struct SessionCalls;
+struct StatsWriter;
 struct TagReserve;
 struct TypeCache;
 struct TypeLayouts;
@@ -170,6 +177,7 @@ struct Process {
     void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
+    StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
 
     // One message.

@@ -31,6 +31,7 @@
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -196,6 +197,7 @@ void close_gate() {
     if (gate.phase == Phase::closed) return;
     if (world_model_is_on()) make_peer_states();
     start_watchdog();
+    if (stats.began == 0) stats.began = steady_nanoseconds();
     protect_from_now_on();
 }
 
@@ -221,6 +223,7 @@ void end_protection() {
     if (world_is_protected) final_barrier();
     io::forget_files();
     rma::close_windows();
+    stop_stats_writer();
     print_stats(replay_runs());
     report_transports();
     stop_watchdog();

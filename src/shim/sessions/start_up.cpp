@@ -1,11 +1,11 @@
 #include "shim/sessions/start_up.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <numeric>
 
+#include "base/hex.hpp"
 #include "keys/hkdf.hpp"
 #include "keys/key_file.hpp"
 #include "shim/collective/collective_choice.hpp"
@@ -81,13 +81,7 @@ void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
 
 std::string hidden(const std::string& kind, const std::string& name) {
     const keys::Digest digest = keys::sha256(keys::as_bytes("mpisec " + kind + " " + name));
-    std::string text = "mpisec-";
-    for (std::size_t i = 0; i < 16; ++i) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
-        text += digits;
-    }
-    return text;
+    return "mpisec-" + hex(std::span(digest).first(16));
 }
 
 std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place) {
