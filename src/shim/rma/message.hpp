@@ -30,6 +30,15 @@ constexpr bool is_atomic(Kind kind) {
     return kind == Kind::accumulate || kind == Kind::get_accumulate || kind == Kind::compare_and_swap;
 }
 
+/// What follows a request at once, instead of a request of its own.
+enum class Ending : std::uint8_t { none, flush, unlock };
+inline constexpr auto last_ending = Ending::unlock;
+/// Whether it may: not where an answer is read from the memory after the request, for who gets the lock next
+/// may change that.
+constexpr bool may_end(Kind kind) {
+    return kind == Kind::put || kind == Kind::accumulate;
+}
+
 /// Tags on the window's private communicator. Messages of one tag from one rank come in order.
 enum Tag : int {
     request_tag,  ///< origin to target: requests, each a header, and what of runs and data fits
@@ -41,8 +50,9 @@ enum Tag : int {
 
 struct Header {
     Kind kind{};
-    bool bulk_runs = false;         ///< the runs come in a message of their own
-    bool bulk_data = false;         ///< the data does
+    bool bulk_runs = false;  ///< the runs come in a message of their own
+    bool bulk_data = false;  ///< the data does
+    Ending ending = Ending::none;
     std::int32_t element = 0;       ///< predefined type, as a Fortran handle: accumulates only
     std::int32_t op = 0;            ///< predefined operation, likewise
     std::uint32_t runs = 0;         ///< of one element of the target's datatype
@@ -53,6 +63,7 @@ struct Header {
     std::uint64_t bytes = 0;        ///< of data in the target's memory that this is about
 };
 inline constexpr std::size_t header_bytes = 64;  ///< with padding: what follows is aligned for every type
+inline constexpr std::size_t ending_at = 2;      ///< in it
 inline constexpr std::size_t run_bytes = 16;
 /// Of a request with its runs and data, and of a message of several. What is longer goes with bulk_tag.
 inline constexpr std::size_t most_inline = 32768;
@@ -69,6 +80,7 @@ inline void write(const Header& header, std::uint8_t* to) {
     std::memset(to, 0, header_bytes);
     to[0] = static_cast<std::uint8_t>(header.kind);
     to[1] = static_cast<std::uint8_t>((header.bulk_runs ? 1 : 0) | (header.bulk_data ? 2 : 0));
+    to[ending_at] = static_cast<std::uint8_t>(header.ending);
     store_le(to + 4, header.element);
     store_le(to + 8, header.op);
     store_le(to + 12, header.runs);
@@ -81,11 +93,14 @@ inline void write(const Header& header, std::uint8_t* to) {
 
 /// False when the bytes are no header.
 inline bool read(Header& header, const std::uint8_t* from, std::size_t bytes) {
-    if (bytes < header_bytes || from[0] == 0 || from[0] > static_cast<std::uint8_t>(last_kind) || from[1] > 3)
+    if (bytes < header_bytes || from[0] == 0 || from[0] > static_cast<std::uint8_t>(last_kind) ||
+        from[1] > 3 || from[ending_at] > static_cast<std::uint8_t>(last_ending))
         return false;
     header.kind = static_cast<Kind>(from[0]);
     header.bulk_runs = from[1] & 1;
     header.bulk_data = from[1] & 2;
+    header.ending = static_cast<Ending>(from[ending_at]);
+    if (header.ending != Ending::none && !may_end(header.kind)) return false;
     header.element = load_le<std::int32_t>(from + 4);
     header.op = load_le<std::int32_t>(from + 8);
     header.runs = load_le<std::uint32_t>(from + 12);

@@ -77,9 +77,14 @@ std::shared_ptr<Transfer> Window::add_request(int to, Header& header, std::size_
     write(header, request);
     std::memset(request + bytes, 0, padded(bytes) - bytes);
     batch.bytes += padded(bytes);
-    auto transfer = batch.transfer;
-    if (batch.bytes + header_bytes > batch.room) send_batch(to);
-    return transfer;
+    batch.last = may_end(header.kind) ? request : nullptr;
+    return batch.transfer;
+}
+
+void Window::send_after_batch(const std::shared_ptr<Transfer>& transfer, const void* data,
+                              std::uint64_t bytes, int to) {
+    ++transfer->unstarted;
+    target(to).batch.bulk.push_back({transfer, data, bytes, bulk_tag});
 }
 
 void Window::send_batch(int to) {
@@ -89,6 +94,10 @@ void Window::send_batch(int to) {
     batch.transfer->unsent = false;
     if (batch.bytes > 0)
         send_part(batch.transfer, batch.transfer->message.data(), batch.bytes, to, request_tag);
+    for (const Departure& part : batch.bulk) {
+        --part.transfer->unstarted;
+        send_part(part.transfer, part.data, part.bytes, to, part.tag);
+    }
 }
 
 void Window::send_batches() {
@@ -236,6 +245,9 @@ int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, con
     return copy_payload(access, bytes, transfer.bulk.data());
 }
 
+/// Bulk data that is longer goes at once.
+constexpr std::uint64_t longest_in_batch = 128 * 1024;
+
 /// `transfer`: what is complete when the operation is.
 int access_other(Window& window, const Access& access, Prepared& prepared,
                  std::shared_ptr<Transfer>& transfer) {
@@ -257,13 +269,15 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
         if (int code = copy_payload(access, payload, request + with_runs); code != MPI_SUCCESS) return code;
     transfer = window.add_request(to, header, bytes);
     if (!apart) return MPI_SUCCESS;
-    if (header.bulk_runs || header.bulk_data) window.send_batch(to);
     if (header.bulk_runs) {
         apart->runs = Buffer(runs);
         write(prepared.layout.runs, apart->runs.data());
-        window.send_part(apart, apart->runs.data(), runs, to, bulk_tag);
+        window.send_after_batch(apart, apart->runs.data(), runs, to);
     }
-    if (header.bulk_data) window.send_part(apart, data, payload, to, bulk_tag);
+    if (header.bulk_data) window.send_after_batch(apart, data, payload, to);
+    // Long ones do not wait for more: the network could carry them meanwhile.
+    if (payload > longest_in_batch || window.target(to).batch.bulk.size() >= most_bulk_in_batch)
+        window.send_batch(to);
     if (prepared.fetches) {
         apart->expect(prepared.result, header.bytes);
         window.receive_answer(*apart, apart->room(), header.bytes, to, answer_tag);

@@ -269,9 +269,10 @@ bool Window::is_ready(int from, Request& request) {
     if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) settle_answers(sender);
     if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) return false;
     // Who gets the lock next may change what an answer to this origin is still being read from.
-    return request.header.kind != Kind::unlock || std::ranges::none_of(sender.answers, [](UnderWay& each) {
-               return each.from_memory && !each.operation->advance();
-           });
+    const bool unlocks = request.header.kind == Kind::unlock || request.header.ending == Ending::unlock;
+    return !unlocks || std::ranges::none_of(sender.answers, [](UnderWay& each) {
+        return each.from_memory && !each.operation->advance();
+    });
 }
 
 /// Lets go of answers that have left; true when none is left.
@@ -329,20 +330,25 @@ void Window::carry_out(int from, Request& request) {
             sender.holds = header.kind == Kind::lock_shared ? Held::shared : Held::exclusive;
             return grant(locks_.ask(from, sender.holds));
         }
-        case Kind::unlock: {
-            std::vector<int> granted;
-            const Held held = std::exchange(sender.holds, Held::no);
-            if (held == Held::no || !locks_.give_back(held, granted))
-                return violation(from, "it unlocks what it has not locked");
-            answer_status(from);
-            return grant(granted);
-        }
+        case Kind::unlock:
+            return give_back_lock(from);
         case Kind::complete:
             ++sender.completes;
             return;
         default:
-            return answer_data(from, request);
+            answer_data(from, request);
     }
+    if (header.ending == Ending::flush) answer_status(from);
+    if (header.ending == Ending::unlock) give_back_lock(from);
+}
+
+void Window::give_back_lock(int from) {
+    std::vector<int> granted;
+    const Held held = std::exchange(origin(from).holds, Held::no);
+    if (held == Held::no || !locks_.give_back(held, granted))
+        return violation(from, "it unlocks what it has not locked");
+    answer_status(from);
+    grant(granted);
 }
 
 void Window::answer_data(int from, Request& request) {

@@ -26,10 +26,14 @@ bool Window::may_access(int of) const {
 }
 
 void Window::send_control(int to, Kind kind, bool answered) {
-    Header header;
-    header.kind = kind;
-    room_for_request(to, header_bytes);
-    add_request(to, header, header_bytes);
+    if (std::uint8_t* last = target(to).batch.last; last && (kind == Kind::flush || kind == Kind::unlock)) {
+        last[ending_at] = static_cast<std::uint8_t>(kind == Kind::flush ? Ending::flush : Ending::unlock);
+    } else {
+        Header header;
+        header.kind = kind;
+        room_for_request(to, header_bytes);
+        add_request(to, header, header_bytes);
+    }
     send_batch(to);
     if (!answered) return;
     auto transfer = std::make_shared<Transfer>();

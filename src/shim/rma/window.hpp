@@ -72,19 +72,24 @@ struct Origin {
     std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
 };
 
-/// Requests to one target that have not been sent: short ones travel together, with the flush that ends them.
-struct Batch {
-    std::shared_ptr<Transfer> transfer;  ///< null when there are none
-    std::size_t bytes = 0, room = 0;
-};
-
-/// A message that waits until fewer to the same rank are on their way.
+/// A message that waits: for the requests that announce it, or until fewer to the same rank are on their way.
 struct Departure {
     std::shared_ptr<Transfer> transfer;
     const void* data;
     std::uint64_t bytes;
     int tag;
 };
+
+/// Requests to one target that have not been sent: short ones travel together, with the flush that ends them.
+struct Batch {
+    std::shared_ptr<Transfer> transfer;  ///< null when there are none
+    std::size_t bytes = 0, room = 0;
+    std::vector<Departure> bulk;   ///< what goes after them
+    std::uint8_t* last = nullptr;  ///< header of the last one, where a flush may go along with it
+};
+/// Bulk messages that wait for each other: one message announces them all.
+inline constexpr std::size_t most_bulk_in_batch = 8;
+
 /// Messages to one rank on their way at once, in each direction of a window. MPI libraries bear few that nobody
 /// receives yet (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 of one sender), and looking at many costs time.
 inline constexpr std::size_t most_on_their_way = 16;
@@ -183,6 +188,9 @@ class Window {
                    int tag);
     void start_waiting(int to);
     void start_all_waiting();
+    /// After the requests that wait.
+    void send_after_batch(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes,
+                          int to);
     void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
     /// Sends a request without data; with an answer if `answered`: the first error of this process's operations.
     void send_control(int to, Kind kind, bool answered);
@@ -225,6 +233,7 @@ class Window {
     bool has_come(int from, Request& request);
     void lose(int code);
     void drain(int from);
+    void give_back_lock(int from);
     void carry_out(int from, Request& request);
     void answer_data(int from, Request& request);
     void answer_status(int from);
