@@ -53,6 +53,7 @@ struct Settings {
     enum class StallAction : std::uint8_t { report, abort, automatic };
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
     std::string stats;                                  ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::string trace;                                  ///< MPISEC_TRACE: directory of time lines; empty: none
     std::uint64_t rekey_messages = 1ull << 28;          ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;             ///< MPISEC_REKEY_BYTES per pair and epoch
     std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: built in

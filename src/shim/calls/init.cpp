@@ -39,6 +39,7 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
 #include "shim/sessions/life.hpp"
@@ -121,7 +122,8 @@ Phase start(int thread_level) {
     Result<config::Settings> settings = config::load();
     if (!settings) abort_job(settings.error().message);
     state.settings = std::move(*settings);
-    state.stats = !state.settings.stats.empty();
+    state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
+    start_trace();
     refuse_lonely_worlds();
     read_selection();
     const bool closed_before = state.ready;  // by a session

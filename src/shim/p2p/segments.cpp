@@ -50,7 +50,19 @@ void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, st
     task.from = from;
     task.n = plan_.size(segment);
     task.nonce = wire::segment_nonce(segment, plan_.is_last(segment));
+    task.timed = tracing();
     task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
+}
+
+TraceFacts Pipeline::facts(std::uint64_t segment) const {
+    return {static_cast<std::int64_t>(plan_.size(segment)), world_peer_, message_,
+            static_cast<std::int64_t>(segment)};
+}
+
+void Pipeline::trace_task(const SegmentTask& task, std::uint64_t segment) const {
+    if (!task.timed) return;
+    const char* name = task.direction == SegmentTask::Direction::seal ? "seal segment" : "open segment";
+    record({name, task.began, task.ended, facts(segment), TraceTrack::worker, task.thread});
 }
 
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
@@ -68,6 +80,7 @@ SendPipeline::~SendPipeline() {
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
     StatsTimer timer(Stats::seal_large, plan_.size(0));
+    TraceScope traced("seal segment", facts(0));
     const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
 }
@@ -108,6 +121,11 @@ bool SendPipeline::start_sending(int& error) {
     const bool until_matched =
         limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
+    if (tracing()) [[unlikely]] {
+        trace_task(mine.task, sent_);
+        mine.handed_over = trace_clock();
+    }
+    TraceScope traced("hand over", facts(sent_));
     const int code =
         start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_, &mine.request);
     if (code != MPI_SUCCESS) {
@@ -121,12 +139,14 @@ bool SendPipeline::start_sending(int& error) {
 bool SendPipeline::retire(int& error) {
     if (done_ == sent_) return false;
     int flag = 0;
-    const int code = real.Test(&slot(done_).request, &flag, MPI_STATUS_IGNORE);
+    const int code = test_request(slot(done_).request, flag, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) {
         error = code;
         flag = 1;
     }
     if (!flag) return false;
+    if (tracing()) [[unlikely]]
+        record({"sending", slot(done_).handed_over, trace_clock(), facts(done_), TraceTrack::beside});
     // To the pool, where the next segment finds it while caches still hold it.
     if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
     ++done_;
@@ -174,6 +194,8 @@ void ReceivePipeline::start_receiving() {
         Slot& mine = slot(posted_);
         mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
         const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
+        if (tracing()) [[unlikely]]
+            mine.handed_over = trace_clock();
         if (real.Irecv(mine.wire.data(), room, constants.byte, channel_rank_, channel_tag_, channel_,
                        &mine.request) != MPI_SUCCESS) {
             mine.request = constants.request_null;
@@ -196,8 +218,10 @@ bool ReceivePipeline::start_opening() {
     Slot& mine = slot(opening_);
     MPI_Status status;
     int flag = 0;
-    const int code = real.Test(&mine.request, &flag, &status);
+    const int code = test_request(mine.request, flag, &status);
     if (code == MPI_SUCCESS && !flag) return false;
+    if (tracing()) [[unlikely]]
+        record({"receiving", mine.handed_over, trace_clock(), facts(opening_), TraceTrack::beside});
     MPI_Count bytes = -1;
     if (code == MPI_SUCCESS) real.Get_elements_x(&status, constants.byte, &bytes);
     const bool fits = bytes == static_cast<MPI_Count>(plan_.size(opening_) + aead::tag_bytes);
@@ -218,6 +242,7 @@ bool ReceivePipeline::start_opening() {
 bool ReceivePipeline::retire() {
     if (done_ == opening_ || !slot(done_).task.finished()) return false;
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
+    if (slot(done_).task.direction == SegmentTask::Direction::open) trace_task(slot(done_).task, done_);
     slot(done_).wire = Buffer();
     ++done_;
     --incoming(world_peer_).receives_posted;
@@ -234,6 +259,7 @@ bool ReceivePipeline::advance() {
     }
     if (first_submitted_ && first_.finished()) {
         first_submitted_ = false;
+        trace_task(first_, 0);
         if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
     }
     const bool complete = done_ == plan_.count() && !first_submitted_;

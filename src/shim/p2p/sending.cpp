@@ -25,6 +25,7 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/runtime/trace.hpp"
 
 namespace mpisec::shim {
 
@@ -130,6 +131,7 @@ class SealedSend final : public Operation {
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
                                                    spec_.mode == Mode::synchronous);
         keys::wipe(key, sizeof key);
+        pipeline_->name_message(counter_);
         announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});
 
         wire_ = Buffer(first_bytes);
@@ -183,7 +185,7 @@ class SealedSend final : public Operation {
         if (!first_done_) {
             int flag = 0;
             MPI_Status status;
-            const int code = real.Test(&request_, &flag, &status);
+            const int code = test_request(request_, flag, &status);
             if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
             if (complete_) return;
         }

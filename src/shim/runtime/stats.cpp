@@ -53,7 +53,17 @@ void print_json(const std::string& path, std::size_t replay_runs) {
     if (std::fclose(file) != 0 || !written) say("MPISEC_STATS: cannot write " + path);
 }
 
+/// Names in a trace; segments have spans of their own (segments.cpp).
+constexpr const char* span_names[Stats::kinds] = {"seal", "open", nullptr, nullptr, "seal block", "open block"};
+
 }  // namespace
+
+void StatsTimer::end() {
+    const std::uint64_t now = trace_clock();
+    row_.nanoseconds += now - start_;
+    const char* name = span_names[&row_ - stats.rows.data()];
+    if (tracing() && name) record({name, start_, now, {.bytes = static_cast<std::int64_t>(bytes_)}});
+}
 
 void print_stats(std::size_t replay_runs) {
     std::string how = state.settings.stats;

@@ -31,6 +31,7 @@
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/trace.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -161,7 +162,8 @@ std::string load_settings() {
         return once.wrong;
     }
     state.settings = std::move(*settings);
-    state.stats = !state.settings.stats.empty();
+    state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
+    start_trace();
     read_selection();
     return once.wrong;
 }
@@ -216,6 +218,7 @@ void end_protection() {
     io::forget_files();
     rma::close_windows();
     print_stats(replay_runs());
+    write_trace();
     report_transports();
     stop_watchdog();
     const bool world = world_model_is_on();
