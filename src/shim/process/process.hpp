@@ -50,7 +50,7 @@ struct State {
     bool ready = false;                ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
-    bool timed = false;  ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
+    bool timed = false;       ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
     MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
     MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
 };

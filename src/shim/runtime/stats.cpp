@@ -54,7 +54,8 @@ void print_json(const std::string& path, std::size_t replay_runs) {
 }
 
 /// Names in a trace; segments have spans of their own (segments.cpp).
-constexpr const char* span_names[Stats::kinds] = {"seal", "open", nullptr, nullptr, "seal block", "open block"};
+constexpr const char* span_names[Stats::kinds] = {"seal",  "open",       nullptr,
+                                                  nullptr, "seal block", "open block"};
 
 }  // namespace
 

@@ -111,7 +111,8 @@ std::string arguments(const Trace::Kept& kept) {
     const TraceFacts& facts = kept.span.facts;
     std::string out;
     const auto add = [&](const char* name, std::int64_t value) {
-        if (value >= 0) out += (out.empty() ? "\"" : ", \"") + std::string(name) + "\": " + std::to_string(value);
+        if (value >= 0)
+            out += (out.empty() ? "\"" : ", \"") + std::string(name) + "\": " + std::to_string(value);
     };
     add("bytes", facts.bytes);
     add("peer", facts.peer);
@@ -138,7 +139,8 @@ std::string as_json(const Trace::Kept& kept, std::size_t number) {
     if (span.track != TraceTrack::beside)
         return common + ", \"ph\": \"X\", \"ts\": " + microseconds(span.begin) +
                ", \"dur\": " + microseconds(span.end - span.begin) + ", " + about;
-    const std::string id = ", \"id\": \"" + std::to_string(state.world.rank) + "." + std::to_string(number) + "\"";
+    const std::string id =
+        ", \"id\": \"" + std::to_string(state.world.rank) + "." + std::to_string(number) + "\"";
     return common + ", \"ph\": \"b\"" + id + ", \"ts\": " + microseconds(span.begin) + ", " + about + ",\n" +
            common + ", \"ph\": \"e\"" + id + ", \"ts\": " + microseconds(span.end) + ", \"args\": {}}";
 }
@@ -150,7 +152,8 @@ std::string name_of_track(unsigned track) {
 }
 
 std::string metadata(const char* what, unsigned track, const std::string& value) {
-    return "{\"name\": \"" + std::string(what) + "\", \"ph\": \"M\", \"pid\": " + std::to_string(state.world.rank) +
+    return "{\"name\": \"" + std::string(what) +
+           "\", \"ph\": \"M\", \"pid\": " + std::to_string(state.world.rank) +
            ", \"tid\": " + std::to_string(track) + ", \"args\": {\"name\": " + quoted(value) + "}}";
 }
 
@@ -198,7 +201,8 @@ void record(const TraceSpan& span) {
         case TraceTrack::thread:
             return trace.keep(span, trace.track_of_this_thread());
         case TraceTrack::worker:
-            return trace.keep(span, span.worker == 0 ? trace.track_of_this_thread() : first_worker_track + span.worker);
+            return trace.keep(
+                span, span.worker == 0 ? trace.track_of_this_thread() : first_worker_track + span.worker);
         case TraceTrack::beside:
             return trace.keep(span, track_beside);
     }

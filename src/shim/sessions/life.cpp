@@ -31,8 +31,8 @@
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/stats.hpp"
-#include "shim/runtime/trace.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
 

@@ -64,7 +64,7 @@ def test_bytes_add_up(traces):
     assert seen["open segment"] == seen["seal segment"]
     later = Counter(segment for segment in seen["seal segment"] if segment[1] > 0)  # number 0 travels with the header
     assert seen["hand over"] == seen["sending"] == seen["receiving"] == later
-    assert [span["args"]["bytes"] for span in spans(documents[0]) if span["name"] == "seal"][0] == 4
+    assert next(span["args"]["bytes"] for span in spans(documents[0]) if span["name"] == "seal") == 4
 
 
 def test_calls_are_there(traces):
