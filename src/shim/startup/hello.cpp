@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -17,6 +15,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/startup/cores.hpp"
+#include "shim/startup/hello_exchange.hpp"
 #include "shim/startup/node_id.hpp"
 #include "shim/startup/waiting.hpp"
 #include "wire/frame.hpp"
@@ -86,86 +85,6 @@ std::string differences(const Hello& hello, const Hello& zero) {
 constexpr const char* forged =
     "; something between the nodes changes messages, or MPIsec is not loaded on every rank.";
 
-constexpr const char* the_hellos = "the other ranks' settings";
-
-// Open MPI's non-blocking all-gather sends from each rank to every other, and its first message to a rank connects
-// to it: with 64 ranks on two nodes that takes seven times as long as log2(64) rounds, with 8 no longer.
-#ifdef OPEN_MPI
-constexpr int ranks_in_one_round = 8;
-#else
-constexpr int ranks_in_one_round = INT_MAX;
-#endif
-// The program's messages come after all of these, which MPI keeps in order.
-constexpr int hellos_tag = 32767;
-
-std::vector<Hello> gather_in_one_round(const Hello& own, int size, MPI_Comm comm,
-                                       const config::Settings& settings) {
-    std::vector<Hello> hellos(static_cast<std::size_t>(size));
-    MPI_Request request;
-    check_mpi(real.Iallgather(&own, sizeof own, constants.byte, hellos.data(), sizeof own, constants.byte,
-                              comm, &request),
-              "MPI_Iallgather");
-    complete(&request, the_hellos, settings);
-    return hellos;
-}
-
-/// What a rank sends and receives in one round: `count` of the hellos that it has found so far, by place.
-struct HelloRound {
-    int to, from;
-    int sent, received;
-    int count;
-    MPI_Request receiving;
-};
-
-/// After each round a rank has twice as many. With a power of two the rounds pair the ranks (recursive doubling); else
-/// they are those of Bruck et al. (IEEE TPDS 8(11), 1997, doi:10.1109/71.642949). A first message between two ranks makes
-/// Open MPI connect them, so few pairs count: recursive doubling has half as many.
-class HelloRounds {
-  public:
-    HelloRounds(int rank, int size, MPI_Comm comm)
-        : comm_(comm), rank_(rank), size_(size), found_(static_cast<std::size_t>(size)) {
-        for (int have = 1; have < size; have *= 2) {
-            const int count = std::min(have, size - have);
-            if (pairs())
-                rounds_.push_back(
-                    {rank ^ have, rank ^ have, rank & ~(have - 1), (rank ^ have) & ~(have - 1), count, {}});
-            else
-                rounds_.push_back({(rank - have + size) % size, (rank + have) % size, 0, have, count, {}});
-        }
-    }
-
-    std::vector<Hello> gather(const Hello& own, const config::Settings& settings) {
-        at(own_place()) = own;
-        // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
-        for (HelloRound& round : rounds_)
-            check_mpi(real.Irecv(&at(round.received), bytes(round), constants.byte, round.from, hellos_tag,
-                                 comm_, &round.receiving),
-                      "MPI_Irecv");
-        for (HelloRound& round : rounds_) {
-            MPI_Request sending;
-            check_mpi(real.Isend(&at(round.sent), bytes(round), constants.byte, round.to, hellos_tag, comm_,
-                                 &sending),
-                      "MPI_Isend");
-            complete(&round.receiving, the_hellos, settings);
-            complete(&sending, the_hellos, settings);
-        }
-        std::rotate(found_.begin(), found_.end() - (rank_ - own_place()), found_.end());
-        return std::move(found_);
-    }
-
-  private:
-    bool pairs() const { return std::has_single_bit(static_cast<unsigned>(size_)); }
-    /// Without pairs, places are counted from this rank on, round the end.
-    int own_place() const { return pairs() ? rank_ : 0; }
-    Hello& at(int place) { return found_[static_cast<std::size_t>(place)]; }
-    static int bytes(const HelloRound& round) { return round.count * static_cast<int>(sizeof(Hello)); }
-
-    const MPI_Comm comm_;
-    const int rank_, size_;
-    std::vector<Hello> found_;
-    std::vector<HelloRound> rounds_;
-};
-
 }  // namespace
 
 Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
@@ -212,9 +131,7 @@ std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
 std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
                                    const config::Settings& settings) {
     // Nothing of the program's can be under way on the communicator yet.
-    std::vector<Hello> hellos = size <= ranks_in_one_round
-                                    ? gather_in_one_round(own, size, comm, settings)
-                                    : HelloRounds(own.rank, size, comm).gather(own, settings);
+    std::vector<Hello> hellos = gather_hellos(own, size, comm, settings);
     if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
         abort_job(std::string("The settings that this rank sent came back changed") + forged);
     }

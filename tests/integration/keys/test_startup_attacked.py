@@ -72,11 +72,12 @@ def test_dropped_message(attacked, rank, tag, what):
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.parametrize("mpi, rank", [("mpich-5", 4), ("openmpi-5", 3)])
 @pytest.mark.parametrize("what", ["100", "300", "-256", "+256"])
-def test_hellos_that_travel_in_rounds(attacked, what):
-    """Open MPI with many ranks: a byte of the nonce changed, one of a hello that is passed on, one hello too few, one too many (a truncated
-    message, on which Open MPI ends the job)."""
-    result = attacked(3, ranks=9, mpi="openmpi-5", send=f"{HELLOS}:{what}")
+def test_hellos_that_are_passed_on(attacked, what, mpi, rank):
+    """What a rank sends on for others: a byte of the nonce changed, one of a hello that is passed on, one hello too few, one too many (a
+    truncated message, on which the MPI library ends the job)."""
+    result = attacked(rank, ranks=9, mpi=mpi, send=f"{HELLOS}:{what}")
     assert result.returncode != 0, result.stdout + result.stderr  # Open MPI's launcher may hang after MPI_Abort
     assert not re.search(r"right \d", result.stdout), "a rank came out of MPI_Init"
     assert what == "+256" or "mpisec: rank " in result.stdout + result.stderr
@@ -96,7 +97,14 @@ def test_own_hello_changed(attacked):
     refused(attacked(1, hello="1:100"), "came back changed")
 
 
-@pytest.mark.parametrize("rank, hello, ranks", [(1, 0, 2), (0, 3, 4)])
+@pytest.mark.parametrize("rank, hello, ranks", [(1, 0, 2), (1, 3, 4), (2, 0, 4)])
 def test_forged_place_never_makes_a_rank_local(attacked, rank, hello, ranks):
     """S1: a rank on another node whose hello was made to say "here" is not taken for local."""
     refused(attacked(rank, ranks=ranks, hello=f"{hello}:here", env={"MPISEC_NODE_TIME": "2"}), "says that it is on this node")
+
+
+def test_forged_place_on_the_way_to_all(attacked):
+    """The first rank sends the hellos on: all see the forged one, the rank that it is of too."""
+    result = attacked(0, ranks=4, hello="3:here", env={"MPISEC_NODE_TIME": "2"})
+    refused(result)
+    assert "came back changed" in result.stderr or "says that it is on this node" in result.stderr

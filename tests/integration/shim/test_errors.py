@@ -50,7 +50,8 @@ def test_a_rank_that_exits_before_finalize_ends_the_job(job, mpi, what):
     assert result.returncode not in (0, 124), result.stdout + result.stderr
     assert "the end of rank" not in result.stdout
     if what == "exits":
-        assert result.returncode == 7, result.stderr
+        # On Open MPI 5 another rank may see the closed connection, and abort with a status of its own, before the launcher sees the exit.
+        assert result.returncode == 7 or (mpi == "openmpi-5" and "Socket closed" in result.stderr), result.stderr
         assert ("exits with status 7 before MPI_Finalize" in result.stderr) == (mpi == "mpich-5"), result.stderr
 
 
