@@ -59,6 +59,20 @@ std::string show_yield(const Settings& s) {
     return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
 }
 
+Result<void> set_pipeline(Settings& s, std::string_view text) {
+    if (text != "auto" && text != "on" && text != "off")
+        return fail("\"auto\", \"on\" or \"off\" is accepted");
+    s.pipeline = text == "auto" ? Settings::Pipeline::automatic
+                 : text == "on" ? Settings::Pipeline::on
+                                : Settings::Pipeline::off;
+    return {};
+}
+
+std::string show_pipeline(const Settings& s) {
+    using Pipeline = Settings::Pipeline;
+    return s.pipeline == Pipeline::automatic ? "auto" : s.pipeline == Pipeline::on ? "on" : "off";
+}
+
 Result<void> set_progress(Settings& s, std::string_view text) {
     if (text != "calls" && text != "thread") return fail("\"calls\" or \"thread\" is accepted");
     s.progress = text == "thread" ? Settings::Progress::thread : Settings::Progress::calls;
@@ -146,6 +160,7 @@ constexpr Setting settings_table[] = {
     {"MPISEC_NODE_TIME", "node_time", "20", "1 to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.node_seconds, parse_seconds(t, 1e6, 1)); },
      [](const Settings& s) { return fmt::format("{}", s.node_seconds); }},
+    {"MPISEC_PIPELINE", "pipeline", "auto", "auto, on or off", set_pipeline, show_pipeline},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
      [](const Settings& s) { return show_auto_size(s.threshold); }},

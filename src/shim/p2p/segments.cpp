@@ -101,7 +101,7 @@ bool SendPipeline::start_sealing() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
     if (limited_ && !may_start_segment()) return false;
     Slot& mine = slot(sealed_);
-    mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+    mine.wire = Buffer(plan_.size(sealed_) + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
     StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
@@ -192,12 +192,12 @@ void ReceivePipeline::start_receiving() {
            (posted_ == done_ || expected < most_receives_posted)) {
         ++expected;
         Slot& mine = slot(posted_);
-        mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
-        const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
+        const std::size_t room = plan_.size(posted_) + aead::tag_bytes;
+        mine.wire = Buffer(room);
         if (tracing()) [[unlikely]]
             mine.handed_over = trace_clock();
-        if (real.Irecv(mine.wire.data(), room, constants.byte, channel_rank_, channel_tag_, channel_,
-                       &mine.request) != MPI_SUCCESS) {
+        if (real.Irecv(mine.wire.data(), static_cast<int>(room), constants.byte, channel_rank_, channel_tag_,
+                       channel_, &mine.request) != MPI_SUCCESS) {
             mine.request = constants.request_null;
             failed_ = true;
         }

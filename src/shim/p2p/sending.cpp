@@ -8,6 +8,7 @@
 //   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //
 // Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -113,19 +114,30 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
+    /// Which segments it is sent in (MPISEC_PIPELINE, MPISEC_SEGMENT).
+    wire::SegmentPlan cut() const {
+        const config::Settings& settings = state.settings;
+        const std::uint64_t rest = n_ - comm_->threshold;
+        if (settings.pipeline == config::Settings::Pipeline::off)
+            return {n_, comm_->threshold, std::min(rest, longest_whole)};
+        if (settings.segment) return {n_, comm_->threshold, settings.segment};
+        const wire::Sealer sealer = state.world.oversubscribed          ? wire::Sealer::crowded
+                                    : engine_of_process().workers() > 0 ? wire::Sealer::workers
+                                                                        : wire::Sealer::caller;
+        return wire::automatic_plan(n_, comm_->threshold, sealer);
+    }
+
     /// Header and segment 0.
     void seal_large(std::size_t first_bytes) {
         SealingScope alone(spec_.call);
         PeerSendState& pair = outgoing(world_peer_);
         const SendSequence sequence = take_sequence_number(pair, n_);
         counter_ = sequence.counter;
-        const std::uint64_t segment = state.settings.segment
-                                          ? state.settings.segment
-                                          : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
+        const wire::SegmentPlan plan = cut();
         const wire::LargeHeader header{
-            n_, static_cast<std::uint32_t>(segment),
-            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
-        const wire::SegmentPlan plan{n_, comm_->threshold, segment};
+            n_, static_cast<std::uint32_t>(plan.segment_bytes),
+            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags())),
+            plan.tapering};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
@@ -201,7 +213,8 @@ class SealedSend final : public Operation {
         }
     }
 
-    static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
+    static constexpr std::uint64_t longest_whole = 1u << 30;  // MPI libraries count bytes of a message as int
+    static constexpr unsigned polls_between_looks = 256;      // a look asks MPI once more
     // So many large messages to one rank send segments before they are received; others wait until their
     // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm
     // hangs at 65 of one sender), and a program that stays below that plain must stay below it here.

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mpisec_bench import timeline
+from mpisec_lab import places
 from mpisec_lab.errors import LabError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
+from mpisec_bench import timeline
 
 PROGRAM = Path(__file__).with_name("trace.c")
 LARGE = 1_300_000
@@ -94,7 +97,7 @@ def test_timeline(traces, tmp_path):
     """The table, the picture of a message and the merged file of `mpisec bench timeline`."""
     documents, directory = traces
     picture, merged = tmp_path / "message.svg", tmp_path / "all.json"
-    command = [sys.executable, "-m", "mpisec_bench", "timeline", directory, "--svg", picture, "--merge", merged]
+    command = [places.find_mpisec(), "bench", "timeline", directory, "--svg", picture, "--merge", merged]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     sealed = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("seal segment")]
@@ -110,6 +113,6 @@ def test_timeline(traces, tmp_path):
 def test_a_directory_that_cannot_be_made(run, compile_mpi, tmp_path):
     """Said on standard error; the job is none the worse."""
     (tmp_path / "file").write_text("")
-    result = run([compile_mpi(PROGRAM, "mpich-5"), 8], env={"MPISEC_TRACE": tmp_path / "file"})
+    result = run([compile_mpi(PROGRAM, "mpich-5"), 16], env={"MPISEC_TRACE": tmp_path / "file"})
     assert result.returncode == 0, result.stderr[-3000:]
     assert "MPISEC_TRACE: cannot write" in result.stderr

@@ -107,6 +107,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_NODE_TIME", "4.5"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_TRACE", "/d"},
+        {"MPISEC_PIPELINE", "off"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
         {"MPISEC_SAME_NODE", "seal"},
@@ -147,6 +148,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->node_seconds, 4.5);
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->trace, "/d");
+    EXPECT_EQ(s->pipeline, Settings::Pipeline::off);
     EXPECT_EQ(s->threshold, 2048u);
     EXPECT_EQ(s->segment, 3072u);
     EXPECT_EQ(s->workers, 7);
