@@ -12,17 +12,20 @@ int main(int argc, char** argv) {
     char* buffers[2];
     for (int i = 0; i < 2; ++i) {
         buffers[i] = calloc(1, (size_t)bytes + 16);
-        for (int at = 0; rank == 0 && at + 16 <= bytes; at += 16) memcpy(buffers[i] + at, "SECRETSECRETSECR", 16);
+        for (int at = 0; rank == 0 && at + 16 <= bytes; at += 16)
+            memcpy(buffers[i] + at, "SECRETSECRETSECR", 16);
     }
     MPI_Request requests[2];
     if (rank == 0) {
         MPI_Send(&number, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
         MPI_Send(buffers[0], bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
-        for (int i = 0; i < 2; ++i) MPI_Isend(buffers[i], bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, requests + i);
+        for (int i = 0; i < 2; ++i)
+            MPI_Isend(buffers[i], bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD, requests + i);
     } else {
         MPI_Recv(&number, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Recv(buffers[0], bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        for (int i = 0; i < 2; ++i) MPI_Irecv(buffers[i], bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, requests + i);
+        for (int i = 0; i < 2; ++i)
+            MPI_Irecv(buffers[i], bytes, MPI_BYTE, 0, 2, MPI_COMM_WORLD, requests + i);
     }
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     MPI_Allreduce(&number, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
