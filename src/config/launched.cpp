@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 namespace mpisec::config {
 namespace {
@@ -20,7 +22,8 @@ constexpr Source hydra{"PMI_SIZE", "a PMI launcher"}, open_mpi{"OMPI_COMM_WORLD_
 /// 0 where the variable is not set, or is no number.
 Launched read(const Source& source) {
     const char* text = std::getenv(source.variable);
-    const int count = text ? std::atoi(text) : 0;
+    int count = 0;
+    if (text) std::from_chars(text, text + std::strlen(text), count);
     if (count < 1) return {0, ""};
     return {count, fmt::format("{} ({}={})", source.launcher, source.variable, count)};
 }

@@ -8,7 +8,8 @@
 namespace mpisec::provider {
 namespace {
 
-void set_error(const Instance* instance, std::uint32_t reason, ...) {
+/// OpenSSL's function wants a list of arguments, and only a variadic function can make one, though it be empty.
+void set_error(const Instance* instance, std::uint32_t reason, ...) {  // NOLINT(cert-dcl50-cpp)
     va_list none;
     va_start(none, reason);
     instance->vset_error(instance->core, reason, nullptr, none);

@@ -120,7 +120,11 @@ struct Key {
         if (mode == mpisec_gcm) ready = (new (&gcm) Gcm(key, key_n))->ready;
         if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
     }
-    explicit Key(const Key* other) { std::memcpy(static_cast<void*>(this), other, sizeof *this); }
+    /// Both halves of the union are plain bytes; the destructor wipes them, and so makes the class look otherwise.
+    explicit Key(const Key* other) {
+        std::memcpy(static_cast<void*>(this), other,
+                    sizeof *this);  // NOLINT(bugprone-undefined-memory-manipulation)
+    }
     ~Key() { explicit_bzero(this, sizeof *this); }
 
     bool ready = false;
