@@ -46,31 +46,18 @@ std::string show_auto_size(std::uint64_t size) {
     return size == 0 ? "auto" : show_size(size);
 }
 
-Result<void> set_yield(Settings& s, std::string_view text) {
+/// Of an enumeration that has automatic, on and off.
+template <class Choice>
+Result<void> set_auto_on_off(Choice& choice, std::string_view text) {
     if (text != "auto" && text != "on" && text != "off")
         return fail("\"auto\", \"on\" or \"off\" is accepted");
-    s.yield = text == "auto" ? Settings::Yield::automatic
-              : text == "on" ? Settings::Yield::on
-                             : Settings::Yield::off;
+    choice = text == "auto" ? Choice::automatic : text == "on" ? Choice::on : Choice::off;
     return {};
 }
 
-std::string show_yield(const Settings& s) {
-    return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
-}
-
-Result<void> set_pipeline(Settings& s, std::string_view text) {
-    if (text != "auto" && text != "on" && text != "off")
-        return fail("\"auto\", \"on\" or \"off\" is accepted");
-    s.pipeline = text == "auto" ? Settings::Pipeline::automatic
-                 : text == "on" ? Settings::Pipeline::on
-                                : Settings::Pipeline::off;
-    return {};
-}
-
-std::string show_pipeline(const Settings& s) {
-    using Pipeline = Settings::Pipeline;
-    return s.pipeline == Pipeline::automatic ? "auto" : s.pipeline == Pipeline::on ? "on" : "off";
+template <class Choice>
+std::string show_auto_on_off(Choice choice) {
+    return choice == Choice::automatic ? "auto" : choice == Choice::on ? "on" : "off";
 }
 
 Result<void> set_progress(Settings& s, std::string_view text) {
@@ -160,7 +147,9 @@ constexpr Setting settings_table[] = {
     {"MPISEC_NODE_TIME", "node_time", "20", "1 to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.node_seconds, parse_seconds(t, 1e6, 1)); },
      [](const Settings& s) { return fmt::format("{}", s.node_seconds); }},
-    {"MPISEC_PIPELINE", "pipeline", "auto", "auto, on or off", set_pipeline, show_pipeline},
+    {"MPISEC_PIPELINE", "pipeline", "auto", "auto, on or off",
+     [](Settings& s, Text t) { return set_auto_on_off(s.pipeline, t); },
+     [](const Settings& s) { return show_auto_on_off(s.pipeline); }},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
      [](const Settings& s) { return show_auto_size(s.threshold); }},
@@ -169,7 +158,9 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return show_auto_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
-    {"MPISEC_YIELD", "yield", "auto", "auto, on or off", set_yield, show_yield},
+    {"MPISEC_YIELD", "yield", "auto", "auto, on or off",
+     [](Settings& s, Text t) { return set_auto_on_off(s.yield, t); },
+     [](const Settings& s) { return show_auto_on_off(s.yield); }},
     {"MPISEC_PROGRESS", "progress", "calls", "calls or thread", set_progress,
      [](const Settings& s) {
          return std::string(s.progress == Settings::Progress::thread ? "thread" : "calls");

@@ -22,7 +22,7 @@
 
 namespace mpisec::wire {
 
-inline constexpr std::uint8_t version = 2;
+inline constexpr std::uint8_t version = 1;
 
 /// What a sealed message is; in the nonce and in the associated data, so that one kind never opens as
 /// another.
@@ -85,17 +85,12 @@ constexpr std::size_t small_wire_bytes(std::size_t plaintext) {
     return plaintext + small_overhead;
 }
 
-/// Of tapering segments all but the last are multiples of this.
-inline constexpr std::uint64_t taper_unit = 64 * 1024;
-
-/// total(8) segment bytes(4), the top bit of which says that segments taper, channel tag(4)
+/// total(8) segment bytes(4) channel tag(4)
 struct LargeHeader {
     std::uint64_t total;          ///< plaintext bytes of the whole message
     std::uint32_t segment_bytes;  ///< plaintext bytes of each channel segment but the last
     std::int32_t channel_tag;     ///< MPI tag of the segments on the private communicator
-    bool tapering = false;        ///< segments become shorter towards the end (stream.hpp)
 };
-inline constexpr std::uint32_t tapering_bit = 1u << 31;
 inline constexpr std::size_t large_header_bytes = 16;
 inline constexpr std::size_t sealed_header_bytes =
     aead::nonce_bytes + large_header_bytes + aead::tag_bytes;  // 44
@@ -107,21 +102,19 @@ inline constexpr std::uint32_t max_segment_bytes =
 
 inline void encode(const LargeHeader& header, std::uint8_t* to) {
     store_le(to, header.total);
-    store_le(to + 8, header.segment_bytes | (header.tapering ? tapering_bit : 0));
+    store_le(to + 8, header.segment_bytes);
     store_le(to + 12, header.channel_tag);
 }
 
 /// False when the fields make no sense for `threshold`: a total that needs no second segment (total <=
-/// threshold) or exceeds max_total, segments of 0 or more than max_segment_bytes, tapering ones that are no multiple of taper_unit, a negative tag. The header
+/// threshold) or exceeds max_total, segments of 0 or more than max_segment_bytes, a negative tag. The header
 /// is authenticated before it is decoded; the check guards against settings that differ and against
 /// ourselves.
 inline bool decode(const std::uint8_t* from, std::size_t threshold, LargeHeader& header) {
-    const auto segment = load_le<std::uint32_t>(from + 8);
-    header = {load_le<std::uint64_t>(from), segment & ~tapering_bit, load_le<std::int32_t>(from + 12),
-              (segment & tapering_bit) != 0};
+    header = {load_le<std::uint64_t>(from), load_le<std::uint32_t>(from + 8),
+              load_le<std::int32_t>(from + 12)};
     return header.total > threshold && header.total <= max_total && header.segment_bytes > 0 &&
-           header.segment_bytes <= max_segment_bytes && header.channel_tag >= 0 &&
-           (!header.tapering || header.segment_bytes % taper_unit == 0);
+           header.segment_bytes <= max_segment_bytes && header.channel_tag >= 0;
 }
 
 /// Wire length of a large message's first MPI message: its segment 0 always holds exactly `threshold` bytes.

@@ -195,8 +195,7 @@ class SealedReceive final : public Operation {
             packed_ = Buffer(received_.total);
             to = packed_.data();
         }
-        const wire::SegmentPlan plan{received_.total, comm_->threshold, received_.header.segment_bytes,
-                                     received_.header.tapering};
+        const wire::SegmentPlan plan{received_.total, comm_->threshold, received_.header.segment_bytes};
         const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);

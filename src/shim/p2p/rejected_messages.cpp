@@ -88,8 +88,7 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(),
-                    {header.total, realm_of(world_source).threshold, header.segment_bytes, header.tapering},
+          pipeline_(no_key.data(), {header.total, realm_of(world_source).threshold, header.segment_bytes},
                     world_source, header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }

@@ -114,17 +114,13 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
-    /// Which segments it is sent in (MPISEC_PIPELINE, MPISEC_SEGMENT).
-    wire::SegmentPlan cut() const {
+    /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT).
+    std::uint64_t segment_bytes() const {
         const config::Settings& settings = state.settings;
-        const std::uint64_t rest = n_ - comm_->threshold;
         if (settings.pipeline == config::Settings::Pipeline::off)
-            return {n_, comm_->threshold, std::min(rest, longest_whole)};
-        if (settings.segment) return {n_, comm_->threshold, settings.segment};
-        const wire::Sealer sealer = state.world.oversubscribed          ? wire::Sealer::crowded
-                                    : engine_of_process().workers() > 0 ? wire::Sealer::workers
-                                                                        : wire::Sealer::caller;
-        return wire::automatic_plan(n_, comm_->threshold, sealer);
+            return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_whole);
+        return settings.segment ? settings.segment
+                                : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
     }
 
     /// Header and segment 0.
@@ -133,11 +129,11 @@ class SealedSend final : public Operation {
         PeerSendState& pair = outgoing(world_peer_);
         const SendSequence sequence = take_sequence_number(pair, n_);
         counter_ = sequence.counter;
-        const wire::SegmentPlan plan = cut();
+        const std::uint64_t segment = segment_bytes();
         const wire::LargeHeader header{
-            n_, static_cast<std::uint32_t>(plan.segment_bytes),
-            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags())),
-            plan.tapering};
+            n_, static_cast<std::uint32_t>(segment),
+            static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
+        const wire::SegmentPlan plan{n_, comm_->threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
@@ -213,8 +209,10 @@ class SealedSend final : public Operation {
         }
     }
 
-    static constexpr std::uint64_t longest_whole = 1u << 30;  // MPI libraries count bytes of a message as int
-    static constexpr unsigned polls_between_looks = 256;      // a look asks MPI once more
+    // Of the rest of a message that is one segment. MPI libraries count bytes as int, and shorter segments than
+    // these would be sent synchronously (segments.cpp).
+    static constexpr std::uint64_t shortest_whole = 128 * 1024, longest_whole = 1u << 30;
+    static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
     // So many large messages to one rank send segments before they are received; others wait until their
     // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm
     // hangs at 65 of one sender), and a program that stays below that plain must stay below it here.

@@ -55,7 +55,7 @@ def nonce(kind, counter):
 
 
 def associated_data(kind, context, length):
-    return struct.pack("<BBHiii16sQ", 2, kind, 0, SOURCE, DESTINATION, TAG, context, length)
+    return struct.pack("<BBHiii16sQ", 1, kind, 0, SOURCE, DESTINATION, TAG, context, length)
 
 
 def segment_nonce(index, last):
@@ -102,22 +102,9 @@ def test_sealed_block_of_a_collective(example):
         info = f"mpisec v1 collective {label}".encode() + example["context"] + struct.pack("<Q", 0)
         assert example[f"collective {key}"] == expand(example["job secret"], info)
     assert example["block nonce"] == struct.pack("<IiI", 9, 4, 2)
-    assert example["block ad"] == struct.pack("<BBHiII16sQQ", 2, 3, 0, 4, 2, 0, example["context"], 9, 16)
+    assert example["block ad"] == struct.pack("<BBHiII16sQQ", 1, 3, 0, 4, 2, 0, example["context"], 9, 16)
     assert example["sealed block"] == AESGCM(example["collective aead"]).encrypt(example["block nonce"], example["small plaintext"], example["block ad"])
     assert example["large block's key"] == expand(example["collective block"], b"mpisec v1 large box" + example["block nonce"])
-
-
-def test_tapering_segments(example):
-    """The page's rule, by hand."""
-    most, unit, lengths = 512 << 10, 64 << 10, []
-    assert example["tapering header"] == struct.pack("<QIi", 1 << 20, 1 << 31 | most, CHANNEL_TAG)
-    left = (1 << 20) - unit
-    while left:
-        wanted = most if left > unit * (3 * (most // unit - 1) // 2) else unit * -(-2 * left // (3 * unit))
-        lengths.append(min(wanted, left))
-        left -= lengths[-1]
-    assert lengths == [512 << 10, 320 << 10, 128 << 10]
-    assert example["tapering lengths"] == struct.pack("<III", *lengths)
 
 
 def test_piece_of_a_partitioned_message(example):
@@ -125,7 +112,7 @@ def test_piece_of_a_partitioned_message(example):
     assert example["partitioned name"] == hashlib.sha256(name).digest()[:16]
     assert example["partitioned key"] == expand(example["job secret"], b"mpisec v1 partitioned" + example["partitioned name"] + struct.pack("<Q", 2))
     assert example["piece nonce"] == struct.pack("<QI", 2, 0)
-    assert example["piece ad"] == struct.pack("<BB6xQQQQ", 2, 4, 4, 16, 512 * 1024, 2)
+    assert example["piece ad"] == struct.pack("<BB6xQQQQ", 1, 4, 4, 16, 512 * 1024, 2)
     sealed = AESGCM(example["partitioned key"]).encrypt(example["piece nonce"], example["small plaintext"], example["piece ad"])
     assert example["piece"] == struct.pack("<Q", 2) + sealed
 
@@ -135,7 +122,7 @@ def test_associated_data_binds(example, changed):
     """What the small message is bound to: with anything else it does not open."""
     fields = {"kind": SMALL, "source": SOURCE, "destination": DESTINATION, "tag": TAG, "context": example["context"]}
     fields[changed] = example["job secret"][:16] if changed == "context" else fields[changed] + 1
-    ad = struct.pack("<BBHiii16sQ", 2, fields["kind"], 0, fields["source"], fields["destination"], fields["tag"], fields["context"], 16)
+    ad = struct.pack("<BBHiii16sQ", 1, fields["kind"], 0, fields["source"], fields["destination"], fields["tag"], fields["context"], 16)
     with pytest.raises(InvalidTag):
         AESGCM(example["pair aead"]).decrypt(example["small nonce"], example["small message"][12:], ad)
 

@@ -82,18 +82,6 @@ bool small_message(const aead::Key& key) {
     return true;
 }
 
-/// How 1 MiB is cut when its segments taper: the header, and the lengths of segments 1, 2, … as u32.
-void tapering_message() {
-    const wire::SegmentPlan plan{1 << 20, 64 * 1024, 512 * 1024, true};
-    std::uint8_t header[wire::large_header_bytes];
-    wire::encode({plan.total, 512 * 1024, channel_tag, plan.tapering}, header);
-    std::vector<std::uint8_t> lengths(4 * (plan.count() - 1));
-    for (std::uint64_t segment = 1; segment < plan.count(); ++segment)
-        store_le(lengths.data() + 4 * (segment - 1), static_cast<std::uint32_t>(plan.size(segment)));
-    show("tapering header", header);
-    show("tapering lengths", lengths);
-}
-
 bool large_message(const aead::Library& library, const aead::Key& key, const keys::Secret& message_secret) {
     const std::vector<std::uint8_t> plain = plaintext(total);
     const wire::SegmentPlan plan{total, threshold, segment_bytes};
@@ -132,7 +120,6 @@ bool large_message(const aead::Library& library, const aead::Key& key, const key
         std::copy(sealed.begin(), sealed.end(), first.begin() + wire::sealed_header_bytes);
         show("first message", first);
     }
-    tapering_message();
     return true;
 }
 

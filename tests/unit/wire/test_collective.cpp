@@ -34,7 +34,7 @@ TEST(SealedBlockAssociatedData, BindsEveryField) {
     const SealedBlockName name{0x1122334455667788, 5, 6};
     const SealedBlockAssociatedData ad = sealed_block_associated_data(context, name, 7);
     const std::uint8_t expected[sealed_block_associated_data_bytes] = {
-        2,    3,    0,    0,    5,    0,    0,    0,    6, 0,  0,  0,  0,  0,  0,  0,
+        1,    3,    0,    0,    5,    0,    0,    0,    6, 0,  0,  0,  0,  0,  0,  0,
         1,    2,    3,    4,    5,    6,    7,    8,    9, 10, 11, 12, 13, 14, 15, 16,
         0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 7, 0,  0,  0,  0,  0,  0,  0};
     EXPECT_TRUE(std::equal(ad.begin(), ad.end(), expected));

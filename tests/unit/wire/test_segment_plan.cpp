@@ -3,7 +3,6 @@
 
 #include <random>
 #include <set>
-#include <vector>
 
 #include "wire/stream.hpp"
 
@@ -22,11 +21,8 @@ void expect_exact_cover(const SegmentPlan& plan) {
             ASSERT_EQ(plan.size(i), plan.threshold);
         else if (plan.is_last(i))
             ASSERT_TRUE(plan.size(i) >= 1 && plan.size(i) <= plan.segment_bytes);
-        else if (!plan.tapering)
-            ASSERT_EQ(plan.size(i), plan.segment_bytes);
         else
-            ASSERT_EQ(plan.size(i) % taper_unit, 0u);
-        ASSERT_TRUE(i <= 1 || plan.size(i) <= plan.size(i - 1));
+            ASSERT_EQ(plan.size(i), plan.segment_bytes);
         covered += plan.size(i);
     }
     ASSERT_EQ(covered, plan.total);
@@ -60,55 +56,7 @@ TEST(SegmentPlan, LongestMessageDoesNotWrap) {
     EXPECT_EQ(coarse.offset(last) + coarse.size(last), max_total);
 }
 
-std::vector<std::uint64_t> kibibytes(const SegmentPlan& plan) {
-    std::vector<std::uint64_t> sizes;
-    for (std::uint64_t i = 1; i < plan.count(); ++i) sizes.push_back(plan.size(i) / 1024);
-    return sizes;
-}
-
-TEST(SegmentPlan, RandomTaperingPlansCoverEveryByteOnce) {
-    std::mt19937_64 random(random_seed);
-    for (int round = 0; round < 20000; ++round) {
-        const std::uint64_t threshold = random() % 70000, segment = taper_unit * (1 + random() % 20);
-        expect_exact_cover({threshold + 1 + random() % 9'000'000, threshold, segment, true});
-        if (HasFatalFailure()) return;
-    }
-    for (std::uint64_t segment : {taper_unit, 8 * taper_unit})
-        for (std::uint64_t rest = 8 * taper_unit - 2; rest < 30 * taper_unit; rest += taper_unit / 2 + 1)
-            expect_exact_cover({65536 + rest, 65536, segment, true});
-}
-
-/// What each is: at most the longest, two thirds of what is left, in whole units.
-TEST(SegmentPlan, TaperingSegmentsAreTwoThirdsOfTheRest) {
-    using Sizes = std::vector<std::uint64_t>;
-    EXPECT_EQ(kibibytes({256 << 10, 64 << 10, 512 << 10, true}), (Sizes{128, 64}));
-    EXPECT_EQ(kibibytes({1 << 20, 64 << 10, 512 << 10, true}), (Sizes{512, 320, 128}));
-    EXPECT_EQ(kibibytes({2 << 20, 64 << 10, 512 << 10, true}), (Sizes{512, 512, 512, 320, 128}));
-    EXPECT_EQ(kibibytes({65 << 10, 64 << 10, 512 << 10, true}), (Sizes{1}));
-}
-
-TEST(SegmentPlan, LongestTaperingMessageDoesNotWrap) {
-    const SegmentPlan plan{max_total, 65536, 512 * 1024, true};
-    const std::uint64_t last = plan.count() - 1;
-    EXPECT_EQ(plan.offset(last) + plan.size(last), max_total);
-    EXPECT_LE(plan.size(last), taper_unit * 2);
-}
-
-TEST(SegmentPlan, AutomaticSegmentsTaper) {
-    const SegmentPlan plan = automatic_plan(4 << 20, 65536, Sealer::caller);
-    EXPECT_TRUE(plan.tapering);
-    EXPECT_EQ(plan.segment_bytes, 512u << 10);
-    EXPECT_EQ(plan.total, 4u << 20);
-    EXPECT_EQ(plan.threshold, 65536u);
-}
-
-void expect_equal_segments(std::uint64_t total, Sealer sealer, std::uint64_t bytes) {
-    const SegmentPlan plan = automatic_plan(total, 65536, sealer);
-    EXPECT_FALSE(plan.tapering);
-    EXPECT_EQ(plan.segment_bytes, bytes) << total;
-}
-
-TEST(SegmentPlan, AutomaticSegmentsForWorkersAreAnEighthWithinBounds) {
+TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
     for (auto [total, expected] : {std::pair(65537, 131072),
                                    {1 << 20, 131072},
                                    {(2 << 20) - 1, 131072},
@@ -116,15 +64,17 @@ TEST(SegmentPlan, AutomaticSegmentsForWorkersAreAnEighthWithinBounds) {
                                    {3 << 20, 262144},
                                    {4 << 20, 524288},
                                    {1 << 30, 524288}})
-        expect_equal_segments(static_cast<std::uint64_t>(total), Sealer::workers,
-                              static_cast<std::uint64_t>(expected));
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), false),
+                  static_cast<std::uint64_t>(expected))
+            << total;
 }
 
-TEST(SegmentPlan, AutomaticSegmentsWhereRanksShareCpusAreHalvesWithinBounds) {
+TEST(SegmentPlan, AutomaticLengthWhereRanksShareCpusIsAHalfWithinBounds) {
     for (auto [total, expected] :
          {std::pair(65537, 524288), {(2 << 20) - 1, 524288}, {2 << 20, 1 << 20}, {1 << 30, 1 << 20}})
-        expect_equal_segments(static_cast<std::uint64_t>(total), Sealer::crowded,
-                              static_cast<std::uint64_t>(expected));
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), true),
+                  static_cast<std::uint64_t>(expected))
+            << total;
 }
 
 TEST(SegmentNonce, LayoutAndUniqueness) {
