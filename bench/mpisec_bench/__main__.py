@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, provider, rma, schemes, startup
+from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, provider, rma, schemes, startup, timeline
 from mpisec_bench.collectives import algorithms
 from mpisec_bench.conditions import add_common_arguments, conditions
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
@@ -56,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     alone.add_argument("--json", action="store_true", help="print JSON instead of a table")
     openssl = commands.add_parser("provider", help=(provider.__doc__ or "").splitlines()[0], description=provider.__doc__)
     provider.add_arguments(openssl)
+    traced = commands.add_parser("timeline", help=timeline.__doc__, description=timeline.__doc__)
+    timeline.add_arguments(traced)
     whole = commands.add_parser("all", help=everything.__doc__.splitlines()[0], description=everything.__doc__)
     everything.add_arguments(whole)
     return parser
@@ -144,6 +146,8 @@ def main() -> int:
         complete = _own_cost(arguments)
     elif arguments.command == "provider":
         complete = provider.run(arguments, f"mpisec bench {shlex.join(_without_files(sys.argv[1:]))}")
+    elif arguments.command == "timeline":
+        complete = timeline.show(arguments)
     elif arguments.command == "all":
         complete = everything.measure(arguments, _one)
     else:

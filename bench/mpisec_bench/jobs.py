@@ -43,7 +43,8 @@ class LabJobs:
     def run(self, words: Sequence[object], nodes: int, ranks: int, scheme: Scheme, environment: Mapping[str, str] | None = None) -> str:
         """Runs a job; returns its standard output. Raises LabError with the job's words when it fails."""
         return self.cluster(nodes, scheme).run(
-            words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=environment, plain=not scheme.sealed, mpisec=scheme.program, timeout=_JOB_SECONDS
+            words, ranks=ranks, mpi=self.mpi, rate=self.rate, env=scheme.environment(environment),
+            plain=not scheme.sealed, mpisec=scheme.program, timeout=_JOB_SECONDS
         ).check().stdout
 
     def conditions(self, nodes: int, _ranks: int, schemes: Sequence[Scheme]) -> dict[str, object]:
@@ -105,7 +106,7 @@ class LaunchedJobs:
         template = self._launch.get("" if scheme.overlay == "none" else scheme.name)
         if template is None:
             raise LabError(f"jobs over {scheme.name} need a launcher of their own: --launch {scheme.name}='mpiexec --hostfile … -n {{ranks}}'")
-        settings = [f"{name}={value}" for name, value in (environment or {}).items()]
+        settings = [f"{name}={value}" for name, value in scheme.environment(environment).items()]
         sealed = [places.find_mpisec(scheme.program), "exec"] if scheme.sealed else []
         command = [*shlex.split(template.format(nodes=nodes, each=ranks // nodes, ranks=ranks)), "env", *settings, *sealed, *words]
         job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)

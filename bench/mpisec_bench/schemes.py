@@ -1,6 +1,7 @@
 """What is compared: plain MPI, MPIsec, and plain MPI over encrypted (or merely encapsulated) overlay networks."""
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpisec_lab.errors import LabError
@@ -16,10 +17,18 @@ class Scheme:
     sealed: bool = False  # under mpisec exec
     overlay: str = "none"  # the network below
     program: str | None = None  # the mpisec program; None: this installation's
+    settings: tuple[tuple[str, str], ...] = ()  # MPIsec's, over those of the whole benchmark
+
+    def environment(self, common: Mapping[str, str] | None) -> dict[str, str]:
+        """The variables of its ranks."""
+        return {**(common or {}), **dict(self.settings)}
 
 
 PLAIN = Scheme("plain")
 MPISEC = Scheme("mpisec", sealed=True)
+# The two fixed ways of a large message, whatever the automatic choice is.
+WHOLE = Scheme("whole", sealed=True, settings=(("MPISEC_PIPELINE", "off"),))
+SEGMENTS = Scheme("segments", sealed=True, settings=(("MPISEC_PIPELINE", "on"),))
 
 
 def parse(text: str) -> tuple[Scheme, ...]:
@@ -28,7 +37,7 @@ def parse(text: str) -> tuple[Scheme, ...]:
 
 
 def _scheme(name: str) -> Scheme:
-    known = {scheme.name: scheme for scheme in (MPISEC, *(Scheme(overlay, overlay=overlay) for overlay in OVERLAYS))}
+    known = {scheme.name: scheme for scheme in (MPISEC, WHOLE, SEGMENTS, *(Scheme(overlay, overlay=overlay) for overlay in OVERLAYS))}
     build, at, program = name.partition("@")
     if build == MPISEC.name and at and shutil.which(program):
         return Scheme(name, sealed=True, program=program)

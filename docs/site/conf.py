@@ -15,7 +15,7 @@ NAVIGATION = {
     "Configuration": ["docs/configuration", "docs/crypto-libraries", "docs/collectives"],
     "How it works": ["docs/architecture", "docs/protocol", "docs/adr/README", "docs/glossary"],
     "Proof": ["SECURITY", "docs/security-questions", "docs/threat-model", "docs/adversary", "docs/formal/README", "docs/conformance", "docs/programs"],
-    "Measurements": ["docs/performance", "docs/performance-history", "docs/benchmarking", "docs/report", "docs/results/README"],
+    "Measurements": ["docs/performance", "docs/performance-history", "docs/benchmarking", "docs/tracing", "docs/report", "docs/results/README"],
     "Contributing": ["CONTRIBUTING", "CHANGELOG"],
 }
 

@@ -140,6 +140,7 @@ void add_bench(CLI::App& app, Status& status) {
     in_python("external", "OSU, IMB and NAS programs as they are");
     in_python("startup", "What MPI_Init costs");
     in_python("provider", "The OpenSSL provider beside OpenSSL, in cycles per byte");
+    in_python("timeline", "Where the time went, from what MPISEC_TRACE wrote");
     in_python("owncost", "Nanoseconds in MPIsec itself per small message, network excluded");
     for (int i = 0; i < coll::collectives; ++i)
         in_python(std::string(name(static_cast<coll::Collective>(i))),

@@ -36,8 +36,10 @@ struct Settings {
     std::uint64_t threshold =
         0;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes; 0: by the cores
     std::uint64_t segment =
-        0;             ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
-    int workers = -1;  ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
+        0;  ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
+    enum class Pipeline : std::uint8_t { automatic, on, off };
+    Pipeline pipeline = Pipeline::automatic;  ///< MPISEC_PIPELINE: whether larger messages travel in segments
+    int workers = -1;                         ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
     enum class Yield : std::uint8_t { automatic, on, off };
     Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
                                      ///< outnumber cores
@@ -55,8 +57,9 @@ struct Settings {
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
     std::string stats;                                  ///< MPISEC_STATS: empty, "1", "ranks" or "json:PATH"
     double stats_interval = 0;                          ///< MPISEC_STATS_INTERVAL: 0: at the end only
-    std::uint64_t rekey_messages = 1ull << 28;          ///< MPISEC_REKEY_MESSAGES per pair and epoch
-    std::uint64_t rekey_bytes = 1ull << 38;             ///< MPISEC_REKEY_BYTES per pair and epoch
+    std::string trace;                          ///< MPISEC_TRACE: directory of time lines; empty: none
+    std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
+    std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch
     std::string tuning;     ///< MPISEC_TUNING: table of algorithms of collectives; empty: built in
     Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
     std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)

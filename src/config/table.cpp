@@ -47,17 +47,18 @@ std::string show_auto_size(std::uint64_t size) {
     return size == 0 ? "auto" : show_size(size);
 }
 
-Result<void> set_yield(Settings& s, std::string_view text) {
+/// Of an enumeration that has automatic, on and off.
+template <class Choice>
+Result<void> set_auto_on_off(Choice& choice, std::string_view text) {
     if (text != "auto" && text != "on" && text != "off")
         return fail("\"auto\", \"on\" or \"off\" is accepted");
-    s.yield = text == "auto" ? Settings::Yield::automatic
-              : text == "on" ? Settings::Yield::on
-                             : Settings::Yield::off;
+    choice = text == "auto" ? Choice::automatic : text == "on" ? Choice::on : Choice::off;
     return {};
 }
 
-std::string show_yield(const Settings& s) {
-    return s.yield == Settings::Yield::automatic ? "auto" : s.yield == Settings::Yield::on ? "on" : "off";
+template <class Choice>
+std::string show_auto_on_off(Choice choice) {
+    return choice == Choice::automatic ? "auto" : choice == Choice::on ? "on" : "off";
 }
 
 Result<void> set_progress(Settings& s, std::string_view text) {
@@ -140,6 +141,9 @@ constexpr Setting settings_table[] = {
     {"MPISEC_STATS_INTERVAL", "stats_interval", "0", "0 (at the end) to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.stats_interval, parse_seconds(t, 1e6)); },
      [](const Settings& s) { return fmt::format("{}", s.stats_interval); }},
+    {"MPISEC_TRACE", "trace", "none", "path",
+     [](Settings& s, Text t) { return store(s.trace, parse_path(t)); },
+     [](const Settings& s) { return s.trace.empty() ? "none" : s.trace; }},
     {"MPISEC_STALL_TIME", "stall_time", "60", "0 (never) to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.stall_seconds, parse_seconds(t, 1e6)); },
      [](const Settings& s) { return fmt::format("{}", s.stall_seconds); }},
@@ -150,6 +154,9 @@ constexpr Setting settings_table[] = {
     {"MPISEC_NODE_TIME", "node_time", "20", "1 to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.node_seconds, parse_seconds(t, 1e6, 1)); },
      [](const Settings& s) { return fmt::format("{}", s.node_seconds); }},
+    {"MPISEC_PIPELINE", "pipeline", "auto", "auto, on or off",
+     [](Settings& s, Text t) { return set_auto_on_off(s.pipeline, t); },
+     [](const Settings& s) { return show_auto_on_off(s.pipeline); }},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
      [](const Settings& s) { return show_auto_size(s.threshold); }},
@@ -158,7 +165,9 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return show_auto_size(s.segment); }},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
-    {"MPISEC_YIELD", "yield", "auto", "auto, on or off", set_yield, show_yield},
+    {"MPISEC_YIELD", "yield", "auto", "auto, on or off",
+     [](Settings& s, Text t) { return set_auto_on_off(s.yield, t); },
+     [](const Settings& s) { return show_auto_on_off(s.yield); }},
     {"MPISEC_PROGRESS", "progress", "calls", "calls or thread", set_progress,
      [](const Settings& s) {
          return std::string(s.progress == Settings::Progress::thread ? "thread" : "calls");

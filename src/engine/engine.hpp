@@ -47,8 +47,9 @@ struct SegmentTask {
     const std::uint8_t* from = nullptr;  ///< seal: n bytes; open: n + tag_bytes
     std::size_t n = 0;                   ///< plaintext bytes
     wire::Nonce nonce{};
-    bool timed = false;             ///< `nanoseconds` is wanted
-    std::uint64_t nanoseconds = 0;  ///< that it took, once it is finished
+    bool timed = false;                  ///< whether the following are wanted
+    unsigned thread = 0;                 ///< that ran it: 0 the one that calls MPI, 1… workers
+    std::uint64_t began = 0, ended = 0;  ///< nanoseconds of CLOCK_MONOTONIC
     std::atomic<State> state{State::idle};
 
     /// Once true, the worker is done with the task, its buffers and its key, and what it wrote is visible.

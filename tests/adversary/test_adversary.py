@@ -147,6 +147,13 @@ def test_spliced_segments(attack, kind):
     check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
 
 
+@pytest.mark.parametrize("kind", ["flip-segment:1:middle", "truncate-segment:1"])
+def test_rest_in_one_segment(attack, kind):
+    """S2: of a message whose rest travels whole."""
+    result, said = attack(kind, size=LARGE, ways="recv,waitall,mprobe", env={"MPISEC_PIPELINE": "off"})
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, ways="recv,waitall,mprobe")
+
+
 @pytest.mark.parametrize("segment", [2, 3])
 def test_segments_of_another_message(attack, segment):
     """S2: nor can a segment take the place of one of another message. (Three channel segments each: 3 and 4 are neighbours.)"""

@@ -13,6 +13,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/runtime/trace.hpp"
 #include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
@@ -166,6 +167,7 @@ void complete_operation(Operation& operation) {
             // Nothing else to move: let MPI block on the one request there is.
             if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
                 MPI_Status status{};  // MPICH leaves that of a send as it was
+                TraceScope traced("MPI wait");
                 const int code = real.Wait(request, &status);
                 operation.sole_request_done(code, status);
             }

@@ -23,6 +23,7 @@
 #include "shim/pmpi/status.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/runtime/trace.hpp"
 
 namespace mpisec::shim {
 
@@ -201,6 +202,7 @@ class SealedReceive final : public Operation {
                                                       received_.header.channel_tag, to);
         pipeline_->count_as(comm_->traffic);
         received_.message_key.reset();
+        pipeline_->name_message(received_.counter);
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);
         step();
         enlist(*this);
@@ -210,7 +212,7 @@ class SealedReceive final : public Operation {
         if (!pipeline_) {
             int flag = 0;
             MPI_Status status;
-            const int code = real.Test(&request_, &flag, &status);
+            const int code = test_request(request_, flag, &status);
             if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
             return;
         }

@@ -50,14 +50,23 @@ void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, st
     task.from = from;
     task.n = plan_.size(segment);
     task.nonce = wire::segment_nonce(segment, plan_.is_last(segment));
-    task.timed = state.stats;
-    task.nanoseconds = 0;
+    task.timed = state.timed;
     task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
 }
 
-void Pipeline::add_time(const SegmentTask& task) const {
-    const auto kind = task.direction == SegmentTask::Direction::seal ? Stats::seal_large : Stats::open_large;
-    add(stats_row(traffic_, kind).nanoseconds, task.nanoseconds);
+TraceFacts Pipeline::facts(std::uint64_t segment) const {
+    return {static_cast<std::int64_t>(plan_.size(segment)), world_peer_, message_,
+            static_cast<std::int64_t>(segment)};
+}
+
+void Pipeline::account(const SegmentTask& task, std::uint64_t segment) const {
+    if (!task.timed) return;
+    const bool seals = task.direction == SegmentTask::Direction::seal;
+    add(stats_row(traffic_, seals ? Stats::seal_large : Stats::open_large).nanoseconds,
+        task.ended - task.began);
+    if (tracing())
+        record({seals ? "seal segment" : "open segment", task.began, task.ended, facts(segment),
+                TraceTrack::worker, task.thread});
 }
 
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
@@ -75,6 +84,7 @@ SendPipeline::~SendPipeline() {
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
     StatsTimer timer(traffic_, Stats::seal_large, plan_.size(0));
+    TraceScope traced("seal segment", facts(0));
     const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
 }
@@ -95,7 +105,7 @@ bool SendPipeline::start_sealing() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
     if (limited_ && !may_start_segment()) return false;
     Slot& mine = slot(sealed_);
-    mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
+    mine.wire = Buffer(plan_.size(sealed_) + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
     count(traffic_, Stats::seal_large, plan_.size(sealed_));
@@ -109,13 +119,16 @@ bool SendPipeline::start_sending(int& error) {
     Slot& mine = slot(sent_);
     if (mine.task.state.load() == SegmentTask::State::failed)
         abort_job("the crypto library failed to seal a segment; nothing was sent");
-    add_time(mine.task);
+    account(mine.task, sent_);
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
     const bool until_matched =
         limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
+    if (tracing()) [[unlikely]]
+        mine.handed_over = trace_clock();
+    TraceScope traced("hand over", facts(sent_));
     const int code =
         start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_, &mine.request);
     if (code != MPI_SUCCESS) {
@@ -129,12 +142,14 @@ bool SendPipeline::start_sending(int& error) {
 bool SendPipeline::retire(int& error) {
     if (done_ == sent_) return false;
     int flag = 0;
-    const int code = real.Test(&slot(done_).request, &flag, MPI_STATUS_IGNORE);
+    const int code = test_request(slot(done_).request, flag, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) {
         error = code;
         flag = 1;
     }
     if (!flag) return false;
+    if (tracing()) [[unlikely]]
+        record({"sending", slot(done_).handed_over, trace_clock(), facts(done_), TraceTrack::beside});
     // To the pool, where the next segment finds it while caches still hold it.
     if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
     ++done_;
@@ -180,10 +195,12 @@ void ReceivePipeline::start_receiving() {
            (posted_ == done_ || expected < most_receives_posted)) {
         ++expected;
         Slot& mine = slot(posted_);
-        mine.wire = Buffer(plan_.segment_bytes + aead::tag_bytes);
-        const int room = static_cast<int>(plan_.segment_bytes + aead::tag_bytes);
-        if (real.Irecv(mine.wire.data(), room, constants.byte, channel_rank_, channel_tag_, channel_,
-                       &mine.request) != MPI_SUCCESS) {
+        const std::size_t room = plan_.size(posted_) + aead::tag_bytes;
+        mine.wire = Buffer(room);
+        if (tracing()) [[unlikely]]
+            mine.handed_over = trace_clock();
+        if (real.Irecv(mine.wire.data(), static_cast<int>(room), constants.byte, channel_rank_, channel_tag_,
+                       channel_, &mine.request) != MPI_SUCCESS) {
             mine.request = constants.request_null;
             failed_ = true;
         }
@@ -204,15 +221,17 @@ bool ReceivePipeline::start_opening() {
     Slot& mine = slot(opening_);
     MPI_Status status;
     int flag = 0;
-    const int code = real.Test(&mine.request, &flag, &status);
+    const int code = test_request(mine.request, flag, &status);
     if (code == MPI_SUCCESS && !flag) return false;
+    if (tracing()) [[unlikely]]
+        record({"receiving", mine.handed_over, trace_clock(), facts(opening_), TraceTrack::beside});
     MPI_Count bytes = -1;
     if (code == MPI_SUCCESS) real.Get_elements_x(&status, constants.byte, &bytes);
     const bool fits = bytes == static_cast<MPI_Count>(plan_.size(opening_) + aead::tag_bytes);
     if (!fits && plaintext_)
         failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
     if (failed_ || !plaintext_) {
-        mine.task.nanoseconds = 0;
+        mine.task.timed = false;
         mine.task.state.store(SegmentTask::State::done);
     } else {
         fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_),
@@ -227,7 +246,7 @@ bool ReceivePipeline::start_opening() {
 bool ReceivePipeline::retire() {
     if (done_ == opening_ || !slot(done_).task.finished()) return false;
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
-    add_time(slot(done_).task);
+    if (slot(done_).task.direction == SegmentTask::Direction::open) account(slot(done_).task, done_);
     slot(done_).wire = Buffer();
     ++done_;
     --incoming(world_peer_).receives_posted;
@@ -244,7 +263,7 @@ bool ReceivePipeline::advance() {
     }
     if (first_submitted_ && first_.finished()) {
         first_submitted_ = false;
-        add_time(first_);
+        account(first_, 0);
         if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
     }
     const bool complete = done_ == plan_.count() && !first_submitted_;

@@ -10,6 +10,7 @@
 #include "engine/engine.hpp"
 #include "shim/process/process.hpp"
 #include "shim/runtime/pool.hpp"
+#include "shim/runtime/trace.hpp"
 #include "wire/stream.hpp"
 
 namespace mpisec::shim {
@@ -28,22 +29,29 @@ class Pipeline {
   public:
     /// `message_key`: key_bytes bytes. The peer is a world rank: segments travel on the private channel.
     Pipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer, int channel_tag);
+    Pipeline(const Pipeline&) = delete;
+    Pipeline& operator=(const Pipeline&) = delete;
     ~Pipeline();
     const wire::SegmentPlan& plan() const { return plan_; }
     engine::MessageKey& key() { return key_; }
     void count_as(Traffic traffic) { traffic_ = traffic; }
+    /// The message's counter between the two ranks, for the trace.
+    void name_message(std::uint64_t counter) { message_ = static_cast<std::int64_t>(counter); }
 
   protected:
     struct Slot {
         Buffer wire;
         MPI_Request request;
+        std::uint64_t handed_over = 0;  ///< to MPI: traced
         engine::SegmentTask task;
     };
     Slot& slot(std::uint64_t segment) { return slots_[segment % pipeline_slots]; }
+    /// What a span of the trace says of a segment.
+    TraceFacts facts(std::uint64_t segment) const;
     void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment,
                    std::uint8_t* to, const std::uint8_t* from);
-    /// The time that a finished task took, wherever it ran.
-    void add_time(const engine::SegmentTask& task) const;
+    /// The time that a finished task took, wherever it ran: for the statistics and the trace.
+    void account(const engine::SegmentTask& task, std::uint64_t segment) const;
 
     wire::SegmentPlan plan_;
     engine::MessageKey key_;
@@ -53,6 +61,7 @@ class Pipeline {
     int channel_rank_;
     int channel_tag_;
     std::unique_ptr<Slot[]> slots_;
+    std::int64_t message_ = -1;  ///< counter, for the trace
 };
 
 /// Segments 1… of a message being sent from `plaintext`.

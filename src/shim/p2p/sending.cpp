@@ -8,6 +8,7 @@
 //   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //
 // Steps 3 to 5 are under the Guard: MPI must see messages in the order of their counters.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -25,6 +26,7 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/runtime/trace.hpp"
 
 namespace mpisec::shim {
 
@@ -112,15 +114,22 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
+    /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT).
+    std::uint64_t segment_bytes() const {
+        const config::Settings& settings = state.settings;
+        if (settings.pipeline == config::Settings::Pipeline::off)
+            return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_whole);
+        return settings.segment ? settings.segment
+                                : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
+    }
+
     /// Header and segment 0.
     void seal_large(std::size_t first_bytes) {
         SealingScope alone(spec_.call);
         PeerSendState& pair = outgoing(world_peer_);
         const SendSequence sequence = take_sequence_number(pair, n_);
         counter_ = sequence.counter;
-        const std::uint64_t segment = state.settings.segment
-                                          ? state.settings.segment
-                                          : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
+        const std::uint64_t segment = segment_bytes();
         const wire::LargeHeader header{
             n_, static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
@@ -131,6 +140,7 @@ class SealedSend final : public Operation {
                                                    spec_.mode == Mode::synchronous);
         pipeline_->count_as(comm_->traffic);
         keys::wipe(key, sizeof key);
+        pipeline_->name_message(counter_);
         announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});
 
         wire_ = Buffer(first_bytes);
@@ -184,7 +194,7 @@ class SealedSend final : public Operation {
         if (!first_done_) {
             int flag = 0;
             MPI_Status status;
-            const int code = real.Test(&request_, &flag, &status);
+            const int code = test_request(request_, flag, &status);
             if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
             if (complete_) return;
         }
@@ -200,6 +210,9 @@ class SealedSend final : public Operation {
         }
     }
 
+    // Of the rest of a message that is one segment. MPI libraries count bytes as int, and shorter segments than
+    // these would be sent synchronously (segments.cpp).
+    static constexpr std::uint64_t shortest_whole = 128 * 1024, longest_whole = 1u << 30;
     static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
     // So many large messages to one rank send segments before they are received; others wait until their
     // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm

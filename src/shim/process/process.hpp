@@ -51,7 +51,7 @@ struct State {
     bool ready = false;                            ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
-    bool stats = false;
+    bool timed = false;       ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
     MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
     MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
 };
@@ -141,6 +141,7 @@ struct SentToSelf;
 struct SessionCalls;
 struct StatsWriter;
 struct TagReserve;
+struct Trace;
 struct TypeCache;
 struct TypeLayouts;
 struct UserRequests;
@@ -188,6 +189,7 @@ struct Process {
     FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
     void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
     Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    Trace* trace = nullptr;          ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize

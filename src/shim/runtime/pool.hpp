@@ -14,7 +14,8 @@ namespace mpisec::shim {
 namespace pool {
 
 inline constexpr unsigned smallest = 9;  // 512 bytes
-inline constexpr unsigned largest = 21;  // 2 MiB: beyond, the system's allocator maps pages anyway
+inline constexpr unsigned largest =
+    25;  // 32 MiB, which MPISEC_PIPELINE=off uses whole: beyond, the system's allocator maps pages anyway
 inline constexpr std::size_t overhead =
     128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
 inline constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class

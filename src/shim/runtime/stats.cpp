@@ -139,7 +139,18 @@ double slowest(const std::vector<std::uint64_t>& maxima, std::size_t traffic) {
     return static_cast<double>(maxima[traffic]) / 1e6;
 }
 
+/// Names in a trace; segments have spans of their own (segments.cpp).
+constexpr const char* span_names[Stats::kinds] = {"seal",  "open",       nullptr,
+                                                  nullptr, "seal block", "open block"};
+
 }  // namespace
+
+void StatsTimer::end() {
+    const std::uint64_t now = steady_nanoseconds();
+    add(row_.nanoseconds, now - start_);
+    const char* name = span_names[kind_];
+    if (tracing() && name) record({name, start_, now, {.bytes = static_cast<std::int64_t>(bytes_)}});
+}
 
 Traffic traffic_of_collective(const char* procedure) {
     const auto begins = [procedure](const char* word) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shim/runtime/state.hpp"
+#include "shim/runtime/trace.hpp"
 
 namespace mpisec::shim {
 
@@ -35,23 +36,28 @@ inline void count(Traffic traffic, Stats::Kind kind, std::size_t bytes) {
     add(row.bytes, bytes);
 }
 
-/// Counts one sealing or opening; times it only when MPISEC_STATS asks for it. Under the Guard, as its
-/// callers are.
+/// Counts one sealing or opening; times it only when MPISEC_STATS or MPISEC_TRACE asks for it. Under the Guard,
+/// as its callers are.
 class StatsTimer {
   public:
-    StatsTimer(Traffic traffic, Stats::Kind kind, std::size_t bytes) : row_(stats_row(traffic, kind)) {
+    StatsTimer(Traffic traffic, Stats::Kind kind, std::size_t bytes)
+        : row_(stats_row(traffic, kind)), kind_(kind), bytes_(bytes) {
         add(row_.messages, 1);
         add(row_.bytes, bytes);
-        if (state.stats) start_ = steady_nanoseconds();
+        if (state.timed) start_ = steady_nanoseconds();
     }
     ~StatsTimer() {
-        if (state.stats) add(row_.nanoseconds, steady_nanoseconds() - start_);
+        if (state.timed) end();
     }
     StatsTimer(const StatsTimer&) = delete;
     StatsTimer& operator=(const StatsTimer&) = delete;
 
   private:
+    [[gnu::cold]] void end();
+
     Stats::Row& row_;
+    const Stats::Kind kind_;
+    const std::size_t bytes_;
     std::uint64_t start_ = 0;
 };
 

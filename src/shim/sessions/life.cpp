@@ -34,6 +34,7 @@
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
 
@@ -163,7 +164,8 @@ std::string load_settings() {
         return once.wrong;
     }
     state.settings = std::move(*settings);
-    state.stats = !state.settings.stats.empty();
+    state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
+    start_trace();
     read_selection();
     if (process.world_begun) return once.wrong;
     // A session says what its threads may do, but not to whom it does not ask.
@@ -226,6 +228,7 @@ void end_protection() {
     rma::close_windows();
     stop_stats_writer();
     print_stats(replay_runs());
+    write_trace();
     report_transports();
     stop_watchdog();
     const bool world = world_model_is_on();

@@ -69,7 +69,12 @@ std::string differences(const Hello& hello, const Hello& zero) {
         return std::string(modes[c.policy >> 1 & 3]);
     };
     comparison.values("MPISEC_SAME_NODE", same_node(hello), same_node(zero));
-    comparison.values("further policy", hello.policy >> 3, zero.policy >> 3);
+    auto pipeline = [](const Hello& c) {
+        constexpr const char* modes[] = {"auto", "on", "off", "another"};  // by Settings::Pipeline
+        return std::string(modes[c.policy >> 3 & 3]);
+    };
+    comparison.values("MPISEC_PIPELINE", pipeline(hello), pipeline(zero));
+    comparison.values("further policy", hello.policy >> 5, zero.policy >> 5);
     auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
     comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(zero.threshold));
     comparison.values("MPISEC_SEGMENT", size(hello.segment), size(zero.segment));
@@ -96,8 +101,9 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
     keys::random_bytes(hello.nonce.data(), hello.nonce.size());
     hello.place = node_id();
     hello.rank = rank;
-    hello.policy = (settings.unprotected_allow ? 1u : 0u) | static_cast<std::uint32_t>(settings.same_node)
-                                                                << 1;
+    hello.policy = (settings.unprotected_allow ? 1u : 0u) |
+                   static_cast<std::uint32_t>(settings.same_node) << 1 |
+                   static_cast<std::uint32_t>(settings.pipeline) << 3;
     hello.threshold = settings.threshold;
     hello.segment = settings.segment;
     hello.rekey_messages = settings.rekey_messages;

@@ -38,6 +38,13 @@ def test_pingpong(lab, tmp_path):
     assert document["command"] == "mpisec bench pingpong --sizes 4,64K --blocks 3 --rounds 1"
 
 
+def test_fixed_ways_of_large_messages(lab, tmp_path):
+    """`whole` leaves one segment beside the header's, `segments` more, beyond 128 KiB."""
+    said, document = _measured("pingpong", "--sizes", "256K", "--blocks", 2, "--schemes", "whole,segments", file=tmp_path / "r.json")
+    assert sorted(row["scheme"] for row in document["rows"]) == ["segments", "whole"]
+    assert "whole" in said
+
+
 @pytest.mark.parametrize("buffers", ["single", "multiple"])
 def test_several_pairs(lab, tmp_path, buffers):
     _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", "--buffers", buffers, file=tmp_path / "r.json")

@@ -89,6 +89,7 @@ def test_key_that_others_can_read(startup, make_key):
         ({"MPISEC_AEAD": "openssl:aes-128-gcm"}, ["aes-128-gcm", "aes-256-gcm"]),
         ({"MPISEC_PIPELINE_THRESHOLD": "32K"}, ["rank 2 (node1)", "MPISEC_PIPELINE_THRESHOLD 32768 instead of 65536"]),
         ({"MPISEC_SEGMENT": "64K"}, ["rank 2 (node1)", "MPISEC_SEGMENT 65536 instead of auto"]),
+        ({"MPISEC_PIPELINE": "off"}, ["rank 2 (node1)", "MPISEC_PIPELINE off instead of auto"]),
         ({"MPISEC_SAME_NODE": "seal"}, ["rank 2 (node1)", "MPISEC_SAME_NODE seal instead of auto"]),
         ({"MPISEC_SAME_NODE": "plain"}, ["rank 2 (node1)", "MPISEC_SAME_NODE plain instead of auto"]),
         ({"MPISEC_SAME_NODE": "verify"}, ["rank 2 (node1)", "MPISEC_SAME_NODE verify instead of auto"]),

@@ -81,6 +81,11 @@ def test_other_thresholds(verdicts, threshold, segment):
     assert not broken(found)
 
 
+def test_whole_messages(verdicts):
+    """M3 M4: nor does it when the rest of a large message travels whole."""
+    assert not broken(verdicts(("mpich-5", 2, 3), env={"MPISEC_PIPELINE": "off", "MPISEC_PIPELINE_THRESHOLD": "1K"}))
+
+
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_same_node_sealed(run, compile_mpi, mpi):
     """M1 M2: with MPISEC_SAME_NODE=seal every message is sealed, a rank's to itself too, and every rule holds as before (windows

@@ -108,6 +108,8 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_JOB", "j"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_STATS_INTERVAL", "1.5"},
+        {"MPISEC_TRACE", "/d"},
+        {"MPISEC_PIPELINE", "off"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
         {"MPISEC_SAME_NODE", "seal"},
@@ -149,6 +151,8 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->job, "j");
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->stats_interval, 1.5);
+    EXPECT_EQ(s->trace, "/d");
+    EXPECT_EQ(s->pipeline, Settings::Pipeline::off);
     EXPECT_EQ(s->threshold, 2048u);
     EXPECT_EQ(s->segment, 3072u);
     EXPECT_EQ(s->workers, 7);
