@@ -166,7 +166,8 @@ class Script {
         n = step.flags & 0x80 ? n % 9000 : step.flags & 0x40 ? n % 1100 / 16 * 16 : n % 70;
         step.data.resize(n);
         step.text_begun = text_begun_;
-        if (step.what == 0 || step.what == 6 || step.what == 7 || step.what == 15) text_begun_ = false;
+        if (step.what == 0 || step.what == 6 || step.what == 7 || (step.what == 15 && step.flags & 3))
+            text_begun_ = false;
         if (step.what > 7 && step.what < 15) text_begun_ = true;
         std::uint8_t value = step.small[0];
         for (std::uint8_t& one : step.data) one = value = static_cast<std::uint8_t>(value * 5 + 17);
