@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install wheel clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install sources deb checksums wheel clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -13,7 +13,10 @@ help:
 	@echo "                      CONFORMANCE=\"hpcc lammps\" runs these suites alone)"
 	@echo "make conformance-programs  5,200 random programs over four MPIs, plain against sealed (about an hour on two cores)"
 	@echo "make build            build/release: bin/mpisec and its libraries"
-	@echo "make install PREFIX=… install them (relocatable)"
+	@echo "make install PREFIX=… install them (relocatable; DESTDIR=… for packagers)"
+	@echo "make sources          dist/mpisec-…-sources.tar.xz: unpacked here, no build downloads anything"
+	@echo "make deb              Debian packages in dist/deb, from a source package, without a network"
+	@echo "make checksums        dist/SHA256SUMS of what is in dist"
 	@echo "make wheel            dist/mpisec-….whl for pip: every Linux on x86-64 with glibc 2.28 or newer"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
@@ -69,7 +72,17 @@ formal:
 
 install:
 	@tools/build.sh release programs
-	cmake --install build/release --prefix $(PREFIX)
+	DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+# Everything that is not in the tree, as one archive: with it unpacked here no build needs a network.
+sources: setup-demo
+	@tools/sources.sh
+
+deb: setup-demo
+	@tools/deb.sh
+
+checksums:
+	@cd dist && find . -type f ! -name 'SHA256SUMS*' ! -name notes.md -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS && cat SHA256SUMS
 
 wheel: setup-demo
 	@tools/wheel.sh

@@ -7,9 +7,6 @@ set(CMAKE_SKIP_RPATH ON)                          # what is linked is in the sam
 foreach(language C CXX)
   set(CMAKE_${language}_FLAGS_INIT -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)  # wherever it is built, the same comes out
 endforeach()
-foreach(kind EXE MODULE SHARED)
-  set(CMAKE_${kind}_LINKER_FLAGS_INIT -Wl,--build-id=sha1)  # by which debuggers find what was stripped
-endforeach()
 string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -pie")
 
 set(MPISEC_ZIG ON)

@@ -2,7 +2,9 @@
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
 
 set(MPISEC_GEN_PYTHON "" CACHE FILEPATH "Python with pympistandard (gen/requirements.txt); empty: a venv under .deps/ is made")
-if(NOT MPISEC_GEN_PYTHON)
+if(NOT MPISEC_GEN_PYTHON AND EXISTS ${MPISEC_SOURCES}/python/pympistandard)
+  set(gen_python ${CMAKE_COMMAND} -E env PYTHONPATH=${MPISEC_SOURCES}/python ${Python3_EXECUTABLE})
+elseif(NOT MPISEC_GEN_PYTHON)
   set(gen_venv ${PROJECT_SOURCE_DIR}/.deps/gen-venv)
   set(gen_requirements ${PROJECT_SOURCE_DIR}/gen/requirements.txt)
   set(gen_python ${gen_venv}/bin/python)
@@ -22,15 +24,15 @@ endif()
 
 set(MPISEC_GEN_INTERPRETER ${gen_python} CACHE INTERNAL "The generator's Python, for its tests")
 
-# mpisec_generate_shim(<output directory> HEADER <mpi.h> INCLUDE <dirs>… DEFINE <macros>…): wrappers.cpp, real_table.inc, refusals.inc
-function(mpisec_generate_shim output)
-  cmake_parse_arguments(arg "" "HEADER" "INCLUDE;DEFINE" ${ARGN})
+# mpisec_generate(shim|profile <output> OUTPUTS <files>… HEADER <mpi.h> INCLUDE <dirs>… DEFINE <macros>…): what generate.py makes
+function(mpisec_generate command output)
+  cmake_parse_arguments(arg "" "HEADER" "OUTPUTS;INCLUDE;DEFINE" ${ARGN})
   file(GLOB gen_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gen/*.py ${PROJECT_SOURCE_DIR}/gen/classes.toml)
   list(TRANSFORM arg_INCLUDE PREPEND -I)
   list(TRANSFORM arg_DEFINE PREPEND -D)
   add_custom_command(
-    OUTPUT ${output}/wrappers.cpp ${output}/real_table.inc ${output}/refusals.inc
-    COMMAND ${MPISEC_GEN_INTERPRETER} -B ${PROJECT_SOURCE_DIR}/gen/generate.py shim --output ${output} --compiler ${CMAKE_C_COMPILER} -- ${arg_INCLUDE} ${arg_DEFINE}
+    OUTPUT ${arg_OUTPUTS}
+    COMMAND ${MPISEC_GEN_INTERPRETER} -B ${PROJECT_SOURCE_DIR}/gen/generate.py ${command} --output ${output} --compiler ${CMAKE_C_COMPILER} -- ${arg_INCLUDE} ${arg_DEFINE}
     DEPENDS ${gen_sources} ${arg_HEADER}
     COMMENT "Generating wrappers from ${arg_HEADER}"
     VERBATIM)

@@ -1,6 +1,7 @@
 """Generates, into the build directory, what follows from the standard's API list, one family's mpi.h and gen/classes.toml.
 
 generate.py shim --output DIR --compiler CC -- FLAGS…    real_table.inc, refusals.inc, wrappers.cpp
+generate.py profile --output FILE --compiler CC -- FLAGS…  what `mpisec profile` preloads
 generate.py calls --output FILE --compiler CC -- FLAGS…  a C program that calls everything that is refused
 generate.py docs --output FILE                           the table as a page
 generate.py check                                        every procedure has one class
@@ -15,6 +16,7 @@ from pathlib import Path
 import calls
 import classes
 import headers
+import profile_calls
 import standard
 import wrappers
 
@@ -56,6 +58,11 @@ def shim(output: Path, compiler: str, flags: list[str]) -> None:
     write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, class_of))
 
 
+def profile(output: Path, compiler: str, flags: list[str]) -> None:
+    bindings, _, _ = family(compiler, flags)
+    write_if_changed(output, profile_calls.render(bindings))
+
+
 def refused_calls(output: Path, compiler: str, flags: list[str]) -> None:
     bindings, class_of, _ = family(compiler, flags)
     write_if_changed(output, calls.render(bindings, class_of))
@@ -66,7 +73,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("shim", "calls"):
+    for name in ("shim", "profile", "calls"):
         command = commands.add_parser(name)
         command.add_argument("--output", type=Path, required=True)
         command.add_argument("--compiler", required=True)
@@ -81,6 +88,8 @@ def main() -> None:
         sys.exit("\n".join(problems))
     if arguments.command == "shim":
         shim(arguments.output, arguments.compiler, arguments.flags)
+    elif arguments.command == "profile":
+        profile(arguments.output, arguments.compiler, arguments.flags)
     elif arguments.command == "calls":
         refused_calls(arguments.output, arguments.compiler, arguments.flags)
     elif arguments.command == "docs":

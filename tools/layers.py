@@ -21,7 +21,8 @@ MODULES = {
     "fabric": ("base", "aead", "wire"),
     "coll": ("base", "config", "fabric"),
     "shim": ("base", "config", "keys", "aead", "wire", "engine", "fabric", "coll"),
-    "cli": ("base", "config", "keys", "aead", "fabric", "coll"),
+    "profile": (),
+    "cli": ("base", "config", "keys", "aead", "wire", "fabric", "coll"),
 }
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
 LAYERS = {

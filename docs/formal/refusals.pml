@@ -1,7 +1,7 @@
 //! run as-built |  | holds
 //! run taken-early | -DEAGER | holds
-//! run any-order | -DANY_ORDER | invalid end state
-//! run told-in-order | -DANY_ORDER -DTOLD_IN_ORDER | holds
+//! run any-order | -DANY_ORDER | holds
+//! run told-at-once | -DANY_ORDER -DTOLD_AT_ONCE | invalid end state
 //! run completes | ltl | holds
 //! run counters-left | -DANY_ORDER -DCOUNTERS_LEFT -DBOUND=0 | holds
 //! run never-told | -DNEVER_TOLD | invalid end state
@@ -10,7 +10,8 @@
 //! run next-not-told | -DNEXT_NOT_TOLD | invalid end state
 //! run named-again | ltl -DNAMED_AGAIN | acceptance cycle
 //! run counter-not-marked | -DCOUNTER_NOT_MARKED | assertion violated !(received_twice)
-//! run counter-ignored | -DANY_ORDER -DCOUNTERS_LEFT -DBOUND=0 -DCOUNTER_IGNORED | assertion violated !(damage_unbounded)
+//! run counters-left-at-once | -DANY_ORDER -DTOLD_AT_ONCE -DCOUNTERS_LEFT -DBOUND=0 | holds
+//! run counter-ignored | -DANY_ORDER -DTOLD_AT_ONCE -DCOUNTERS_LEFT -DBOUND=0 -DCOUNTER_IGNORED | assertion violated !(damage_unbounded)
 //! run one-lost-per-attack | -DBOUND=attacks | assertion violated !(damage_unbounded)
 // Refused large messages: what the two ranks say to each other when the first part of a large message was not accepted, so that
 // its sender is not left waiting with segments that nobody receives (src/shim/p2p/rejected_messages.cpp, src/shim/p2p/verify.cpp).
@@ -19,7 +20,7 @@
 // and replays first parts, ATTACKS times in all. It does not drop them, nor the notices: what never arrives leaves the sender to
 // the stall report, as docs/protocol.md says. The receiving program goes on receiving whatever arrives.
 //
-// Two of the runs find what the protocol does not keep, `any-order` and `one-lost-per-attack`: README.md, "What the models found".
+// One of the runs finds what the protocol does not keep, `one-lost-per-attack`: README.md, "What the models found".
 //
 // Hanging shows as an invalid end state: the sender has no end label before all its sends are complete.
 
@@ -48,7 +49,7 @@ byte next_to_send = 0;
 bool sent[N], complete[N], settled[N];
 // Receiver
 bool used[N];                                // the replay set
-chan untold = [LENGTH] of { byte, byte };      // claimed counter, place of the refused message
+chan untold = [LENGTH] of { byte };
 chan unanswered = [LENGTH] of { byte };
 bool named[N];                               // Told::named
 // Network: segments of message i were received, by its pipeline or to be thrown away
@@ -78,27 +79,38 @@ inline take_segments(i) {
     complete[i] = true;
 }
 
-// Told in order: a refusal is held back until the receives before the refused message's have completed.
-#ifdef TOLD_IN_ORDER
-#define before(place) (place == 0 || completed[0]) && (place <= 1 || completed[1]) && (place <= 2 || completed[2]) && (place <= 3 || completed[3])
-#define may_tell ((untold?[_, 0]) || (untold?[_, 1] && before(1)) || (untold?[_, 2] && before(2)) || (untold?[_, 3] && before(3)) || (untold?[_, 4] && before(4)))
-bool completed[N + ATTACKS];
+// A refusal is held back until the receives before the refused message's have completed: tell_held().
+#ifdef TOLD_AT_ONCE
+#define before(place) true
 #else
-#define may_tell true
+#define before(place) ((place == 0 || completed[0]) && (place <= 1 || completed[1]) && (place <= 2 || completed[2]) && (place <= 3 || completed[3]))
 #endif
+bool completed[N + ATTACKS];
+chan held = [LENGTH] of { byte, byte };      // claimed counter, place of the refused message
 
 inline tell_next() {
     if
-    :: (len(untold) > 0 && len(unanswered) < MOST_UNANSWERED && may_tell) -> untold?told, _; refusals!told; unanswered!told
-    :: !(len(untold) > 0 && len(unanswered) < MOST_UNANSWERED && may_tell)
+    :: (len(untold) > 0 && len(unanswered) < MOST_UNANSWERED) -> untold?told; refusals!told; unanswered!told
+    :: !(len(untold) > 0 && len(unanswered) < MOST_UNANSWERED)
     fi
+}
+
+inline tell_held() {
+    do
+    :: held??[_, 0] -> held??told, 0; untold!told; tell_next()
+    :: held??[_, 1] && before(1) -> held??told, 1; untold!told; tell_next()
+    :: held??[_, 2] && before(2) -> held??told, 2; untold!told; tell_next()
+    :: held??[_, 3] && before(3) -> held??told, 3; untold!told; tell_next()
+    :: held??[_, 4] && before(4) -> held??told, 4; untold!told; tell_next()
+    :: !(held??[_, 0] || (held??[_, 1] && before(1)) || (held??[_, 2] && before(2)) || (held??[_, 3] && before(3)) || (held??[_, 4] && before(4))) -> break
+    od
 }
 
 inline tell_refused(claim) {
 #ifdef NEVER_TOLD
     skip
 #else
-    untold!claim, place; tell_next()
+    held!claim, place
 #endif
 }
 
@@ -111,7 +123,7 @@ inline accept(message, claim) {
         :: used[message] ->                                        // replayed
 #ifndef MISNAMED_NOT_TOLD
             if
-            :: named[message] -> named[message] = false; untold!NONE, place; tell_next()
+            :: named[message] -> named[message] = false; untold!NONE; tell_next()
             :: else
             fi
 #else
@@ -144,7 +156,7 @@ inline answered(counter) {
         throw_away(counter)
     :: counter != NONE && used[counter] ->
 #ifndef NOT_ASKED_AGAIN
-        untold!told, 0  // it was told before
+        untold!told  // first, in rejected_messages.cpp
 #else
         skip
 #endif
@@ -156,27 +168,11 @@ inline answered(counter) {
 #endif
 }
 
-inline completed_now() {
-#ifdef TOLD_IN_ORDER
-    completed[place] = true
-#else
-    skip
-#endif
-}
-
-inline told_now() {
-#ifdef TOLD_IN_ORDER
-    tell_next()
-#else
-    skip
-#endif
-}
-
 active proctype Receiver() {
     byte message = NONE, claim = NONE, told = NONE, place = 0;
 end:
     do
-    :: atomic { first?message, claim, place -> completed_now(); accept(message, claim); told_now(); place = 0; message = NONE; claim = NONE; told = NONE }
+    :: atomic { first?message, claim, place -> completed[place] = true; accept(message, claim); tell_held(); place = 0; message = NONE; claim = NONE; told = NONE }
 #ifdef ANY_ORDER
     // Receives complete in any order.
     :: atomic { len(first) > 1 -> first?message, claim, place; first!message, claim, place; place = 0; message = NONE; claim = NONE }

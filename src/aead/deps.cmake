@@ -1,7 +1,5 @@
 # Crypto libraries and test vectors that no distribution packages, from crates and wheels of pinned version. They come once into
 # MPISEC_DEPS_DIR, which all build trees share; what cannot be had is tried once per build tree, then done without.
-set(MPISEC_DEPS_DIR "${PROJECT_SOURCE_DIR}/.deps" CACHE PATH "Where downloaded crypto libraries and test vectors are kept")
-option(MPISEC_FETCH "Download crypto libraries and test vectors that are missing" ON)
 
 # mpisec_fetch_crate(NAME VERSION OUT [FILES glob...] [AS name]): OUT is the crate's source directory (only FILES of it, if given), or
 # empty. AS: the directory's name, where different FILES of one crate or wheel are kept.

@@ -10,19 +10,11 @@
 
 #include "aead/aead.hpp"
 #include "base/bytes.hpp"
+#include "base/hex.hpp"
 #include "keys/hkdf.hpp"
 
 namespace mpisec::aead {
 namespace {
-
-std::string hex(const std::uint8_t* bytes, std::size_t n) {
-    std::string text;
-    for (std::size_t i = 0; i < n; ++i) {
-        text += "0123456789abcdef"[bytes[i] >> 4];
-        text += "0123456789abcdef"[bytes[i] & 15];
-    }
-    return text;
-}
 
 struct ProcessLedger {
     NonceLedger nonces;
@@ -103,9 +95,8 @@ bool NonceLedger::write(std::FILE* to) {
     for (const auto& [key, streams] : keys_)
         for (const auto& [stream, runs] : streams)
             for (const auto& [first, last] : runs)
-                std::fprintf(to, "%s %u %08" PRIx32 " %" PRIu64 " %" PRIu64 "\n",
-                             hex(key.data(), key.size()).c_str(), stream.counts_from, stream.rest, first,
-                             last);
+                std::fprintf(to, "%s %u %08" PRIx32 " %" PRIu64 " %" PRIu64 "\n", hex(key).c_str(),
+                             stream.counts_from, stream.rest, first, last);
     return std::fflush(to) == 0 && std::ferror(to) == 0;
 }
 
@@ -135,7 +126,7 @@ void record_nonce(const KeyFingerprint& key, const std::uint8_t* nonce) {
         stderr,
         "mpisec: a nonce was about to be used a second time under one key (key %s, nonce %s); this is "
         "a fault of MPIsec, and nothing was sealed with it.\n",
-        hex(key.data(), key.size()).c_str(), hex(nonce, nonce_bytes).c_str());
+        hex(key).c_str(), hex({nonce, nonce_bytes}).c_str());
     std::abort();
 }
 

@@ -13,6 +13,7 @@ using Status = int;
 void add_key(CLI::App& app, Status& status);         ///< key new, show, check
 void add_doctor(CLI::App& app, Status& status);      ///< doctor [-- PROGRAM]
 void add_info(CLI::App& app, Status& status);        ///< info
+void add_profile(CLI::App& app, Status& status);     ///< profile PROGRAM
 void add_provider(CLI::App& app, Status& status);    ///< provider
 void add_bench(CLI::App& app, Status& status);       ///< bench crypto, and what bench/ measures
 void add_report(CLI::App& app, Status& status);      ///< report RESULT…

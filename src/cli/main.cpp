@@ -30,6 +30,7 @@ int run(int count, char** arguments) {
     add_report(app, status);
     add_sim(app, status);
     add_stats(app, status);
+    add_profile(app, status);
     add_tune(app, status);
     add_algorithms(app, status);
     add_lab(app, status);

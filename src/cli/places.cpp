@@ -32,14 +32,27 @@ std::string library_directory() {
     return {};
 }
 
-Result<std::string> shim_path(Family family) {
-    std::string file = "libmpisec-" + std::string(name(family)) + ".so";
+namespace {
+
+/// PREFIX/lib/`kind`FAMILY.so.
+Result<std::string> library_path(const std::string& kind, Family family) {
+    std::string file = kind + std::string(name(family)) + ".so";
     fs::path path = fs::path(library_directory()) / file;
     std::error_code error;
     if (library_directory().empty() || !fs::exists(path, error))
         return fail("this installation of MPIsec has no library for " + std::string(description(family)) +
                     ": " + file + " is not in " + (prefix() / "lib").string());
     return path.string();
+}
+
+}  // namespace
+
+Result<std::string> shim_path(Family family) {
+    return library_path("libmpisec-", family);
+}
+
+Result<std::string> profile_library_path(Family family) {
+    return library_path("libmpisec-profile-", family);
 }
 
 std::string data_file(const std::string& relative) {

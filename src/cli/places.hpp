@@ -15,6 +15,8 @@ std::string library_directory();
 
 /// The library to preload for `family`; an error that says where it was looked for.
 Result<std::string> shim_path(Family family);
+/// The one that only counts.
+Result<std::string> profile_library_path(Family family);
 
 /// Directories with the Python parts (lab, bench): PREFIX/share/mpisec/*, or the source tree's when run from
 /// its build tree.

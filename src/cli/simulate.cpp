@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "fabric/sim/model_file.hpp"
+
 namespace mpisec::cli {
 namespace {
 
@@ -166,6 +168,16 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
             fmt::format("{} of {} does not work here: {}. This is a fault of MPIsec, please report it.",
                         algorithm.name, name(collective), report.error));
     return report;
+}
+
+Result<fabric::sim::Report> simulate(Collective collective, const coll::Selection& selection,
+                                     const Topology& topology, std::uint64_t bytes) {
+    const Calls calls(collective, topology.ranks(), bytes);
+    const coll::Entry& algorithm = selection.choose(collective, topology, calls.of(0));
+    auto report = simulate(collective, algorithm, topology, bytes, fabric::sim::default_model(), 1);
+    if (!report) return tl::unexpected(report.error());
+    if (!*report) return fail(fmt::format("no algorithm of {} suits", name(collective)));
+    return std::move(**report);
 }
 
 }  // namespace mpisec::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "coll/collective.hpp"
+#include "coll/selection/selection.hpp"
 #include "fabric/sim/sim.hpp"
 
 namespace mpisec::cli {
@@ -25,5 +26,9 @@ Result<std::optional<fabric::sim::Report>> simulate(coll::Collective collective,
                                                     const fabric::Topology& topology, std::uint64_t bytes,
                                                     const fabric::sim::ClusterModel& model,
                                                     std::uint64_t seed);
+
+/// The algorithm that `selection` chooses for the call, on the built-in model.
+Result<fabric::sim::Report> simulate(coll::Collective collective, const coll::Selection& selection,
+                                     const fabric::Topology& topology, std::uint64_t bytes);
 
 }  // namespace mpisec::cli

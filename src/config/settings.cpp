@@ -17,8 +17,9 @@ namespace {
 
 constexpr std::string_view prefix = "MPISEC_";
 constexpr std::string_view lab_prefix = "MPISEC_LAB_";
-// Of the OpenSSL provider (docs/provider.md), which a job may run under.
-constexpr std::string_view provider_variables[] = {"MPISEC_PROVIDER_LIBRARY", "MPISEC_PROVIDER_THREADS"};
+// Of the OpenSSL provider (docs/provider.md), which a job may run under, and what `mpisec profile` tells its library.
+constexpr std::string_view other_variables[] = {"MPISEC_PROVIDER_LIBRARY", "MPISEC_PROVIDER_THREADS",
+                                                "MPISEC_PROFILE"};
 
 bool starts_with(std::string_view text, std::string_view start) {
     return text.substr(0, start.size()) == start;
@@ -26,9 +27,8 @@ bool starts_with(std::string_view text, std::string_view start) {
 
 bool belongs_to_others(std::string_view variable) {
     const std::string_view name = variable.substr(0, variable.find('='));
-    return starts_with(name, lab_prefix) ||
-           std::find(std::begin(provider_variables), std::end(provider_variables), name) !=
-               std::end(provider_variables);
+    return starts_with(name, lab_prefix) || std::find(std::begin(other_variables), std::end(other_variables),
+                                                      name) != std::end(other_variables);
 }
 
 Result<void> apply_variable(Settings& settings, std::string_view name, std::string_view value) {

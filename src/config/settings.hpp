@@ -50,11 +50,13 @@ struct Settings {
     bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
     bool unprotected_allow = false;            ///< MPISEC_UNPROTECTED=allow|refuse
     bool singleton_allow = false;              ///< MPISEC_SINGLETON=allow|refuse
+    std::string job;                           ///< MPISEC_JOB; empty: as the launcher says
     double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
     double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
     enum class StallAction : std::uint8_t { report, abort, automatic };
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
-    std::string stats;                                  ///< MPISEC_STATS: empty, "1" or "json:PATH"
+    std::string stats;                                  ///< MPISEC_STATS: empty, "1", "ranks" or "json:PATH"
+    double stats_interval = 0;                          ///< MPISEC_STATS_INTERVAL: 0: at the end only
     std::string trace;                          ///< MPISEC_TRACE: directory of time lines; empty: none
     std::uint64_t rekey_messages = 1ull << 28;  ///< MPISEC_REKEY_MESSAGES per pair and epoch
     std::uint64_t rekey_bytes = 1ull << 38;     ///< MPISEC_REKEY_BYTES per pair and epoch

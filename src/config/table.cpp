@@ -23,7 +23,8 @@ Result<void> store(Field& field, Result<Value> value) {
 
 Result<void> set_stats(Settings& s, std::string_view text) {
     const bool to_file = text.substr(0, 5) == "json:" && text.size() > 5;
-    if (text != "0" && text != "1" && !to_file) return fail("\"0\", \"1\" or \"json:PATH\" is accepted");
+    if (text != "0" && text != "1" && text != "ranks" && !to_file)
+        return fail("\"0\", \"1\", \"ranks\" or \"json:PATH\" is accepted");
     s.stats = text == "0" ? "" : text;
     return {};
 }
@@ -130,13 +131,19 @@ constexpr Setting settings_table[] = {
     {"MPISEC_SINGLETON", "singleton", "refuse", "refuse or allow",
      [](Settings& s, Text t) { return store(s.singleton_allow, parse_choice(t, "allow", "refuse")); },
      [](const Settings& s) { return std::string(s.singleton_allow ? "allow" : "refuse"); }},
+    {"MPISEC_JOB", "job", "by launcher", "a name",
+     [](Settings& s, Text t) { return store(s.job, Result<std::string>(t)); },
+     [](const Settings& s) { return s.job.empty() ? "by launcher" : s.job; }},
     {"MPISEC_SAME_NODE", "same_node", "auto", "auto, plain, verify or seal", set_same_node,
      [](const Settings& s) { return std::string(same_node_names[static_cast<std::size_t>(s.same_node)]); }},
-    {"MPISEC_STATS", "stats", "0", "0, 1 or json:PATH", set_stats,
+    {"MPISEC_STATS", "stats", "0", "0, 1, ranks or json:PATH", set_stats,
      [](const Settings& s) { return s.stats.empty() ? "0" : s.stats; }},
     {"MPISEC_TRACE", "trace", "none", "path",
      [](Settings& s, Text t) { return store(s.trace, parse_path(t)); },
      [](const Settings& s) { return s.trace.empty() ? "none" : s.trace; }},
+    {"MPISEC_STATS_INTERVAL", "stats_interval", "0", "0 (at the end) to 1000000 seconds",
+     [](Settings& s, Text t) { return store(s.stats_interval, parse_seconds(t, 1e6)); },
+     [](const Settings& s) { return fmt::format("{}", s.stats_interval); }},
     {"MPISEC_STALL_TIME", "stall_time", "60", "0 (never) to 1000000 seconds",
      [](Settings& s, Text t) { return store(s.stall_seconds, parse_seconds(t, 1e6)); },
      [](const Settings& s) { return fmt::format("{}", s.stall_seconds); }},

@@ -5,18 +5,27 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "engine/limiter.hpp"
+#include "engine/queue.hpp"
+
 namespace mpisec::engine {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr auto spin_time = std::chrono::microseconds(20);
+// Taken at once: a few microseconds of work, so that whoever has them is done about when the others are.
+constexpr std::size_t most_taken = 16, bytes_taken = 32 * 1024;
+constexpr std::uint64_t measured_every = 8;   // takes: reading the clock costs as much as 500 bytes
+constexpr std::size_t measured_bytes = 4096;  // and tells nothing of smaller ones
 
 void relax() {
 #if defined(__x86_64__)
@@ -26,21 +35,20 @@ void relax() {
 #endif
 }
 
-std::uint64_t clock_now() {
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
 /// After the last store the task belongs to its owner again: it may be gone at once.
 void run(SegmentTask& task, unsigned thread) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = task.timed ? Clock::now() : Clock::time_point();
     aead::KeySet& key = task.key->for_thread(thread);
     task.thread = thread;
-    if (task.timed) [[unlikely]]
-        task.began = clock_now();
+    task.began = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch()).count());
     const bool good = task.direction == SegmentTask::Direction::seal
                           ? key.seal(task.to, task.from, task.n, task.nonce.data(), nullptr, 0)
                           : key.open(task.to, task.from, task.n, task.nonce.data(), nullptr, 0);
-    if (task.timed) [[unlikely]]
-        task.ended = clock_now();
+    if (task.timed)
+        task.nanoseconds = static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
     task.state.store(good ? SegmentTask::State::done : SegmentTask::State::failed, std::memory_order_release);
 }
 
@@ -93,55 +101,108 @@ aead::KeySet& MessageKey::for_thread(unsigned thread) {
 }
 
 struct Engine::Impl {
-    SegmentTask* take();
+    explicit Impl(unsigned workers) : limiter(workers + 1), accounts(workers + 1) {}
+
+    /// Runs some of the oldest tasks on `thread`; false when there was none.
+    bool run_some(unsigned thread, std::size_t most);
+    void run_all(unsigned thread, SegmentTask* const* tasks, std::size_t count);
     bool wait_for_work();
+    bool one_too_many() const {
+        return awake.load(std::memory_order_relaxed) + 1 > limiter.limit() &&
+               !stopping.load(std::memory_order_relaxed);
+    }
     void work(unsigned thread);
 
+    // Written by its thread only; on a cache line of its own.
+    struct alignas(64) Account {
+        std::atomic<std::uint64_t> takes{0}, tasks{0}, bytes{0}, measured_bytes{0}, measured_ns{0};
+        static void add(std::atomic<std::uint64_t>& sum, std::uint64_t n) {
+            sum.store(sum.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+        }
+    };
+
+    TaskQueue queue;
+    Limiter limiter;
+    std::atomic<unsigned> running{0};   // threads inside the crypto library; kept where the limiter is of use
+    std::atomic<unsigned> looking{0};   // workers that spin, and see the next task at once
+    std::atomic<unsigned> awake{0};     // workers; changed under mutex
+    std::atomic<unsigned> sleeping{0};  // workers; changed under mutex
     std::mutex mutex;
     std::condition_variable wake;
-    std::deque<SegmentTask*> queue;      // under mutex
-    unsigned sleeping = 0;               // under mutex
-    std::atomic<bool> stopping{false};   // written under mutex
-    std::atomic<std::size_t> queued{0};  // queue.size(), to look at without the mutex; written under it
+    std::atomic<bool> stopping{false};  // written under mutex
+    std::vector<Account> accounts;
     std::vector<std::thread> threads;
     const pid_t process = getpid();
 };
 
-SegmentTask* Engine::Impl::take() {
-    if (queued.load(std::memory_order_relaxed) == 0) return nullptr;
-    std::lock_guard lock(mutex);
-    if (queue.empty()) return nullptr;
-    SegmentTask* task = queue.front();
-    queue.pop_front();
-    queued.store(queue.size(), std::memory_order_relaxed);
-    task->state.store(SegmentTask::State::running, std::memory_order_relaxed);
-    return task;
+void Engine::Impl::run_all(unsigned thread, SegmentTask* const* tasks, std::size_t count) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) bytes += tasks[i]->n;
+    Account& account = accounts[thread];
+    const bool limits = threads.size() > 1;
+    const unsigned active = limits ? running.fetch_add(1, std::memory_order_relaxed) + 1 : 1;
+    const bool measured = bytes >= measured_bytes && account.takes % measured_every == 0;
+    // Before the tasks are finished: their owners may read it then.
+    Account::add(account.takes, 1);
+    Account::add(account.tasks, count);
+    Account::add(account.bytes, bytes);
+    const auto begin = measured ? Clock::now() : Clock::time_point();
+    for (std::size_t i = 0; i < count; ++i) run(*tasks[i], thread);
+    if (measured) {
+        const auto ns = static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+        Account::add(account.measured_bytes, bytes);
+        Account::add(account.measured_ns, ns);
+        if (limits) limiter.record(active, bytes, ns);
+    }
+    if (limits) running.fetch_sub(1, std::memory_order_relaxed);
 }
 
-/// False when the engine stops and nothing is queued.
+bool Engine::Impl::run_some(unsigned thread, std::size_t most) {
+    SegmentTask* tasks[most_taken];
+    const std::size_t count = queue.take(tasks, std::min(most, most_taken), bytes_taken);
+    for (std::size_t i = 0; i < count; ++i)
+        tasks[i]->state.store(SegmentTask::State::running, std::memory_order_relaxed);
+    if (count > 0) run_all(thread, tasks, count);
+    return count > 0;
+}
+
+/// False when the engine stops and nothing is queued. That no task stays behind while all sleep rests on the order of
+/// what is sequentially consistent: submit() queues and then reads who looks, is awake or sleeps; a worker changes
+/// these and then reads the queue.
 bool Engine::Impl::wait_for_work() {
-    const auto until = std::chrono::steady_clock::now() + spin_time;
+    const auto until = Clock::now() + spin_time;
+    looking.fetch_add(1);
+    bool found = false;
     do {
-        for (int i = 0; i < 32; ++i) {
-            if (queued.load(std::memory_order_relaxed) > 0) return true;
+        for (int i = 0; i < 32 && !found; ++i) {
+            found = queue.size() > 0;
             relax();
         }
-    } while (!stopping.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < until);
+    } while (!found && !stopping.load(std::memory_order_relaxed) && Clock::now() < until && !one_too_many());
+    looking.fetch_sub(1);
+    if (found && !one_too_many()) return true;
 
     std::unique_lock lock(mutex);
-    ++sleeping;
-    wake.wait(lock, [&] { return !queue.empty() || stopping; });
-    --sleeping;
-    return !queue.empty();
+    sleeping.fetch_add(1);
+    awake.fetch_sub(1);
+    // Where others are awake and may do it all, they do; the last of them comes by here before it sleeps.
+    wake.wait(lock, [&] { return stopping || (queue.size() > 0 && awake.load() + 1 < limiter.limit()); });
+    awake.fetch_add(1);
+    sleeping.fetch_sub(1);
+    return queue.size() > 0 || !stopping;
 }
 
 void Engine::Impl::work(unsigned thread) {
+    awake.fetch_add(1);
     do {
-        while (SegmentTask* task = take()) run(*task, thread);
+        // A fair share of what waits, so that small tasks that come together are done together.
+        while (!one_too_many() && run_some(thread, 1 + queue.size() / accounts.size())) {
+        }
     } while (wait_for_work());
 }
 
-Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_unique<Impl>()) {
+Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_unique<Impl>(workers)) {
     SignalsBlocked signals;
     impl_->threads.reserve(workers);
     for (unsigned thread = 1; thread <= workers; ++thread) {
@@ -178,22 +239,35 @@ unsigned Engine::workers() const {
 }
 
 void Engine::submit(SegmentTask& task) {
-    if (impl_->threads.empty()) return run(task, 0);
-    bool somebody_sleeps;
-    {
-        std::lock_guard lock(impl_->mutex);
-        task.state.store(SegmentTask::State::queued, std::memory_order_relaxed);
-        impl_->queue.push_back(&task);
-        impl_->queued.store(impl_->queue.size(), std::memory_order_relaxed);
-        somebody_sleeps = impl_->sleeping > 0;
-    }
-    if (somebody_sleeps) impl_->wake.notify_one();
+    SegmentTask* one = &task;
+    if (impl_->threads.empty()) return impl_->run_all(0, &one, 1);
+    task.state.store(SegmentTask::State::queued, std::memory_order_relaxed);
+    if (!impl_->queue.push(one, task.n)) return impl_->run_all(0, &one, 1);
+    if (impl_->sleeping.load() == 0) return;
+    if (impl_->queue.size() <= impl_->looking.load() || impl_->awake.load() + 1 >= impl_->limiter.limit())
+        return;
+    std::lock_guard lock(impl_->mutex);  // between a worker's last look at the queue and its sleep
+    impl_->wake.notify_one();
 }
 
 bool Engine::help() {
-    SegmentTask* task = impl_->take();
-    if (task) run(*task, 0);
-    return task != nullptr;
+    return impl_->run_some(0, 1);
+}
+
+ThreadWork Engine::work_of(unsigned thread) const {
+    const Impl::Account& account = impl_->accounts[thread];
+    ThreadWork work;
+    work.tasks = account.tasks.load(std::memory_order_relaxed);
+    work.bytes = account.bytes.load(std::memory_order_relaxed);
+    const auto measured = static_cast<double>(account.measured_bytes.load(std::memory_order_relaxed));
+    if (measured > 0)
+        work.seconds = static_cast<double>(account.measured_ns.load(std::memory_order_relaxed)) * 1e-9 *
+                       static_cast<double>(work.bytes) / measured;
+    return work;
+}
+
+unsigned Engine::useful_threads() const {
+    return impl_->limiter.limit();
 }
 
 }  // namespace mpisec::engine

@@ -4,8 +4,10 @@
 // oldest first, and may finish them in any order: the caller takes results in the order it needs. Workers
 // never call MPI (M10). Without workers a task runs in submit().
 //
-// A worker that has nothing to do spins for about 20 microseconds, in which the next segment of the same
-// message usually comes, and then sleeps until the next submit().
+// All messages of the process put their tasks into one queue without locks (queue.hpp), from which every thread takes
+// the oldest, small ones several at a time. A worker that has nothing to do spins for about 20 microseconds, in which
+// the next segment usually comes, and then sleeps until a submit() finds more tasks waiting than workers looking.
+// No more of them work than make it faster (limiter.hpp).
 #pragma once
 
 #include <atomic>
@@ -45,9 +47,10 @@ struct SegmentTask {
     const std::uint8_t* from = nullptr;  ///< seal: n bytes; open: n + tag_bytes
     std::size_t n = 0;                   ///< plaintext bytes
     wire::Nonce nonce{};
-    bool timed = false;                  ///< whether the following are wanted
-    unsigned thread = 0;                 ///< that ran it: 0 the one that calls MPI, 1… workers
-    std::uint64_t began = 0, ended = 0;  ///< nanoseconds of CLOCK_MONOTONIC
+    bool timed = false;             ///< the following are wanted
+    std::uint64_t nanoseconds = 0;  ///< that it took, once it is finished
+    std::uint64_t began = 0;        ///< nanoseconds of the steady clock
+    unsigned thread = 0;            ///< that ran it: 0 the one that calls MPI, 1… workers
     std::atomic<State> state{State::idle};
 
     /// Once true, the worker is done with the task, its buffers and its key, and what it wrote is visible.
@@ -55,6 +58,12 @@ struct SegmentTask {
         State now = state.load(std::memory_order_acquire);
         return now == State::done || now == State::failed;
     }
+};
+
+/// What one thread has done since the engine was made.
+struct ThreadWork {
+    std::uint64_t tasks = 0, bytes = 0;
+    double seconds = 0;  ///< inside the crypto library; estimated from every eighth take
 };
 
 class Engine {
@@ -70,11 +79,17 @@ class Engine {
     Engine& operator=(const Engine&) = delete;
     unsigned workers() const;
 
-    /// Queues `task`, which must stay where it is until finished(). Without workers it is finished on return.
+    /// Queues `task`, which must stay where it is until finished(). Without workers, and where too many wait, it is
+    /// finished on return.
     void submit(SegmentTask& task);
     /// Lets the calling thread run the oldest queued task; false when there was none. For a caller that would
     /// wait otherwise.
     bool help();
+
+    /// 0: the thread that calls MPI.
+    ThreadWork work_of(unsigned thread) const;
+    /// Threads, the caller's among them, that are worth their cores by what was measured so far.
+    unsigned useful_threads() const;
 
   private:
     struct Impl;

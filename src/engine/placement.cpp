@@ -2,17 +2,12 @@
 // library that is preloaded into programs whose MPI brings an hwloc of its own (another version, often inside
 // libmpi), Debian's static archive needs libudev at run time, and loading its topology costs 10 ms where this
 // costs less than 1. The tests hold it against hwloc.
-#include <fcntl.h>
+#include "engine/placement.hpp"
+
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <string>
-#include <string_view>
 #include <thread>
-
-#include "engine/engine.hpp"
 
 namespace mpisec::engine {
 namespace {
@@ -50,31 +45,23 @@ CpuMask unbound_affinity() {
     return cpus;
 }
 
-/// The lowest-numbered hardware thread on the same core ("0,64" or "0-1": siblings are listed in increasing
-/// order).
-unsigned first_sibling(unsigned cpu) {
-    const std::string path =
-        "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list";
-    char text[32];
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return cpu;
-    const ssize_t n = read(file, text, sizeof text);
-    close(file);
-    unsigned first = cpu;
-    if (n > 0) std::from_chars(text, text + n, first);
-    return first;
+std::vector<unsigned> indices(const CpuMask& cpus) {
+    std::vector<unsigned> all;
+    for (unsigned cpu = 0; cpu < cpus.size(); ++cpu)
+        if (cpus[cpu]) all.push_back(cpu);
+    return all;
 }
 
-/// One hardware thread of each core in `cpus`.
-std::vector<unsigned> cores_of(const CpuMask& cpus) {
-    std::vector<unsigned> cores, seen;
-    for (unsigned cpu = 0; cpu < cpus.size(); ++cpu) {
-        if (!cpus[cpu]) continue;
-        const unsigned sibling = first_sibling(cpu);
-        if (std::find(seen.begin(), seen.end(), sibling) != seen.end()) continue;
-        seen.push_back(sibling);
-        cores.push_back(cpu);
-    }
+/// One hardware thread of each core, those of one memory side by side.
+std::vector<HardwareThread> cores_of(const std::vector<HardwareThread>& threads) {
+    std::vector<HardwareThread> cores;
+    for (const HardwareThread& thread : threads)
+        if (std::none_of(cores.begin(), cores.end(),
+                         [&](const HardwareThread& other) { return other.core == thread.core; }))
+            cores.push_back(thread);
+    std::stable_sort(cores.begin(), cores.end(), [](const HardwareThread& one, const HardwareThread& other) {
+        return one.node < other.node;
+    });
     return cores;
 }
 
@@ -88,28 +75,50 @@ unsigned sharers(std::size_t own, std::size_t all, unsigned ranks) {
 
 }  // namespace
 
-Placement place_workers(int setting, unsigned ranks_on_node, unsigned rank_on_node) {
-    if (setting == 0) return {0, {}};
-    const CpuMask bound_to = affinity(), could_use = unbound_affinity();
-    const std::vector<unsigned> own = cores_of(bound_to);
-    const std::size_t all =
-        could_use == bound_to ? own.size() : std::max(own.size(), cores_of(could_use).size());
-    const unsigned ranks = std::max(1u, sharers(own.size(), all, std::max(1u, ranks_on_node)));
+Placement place(const Surroundings& surroundings, int setting, unsigned ranks_on_node,
+                unsigned rank_on_node) {
+    std::vector<HardwareThread> own = cores_of(surroundings.usable);
+    const unsigned ranks = std::max(1u, sharers(own.size(), std::max(own.size(), surroundings.cores_of_job),
+                                                std::max(1u, ranks_on_node)));
+    // Alone on its cores, a rank has its workers near the memory that it has used so far.
+    if (ranks == 1 && surroundings.node)
+        std::stable_partition(own.begin(), own.end(),
+                              [&](const HardwareThread& core) { return core.node == *surroundings.node; });
 
-    // Among those that share, rank i takes the i-th part of what is left when each has one core for itself.
-    const std::size_t spare = own.size() > ranks ? own.size() - ranks : 0;
-    const std::size_t mine = rank_on_node % ranks;
-    const std::size_t first = ranks + mine * spare / ranks;
-    const std::size_t last = ranks + (mine + 1) * spare / ranks;
-
+    // Among those that share, rank i takes the i-th part, the first core of which is for itself. So a rank's workers
+    // are on one memory as far as may be.
     Placement placement{static_cast<unsigned>(std::max(setting, 0)), {}};
-    for (std::size_t core = first; core < last && core < own.size(); ++core)
-        placement.cores.push_back(own[core]);
+    const std::size_t mine = rank_on_node % ranks;
+    std::vector<HardwareThread> spare;
+    if (own.size() > ranks)
+        spare.assign(own.begin() + static_cast<std::ptrdiff_t>(mine * own.size() / ranks + 1),
+                     own.begin() + static_cast<std::ptrdiff_t>((mine + 1) * own.size() / ranks));
+    for (const HardwareThread& core : spare) placement.cores.push_back(core.cpu);
     if (setting < 0) {
         if (placement.cores.size() > max_spare_workers) placement.cores.resize(max_spare_workers);
         placement.workers = static_cast<unsigned>(placement.cores.size());
+        return placement;
     }
+    // More than there are cores: their other hardware threads, but not those of the cores on which ranks run.
+    for (const HardwareThread& thread : surroundings.usable)
+        for (const HardwareThread& core : spare)
+            if (placement.cores.size() < placement.workers && thread.core == core.core &&
+                thread.cpu != core.cpu)
+                placement.cores.push_back(thread.cpu);
     return placement;
+}
+
+Placement place_workers(int setting, unsigned ranks_on_node, unsigned rank_on_node) {
+    if (setting == 0) return {0, {}};
+    const char* const system = "/sys/devices/system";
+    const CpuMask bound_to = affinity(), could_use = unbound_affinity();
+    Surroundings found;
+    found.usable = topology_of(indices(bound_to), system);
+    found.cores_of_job = could_use == bound_to ? 0 : cores_of(topology_of(indices(could_use), system)).size();
+    const int here = sched_getcpu();
+    for (const HardwareThread& thread : found.usable)
+        if (here >= 0 && thread.cpu == static_cast<unsigned>(here)) found.node = thread.node;
+    return place(found, setting, ranks_on_node, rank_on_node);
 }
 
 }  // namespace mpisec::engine

@@ -31,6 +31,8 @@
  *                           passed when the rank was armed the time before (it is replayed every second time)
  *     swap-rounds           the first segment changes places with the first one to the same destination that travels
  *                           on another communicator or with another tag
+ *     overtake:MS           the third frame claims a counter that none has; at the receiver, the first receive's data comes
+ *                           MS milliseconds after it was posted
  *     count                 changes nothing
  *
  * MPISEC_LAB_NONCES=PREFIX records, armed or not, the first 12 bytes of every frame to PREFIX.RANK with its
@@ -44,6 +46,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #ifdef OPEN_MPI /* this library is also in processes without MPI (mpisec exec) */
 #pragma weak ompi_mpi_byte
@@ -182,6 +185,7 @@ static int attack_frame(struct call* call, MPI_Request* request) {
     const char* argument;
     if (number == 1 && if_attack("swap")) return exchange(call, request);
     if ((argument = if_attack("flip-all"))) flip(call, argument);
+    if (number == 2 && if_attack("overtake")) call->bytes[11] ^= 0x40;
     if (number > 0) return forward(call, request);
     if ((argument = if_attack("flip"))) flip(call, argument);
     if ((argument = if_attack("claim"))) call->bytes[4] = (unsigned char)(call->bytes[4] + atoi(argument));
@@ -322,6 +326,31 @@ SENDS(Rsend)
 STARTS(Isend)
 STARTS(Issend)
 STARTS(Irsend)
+
+/* --- receiving: what is late --- */
+
+static MPI_Request late;
+static double late_until;
+
+static double now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+int PMPI_Irecv(void* buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+    int code = REAL(Irecv)(buffer, n, type, from, tag, comm, request), known = 0;
+    const char* argument = if_attack("overtake");
+    if (!argument || late_until > 0) return code;
+    for (int i = 0; i < now.comms; ++i) known |= now.comm[i] == comm;
+    if (known) late = *request, late_until = now_ms() + atof(argument);
+    return code;
+}
+int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+    if (late_until > 0 && *request == late && now_ms() < late_until) return *flag = 0, MPI_SUCCESS;
+    return REAL(Test)(request, flag, status);
+}
 
 /* --- what the victim calls --- */
 

@@ -11,6 +11,7 @@
  *            later   three messages, a replay, a fourth
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
  *            window  24 messages of one tag, all under way at once
+ *            overtaken   three messages of one tag, all received at once, the last waited for first
  *            slow-window, slow-tags   like window and tags, all but the first received a second later
  *            audit   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
  *            lost    rank 1 gives up waiting after a second and finalizes
@@ -90,10 +91,14 @@ static int receive_into(unsigned char* in, int from, int tag, MPI_Comm comm) {
     return MPI_Recv(in, n, MPI_BYTE, strcmp(way, "any") == 0 ? MPI_ANY_SOURCE : from, tag, comm, &status);
 }
 
-static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
+static unsigned char* prefilled(void) {
     unsigned char* in = malloc((size_t)n + 64);
     memset(in, PREFILL, (size_t)n + 64);
-    int code = receive_into(in, from, tag, comm), right = 0, foreign = 0, length;
+    return in;
+}
+
+static void tell(int number, int message, int code, const unsigned char* in) {
+    int right = 0, foreign = 0, length;
     for (int i = 0; i < n + 64; ++i) {
         int as_sent = i < n && in[i] == content(message, i);
         right += as_sent;
@@ -115,6 +120,19 @@ static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
     fflush(stdout);
 }
 
+static void receive(int number, int message, int from, int tag, MPI_Comm comm) {
+    unsigned char* in = prefilled();
+    tell(number, message, receive_into(in, from, tag, comm), in);
+}
+
+static void receive_last_first(void) {
+    MPI_Request requests[3];
+    unsigned char* in[3];
+    for (int i = 0; i < 3; ++i)
+        MPI_Irecv(in[i] = prefilled(), n, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 2; i >= 0; --i) tell(i + 1, i + 1, MPI_Wait(&requests[i], MPI_STATUS_IGNORE), in[i]);
+}
+
 static void send_window(void) {
     MPI_Request requests[WINDOW];
     arm();
@@ -129,16 +147,17 @@ static void sender(void) {
         send_window();
         return;
     }
-    MPI_Request requests[2];
+    MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     int two = strcmp(scenario, "two") == 0, tags = strstr(scenario, "tags") != NULL;
     int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
     arm();
     start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[0]);
-    requests[1] = MPI_REQUEST_NULL;
     if (two || tags || comms || peers)
         start_send(2, peers ? 2 : 1, tags ? TAG + 1 : TAG, comms ? other : MPI_COMM_WORLD, &requests[1]);
     if (strcmp(scenario, "later") == 0) send(2, 1, TAG, MPI_COMM_WORLD), send(3, 1, TAG, MPI_COMM_WORLD);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    if (strcmp(scenario, "overtaken") == 0)
+        for (int i = 1; i < 3; ++i) start_send(i + 1, 1, TAG, MPI_COMM_WORLD, &requests[i]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
     disarm_and_report();
     if (strcmp(scenario, "lost") != 0) send(9, 1, TAG + 4, MPI_COMM_WORLD);
 }
@@ -160,6 +179,11 @@ static void receiver(void) {
         sleep_ms(300);
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
         if (!flag) MPI_Cancel(&request), MPI_Wait(&request, MPI_STATUS_IGNORE);
+        return;
+    }
+    if (strcmp(scenario, "overtaken") == 0) {
+        receive_last_first();
+        receive(9, 9, 0, TAG + 4, MPI_COMM_WORLD);
         return;
     }
     int peers = strcmp(scenario, "peers") == 0;

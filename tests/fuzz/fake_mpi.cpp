@@ -69,7 +69,6 @@ struct World {
     std::deque<Message> unexpected;
     std::map<int, Message> matched;  // by message handle
     std::vector<Message> sent;
-    std::vector<std::uint8_t> gathered;
 };
 World& world = *new World;
 
@@ -239,19 +238,6 @@ int recv_init(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request* request
     return MPI_SUCCESS;
 }
 
-int iallgather(const void* send, int n, MPI_Datatype, void* receive, int, MPI_Datatype, MPI_Comm,
-               MPI_Request* request) {
-    auto* to = static_cast<std::uint8_t*>(receive);
-    for (int rank = 0; rank < world.size; ++rank)
-        std::memcpy(to + rank * n, send, static_cast<std::size_t>(n));
-    std::copy_n(world.gathered.begin(),
-                std::min(world.gathered.size(), static_cast<std::size_t>(n * world.size)), to);
-    auto done = std::make_shared<Receive>();
-    done->done = true;
-    *request = keep(done);
-    return MPI_SUCCESS;
-}
-
 bool is_self(MPI_Comm comm) {
     return comm == MPI_COMM_SELF || comm == private_handle;
 }
@@ -268,7 +254,6 @@ void install_messages() {
     real.Imrecv = imrecv;
     real.Mrecv = mrecv;
     real.Recv_init = recv_init;
-    real.Iallgather = iallgather;
     real.Request_free = [](MPI_Request* request) {
         world.requests.erase(*request);
         *request = MPI_REQUEST_NULL;
@@ -375,10 +360,6 @@ std::vector<Message> take_sent() {
 void fail_receives() {
     world.failing = true;
     world.unexpected.clear();
-}
-
-void set_gathered(std::vector<std::uint8_t> bytes) {
-    world.gathered = std::move(bytes);
 }
 
 std::vector<char> take_said() {

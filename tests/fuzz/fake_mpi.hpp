@@ -30,8 +30,6 @@ void arrive(Message message);
 std::vector<Message> take_sent();
 /// From now on every receive fails, so that everything that is under way ends.
 void fail_receives();
-/// What MPI_Iallgather gives, rank by rank, instead of a copy of the caller's own contribution.
-void set_gathered(std::vector<std::uint8_t> bytes);
 
 /// Thrown by MPI_Abort.
 struct Aborted {};

@@ -33,6 +33,7 @@ Hello genuine(int rank) {
     hello.kernel = 7;
     hello.cpu_set = 9;
     hello.cpus = 2;
+    hello.job.fill(5);
     return hello;
 }
 
@@ -77,6 +78,22 @@ std::vector<Hello> arriving(fuzz::Input& input, int ranks) {
     return hellos;
 }
 
+/// Along the tree (docs/protocol.md): the ranks below this one send theirs, the one above sends all.
+void arrive_by_tree(const std::vector<Hello>& hellos, int rank) {
+    constexpr int hellos_tag = 32767;
+    const int ranks = static_cast<int>(hellos.size());
+    const auto arrive_from = [&](int source, int begin, int end) {
+        const auto* bytes = reinterpret_cast<const std::uint8_t*>(hellos.data());
+        fuzz::arrive({MPI_COMM_WORLD,
+                      source,
+                      hellos_tag,
+                      {bytes + begin * sizeof(Hello), bytes + end * sizeof(Hello)}});
+    };
+    for (int bit = 1; (rank & bit) == 0 && rank + bit < ranks; bit *= 2)
+        arrive_from(rank + bit, rank + bit, std::min(rank + 2 * bit, ranks));
+    if (rank > 0) arrive_from(rank & (rank - 1), 0, ranks);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -85,13 +102,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     state.world.rank = rank;
     fuzz::install_fake_mpi(ranks);
     fuzz::reset_fake_mpi();
-    const std::vector<Hello> sent = arriving(input, ranks);
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(sent.data());
-    fuzz::set_gathered({bytes, bytes + sent.size() * sizeof(Hello)});
+    std::vector<Hello> sent = arriving(input, ranks);
     const Hello own = genuine(rank);
+    if (rank == 0) sent[0] = own;  // nobody sends it back
+    arrive_by_tree(sent, rank);
     bool good = std::memcmp(&own, &sent[static_cast<std::size_t>(rank)], sizeof own) == 0;
     for (int r = 0; r < ranks; ++r) good = good && sent[static_cast<std::size_t>(r)].rank == r;
-    for (const Hello& hello : sent) good = good && agree(hello, sent[0]);
+    for (const Hello& hello : sent)
+        good = good && agree(hello, sent[0]) && (hello.job == own.job || hello.job == JobMark{});
     try {
         const std::vector<Hello> hellos = exchange_hellos(own, ranks, MPI_COMM_WORLD, {});
         for (const Hello& hello : hellos) FUZZ_CHECK(!name_of(hello).empty());

@@ -177,7 +177,8 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     Buffer wire(bytes + 1);
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)
-        return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched)) : code;
+        return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched, position))
+                                                : code;
     return receive_delivered(spec, comm, capacity, std::move(wire), {matched, position}, status);
 }
 
@@ -190,7 +191,8 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     const int code = receive_bytes(spec, wire.data(), room, &delivered);
     if (code == MPI_SUCCESS)
         return receive_delivered(spec, comm, capacity, std::move(wire), {delivered, position}, status);
-    return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered)) : code;
+    return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered, position))
+                                              : code;
 }
 
 int receive(const ReceiveSpec& spec, MPI_Status* status) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 #include <numeric>
 
 #include "base/startup_pages.hpp"
@@ -38,8 +39,8 @@
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
-#include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
 #include "shim/sessions/life.hpp"
@@ -81,7 +82,7 @@ void know_first_communicators() {
     std::iota(everyone.members.begin(), everyone.members.end(), 0);
     Communicator* world = know(constants.comm_world, everyone, "MPI_COMM_WORLD");
     know(constants.comm_self, {{state.world.rank}}, "MPI_COMM_SELF");
-    know(state.world.channel, everyone, "channel");
+    know(state.world.channel, everyone, "channel")->traffic = Traffic::own;
     equip(*world, blocks_of_world(everyone));
 }
 
@@ -116,31 +117,37 @@ void refuse_lonely_worlds() {
     if (!sentence.empty()) abort_job(sentence);
 }
 
-/// From the real MPI_Init to protection. Returns what calls meet from here on.
-Phase start(int thread_level) {
-    real.Comm_rank(constants.comm_world, &state.world.rank);
-    Result<config::Settings> settings = config::load();
-    if (!settings) abort_job(settings.error().message);
-    state.settings = std::move(*settings);
-    state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
-    start_trace();
-    refuse_lonely_worlds();
-    read_selection();
-    const bool closed_before = state.ready;  // by a session
+/// What the sessions of the program may do, in whose start-up another thread may be, is not taken back.
+void take_thread_level(int thread_level, bool closed_before) {
+    const std::lock_guard lock(process.life);
     if (!closed_before) {
-        state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE;
+        state.thread_multiple = thread_level == MPI_THREAD_MULTIPLE || process.open_sessions > 0;
         start_sealing_lock(thread_level);
     }
     start_watchdog();
-    {
-        WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
-        const aead::Selection of_sessions = state.world.selection;
-        state.world = establish(state.settings, selection_mark());
-        if (closed_before && !state.world.crosses_nodes) state.world.selection = of_sessions;
-    }
+}
+
+/// Who the ranks of MPI_COMM_WORLD are, and their secret.
+void know_world() {
+    WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    World world = establish(state.settings, selection_mark());
+    const std::lock_guard lock(process.life);
+    if (!world.crosses_nodes) world.selection = state.world.selection;  // of sessions
+    state.world = std::move(world);
+}
+
+/// From the real MPI_Init to protection. Returns what calls meet from here on.
+Phase start(int thread_level, bool closed_before) {
+    real.Comm_rank(constants.comm_world, &state.world.rank);
+    if (const std::string wrong = load_settings(); !wrong.empty()) abort_job(wrong);
+    const std::uint64_t began = steady_nanoseconds();
+    refuse_lonely_worlds();
+    take_thread_level(thread_level, closed_before);
+    know_world();
     using Yield = config::Settings::Yield;
-    state.yield_while_waiting = state.yield_while_waiting || state.settings.yield == Yield::on ||
-                                (state.settings.yield == Yield::automatic && state.world.oversubscribed);
+    if (state.settings.yield == Yield::on ||
+        (state.settings.yield == Yield::automatic && state.world.oversubscribed))
+        state.yield_while_waiting = true;
     gate.single_node = !state.world.crosses_nodes;
     call_at_end();
     if (gate.single_node && !closed_before && !has_parents()) {
@@ -153,6 +160,9 @@ Phase start(int thread_level) {
     end_job_on_early_exit();
     release_startup_pages();
     start_progress_thread();
+    stats.began = steady_nanoseconds();
+    stats.startup_nanoseconds = stats.began - began;
+    start_stats_writer();
     return Phase::closed;
 }
 
@@ -164,7 +174,7 @@ int Init(int* argc, char*** argv) {
     const int code = real.Init(argc, argv);
     int level = MPI_THREAD_SINGLE;  // a library may be set to give more than MPI_Init asks for
     if (starting && code == MPI_SUCCESS && real.Query_thread(&level) == MPI_SUCCESS)
-        starting.end(start(level));
+        starting.end(start(level, starting.closed_before()));
     return code;
 }
 
@@ -172,7 +182,7 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
     Starting starting;
     fabric::NodeArena::expect();
     const int code = real.Init_thread(argc, argv, required, provided);
-    if (starting && code == MPI_SUCCESS) starting.end(start(*provided));
+    if (starting && code == MPI_SUCCESS) starting.end(start(*provided, starting.closed_before()));
     return code;
 }
 

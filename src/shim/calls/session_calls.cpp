@@ -4,6 +4,7 @@
 //   all of MPI_COMM_WORLD      its ranks are compared, and the world's keys serve
 //   others, on one node        is proven by sharing memory (session_proof.hpp): nothing to protect
 //   others                     they do a start-up of their own (sessions/start_up.hpp)
+#include <mutex>
 #include <string>
 
 #include "shim/calls/entry.hpp"
@@ -196,20 +197,29 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
 
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
     const int code = real.Session_init(info, errhandler, session);
+    const std::lock_guard lock(process.life);  // waits while another thread ends protection
     if (code == MPI_SUCCESS) ++process.open_sessions;
     return code;
 }
 
+namespace {
+
+void leave_session() {
+    const std::lock_guard lock(process.life);
+    const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
+    if (!last || process.world_begun) return;
+    if (gate.phase == Phase::closed) {
+        end_protection();
+    } else {
+        forget_one_node_groups();
+    }
+}
+
+}  // namespace
+
 int Session_finalize(MPI_Session* session) {
     close_unused_realms();
-    const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
-    if (last && !process.world_begun) {
-        if (gate.phase == Phase::closed) {
-            end_protection();
-        } else {
-            forget_one_node_groups();
-        }
-    }
+    leave_session();
     return real.Session_finalize(session);
 }
 

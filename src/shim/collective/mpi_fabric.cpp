@@ -54,6 +54,7 @@ MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequ
       collective_context_(collective_context),
       sequence_(std::move(sequence)),
       procedure_(procedure),
+      traffic_(traffic_of_collective(procedure)),
       own_topology_(apart(0)) {}
 
 MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
@@ -62,6 +63,7 @@ MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequ
       collective_context_(collective_context),
       sequence_(without_slot(std::move(sequence))),
       procedure_(procedure),
+      traffic_(traffic_of_collective(procedure)),
       participants_(std::move(participants)),
       own_topology_(apart(participants_.size())) {}
 
@@ -324,7 +326,7 @@ void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plaintext from,
     const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
         collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
         from.size());
-    StatsTimer timer(Stats::seal_collective, from.size());
+    StatsTimer timer(traffic_, Stats::seal_collective, from.size());
     SealingScope alone(procedure_);
     if (!with_key(sequence_, has_own_key(from.size(), sealed_block), nonce, [&](aead::KeySet& key) {
             return key.seal(to.data(), from.data(), from.size(), nonce.data(), ad.data(), ad.size());
@@ -351,7 +353,7 @@ bool MpiFabric::do_open(fabric::PlaintextBuffer to, fabric::Plaintext from,
     const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
         collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
         to.size());
-    StatsTimer timer(Stats::open_collective, to.size());
+    StatsTimer timer(traffic_, Stats::open_collective, to.size());
     SealingScope alone(procedure_);  // the key that opens is the key that seals
     const bool good =
         with_key(sequence_, has_own_key(to.size(), sealed_block), nonce, [&](aead::KeySet& key) {

@@ -92,6 +92,7 @@ class MpiFabric final : public fabric::Fabric {
     const CollectiveContext& collective_context_;
     const CollectiveSequence sequence_;
     const char* procedure_;
+    const Traffic traffic_;
     const std::vector<int> participants_;
     const fabric::Topology own_topology_;  ///< of the participants
     std::deque<Step> steps_;               // a deque's elements stay where they are: MPI writes to requests

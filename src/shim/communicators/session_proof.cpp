@@ -10,13 +10,13 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <vector>
 
+#include "base/hex.hpp"
 #include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -68,13 +68,7 @@ std::string object_name(const std::string& tag, const std::vector<std::int32_t>&
     hash.update(keys::as_bytes(members));
     keys::Digest digest;
     hash.finish(digest.data());
-    std::string name = "/mpisec-session-";
-    for (std::size_t i = 0; i < 16; ++i) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
-        name += digits;
-    }
-    return name;
+    return "/mpisec-session-" + hex(std::span(digest).first(16));
 }
 
 /// A request that never completes by itself: testing it lets the MPI library make progress, which a process
@@ -251,7 +245,7 @@ std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     const std::vector<std::int32_t> ranks = job_ranks(group);
     if (ranks.empty()) return "the processes' ranks in the job are not known";
     const std::int32_t job_rank = ranks[static_cast<std::size_t>(rank)];
-    if (!world_model_is_on()) state.world.rank = job_rank;  // for messages
+    name_process(job_rank);
     SharedList list(object_name(tag, ranks), static_cast<std::size_t>(size));
     std::string wrong = list.attach();
     return wrong.empty() ? list.prove(static_cast<std::size_t>(rank), job_rank) : wrong;

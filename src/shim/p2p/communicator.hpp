@@ -21,6 +21,7 @@
 namespace mpisec::shim {
 
 class CollectiveContext;
+class Operation;
 struct TagBlocks;
 
 struct Peer {
@@ -34,6 +35,7 @@ struct PostedReceive {
     std::uint64_t position = 0;
     int source = MPI_ANY_SOURCE;
     int tag = MPI_ANY_TAG;
+    Operation* owner = nullptr;  ///< what can be moved on; null for a message that a probe took
     PostedReceive* older = nullptr;
     PostedReceive* newer = nullptr;
 };
@@ -55,8 +57,9 @@ struct Communicator {
                                   ///< inter-communicator)
     std::uint64_t threshold = 0;  ///< of its realm
     bool is_channel = false;      ///< of its realm
-    std::vector<std::int32_t> members;         ///< numbers of the local group, in rank order
-    std::vector<std::int32_t> remote_members;  ///< of the remote group; empty unless inter
+    Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
+    std::vector<std::int32_t> members;          ///< numbers of the local group, in rank order
+    std::vector<std::int32_t> remote_members;   ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
     std::shared_ptr<CollectiveContext>

@@ -1,5 +1,6 @@
 #include "shim/p2p/message_audit.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/runtime/stats.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -32,15 +34,19 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
 
 /// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
 /// end after a refused message too: the others wait for this rank's part. One word more counts the ranks
-/// whose part is in the sum: false, on every rank that got an incomplete one, or none.
-bool sum_everywhere(std::vector<std::uint64_t>& values) {
+/// whose part is in the sum: false, on every rank that got an incomplete one, or none. Of the last `maxima`
+/// words it is the largest.
+bool sum_everywhere(std::vector<std::uint64_t>& values, std::size_t maxima = 0) {
+    const std::size_t summed = values.size() - maxima;
     const int rank = state.world.rank, size = state.world.size;
     values.push_back(1);
     std::vector<std::uint64_t> theirs(values.size());
     int mask = 1;
     for (; mask < size && !(rank & mask); mask *= 2) {
         if (rank + mask >= size || !transfer(false, theirs, rank + mask)) continue;
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] += theirs[i];
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] =
+                i < summed || i + 1 == values.size() ? values[i] + theirs[i] : std::max(values[i], theirs[i]);
     }
     if (rank != 0) {
         transfer(true, values, rank - mask);
@@ -62,10 +68,17 @@ void audit_messages() {
     }
     const std::vector<std::uint64_t> skips = skips_sent();
     sent.insert(sent.end(), skips.begin(), skips.end());
-    if (!sum_everywhere(sent)) {
+    const std::size_t counters = sent.size();
+    const std::vector<std::uint64_t> sums = stats_sums(), maxima = stats_maxima();
+    sent.insert(sent.end(), sums.begin(), sums.end());
+    sent.insert(sent.end(), maxima.begin(), maxima.end());
+    if (!sum_everywhere(sent, maxima.size())) {
         finish_skips(0);
         return say("MPI_Finalize: the counts of sent and received messages could not be compared");
     }
+    const auto first = sent.begin() + static_cast<std::ptrdiff_t>(counters);
+    const auto middle = first + static_cast<std::ptrdiff_t>(sums.size());
+    if (state.world.rank == 0) print_job_stats({first, middle}, {middle, sent.end()});
     const auto rank = static_cast<std::size_t>(state.world.rank);
     const std::uint64_t expected = sent[rank];
     finish_skips(sent[static_cast<std::size_t>(state.world.size) + rank]);

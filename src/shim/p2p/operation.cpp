@@ -94,7 +94,7 @@ std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
 }
 
 void enlist(Operation& operation) {
-    if (operation.listed || operation.complete() || !operation.needs_progress()) return;
+    if (operation.listed || operation.complete() || !(operation.needs_progress() || operation.urged)) return;
     process.work->add(operation);
 }
 

@@ -52,8 +52,8 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
            !comm.is_local(status.MPI_SOURCE);
 }
 
-int refuse_overlong(const Communicator& comm, const MPI_Status& status) {
-    tell_refused(comm, status.MPI_SOURCE, status.MPI_TAG, nullptr);
+int refuse_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
+    tell_refused(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");
 }
@@ -112,7 +112,7 @@ class SealedReceive final : public Operation {
         if (code != MPI_SUCCESS && comm_->verifies && comm_->is_local(status.MPI_SOURCE))
             return matched_local(status, position, code);
         if (code != MPI_SUCCESS) {
-            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status))
+            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status, position))
                                                      : finish(code, true);
         }
         int cancelled = 0;
@@ -133,6 +133,7 @@ class SealedReceive final : public Operation {
   private:
     void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
         posted_ = std::move(posted);
+        posted_->owner = this;
         if (!is_new) return;
         posted_->source = spec_.peer;
         posted_->tag = spec_.tag;
@@ -199,6 +200,7 @@ class SealedReceive final : public Operation {
         const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);
+        pipeline_->count_as(comm_->traffic);
         received_.message_key.reset();
         pipeline_->name_message(received_.counter);
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);

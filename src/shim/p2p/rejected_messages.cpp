@@ -107,8 +107,16 @@ std::uint64_t claimed_counter(const Refusal& refusal) {
     return load_le<std::uint64_t>(refusal.data());
 }
 
+/// A refusal that is not told yet: receives before that of the message are under way.
+struct Held {
+    Communicator* comm;
+    RefusedAt at;
+    Refusal refusal;
+};
+
 /// Refusals of one sender's messages.
 struct Told {
+    std::list<Held> held;
     std::list<Refusal> untold;
     std::list<Refusal> unanswered;  ///< answers come in their order
     /// Counters that were thrown away because a refusal claimed them. One that claims none is not kept:
@@ -133,10 +141,42 @@ struct RejectedMessages {
 namespace {
 
 void tell_next(std::int32_t world_source) {
-    auto& [untold, unanswered, named] = process.rejected_messages->told_by_source[world_source];
+    auto& [held, untold, unanswered, named] = process.rejected_messages->told_by_source[world_source];
     if (untold.empty() || unanswered.size() >= most_unanswered) return;
     send_notice(untold.front(), world_source, refusal_tag());
     unanswered.splice(unanswered.end(), untold, untold.begin());
+}
+
+/// Whether a receive that MPI matched before may have got an earlier message of this source and tag, and has not ended. Those
+/// move on, even if the program waits for none of them. One that the program has yet to make of a message that it probed is not
+/// waited for.
+bool earlier_ones_are_under_way(const Communicator& comm, const RefusedAt& at) {
+    bool under_way = false;
+    for (const PostedReceive* receive = comm.oldest; receive && receive->position < at.position;
+         receive = receive->newer) {
+        const bool fits = (receive->source == at.source || receive->source == MPI_ANY_SOURCE) &&
+                          (receive->tag == at.tag || receive->tag == MPI_ANY_TAG);
+        if (!fits || !receive->owner) continue;
+        under_way = true;
+        receive->owner->urged = true;
+        enlist(*receive->owner);
+    }
+    return under_way;
+}
+
+void tell_held() {
+    for (auto& [world_source, told] : process.rejected_messages->told_by_source) {
+        for (auto each = told.held.begin(); each != told.held.end();) {
+            if (earlier_ones_are_under_way(*each->comm, each->at)) {
+                ++each;
+                continue;
+            }
+            told.untold.push_back(each->refusal);
+            release(*each->comm);
+            each = told.held.erase(each);
+            tell_next(world_source);
+        }
+    }
 }
 
 /// On the work list from the first refusal on: the sender's answer comes when the program is anywhere.
@@ -148,9 +188,10 @@ class Watch final : public Operation {
 
   private:
     void step() override {
+        tell_held();
         Mailbox<Rest>& rests = process.rejected_messages->rests;
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
-        auto& [untold, unanswered, named] = process.rejected_messages->told_by_source[rests.source];
+        auto& [held, untold, unanswered, named] = process.rejected_messages->told_by_source[rests.source];
         if (unanswered.empty()) return;
         std::list<Refusal> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
@@ -208,19 +249,20 @@ LargeSend::~LargeSend() {
     if (to_peer.size() > most_remembered) to_peer.pop_front();
 }
 
-void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce) {
-    if (comm.is_channel || !comm.has_peer(source)) return;
+void tell_refused(Communicator& comm, const RefusedAt& at, const std::uint8_t* nonce) {
+    if (comm.is_channel || !comm.has_peer(at.source)) return;
     Guard guard;
-    const std::int32_t world_source = comm.peers[static_cast<std::size_t>(source)].world;
+    const std::int32_t world_source = comm.peers[static_cast<std::size_t>(at.source)].world;
     wire::NonceFields claimed{};
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
-    std::list<Refusal>& untold = process.rejected_messages->told_by_source[world_source].untold;
-    if (untold.size() >= most_untold) return;
-    Refusal& refusal = untold.emplace_back();
+    Told& told = process.rejected_messages->told_by_source[world_source];
+    if (told.held.size() + told.untold.size() >= most_untold) return;
+    Refusal& refusal = told.held.emplace_back(Held{&comm, at, {}}).refusal;
+    hold(comm);
     store_le(refusal.data(), counter);
-    store_le(refusal.data() + 8, static_cast<std::int32_t>(tag));
+    store_le(refusal.data() + 8, static_cast<std::int32_t>(at.tag));
     std::copy(comm.context.begin(), comm.context.end(), refusal.begin() + 12);
-    tell_next(world_source);
+    tell_held();
     std::unique_ptr<Operation>& watch = process.rejected_messages->watch;
     if (watch) return;
     watch = std::make_unique<Watch>();
@@ -232,7 +274,7 @@ void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
     auto& told_by_source = process.rejected_messages->told_by_source;
     const auto source = told_by_source.find(world_source);
     if (source == told_by_source.end()) return;
-    auto& [untold, unanswered, named] = source->second;
+    auto& [held, untold, unanswered, named] = source->second;
     const auto found = named.find(counter);
     if (found == named.end()) return;
     store_le(untold.emplace_back(found->second).data(), no_counter);
@@ -262,6 +304,8 @@ void forget_refusals() {
     RejectedMessages& all = *process.rejected_messages;
     all.refusals.clear();
     all.rests.clear();
+    for (auto& [source, told] : all.told_by_source)
+        for (const Held& held : told.held) release(*held.comm);
     all.told_by_source.clear();
     all.remembered.clear();
     all.watch.reset();

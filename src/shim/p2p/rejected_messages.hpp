@@ -2,7 +2,8 @@
 // sender is not left waiting with segments that nobody receives:
 //
 // 1. The receiver, on the channel, sealed: "refused", with the counter that the message claimed, its
-//    communicator and tag.
+//    communicator and tag. It says so once the receives before the refused message's have completed: the
+//    oldest message of that tag that it has not accepted is then the one that was meant.
 // 2. The sender, likewise: "the rest", with the message's true counter and header, or that it knows of none.
 // 3. The receiver takes the segments and throws them away; the send completes, as one that was received does.
 //    Of a message that it had accepted it asks again: the sender then names the next that may be meant.
@@ -40,9 +41,16 @@ class LargeSend : public Announcement {
     LargeSend& operator=(const LargeSend&) = delete;
 };
 
+/// Of a refused message: whom MPI showed as its source, its tag, and the position of the receive that got it.
+struct RefusedAt {
+    int source;
+    int tag;
+    std::uint64_t position;
+};
+
 /// Receiver: says that a message on `comm` was refused. `nonce`: its first bytes, if it has any, not to be
 /// believed.
-void tell_refused(const Communicator& comm, int source, int tag, const std::uint8_t* nonce);
+void tell_refused(Communicator& comm, const RefusedAt& at, const std::uint8_t* nonce);
 
 /// Receiver: a genuine message was refused as replayed. If that was because a refusal had claimed its
 /// counter, another was meant, whose counter the attacker had changed to this one's: says so.

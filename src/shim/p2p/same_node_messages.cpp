@@ -94,6 +94,7 @@ class VerifiedReceive final : public Operation {
 
     void post() {
         posted_ = std::make_unique<PostedReceive>();
+        posted_->owner = this;
         posted_->source = spec_.peer;
         posted_->tag = spec_.tag;
         comm_->post(*posted_);
@@ -101,6 +102,7 @@ class VerifiedReceive final : public Operation {
     }
     void post_matched(MPI_Message message, std::unique_ptr<PostedReceive> posted) {
         posted_ = std::move(posted);
+        posted_->owner = this;
         started(call_counted(MPISEC_BOTH(Imrecv), spec_.buf, spec_.count, spec_.type, &message, &request_));
     }
 

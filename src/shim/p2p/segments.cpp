@@ -50,7 +50,8 @@ void Pipeline::fill_task(SegmentTask& task, SegmentTask::Direction direction, st
     task.from = from;
     task.n = plan_.size(segment);
     task.nonce = wire::segment_nonce(segment, plan_.is_last(segment));
-    task.timed = tracing();
+    task.timed = state.timed;
+    task.nanoseconds = 0;
     task.state.store(SegmentTask::State::idle, std::memory_order_relaxed);
 }
 
@@ -60,9 +61,15 @@ TraceFacts Pipeline::facts(std::uint64_t segment) const {
 }
 
 void Pipeline::trace_task(const SegmentTask& task, std::uint64_t segment) const {
-    if (!task.timed) return;
+    if (!tracing()) return;
     const char* name = task.direction == SegmentTask::Direction::seal ? "seal segment" : "open segment";
-    record({name, task.began, task.ended, facts(segment), TraceTrack::worker, task.thread});
+    record(
+        {name, task.began, task.began + task.nanoseconds, facts(segment), TraceTrack::worker, task.thread});
+}
+
+void Pipeline::add_time(const SegmentTask& task) const {
+    const auto kind = task.direction == SegmentTask::Direction::seal ? Stats::seal_large : Stats::open_large;
+    add(stats_row(traffic_, kind).nanoseconds, task.nanoseconds);
 }
 
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
@@ -79,7 +86,7 @@ SendPipeline::~SendPipeline() {
 }
 
 bool SendPipeline::seal_first(std::uint8_t* to) {
-    StatsTimer timer(Stats::seal_large, plan_.size(0));
+    StatsTimer timer(traffic_, Stats::seal_large, plan_.size(0));
     TraceScope traced("seal segment", facts(0));
     const wire::Nonce nonce = wire::segment_nonce(0, plan_.is_last(0));
     return key_.for_thread(0).seal(to, plaintext_, plan_.size(0), nonce.data(), nullptr, 0);
@@ -104,7 +111,7 @@ bool SendPipeline::start_sealing() {
     mine.wire = Buffer(plan_.size(sealed_) + aead::tag_bytes);
     fill_task(mine.task, SegmentTask::Direction::seal, sealed_, mine.wire.data(),
               plaintext_ + plan_.offset(sealed_));
-    StatsTimer timer(Stats::seal_large, plan_.size(sealed_));
+    count(traffic_, Stats::seal_large, plan_.size(sealed_));
     engine_of_process().submit(mine.task);
     ++sealed_;
     return true;
@@ -115,6 +122,7 @@ bool SendPipeline::start_sending(int& error) {
     Slot& mine = slot(sent_);
     if (mine.task.state.load() == SegmentTask::State::failed)
         abort_job("the crypto library failed to seal a segment; nothing was sent");
+    add_time(mine.task);
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
     // unexpected at the receiver.
@@ -209,7 +217,7 @@ void ReceivePipeline::open_first(const std::uint8_t* wire) {
     if (!plaintext_) return;
     fill_task(first_, SegmentTask::Direction::open, 0, plaintext_, wire);
     first_submitted_ = true;
-    StatsTimer timer(Stats::open_large, first_.n);
+    count(traffic_, Stats::open_large, first_.n);
     engine_of_process().submit(first_);
 }
 
@@ -228,11 +236,12 @@ bool ReceivePipeline::start_opening() {
     if (!fits && plaintext_)
         failed_ = true;  // cut or extended; without plaintext_ nothing is delivered anyway
     if (failed_ || !plaintext_) {
+        mine.task.nanoseconds = 0;
         mine.task.state.store(SegmentTask::State::done);
     } else {
         fill_task(mine.task, SegmentTask::Direction::open, opening_, plaintext_ + plan_.offset(opening_),
                   mine.wire.data());
-        StatsTimer timer(Stats::open_large, mine.task.n);
+        count(traffic_, Stats::open_large, mine.task.n);
         engine_of_process().submit(mine.task);
     }
     ++opening_;
@@ -242,6 +251,7 @@ bool ReceivePipeline::start_opening() {
 bool ReceivePipeline::retire() {
     if (done_ == opening_ || !slot(done_).task.finished()) return false;
     if (slot(done_).task.state.load() == SegmentTask::State::failed) failed_ = true;
+    add_time(slot(done_).task);
     if (slot(done_).task.direction == SegmentTask::Direction::open) trace_task(slot(done_).task, done_);
     slot(done_).wire = Buffer();
     ++done_;
@@ -259,6 +269,7 @@ bool ReceivePipeline::advance() {
     }
     if (first_submitted_ && first_.finished()) {
         first_submitted_ = false;
+        add_time(first_);
         trace_task(first_, 0);
         if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
     }

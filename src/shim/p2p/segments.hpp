@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "engine/engine.hpp"
+#include "shim/process/process.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/trace.hpp"
 #include "wire/stream.hpp"
@@ -33,6 +34,7 @@ class Pipeline {
     ~Pipeline();
     const wire::SegmentPlan& plan() const { return plan_; }
     engine::MessageKey& key() { return key_; }
+    void count_as(Traffic traffic) { traffic_ = traffic; }
     /// The message's counter between the two ranks, for the trace.
     void name_message(std::uint64_t counter) { message_ = static_cast<std::int64_t>(counter); }
 
@@ -50,9 +52,12 @@ class Pipeline {
     void trace_task(const engine::SegmentTask& task, std::uint64_t segment) const;
     void fill_task(engine::SegmentTask& task, engine::SegmentTask::Direction direction, std::uint64_t segment,
                    std::uint8_t* to, const std::uint8_t* from);
+    /// The time that a finished task took, wherever it ran.
+    void add_time(const engine::SegmentTask& task) const;
 
     wire::SegmentPlan plan_;
     engine::MessageKey key_;
+    Traffic traffic_ = Traffic::point_to_point;
     int world_peer_;
     MPI_Comm channel_;  ///< of the peer's realm
     int channel_rank_;

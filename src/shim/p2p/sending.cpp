@@ -40,7 +40,7 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::small, comm.context, pair.source, pair.destination, tag, n);
     std::memcpy(wire, nonce.data(), nonce.size());
-    StatsTimer timer(Stats::seal_small, n);
+    StatsTimer timer(comm.traffic, Stats::seal_small, n);
     if (!sequence.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
         abort_job("the crypto library failed to seal a message of " + std::to_string(n) +
                   " bytes; nothing was sent");
@@ -138,6 +138,7 @@ class SealedSend final : public Operation {
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
                                                    spec_.mode == Mode::synchronous);
+        pipeline_->count_as(comm_->traffic);
         keys::wipe(key, sizeof key);
         pipeline_->name_message(counter_);
         announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});

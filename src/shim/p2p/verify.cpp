@@ -57,7 +57,7 @@ bool open_small(ReceivedMessage& received, Communicator& comm, const Opening& op
         wire::Kind::small, comm.context, opening.pair.source, opening.pair.destination, received.tag, n);
     std::uint8_t* sealed = wire.data() + aead::nonce_bytes;
     received.total = n;
-    StatsTimer timer(Stats::open_small, n);
+    StatsTimer timer(comm.traffic, Stats::open_small, n);
     return opening.keys->aead.open(n <= to.size() ? to.data() : sealed, sealed, n, wire.data(), ad.data(),
                                    ad.size());
 }
@@ -80,8 +80,9 @@ bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& o
 
 struct Delivered {
     ReceivedMessage& received;
-    const Communicator& comm;
+    Communicator& comm;
     std::span<const std::uint8_t> wire;
+    std::uint64_t position;
 };
 
 [[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
@@ -95,7 +96,7 @@ struct Delivered {
                               it.wire.size() < wire::small_overhead ||
                               it.wire.size() > wire::small_wire_bytes(it.comm.threshold);
     if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
-        tell_refused(it.comm, received.source, received.tag,
+        tell_refused(it.comm, {received.source, received.tag, it.position},
                      it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
 }
 
@@ -116,7 +117,7 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
 
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
             std::span<std::uint8_t> to, std::uint64_t position) {
-    const Delivered delivered{received, comm, wire};
+    const Delivered delivered{received, comm, wire, position};
     if (!comm.has_peer(received.source)) [[unlikely]]
         return refuse(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;

@@ -151,7 +151,7 @@ void PartitionedReceive::open(std::uint64_t piece, const std::uint8_t* wire) {
     }
     const wire::Nonce nonce = wire::piece_nonce(piece);
     const wire::PieceAssociatedData ad = wire::piece_associated_data(layout, piece);
-    StatsTimer timer(Stats::open_large, n);
+    StatsTimer timer(Traffic::partitioned, Stats::open_large, n);
     aead::KeySet keys = keys_->take();
     pieces_[piece] = keys.open(to, wire, n, nonce.data(), ad.data(), ad.size());
     keys_->give(std::move(keys));

@@ -149,16 +149,12 @@ void PartitionedSend::hand_over(Sealing& sealing) {
 void PartitionedSend::send_ready() {
     Sealing sealing;
     while (take(sealing)) {
-        const auto start = std::chrono::steady_clock::now();
+        const std::uint64_t start = steady_nanoseconds();
         seal(sealing);
         Guard guard;
         if (end_->sealed) {
-            Stats::Row& row = stats.rows[Stats::seal_large];
-            ++row.messages;
-            row.bytes += end_->layout.size(sealing.ready.piece);
-            row.nanoseconds += static_cast<std::uint64_t>(
-                std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
-                    .count());
+            count(Traffic::partitioned, Stats::seal_large, end_->layout.size(sealing.ready.piece));
+            add(stats_row(Traffic::partitioned, Stats::seal_large).nanoseconds, steady_nanoseconds() - start);
         }
         hand_over(sealing);
     }

@@ -45,9 +45,9 @@ struct State {
     config::Settings settings;
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
-    bool thread_multiple = false;
-    bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
-    bool ready = false;                ///< what protection needs of this process is there
+    std::atomic<bool> thread_multiple{false};
+    std::atomic<bool> yield_while_waiting{false};  ///< who waits gives its core to others: MPISEC_YIELD
+    bool ready = false;                            ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool timed = false;       ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
@@ -65,15 +65,21 @@ struct SealingLock {
     int granted = MPI_THREAD_SINGLE;  ///< by MPI_Init
 };
 
+/// The calls that sealed messages serve. MPIsec's own ask what ranks must know of each other: constructors of
+/// communicators, barriers before calls that wait inside the MPI library, MPI_Finalize.
+enum class Traffic : std::uint8_t { point_to_point, partitioned, collective, one_sided, file, own };
+inline constexpr std::size_t traffics = 6;
+
 /// See runtime/stats.hpp.
 struct Stats {
     enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
+    /// One thread at a time writes (under the Guard); MPISEC_STATS_INTERVAL has another one read.
     struct Row {
-        std::uint64_t messages = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t nanoseconds = 0;
+        std::atomic<std::uint64_t> messages{0}, bytes{0}, nanoseconds{0};
     };
-    std::array<Row, kinds> rows{};
+    std::array<std::array<Row, kinds>, traffics> rows{};
+    std::uint64_t startup_nanoseconds = 0;  ///< MPIsec's own part of MPI_Init
+    std::uint64_t began = 0;                ///< steady clock's nanoseconds, when MPI_Init ended
 };
 
 /// Unused buffers of the pool (runtime/pool.hpp), by size class, and their numbers.
@@ -102,6 +108,7 @@ struct CancelledCounters;
 struct CommunicatorRegistry;
 struct Duplications;
 struct IoFiles;
+struct LoadedSettings;
 struct MatchedMessages;
 struct ProgressThread;
 class NodePeers;
@@ -121,7 +128,7 @@ struct SameNodeRecords;
 struct Selections;
 struct SentToSelf;
 struct SessionCalls;
-struct SessionSettings;
+struct StatsWriter;
 struct TagReserve;
 struct Trace;
 struct TypeCache;
@@ -162,12 +169,17 @@ struct Process {
     std::once_flag fork_handlers;          ///< gate.cpp
     pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
     std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
-    RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
-    void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
-    Watchdog* watchdog = nullptr;  ///< watchdog.cpp; from MPI_Init to MPI_Finalize
-    Trace* trace = nullptr;        ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
+    /// Threads that start up, or end, at the same time change one after the other what is there once: settings,
+    /// the crypto library, `ready`, the number of sessions, the phase. Nobody waits for other processes with it,
+    /// but who ends protection. Before the Guard.
+    RecursiveMutex life;
+    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
+    void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
+    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    Trace* trace = nullptr;          ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
+    StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
 
     // One message.
@@ -201,7 +213,7 @@ struct Process {
 
     // Communicators and calls.
     FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
-    FirstUse<SessionSettings> session_settings;  ///< sessions/life.cpp
+    FirstUse<LoadedSettings> loaded_settings;    ///< sessions/life.cpp
     FirstUse<OwnSession> own_session;            ///< the same
     std::atomic<int> open_sessions{0};           ///< session_calls.cpp; of the program
     FirstUse<Duplications> duplications;         ///< communicator_calls.cpp

@@ -18,6 +18,7 @@
 #include "shim/rma/entry.hpp"
 #include "shim/rma/window.hpp"
 #include "shim/runtime/errors.hpp"
+#include "shim/runtime/stats.hpp"
 
 namespace mpisec::shim {
 
@@ -38,8 +39,10 @@ int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
     const int code = construct(begin_construction(procedure, parent, membership_of(parent)), made,
                                [&](MPI_Comm* copy) { return real.Comm_create(parent.handle, group, copy); });
     real.Group_free(&group);
-    if (code == MPI_SUCCESS) real.Comm_set_errhandler(*made, constants.errors_return);
-    return code;
+    if (code != MPI_SUCCESS) return code;
+    real.Comm_set_errhandler(*made, constants.errors_return);
+    find_communicator(*made)->traffic = traffic_of_collective(procedure);
+    return MPI_SUCCESS;
 }
 
 void free_private(MPI_Comm comm) {

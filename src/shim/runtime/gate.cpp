@@ -84,9 +84,8 @@ Starting::Starting() {
     handle_forks();
     // A session's communicator may have closed it already.
     const auto begins = [this] {
-        return gate.phase.compare_exchange_strong(previous_, Phase::starting) ||
-               (previous_ == Phase::closed && !process.world_begun &&
-                gate.phase.compare_exchange_strong(previous_, Phase::starting));
+        const std::lock_guard lock(process.life);  // not while the last session ends protection
+        return begin();
     };
     while (!(begun_ = begins())) {
         if (previous_ == Phase::forked) end_child("MPI_Init");
@@ -94,9 +93,25 @@ Starting::Starting() {
         gate.phase.wait(Phase::starting);
         previous_ = Phase::before;
     }
+}
+
+bool Starting::begin() {
+    if (!gate.phase.compare_exchange_strong(previous_, Phase::starting) &&
+        !(previous_ == Phase::closed && !process.world_begun &&
+          gate.phase.compare_exchange_strong(previous_, Phase::starting)))
+        return false;
     starts_here = true;
     process.world_begun = true;
     process.initialized_by = getpid();
+    return true;
+}
+
+bool starts_elsewhere() {
+    return gate.phase.load(std::memory_order_acquire) == Phase::starting && !starts_here;
+}
+
+void wait_for_start() {
+    while (starts_elsewhere()) gate.phase.wait(Phase::starting);
 }
 
 Starting::~Starting() {
@@ -109,6 +124,11 @@ void protect_from_now_on() {
     handle_forks();
     process.initialized_by = getpid();
     gate.phase.store(Phase::closed, std::memory_order_release);
+}
+
+void name_process(int rank) {
+    const std::lock_guard lock(process.life);
+    if (!process.world_begun) process.state.world.rank = rank;
 }
 
 void Starting::end(Phase next) {

@@ -15,9 +15,11 @@ class Starting {
     Starting(const Starting&) = delete;
     Starting& operator=(const Starting&) = delete;
     explicit operator bool() const { return begun_; }
-    void end(Phase next);  ///< waiting threads go on
+    bool closed_before() const { return previous_ == Phase::closed; }  ///< by a session
+    void end(Phase next);                                              ///< waiting threads go on
 
   private:
+    bool begin();
     bool begun_;
     Phase previous_ = Phase::before;
 };
@@ -31,9 +33,16 @@ bool in_child();
 /// connections alone.
 int Initialized(int* flag);
 
+/// Whether another thread is in MPI_Init. Exact with `life` held; wait_for_start() without it.
+bool starts_elsewhere();
+void wait_for_start();
+
 /// In a process that has not called MPI_Init, or that found its whole world on this node: calls are protected
-/// from here on.
+/// from here on. With `life` held.
 void protect_from_now_on();
+
+/// Its rank for messages, in a process that has not called MPI_Init.
+void name_process(int rank);
 
 /// After MPI_Init, before the end of MPI_Finalize, as the MPI library sees it.
 bool world_model_is_on();

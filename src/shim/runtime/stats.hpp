@@ -1,8 +1,11 @@
 // Counts and times of what was sealed and opened, for MPISEC_STATS.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/trace.hpp"
@@ -11,14 +14,37 @@ namespace mpisec::shim {
 
 inline constexpr Stats& stats = process.stats;
 
-/// Counts one sealing or opening; times it only when MPISEC_STATS or MPISEC_TRACE asks for it. Under the Guard,
-/// as its callers are.
+/// No other thread adds at the same time: a load and a store do, which cost what a plain addition does.
+inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
+inline std::uint64_t steady_nanoseconds() {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                          std::chrono::steady_clock::now().time_since_epoch())
+                                          .count());
+}
+
+inline Stats::Row& stats_row(Traffic traffic, Stats::Kind kind) {
+    return stats.rows[static_cast<std::size_t>(traffic)][kind];
+}
+
+/// One sealing or opening whose time is added later, when it is known.
+inline void count(Traffic traffic, Stats::Kind kind, std::size_t bytes) {
+    Stats::Row& row = stats_row(traffic, kind);
+    add(row.messages, 1);
+    add(row.bytes, bytes);
+}
+
+/// Counts one sealing or opening; times it only when MPISEC_STATS or MPISEC_TRACE asks for it. Under the
+/// Guard, as its callers are.
 class StatsTimer {
   public:
-    StatsTimer(Stats::Kind kind, std::size_t bytes) : row_(stats.rows[kind]), bytes_(bytes) {
-        ++row_.messages;
-        row_.bytes += bytes;
-        if (state.timed) start_ = trace_clock();
+    StatsTimer(Traffic traffic, Stats::Kind kind, std::size_t bytes)
+        : row_(stats_row(traffic, kind)), kind_(kind), bytes_(bytes) {
+        add(row_.messages, 1);
+        add(row_.bytes, bytes);
+        if (state.timed) start_ = steady_nanoseconds();
     }
     ~StatsTimer() {
         if (state.timed) end();
@@ -30,12 +56,24 @@ class StatsTimer {
     [[gnu::cold]] void end();
 
     Stats::Row& row_;
+    Stats::Kind kind_;
     std::size_t bytes_;
     std::uint64_t start_ = 0;
 };
 
-/// Writes what MPISEC_STATS asks for: a table on standard error, or JSON to a file ("%r" in its path becomes
-/// the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).
+/// What `procedure` exchanges with ranks of other nodes: windows and files have messages and collectives of
+/// their own.
+Traffic traffic_of_collective(const char* procedure);
+
+/// Writes what MPISEC_STATS asks of each rank: a table on standard error, or JSON to a file ("%r" in its path
+/// becomes the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).
 void print_stats(std::size_t replay_runs);
+/// The JSON of a rank that is still running, in place of what the file had before.
+void write_running_stats();
+
+/// Of the whole job: numbers that ranks add up, then those of which the largest counts (message_audit.cpp).
+std::vector<std::uint64_t> stats_sums();
+std::vector<std::uint64_t> stats_maxima();
+void print_job_stats(const std::vector<std::uint64_t>& sums, const std::vector<std::uint64_t>& maxima);
 
 }  // namespace mpisec::shim

@@ -31,6 +31,7 @@
 #include "shim/runtime/node_peers.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
@@ -38,8 +39,8 @@
 
 namespace mpisec::shim {
 
-struct SessionSettings {
-    std::mutex mutex;
+/// Under `life`.
+struct LoadedSettings {
     bool loaded = false;
     std::string wrong;  ///< empty, or what is wrong with them
 };
@@ -152,9 +153,9 @@ void close_realm(Realm& realm) {
 }  // namespace
 
 std::string load_settings() {
-    SessionSettings& once = *process.session_settings;
-    std::lock_guard lock(once.mutex);
-    if (once.loaded || world_model_is_on()) return once.wrong;
+    const std::lock_guard lock(process.life);
+    LoadedSettings& once = *process.loaded_settings;
+    if (once.loaded) return once.wrong;
     once.loaded = true;
     Result<config::Settings> settings = config::load();
     if (!settings) {
@@ -165,12 +166,16 @@ std::string load_settings() {
     state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
     start_trace();
     read_selection();
+    if (process.world_begun) return once.wrong;
+    // A session says what its threads may do, but not to whom it does not ask.
+    state.thread_multiple = true;
+    start_sealing_lock(MPI_THREAD_MULTIPLE);
     return once.wrong;
 }
 
 void make_ready(MPI_Comm comm) {
+    const std::lock_guard lock(process.life);
     if (state.ready) return;
-    state.ready = true;
     register_errors();
     int* upper_bound = nullptr;
     int found = 0;
@@ -180,18 +185,21 @@ void make_ready(MPI_Comm comm) {
     real.Comm_set_errhandler(state.private_self, constants.errors_return);
     real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
     process.move_all = progress;
+    state.ready = true;
 }
 
 void close_gate() {
-    if (gate.phase == Phase::closed) return;
-    if (world_model_is_on()) {
-        make_peer_states();
-    } else {
-        // A session says what its threads may do, but not to whom it does not ask.
-        state.thread_multiple = true;
-        start_sealing_lock(MPI_THREAD_MULTIPLE);
+    std::unique_lock lock(process.life);
+    // MPI_Init in another thread comes first: it waits for no session.
+    while (starts_elsewhere()) {
+        lock.unlock();
+        wait_for_start();
+        lock.lock();
     }
+    if (gate.phase == Phase::closed) return;
+    if (world_model_is_on()) make_peer_states();
     start_watchdog();
+    if (stats.began == 0) stats.began = steady_nanoseconds();
     protect_from_now_on();
 }
 
@@ -217,6 +225,7 @@ void end_protection() {
     if (world_is_protected) final_barrier();
     io::forget_files();
     rma::close_windows();
+    stop_stats_writer();
     print_stats(replay_runs());
     write_trace();
     report_transports();

@@ -8,14 +8,16 @@
 
 namespace mpisec::shim {
 
-/// Settings of a program that has not called MPI_Init. Empty, or what is wrong with them.
+/// Reads the settings, unless they are read. Empty, or what is wrong with them. In a process that has not called MPI_Init all threads
+/// may call MPI from here on.
 std::string load_settings();
 
 /// MPIsec's error codes, its communicators of this process alone, what tags the library has (`comm`: any
 /// communicator). Does nothing the second time.
 void make_ready(MPI_Comm comm);
 
-/// From here on calls are protected, in a process that has not called MPI_Init or whose world is on one node.
+/// From here on calls are protected, in a process that has not called MPI_Init or whose world is on one node. Waits for another thread's
+/// MPI_Init.
 void close_gate();
 
 /// Of a realm whose last communicator the program has freed, what MPIsec has.

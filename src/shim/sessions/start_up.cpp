@@ -1,10 +1,11 @@
 #include "shim/sessions/start_up.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <numeric>
 
+#include "base/hex.hpp"
 #include "keys/hkdf.hpp"
 #include "keys/key_file.hpp"
 #include "shim/collective/collective_choice.hpp"
@@ -32,12 +33,14 @@ constexpr const char* wrong_private =
     "the MPI library's messages.";
 
 /// One crypto library for all realms of a process; a second one would have to have the same cipher anyway.
-void choose_crypto() {
-    if (state.world.selection.library[0]) return;
+aead::Cipher choose_crypto() {
+    const std::lock_guard lock(process.life);
+    if (state.world.selection.library[0]) return state.world.selection.cipher;
     const config::Settings& all = state.settings;
     auto selection = aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
     if (!selection) abort_job(selection.error().message);
     state.world.selection = *selection;
+    return selection->cipher;
 }
 
 /// Made while everything else moves: those who are to take part may need that first (M5).
@@ -50,14 +53,13 @@ MPI_Comm make_channel(MPI_Comm all) {
     return channel;
 }
 
-keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos) {
+keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos, aead::Cipher cipher) {
     auto key = keys::read_key_file(state.settings.key_file);
     if (!key) abort_job(key.error().message);
     std::vector<std::int32_t> nodes(hellos.size());
     std::iota(nodes.begin(), nodes.end(), 0);
     WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    return agree_on_job_secret(
-        {hellos, nodes, realm.rank, realm.channel, *key, state.world.selection.cipher, state.settings});
+    return agree_on_job_secret({hellos, nodes, realm.rank, realm.channel, *key, cipher, state.settings});
 }
 
 std::vector<std::int32_t> everyone_in(const Realm& realm) {
@@ -79,13 +81,7 @@ void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
 
 std::string hidden(const std::string& kind, const std::string& name) {
     const keys::Digest digest = keys::sha256(keys::as_bytes("mpisec " + kind + " " + name));
-    std::string text = "mpisec-";
-    for (std::size_t i = 0; i < 16; ++i) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", digest[i]);
-        text += digits;
-    }
-    return text;
+    return "mpisec-" + hex(std::span(digest).first(16));
 }
 
 std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place place) {
@@ -96,6 +92,7 @@ std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place p
     own.side = place.side;
     own.rank_on_side = place.rank;
     own.job_rank = place.job_rank;
+    if (place.job_rank < 0) own.job = {};  // worlds that spawn or connect are jobs of their own
     own.purpose = purpose_mark(call + " " + std::to_string(size));
     std::vector<Hello> hellos = exchange_hellos(own, size, all, state.settings);
     require_agreement(hellos, rank);
@@ -116,16 +113,16 @@ bool may_be_one_node(const std::vector<Hello>& hellos) {
 }
 
 Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
-    choose_crypto();
+    const aead::Cipher cipher = choose_crypto();
     make_ready(all);
     auto realm = std::make_unique<Realm>();
     real.Comm_rank(all, &realm->rank);
     realm->size = static_cast<int>(hellos.size());
-    if (!process.world_begun) state.world.rank = realm->rank;  // for messages
+    name_process(realm->rank);
     realm->channel = make_channel(all);
     realm->seals_on_node = true;
     realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(hellos);
-    realm->job_secret = agree(*realm, hellos);
+    realm->job_secret = agree(*realm, hellos, cipher);
     check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
     using Yield = config::Settings::Yield;
     if (state.settings.yield == Yield::on ||

@@ -109,6 +109,7 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
     hello.rekey_messages = settings.rekey_messages;
     hello.rekey_bytes = settings.rekey_bytes;
     hello.selection = selection;
+    hello.job = job_mark(settings.job);
     const Cores cores = cores_here();
     hello.kernel = cores.kernel;
     hello.cpu_set = cores.set;
@@ -151,6 +152,20 @@ std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
     return hellos;
 }
 
+/// A rank of another job has its own hellos: somebody leads the connections of one job to the other.
+void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
+    constexpr JobMark unknown{};
+    if (own.job == unknown) return;
+    const auto other = std::ranges::find_if(
+        hellos, [&](const Hello& hello) { return hello.job != unknown && hello.job != own.job; });
+    if (other == hellos.end()) return;
+    abort_job(name_of(*other) +
+              " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
+              "Something between the nodes leads one job's connections to another; or the launcher gives a "
+              "job's nodes different names: then set MPISEC_JOB to the same text on all of them, another for "
+              "each job.");
+}
+
 void require_agreement(const std::vector<Hello>& hellos, int rank) {
     constexpr int named = 5;
     std::string sentence;
@@ -161,7 +176,7 @@ void require_agreement(const std::vector<Hello>& hellos, int rank) {
         if (++differing <= named)
             sentence += (sentence.empty() ? "" : "; ") + name_of(hello) + " has " + difference;
     }
-    if (differing == 0) return;
+    if (differing == 0) return require_one_job(hellos, hellos[static_cast<std::size_t>(rank)]);
     if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
     // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
     if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));

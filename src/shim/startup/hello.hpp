@@ -15,6 +15,7 @@
 
 #include "config/settings.hpp"
 #include "keys/hkdf.hpp"
+#include "shim/startup/job_name.hpp"
 
 namespace mpisec::shim {
 
@@ -45,7 +46,8 @@ struct Hello {
     std::uint32_t side = 0;                  ///< of two worlds that are joined: 0 or 1
     std::uint32_t rank_on_side = 0;          ///< in its group of their inter-communicator
     std::int32_t job_rank = -1;              ///< in a session's "mpi://WORLD"; -1 elsewhere
-    std::array<std::uint8_t, 24> zero{};
+    JobMark job{};                           ///< zeros: not known, or several jobs meet
+    std::array<std::uint8_t, 8> zero{};
 };
 static_assert(sizeof(Hello) == 256);
 
@@ -59,7 +61,7 @@ std::array<std::uint8_t, 16> purpose_mark(const std::string& call);
 std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
                                    const config::Settings& settings);
 
-/// Ends the job, naming who differs from rank 0 in what, unless all agree.
+/// Ends the job, naming who differs from rank 0 in what, or is of another job than this rank, unless all agree.
 void require_agreement(const std::vector<Hello>& hellos, int rank);
 
 /// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal node ids are one node.

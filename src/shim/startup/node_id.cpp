@@ -26,8 +26,8 @@ std::string identity(const char* path) {
     return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
-/// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
-/// node.
+}  // namespace
+
 std::string pmi_server() {
     const char* text = std::getenv("PMI_FD");
     int descriptor = -1;
@@ -37,8 +37,6 @@ std::string pmi_server() {
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return "-";
     return std::to_string(peer.pid);
 }
-
-}  // namespace
 
 std::string boot_id() {
     const std::string text = read_small_file("/proc/sys/kernel/random/boot_id");

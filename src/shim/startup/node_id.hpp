@@ -13,6 +13,9 @@ namespace mpisec::shim {
 /// the loopback interface. Same launcher: another job of this user has another one, so that its ranks cannot
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> node_id();
+/// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
+/// node. Its id, or "-".
+std::string pmi_server();
 /// Whether the launcher says something by which the node id tells this job from another.
 bool launcher_is_known();
 

@@ -12,9 +12,9 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 
+#include "base/hex.hpp"
 #include "fabric/node_arena.hpp"
 #include "fabric/node_memory.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -102,12 +102,7 @@ NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::
         return;
     }
     bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
-    name_ = "/mpisec-";
-    for (std::uint8_t byte : hellos[static_cast<std::size_t>(members_.front())].nonce) {
-        char digits[3];
-        std::snprintf(digits, sizeof digits, "%02x", byte);
-        name_ += digits;
-    }
+    name_ = "/mpisec-" + hex(hellos[static_cast<std::size_t>(members_.front())].nonce);
     leads() ? create() : open();
     enter();
     if (leads() && crosses_nodes) choose_aead();  // while the others come

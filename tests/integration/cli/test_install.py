@@ -25,6 +25,7 @@ def moved(program, tmp_path_factory):
 
 def test_all_parts_are_there(moved):
     for part in ("bin/mpisec", "lib/libmpisec-mpich.so", "lib/libmpisec-abi.so", "lib/libmpisec-openmpi.so",
+                 "lib/libmpisec-profile-mpich.so", "share/bash-completion/completions/mpisec", "share/mpisec/modulefiles/mpisec",
                  "lib/mpisec/libmpisec-aead-openssl.so", "lib/libmpisec-provider.so", "share/man/man1/mpisec-provider.1",
                  "include/mpisec/mpisec.h", "share/mpisec/lab/mpisec_lab/__main__.py",
                  "share/man/man1/mpisec.1", "share/man/man1/mpisec-bench-pingpong.1"):

@@ -10,14 +10,23 @@
  * FORGER_HELLO names a hello as it arrives here (src/shim/startup/hello.hpp):
  *
  * - RANK:BYTE flips a bit of that byte of RANK's hello,
- * - RANK:here makes RANK's hello say that it is on the receiver's node. */
+ * - RANK:here makes RANK's hello say that it is on the receiver's node,
+ * - RANK:job prints the job's mark in RANK's hello. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { hello_bytes = 256, place_at = 112, place_bytes = 16, hellos_tag = 32767 };
+enum {
+    hello_bytes = 256,
+    place_at = 112,
+    place_bytes = 16,
+    job_at = 232,
+    job_bytes = 16,
+    hellos_tag = 32767
+};
 
 static int my_rank(void) {
     int rank;
@@ -74,6 +83,13 @@ int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag
     return next(sent, count, type, to, tag, comm, request);
 }
 
+static void print_job(const unsigned char* mark) {
+    char text[2 * job_bytes + 1];
+    for (int i = 0; i < job_bytes; ++i) snprintf(text + 2 * i, 3, "%02x", mark[i]);
+    printf("job %s\n", text);
+    fflush(stdout);
+}
+
 /* Hellos that arrive: those of the ranks from `first` on. */
 static struct {
     unsigned char* at;
@@ -101,7 +117,9 @@ static void forge_hello(unsigned char* hellos, int first, int count) {
     int rank;
     const char* what;
     if (!setting("FORGER_HELLO", &rank, &what) || rank < first || rank >= first + count) return;
-    if (strcmp(what, "here") == 0)
+    if (strcmp(what, "job") == 0)
+        print_job(hellos + (rank - first) * hello_bytes + job_at);
+    else if (strcmp(what, "here") == 0)
         memcpy(hellos + (rank - first) * hello_bytes + place_at,
                hellos + (my_rank() - first) * hello_bytes + place_at, place_bytes);
     else

@@ -94,6 +94,7 @@ def test_key_that_others_can_read(startup, make_key):
         ({"MPISEC_SAME_NODE": "plain"}, ["rank 2 (node1)", "MPISEC_SAME_NODE plain instead of auto"]),
         ({"MPISEC_SAME_NODE": "verify"}, ["rank 2 (node1)", "MPISEC_SAME_NODE verify instead of auto"]),
         ({"MPISEC_UNPROTECTED": "allow"}, ["rank 2 (node1)", "MPISEC_UNPROTECTED allow instead of refuse"]),
+        ({"MPISEC_JOB": "another"}, ["rank 2 (node1)", "is of another job"]),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

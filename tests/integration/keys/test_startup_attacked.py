@@ -93,6 +93,21 @@ def test_changed_setting_looks_like_another_setting(attacked):
     refused(attacked(1, hello="0:136"), "MPISEC_PIPELINE_THRESHOLD")
 
 
+def test_changed_name_of_the_job(attacked):
+    """Two jobs with one key: a hello of another job is refused (docs/formal/two_jobs.vp)."""
+    refused(attacked(1, hello="0:232"), "rank 0 (node0)", "is of another job")
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "mpich-4", "openmpi-5", "openmpi-4", "impi"])
+def test_the_launchers_name_of_a_job(attacked, mpi):
+    """Each MPI's own launcher names the job, alike on all nodes, or no job would start. Open MPI's by host and process id, which jobs in
+    the lab's namespaces may share; the others' each in another way."""
+    said = [attacked(0, hello="1:job", mpi=mpi).check().stdout for _ in range(2)]
+    marks = [re.findall(r"^job ([0-9a-f]{32})$", text, re.MULTILINE) for text in said]
+    assert all(len(found) == 1 and int(found[0], 16) != 0 for found in marks), said
+    assert marks[0] != marks[1] or mpi.startswith("openmpi"), marks
+
+
 def test_own_hello_changed(attacked):
     refused(attacked(1, hello="1:100"), "came back changed")
 

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     a, b = sorted(os.sched_getaffinity(0))[:2]
     lists = " ".join(cpus).translate({ord("a"): str(a), ord("b"): str(b)})
     bound = f'set -- {lists} "$@"; shift $PMI_RANK; cpus=$1; shift $((4 - PMI_RANK)); exec taskset --cpu-list "$cpus" "$@"'
-    result = run(["sh", "-c", bound, "sh", compile_mpi(source)], nodes=2, ranks=4, env={"MPISEC_STATS": "1"})
+    result = run(["sh", "-c", bound, "sh", compile_mpi(source)], nodes=2, ranks=4, env={"MPISEC_STATS": "ranks"})
     assert result.returncode == 0, result.stdout + result.stderr
     each = [int(bytes_) for bytes_ in re.findall(r"^ +sealed in collectives +\d+ +(\d+)", result.stderr, re.MULTILINE)]
     assert each == [sealed] * 4, result.stderr

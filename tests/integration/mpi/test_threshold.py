@@ -16,7 +16,7 @@ def test_by_the_cpus_that_ranks_share(run, compile_mpi, shared, size, whole):
     if not shared and len(cpus) < 2:
         pytest.skip("two ranks need a CPU each")
     command = ["taskset", "--cpu-list", str(min(cpus))] * shared + [compile_mpi(VICTIM, flags=["-std=gnu11"]), "one", size, "recv"]
-    result = run(command, nodes=2, ranks=2, env={"MPISEC_PIPELINE_THRESHOLD": "auto", "MPISEC_STATS": "1"})
+    result = run(command, nodes=2, ranks=2, env={"MPISEC_PIPELINE_THRESHOLD": "auto", "MPISEC_STATS": "ranks"})
     assert result.returncode == 0 and result.stdout.count("receive") == result.stdout.count(": as sent") == 2, result.stdout + result.stderr
     in_segments = sum(int(bytes_) for bytes_ in re.findall(r"^ +sealed in segments +\d+ +(\d+)", result.stderr, re.MULTILINE))
     assert in_segments == (0 if whole else 2 * size), result.stderr

@@ -23,7 +23,7 @@ HANDSHAKE = ["first message of MPI_Init", "second message of MPI_Init", "third m
 COLLECTIVES = ["first", "barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reduce_scatter", "scan",
                "exscan", "neighbor_allgather", "neighbor_alltoall"]
 POINTS = [*HANDSHAKE, "large", *COLLECTIVES, "finalize"]
-LAYOUTS = ["2x2", "4x1"]  # nodes x ranks of each
+LAYOUTS = ["2x2", "4x1", "4x2"]  # nodes x ranks of each
 LIMIT = 45  # seconds; MPIsec's own end comes after about 20
 SETTINGS = {"plain": None, "sealed": {}, "report": {"MPISEC_STALL_ACTION": "report"}}  # None: without MPIsec
 # The rank's end is not the end of what the launcher has started, as where a launcher is told to go on without it.
@@ -138,7 +138,7 @@ def run_column(layout, points, mpi, settings, write):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi", action="append", choices=MPIS)
-    parser.add_argument("--nodes", action="append", help="NODESxRANKS, ranks per node; default 2x2 and 4x1")
+    parser.add_argument("--nodes", action="append", help="NODESxRANKS, ranks per node; default 2x2, 4x1 and 4x2")
     parser.add_argument("--point", action="append", choices=POINTS)
     parser.add_argument("--settings", action="append", choices=SETTINGS)
     parser.add_argument("--jobs", type=int, default=2, help="labs at a time")

@@ -41,7 +41,8 @@ def information(unpacked):
 def programs(unpacked):
     """All its ELF files by name."""
     files = {file.name: file for file in unpacked.rglob("*") if file.is_file() and file.read_bytes()[:4] == b"\x7fELF"}
-    assert set(files) == {"mpisec", *(f"libmpisec-{name}.so" for name in SHIMS), *(f"libmpisec-aead-{name}.so" for name in PLUGINS)}
+    shims = {f"libmpisec-{kind}{name}.so" for kind in ("", "profile-") for name in SHIMS}
+    assert set(files) == {"mpisec", *shims, *(f"libmpisec-aead-{name}.so" for name in PLUGINS)}
     return files
 
 

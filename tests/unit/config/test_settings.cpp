@@ -105,9 +105,11 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_STALL_ACTION", "abort"},
         {"MPISEC_SINGLETON", "allow"},
         {"MPISEC_NODE_TIME", "4.5"},
+        {"MPISEC_JOB", "j"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_TRACE", "/d"},
         {"MPISEC_PIPELINE", "off"},
+        {"MPISEC_STATS_INTERVAL", "1.5"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
         {"MPISEC_SAME_NODE", "seal"},
@@ -146,9 +148,11 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_EQ(s->stall_action, Settings::StallAction::abort);
     EXPECT_EQ(s->node_seconds, 4.5);
+    EXPECT_EQ(s->job, "j");
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->trace, "/d");
     EXPECT_EQ(s->pipeline, Settings::Pipeline::off);
+    EXPECT_EQ(s->stats_interval, 1.5);
     EXPECT_EQ(s->threshold, 2048u);
     EXPECT_EQ(s->segment, 3072u);
     EXPECT_EQ(s->workers, 7);

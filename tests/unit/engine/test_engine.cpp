@@ -97,6 +97,18 @@ TEST_P(EngineWith, SealsAndOpensEverySegment) {
     }
 }
 
+TEST_P(EngineWith, TellsWhatATaskTookWhereThatIsWanted) {
+    Segments segments = make_segments(key, 20, 20000);
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        segments[i]->seal.timed = i % 2 == 0;
+        engine.submit(segments[i]->seal);
+    }
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        wait_for(segments[i]->seal);
+        EXPECT_EQ(segments[i]->seal.nanoseconds > 0, i % 2 == 0) << i;
+    }
+}
+
 TEST_P(EngineWith, ChangedSegmentFailsAloneAndReleasesNothing) {
     Segments segments = make_segments(key, 40, 5000);
     for (auto& segment : segments) engine.submit(segment->seal);
@@ -186,6 +198,58 @@ TEST_P(EngineWith, SleepsWhenIdle) {
     engine.submit(segment.seal);
     wait_for(segment.seal);
     EXPECT_EQ(segment.seal.state, State::done);
+}
+
+TEST_P(EngineWith, KnowsWhatEachThreadDid) {
+    Segments segments = make_segments(key, 400, 9000);
+    std::uint64_t bytes = 0;
+    for (auto& segment : segments) bytes += segment->seal.n, engine.submit(segment->seal);
+    for (auto& segment : segments)
+        while (!segment->seal.finished()) engine.help();
+    std::uint64_t tasks = 0, sealed = 0;
+    for (unsigned thread = 0; thread <= GetParam(); ++thread) {
+        tasks += engine.work_of(thread).tasks;
+        sealed += engine.work_of(thread).bytes;
+    }
+    EXPECT_EQ(tasks, segments.size());
+    EXPECT_EQ(sealed, bytes);
+}
+
+/// More than wait in the queue at once, from several messages.
+TEST_P(EngineWith, ManyMessagesAtOnce) {
+    std::vector<std::unique_ptr<MessageKey>> keys;
+    std::vector<Segments> messages;
+    for (std::uint8_t message = 0; message < 8; ++message) {
+        const std::uint8_t its_key[aead::max_key_bytes] = {message, 77};
+        keys.push_back(std::make_unique<MessageKey>(openssl(), its_key, GetParam() + 1));
+        messages.push_back(make_segments(*keys.back(), 200, 3000));
+    }
+    for (std::size_t i = 0; i < 200; ++i)
+        for (Segments& message : messages) engine.submit(message[i]->seal);
+    for (Segments& message : messages)
+        for (auto& segment : message) {
+            while (!segment->seal.finished()) engine.help();
+            ASSERT_EQ(segment->seal.state, State::done);
+            engine.submit(segment->open);
+        }
+    for (Segments& message : messages)
+        for (auto& segment : message) {
+            wait_for(segment->open);
+            ASSERT_EQ(segment->opened, segment->plain);
+        }
+}
+
+/// A task that comes just when a worker goes to sleep is not forgotten.
+TEST_P(EngineWith, NoTaskIsLeftBehindBySleepers) {
+    std::mt19937 random(random_seed);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+        Segment segment(key, 5000 + i, 64);
+        engine.submit(segment.seal);
+        wait_for(segment.seal);
+        const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(15 + random() % 12);
+        while (std::chrono::steady_clock::now() < until) {
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, EngineWith, testing::Range(0u, 5u));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "base/hex.hpp"
 #include "keys/schedule.hpp"
 #include "wire/collective.hpp"
 #include "wire/partitioned.hpp"
@@ -43,12 +44,7 @@ void show(const std::string& name, Bytes bytes) {
     for (std::size_t at = 0; at < bytes.size(); at += 32) {
         label.resize(22, ' ');
         text += label + " ";
-        for (std::uint8_t byte : bytes.subspan(at, std::min<std::size_t>(32, bytes.size() - at))) {
-            char digits[3];
-            std::snprintf(digits, sizeof digits, "%02x", byte);
-            text += digits;
-        }
-        text += '\n';
+        text += hex(bytes.subspan(at, std::min<std::size_t>(32, bytes.size() - at))) + '\n';
         label.clear();
     }
 }

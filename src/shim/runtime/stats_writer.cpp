@@ -1,0 +1,58 @@
+#include "shim/runtime/stats_writer.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "shim/runtime/stats.hpp"
+
+namespace mpisec::shim {
+
+struct StatsWriter {
+    std::thread thread;
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool stop = false;
+};
+
+namespace {
+
+constexpr StatsWriter*& writer = process.stats_writer;
+
+void run(StatsWriter& self) {
+    pthread_setname_np(pthread_self(), "mpisec-stats");
+    const std::chrono::duration<double> interval(state.settings.stats_interval);
+    std::unique_lock lock(self.mutex);
+    do write_running_stats();
+    while (!self.wake.wait_for(lock, interval, [&] { return self.stop; }));
+}
+
+}  // namespace
+
+void start_stats_writer() {
+    if (writer || state.settings.stats_interval <= 0 || state.settings.stats.rfind("json:", 0) != 0) return;
+    writer = new StatsWriter;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
+    writer->thread = std::thread([] { run(*writer); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void stop_stats_writer() {
+    if (!writer) return;
+    {
+        std::lock_guard lock(writer->mutex);
+        writer->stop = true;
+    }
+    writer->wake.notify_one();
+    writer->thread.join();
+    delete writer;
+    writer = nullptr;
+}
+
+}  // namespace mpisec::shim
