@@ -37,7 +37,6 @@ void relax() {
 
 /// After the last store the task belongs to its owner again: it may be gone at once.
 void run(SegmentTask& task, unsigned thread) {
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point start = task.timed ? Clock::now() : Clock::time_point();
     aead::KeySet& key = task.key->for_thread(thread);
     task.thread = thread;
