@@ -35,8 +35,9 @@ void relax() {
 #endif
 }
 
-std::uint64_t clock_now() {
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+std::uint64_t nanoseconds_now() {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
 }
 
 /// After the last store the task belongs to its owner again: it may be gone at once.
@@ -44,12 +45,12 @@ void run(SegmentTask& task, unsigned thread) {
     aead::KeySet& key = task.key->for_thread(thread);
     task.thread = thread;
     if (task.timed) [[unlikely]]
-        task.began = clock_now();
+        task.began = nanoseconds_now();
     const bool good = task.direction == SegmentTask::Direction::seal
                           ? key.seal(task.to, task.from, task.n, task.nonce.data(), nullptr, 0)
                           : key.open(task.to, task.from, task.n, task.nonce.data(), nullptr, 0);
     if (task.timed) [[unlikely]]
-        task.ended = clock_now();
+        task.ended = nanoseconds_now();
     task.state.store(good ? SegmentTask::State::done : SegmentTask::State::failed, std::memory_order_release);
 }
 

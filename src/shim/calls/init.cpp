@@ -42,7 +42,6 @@
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/stats_writer.hpp"
 #include "shim/runtime/threads.hpp"
-#include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
 #include "shim/sessions/life.hpp"
