@@ -101,9 +101,8 @@ std::string cpu_of_node() {
 
 /// Everything that the launcher's command wrote to standard output, and its status.
 Result<std::string> output_of(const std::string& line) {
-    // The shell is meant: the line is the launcher's, as its user writes it.
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"),  // NOLINT(cert-env33-c)
-                                                         pclose);
+    // NOLINTNEXTLINE(cert-env33-c): the shell is meant, the line is the launcher's, as its user writes it
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
     if (!pipe) return fail("cannot start " + line);
     std::string text;
     std::array<char, 4096> part;

@@ -19,8 +19,8 @@ Result<Driver> find_driver(bool only_if_loaded) {
     }
     Driver driver{};
     const char* missing = nullptr;
-#define MPISEC_CUDA_FIND(name, ...)                                                                   \
-    driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, #name)); /* NOLINT: dlsym */ \
+#define MPISEC_CUDA_FIND(name, ...)                                               \
+    driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, #name)); \
     if (!driver.name) missing = #name;
     MPISEC_CUDA_PROCEDURES(MPISEC_CUDA_FIND)
 #undef MPISEC_CUDA_FIND

@@ -8,8 +8,8 @@
 namespace mpisec::provider {
 namespace {
 
-/// OpenSSL's function wants a list of arguments, and only a variadic function can make one, though it be empty.
-void set_error(const Instance* instance, std::uint32_t reason, ...) {  // NOLINT(cert-dcl50-cpp)
+// NOLINTNEXTLINE(cert-dcl50-cpp): OpenSSL's function wants a list of arguments, and only a variadic function can make one
+void set_error(const Instance* instance, std::uint32_t reason, ...) {
     va_list none;
     va_start(none, reason);
     instance->vset_error(instance->core, reason, nullptr, none);

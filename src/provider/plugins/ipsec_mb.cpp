@@ -172,10 +172,9 @@ struct Key {
         if (mode == mpisec_cbc) ready = (new (&cbc) Cbc(key, key_n))->ready;
     }
     explicit Key(const std::uint8_t* h) { ready = (new (&ghash) Ghash(h))->ready; }
-    /// All that the union can be is plain bytes; the destructor wipes them, and so makes the class look otherwise.
     explicit Key(const Key* other) {
-        std::memcpy(static_cast<void*>(this), other,
-                    sizeof *this);  // NOLINT(bugprone-undefined-memory-manipulation)
+        // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation): plain bytes, but for the destructor, which wipes them
+        std::memcpy(static_cast<void*>(this), other, sizeof *this);
     }
     ~Key() { explicit_bzero(static_cast<void*>(this), sizeof *this); }
 

@@ -31,24 +31,26 @@ void Window::send_part(const std::shared_ptr<Transfer>& transfer, const void* da
 void Window::start_waiting(int to) {
     Target& other = target(to);
     auto& on_their_way = other.on_their_way;
-    while (!other.waiting.empty()) {
+    while (!other.waiting.empty() && !other.starting) {
         while (!on_their_way.empty() && on_their_way.front()->sent()) on_their_way.pop_front();
         if (on_their_way.size() >= most_on_their_way) return;
         const Departure next = std::move(other.waiting.front());
         other.waiting.pop_front();
         --next.transfer->unstarted;
+        other.starting = true;
         next.transfer->sends.push_back(
             begin_send({SendSpec::Mode::standard, next.data, static_cast<MPI_Count>(next.bytes),
                         constants.byte, to, next.tag, comm, call_in_a_window}));
+        other.starting = false;
         on_their_way.push_back(next.transfer);
     }
 }
 
 void Window::start_all_waiting() {
-    std::erase_if(held_up_, [&](int to) {
-        start_waiting(to);
-        return target(to).waiting.empty();
-    });
+    if (held_up_.empty()) return;
+    const auto held_up = held_up_;  // what is started may move everything on, and come here again
+    for (int to : held_up) start_waiting(to);
+    std::erase_if(held_up_, [&](int to) { return target(to).waiting.empty(); });
 }
 
 void Window::receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {

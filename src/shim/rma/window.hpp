@@ -103,6 +103,8 @@ struct Target {
     std::deque<std::shared_ptr<Transfer>> transfers;
     std::deque<std::shared_ptr<Transfer>> on_their_way;  ///< one for each message
     std::deque<Departure> waiting;
+    /// One of these: while it waits for room, progress() must not start the next before it.
+    bool starting = false;
     bool outstanding = false;  ///< operations without an answer since the last flush
     Held held = Held::no;
     bool unchecked = false;  ///< MPI_MODE_NOCHECK: it has granted nothing

@@ -217,7 +217,6 @@ bool ask_driver(const void* address) {
 }
 
 bool library_takes_device_memory() {
-    // NOLINTNEXTLINE: what dlsym gives
     auto* ask = reinterpret_cast<int (*)()>(library_symbol("MPIX_Query_cuda_support"));
     return ask && ask() == 1;
 }

@@ -239,6 +239,7 @@ void write_trace() {
         say("MPISEC_TRACE: " + std::to_string(trace.dropped) + " spans came after the first " +
             std::to_string(most_spans) + " and are not in " + path);
     trace.spans.clear();
+    trace.threads.clear();  // another thread may have seen tracing() before
 }
 
 }  // namespace mpisec::shim
