@@ -59,7 +59,7 @@ def test_worlds_connected_on_open_mpi(job):
     modes = WORLDS["port"]
     for _ in range(3):
         result = job(modes, mpi="openmpi-5")
-        if "pmix_server_dyn.c" not in result.stderr:  # its launcher's own daemon now and then crashes there, plain too
+        if "pmix_server_dyn.c" not in result.stderr:  # its launcher's own daemon now and then crashes there
             break
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     assert all(result.stdout.count(f"{rank} {mode} fine") == 1 for mode in modes for rank in range(4)), result.stdout
