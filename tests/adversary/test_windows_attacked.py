@@ -79,6 +79,19 @@ def test_answers(attack, kind):
     assert said[0][0].startswith("MPIsec integrity error"), said
 
 
+@pytest.mark.parametrize("kind", ["count", "drop-segment:1"])
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_lost_answer(run, compile_mpi, mpi, kind):
+    """S3: no other answer of its length is taken for it: who waits for it waits on."""
+    library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
+    victim = compile_mpi(HERE / "victim_windows.c", mpi, flags=["-std=gnu11"])
+    result = run([victim, 1, "get", SMALL, "wait"], nodes=2, ranks=2, mpi=mpi, timeout=30,
+                 env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind, "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"})
+    assert "first ANOTHER'S" not in result.stdout
+    assert ("first right" in result.stdout) == (kind == "count"), result.stdout + result.stderr
+    assert kind == "count" or "stalled" in result.stderr, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("kind", ["flip-segment:2:30", "flip-segment:2:-1", "flip-segment:3:100"])
 def test_large(attack, kind):
     """S2: a changed bit in data of several segments; what was not verified is not in the window."""

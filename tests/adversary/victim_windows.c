@@ -4,7 +4,7 @@
  * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
  * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
  * the flush; or together: short requests travel in one message with the flush, under attack as well; fence: apart,
- * between fences; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * between fences; wait: MPI_Rget of different contents, and what the first of them has when its wait ends; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
 #include "armed.h"
@@ -53,6 +53,20 @@ static const char* reuse(void) {
     return "left alone";
 }
 
+/* Gets of one length: the first of them ends with its own data, or not at all. */
+static void wait_for_first(unsigned char* mine) {
+    MPI_Request requests[OPERATIONS];
+    for (int operation = 0; operation < OPERATIONS; ++operation) {
+        const MPI_Aint place = (MPI_Aint)operation * size_of_each;
+        note(MPI_Rget(mine + place, size_of_each, MPI_BYTE, 1, place, size_of_each, MPI_BYTE, window,
+                      &requests[operation]));
+    }
+    note(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+    printf("first %s\n", mine[0] == value_of(0) ? "right" : "ANOTHER'S");
+    fflush(stdout);
+    note(MPI_Waitall(OPERATIONS - 1, requests + 1, MPI_STATUSES_IGNORE));
+}
+
 /* Every byte is as it was or as meant: nothing else is anywhere. */
 static const char* judge(unsigned char was, int values_of_operations) {
     size_t meant = 0, bytes = (size_t)OPERATIONS * (size_t)size_of_each;
@@ -89,6 +103,8 @@ int main(int argc, char** argv) {
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window);
     MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
     memset(cells, before, bytes);
+    const int waits = strcmp(argv[4], "wait") == 0;
+    for (size_t i = 0; waits && i < bytes; ++i) cells[i] = value_of((int)(i / (size_t)size_of_each));
     watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
     int frames, segments;
@@ -108,7 +124,8 @@ int main(int argc, char** argv) {
         MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (armed_rank == 0) arm();
-        for (int operation = 0; operation < OPERATIONS; ++operation) {
+        if (waits) wait_for_first(mine);
+        for (int operation = 0; !waits && operation < OPERATIONS; ++operation) {
             operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
             int found;
             if (!together) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);

@@ -41,12 +41,26 @@ constexpr bool may_end(Kind kind) {
 
 /// Tags on the window's private communicator. Messages of one tag from one rank come in order.
 enum Tag : int {
-    request_tag,  ///< origin to target: requests, each a header, and what of runs and data fits
-    bulk_tag,     ///< origin to target: runs or data that did not fit, in the order of their headers
-    answer_tag,   ///< target to origin: what was fetched, or that a flush has ended, in the order of requests
-    grant_tag,    ///< target to origin: the lock is its
+    request_tag,   ///< origin to target: requests, each a header, and what of runs and data fits
+    grant_tag,     ///< target to origin: the lock is its
     exposure_tag,  ///< MPI_Win_post to MPI_Win_start
+    first_numbered_tag = 16,
 };
+
+/// What belongs to one request, with a tag that follows from its sequence number: were it lost, no other could
+/// be taken for it. Tags repeat after as many requests; all are below 32767, which every MPI library has.
+enum class Piece : int {
+    runs,    ///< origin to target: those that did not fit
+    data,    ///< the same
+    answer,  ///< target to origin: what was fetched, or that a flush has ended
+};
+inline constexpr std::uint64_t requests_with_tags_of_their_own = 8192;
+
+constexpr int tag_of(Piece piece, std::uint64_t sequence) {
+    constexpr auto numbers = static_cast<int>(requests_with_tags_of_their_own);
+    return first_numbered_tag + static_cast<int>(piece) * numbers +
+           static_cast<int>(sequence % requests_with_tags_of_their_own);
+}
 
 struct Header {
     Kind kind{};
@@ -65,7 +79,7 @@ struct Header {
 inline constexpr std::size_t header_bytes = 64;  ///< with padding: what follows is aligned for every type
 inline constexpr std::size_t ending_at = 2;      ///< in it
 inline constexpr std::size_t run_bytes = 16;
-/// Of a request with its runs and data, and of a message of several. What is longer goes with bulk_tag.
+/// Of a request with its runs and data, and of a message of several. What is longer goes in messages of its own.
 inline constexpr std::size_t most_inline = 32768;
 /// Requests that are shorter than this together may wait for each other.
 inline constexpr std::size_t batch_bytes = 4096;

@@ -83,10 +83,9 @@ std::shared_ptr<Transfer> Window::add_request(int to, Header& header, std::size_
     return batch.transfer;
 }
 
-void Window::send_after_batch(const std::shared_ptr<Transfer>& transfer, const void* data,
-                              std::uint64_t bytes, int to) {
-    ++transfer->unstarted;
-    target(to).batch.bulk.push_back({transfer, data, bytes, bulk_tag});
+void Window::send_after_batch(int to, Departure part) {
+    ++part.transfer->unstarted;
+    target(to).batch.bulk.push_back(std::move(part));
 }
 
 void Window::send_batch(int to) {
@@ -274,15 +273,17 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
     if (header.bulk_runs) {
         apart->runs = Buffer(runs);
         write(prepared.layout.runs, apart->runs.data());
-        window.send_after_batch(apart, apart->runs.data(), runs, to);
+        window.send_after_batch(to, {apart, apart->runs.data(), runs, tag_of(Piece::runs, header.sequence)});
     }
-    if (header.bulk_data) window.send_after_batch(apart, data, payload, to);
+    if (header.bulk_data)
+        window.send_after_batch(to, {apart, data, payload, tag_of(Piece::data, header.sequence)});
     // Long ones do not wait for more: the network could carry them meanwhile.
     if (payload > longest_in_batch || window.target(to).batch.bulk.size() >= most_bulk_in_batch)
         window.send_batch(to);
     if (prepared.fetches) {
         apart->expect(prepared.result, header.bytes);
-        window.receive_answer(*apart, apart->room(), header.bytes, to, answer_tag);
+        window.receive_answer(*apart, apart->room(), header.bytes, to,
+                              tag_of(Piece::answer, header.sequence));
     }
     window.target(to).transfers.push_back(apart);
     transfer = std::move(apart);

@@ -200,13 +200,13 @@ void Window::check(int from, const Header& header) {
 
 /// What comes in messages of its own is received and thrown away: its sender must get rid of it.
 void Window::discard(int from, const Header& header) {
-    auto receive_and_forget = [&](std::uint64_t bytes) {
+    auto receive_and_forget = [&](Piece piece, std::uint64_t bytes) {
         Buffer room(bytes);
-        auto receiving = receive(comm, room.data(), bytes, from, bulk_tag);
+        auto receiving = receive(comm, room.data(), bytes, from, tag_of(piece, header.sequence));
         discarded_.push_back({std::move(receiving), std::move(room)});
     };
-    if (header.bulk_runs) receive_and_forget(std::uint64_t{header.runs} * run_bytes);
-    if (header.bulk_data) receive_and_forget(payload_of(header));
+    if (header.bulk_runs) receive_and_forget(Piece::runs, std::uint64_t{header.runs} * run_bytes);
+    if (header.bulk_data) receive_and_forget(Piece::data, payload_of(header));
 }
 
 void Window::enter(int from, Request request) {
@@ -246,7 +246,8 @@ void Window::expect_bulk(int from, Request& request) {
     if (header.bulk_runs) {
         const std::uint64_t bytes = std::uint64_t{header.runs} * run_bytes;
         request.runs = Buffer(bytes);
-        request.runs_coming = receive(comm, request.runs.data(), bytes, from, bulk_tag);
+        request.runs_coming =
+            receive(comm, request.runs.data(), bytes, from, tag_of(Piece::runs, header.sequence));
     }
     if (!header.bulk_data) return;
     std::uint8_t* room = nullptr;
@@ -260,7 +261,7 @@ void Window::expect_bulk(int from, Request& request) {
         room = request.data.data();
     }
     request.payload = room;
-    request.data_coming = receive(comm, room, payload_of(header), from, bulk_tag);
+    request.data_coming = receive(comm, room, payload_of(header), from, tag_of(Piece::data, header.sequence));
 }
 
 bool Window::is_ready(int from, Request& request) {
@@ -323,7 +324,7 @@ void Window::carry_out(int from, Request& request) {
     const Header& header = request.header;
     switch (header.kind) {
         case Kind::flush:
-            return answer_status(from);
+            return answer_status(from, header.sequence);
         case Kind::lock_shared:
         case Kind::lock_exclusive: {
             if (sender.holds != Held::no) return violation(from, "it locks what it has locked");
@@ -331,35 +332,36 @@ void Window::carry_out(int from, Request& request) {
             return grant(locks_.ask(from, sender.holds));
         }
         case Kind::unlock:
-            return give_back_lock(from);
+            return give_back_lock(from, header.sequence);
         case Kind::complete:
             ++sender.completes;
             return;
         default:
             answer_data(from, request);
     }
-    if (header.ending == Ending::flush) answer_status(from);
-    if (header.ending == Ending::unlock) give_back_lock(from);
+    if (header.ending == Ending::flush) answer_status(from, header.sequence);
+    if (header.ending == Ending::unlock) give_back_lock(from, header.sequence);
 }
 
-void Window::give_back_lock(int from) {
+void Window::give_back_lock(int from, std::uint64_t sequence) {
     std::vector<int> granted;
     const Held held = std::exchange(origin(from).holds, Held::no);
     if (held == Held::no || !locks_.give_back(held, granted))
         return violation(from, "it unlocks what it has not locked");
-    answer_status(from);
+    answer_status(from, sequence);
     grant(granted);
 }
 
 void Window::answer_data(int from, Request& request) {
     const std::uint64_t fetched = answer_of(request.header);
     Origin& sender = origin(from);
+    const int tag = tag_of(Piece::answer, request.header.sequence);
     if (request.in_place) return;
     if (request.header.kind == Kind::get && fetched > 0) {
         const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
-        if (!inside) return answer(from, nullptr, 0, Buffer(), answer_tag);
+        if (!inside) return answer(from, nullptr, 0, Buffer(), tag);
         if (request.layout.one_run()) {
-            answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), answer_tag);
+            answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), tag);
             sender.answers.back().from_memory = true;
             return;
         }
@@ -371,14 +373,14 @@ void Window::answer_data(int from, Request& request) {
         return;
     }
     const std::uint8_t* bytes = data.data();
-    answer(from, bytes, code == MPI_SUCCESS ? fetched : 0, std::move(data), answer_tag);
+    answer(from, bytes, code == MPI_SUCCESS ? fetched : 0, std::move(data), tag);
 }
 
-void Window::answer_status(int from) {
+void Window::answer_status(int from, std::uint64_t sequence) {
     Buffer data(sizeof(std::int32_t));
     store_le(data.data(), static_cast<std::int32_t>(std::exchange(origin(from).error, MPI_SUCCESS)));
     const std::uint8_t* bytes = data.data();
-    answer(from, bytes, sizeof(std::int32_t), std::move(data), answer_tag);
+    answer(from, bytes, sizeof(std::int32_t), std::move(data), tag_of(Piece::answer, sequence));
 }
 
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {

@@ -41,7 +41,8 @@ void Window::send_control(int to, Kind kind, bool answered) {
     std::uint8_t* status = transfer->message.data();
     transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
     transfer->status = status;
-    receive_answer(*transfer, status, sizeof(std::int32_t), to, answer_tag);
+    receive_answer(*transfer, status, sizeof(std::int32_t), to,
+                   tag_of(Piece::answer, target(to).sequence - 1));  // of the request that has the flush
     target(to).transfers.push_back(std::move(transfer));
 }
 

@@ -191,8 +191,7 @@ class Window {
     void start_waiting(int to);
     void start_all_waiting();
     /// After the requests that wait.
-    void send_after_batch(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes,
-                          int to);
+    void send_after_batch(int to, Departure part);
     void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
     /// Sends a request without data; with an answer if `answered`: the first error of this process's operations.
     void send_control(int to, Kind kind, bool answered);
@@ -235,10 +234,10 @@ class Window {
     bool has_come(int from, Request& request);
     void lose(int code);
     void drain(int from);
-    void give_back_lock(int from);
+    void give_back_lock(int from, std::uint64_t sequence);
     void carry_out(int from, Request& request);
     void answer_data(int from, Request& request);
-    void answer_status(int from);
+    void answer_status(int from, std::uint64_t sequence);
     void answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag);
     bool settle_answers(Origin& to);
     void grant(const std::vector<int>& granted);
