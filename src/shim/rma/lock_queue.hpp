@@ -1,8 +1,9 @@
 // The lock of one process's part of a window (MPI standard section 12.5.3): kept by that process, asked for
-// with messages, granted in the order of asking.
+// with messages. Whoever asks for it shared has it at once unless one has it exclusively: shared locks never wait
+// for each other, or two ranks that take every rank's (MPI_Win_lock_all) would each hold what makes an exclusive
+// lock wait before which the other must queue. Else it is granted in the order of asking.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -36,14 +37,18 @@ class LockQueue {
     };
     std::vector<int> grant() {
         std::vector<int> granted;
-        while (!waiting_.empty() && !exclusive_) {
-            const Waiting first = waiting_.front();
-            if (first.kind == Held::exclusive && sharers_ > 0) break;
-            (first.kind == Held::exclusive ? static_cast<void>(exclusive_ = true)
-                                           : static_cast<void>(++sharers_));
-            granted.push_back(first.origin);
+        if (exclusive_ || waiting_.empty()) return granted;
+        if (sharers_ == 0 && waiting_.front().kind == Held::exclusive) {
+            exclusive_ = true;
+            granted.push_back(waiting_.front().origin);
             waiting_.pop_front();
+            return granted;
         }
+        std::erase_if(waiting_, [&](const Waiting& each) {
+            if (each.kind == Held::shared) granted.push_back(each.origin);
+            return each.kind == Held::shared;
+        });
+        sharers_ += granted.size();
         return granted;
     }
 

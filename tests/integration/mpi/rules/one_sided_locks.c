@@ -61,6 +61,33 @@ static void atomics(void) {
     CHECK(sum >= 0, "sum %ld", sum);
 }
 
+/* Shared locks do not wait for each other, also where one asks for an exclusive lock in between: the first rank has
+ * its lock until the last one has it too. */
+static void shared_together(void) {
+    const int last = size - 1;
+    if (size < 3) return;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (rank == 0) {
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
+        (void)at(1, 0);
+        OK(MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD));
+        OK(MPI_Recv(NULL, 0, MPI_BYTE, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Win_unlock(1, window));
+    } else if (rank == 1) {
+        OK(MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Send(NULL, 0, MPI_BYTE, last, 0, MPI_COMM_WORLD));
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window));
+        OK(MPI_Win_unlock(1, window));
+    } else if (rank == last) {
+        OK(MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        sleep_seconds(0.05);
+        OK(MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window));
+        (void)at(1, 0);
+        OK(MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD));
+        OK(MPI_Win_unlock(1, window));
+    }
+}
+
 /* Everybody's additions are there, once each. */
 static void check_counts(void) {
     long times = 0, turns_of_all = 0;
@@ -193,6 +220,7 @@ void rule_one_sided_locks(void) {
     memset(cells, 0, 16 * sizeof *cells);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     exclusive_and_shared();
+    shared_together();
     atomics();
     check_counts();
     contended();
