@@ -19,6 +19,7 @@
 #include "shim/io/entry.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
@@ -115,6 +116,17 @@ void refuse_lonely_worlds() {
     if (!sentence.empty()) abort_job(sentence);
 }
 
+/// A session has chosen before: its keys are used on. Another library would do, another cipher would not.
+void keep_selection(const aead::Selection& of_sessions) {
+    if (!of_sessions.library[0]) return;
+    if (state.world.crosses_nodes && state.world.selection.cipher != of_sessions.cipher)
+        abort_job(
+            "The ranks have agreed on another cipher in MPI_Init than this process uses in the sessions that "
+            "it made "
+            "before: another setting, or another calibration. Set MPISEC_AEAD to one cipher for all.");
+    state.world.selection = of_sessions;
+}
+
 /// From the real MPI_Init to protection. Returns what calls meet from here on.
 Phase start(int thread_level) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
@@ -134,8 +146,9 @@ Phase start(int thread_level) {
         WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
         const aead::Selection of_sessions = state.world.selection;
         state.world = establish(state.settings, selection_mark());
-        if (closed_before && !state.world.crosses_nodes) state.world.selection = of_sessions;
+        if (closed_before) keep_selection(of_sessions);
     }
+    state.fault_tolerant = job_is_fault_tolerant();
     using Yield = config::Settings::Yield;
     state.yield_while_waiting = state.yield_while_waiting || state.settings.yield == Yield::on ||
                                 (state.settings.yield == Yield::automatic && state.world.oversubscribed);
@@ -150,7 +163,7 @@ Phase start(int thread_level) {
     join_parents();
     end_job_on_early_exit();
     release_startup_pages();
-    start_progress_thread();
+    start_progress_thread(thread_level == MPI_THREAD_MULTIPLE);
     return Phase::closed;
 }
 

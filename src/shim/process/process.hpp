@@ -47,6 +47,7 @@ struct State {
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     bool thread_multiple = false;
     bool yield_while_waiting = false;  ///< who waits gives its core to others: MPISEC_YIELD
+    bool fault_tolerant = false;       ///< the job goes on when a process has died (p2p/failures.hpp)
     bool ready = false;                ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
@@ -101,6 +102,7 @@ struct AttachedBuffer {
 struct CancelledCounters;
 struct CommunicatorRegistry;
 struct Duplications;
+struct FaultTolerance;
 struct IoFiles;
 struct MatchedMessages;
 struct ProgressThread;
@@ -156,13 +158,14 @@ struct Process {
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
-    FirstUse<PeerNumbers> peer_numbers;    ///< peer_state.cpp
-    FirstUse<Realms> realms;               ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
-    std::once_flag fork_handlers;          ///< gate.cpp
-    pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
-    std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
-    RecursiveMutex guard;                  ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;        ///< watchdog.cpp; of all threads that have waited
+    FirstUse<PeerNumbers> peer_numbers;        ///< peer_state.cpp
+    FirstUse<FaultTolerance> fault_tolerance;  ///< p2p/failures.cpp; the library's extensions
+    FirstUse<Realms> realms;                   ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
+    std::once_flag fork_handlers;              ///< gate.cpp
+    pid_t initialized_by = 0;                  ///< gate.cpp; the process that called MPI_Init
+    std::atomic<bool> world_begun{false};      ///< gate.cpp; MPI_Init was called
+    RecursiveMutex guard;                      ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<WaitSlots> wait_slots;            ///< watchdog.cpp; of all threads that have waited
     void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
     Watchdog* watchdog = nullptr;  ///< watchdog.cpp; from MPI_Init to MPI_Finalize
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
@@ -198,14 +201,15 @@ struct Process {
     FirstUse<IoFiles> io_files;                 ///< io/files.cpp
 
     // Communicators and calls.
-    FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
-    FirstUse<SessionSettings> session_settings;  ///< sessions/life.cpp
-    FirstUse<OwnSession> own_session;            ///< the same
-    std::atomic<int> open_sessions{0};           ///< session_calls.cpp; of the program
-    FirstUse<Duplications> duplications;         ///< communicator_calls.cpp
-    FirstUse<MatchedMessages> matched_messages;  ///< probe.cpp
-    FirstUse<OpenFiles> files;                   ///< calls/files.cpp; inside a node
-    FirstUse<Windows> windows;                   ///< windows.cpp
+    FirstUse<SessionCalls> session_calls;           ///< session_proof.cpp
+    FirstUse<SessionSettings> session_settings;     ///< sessions/life.cpp
+    FirstUse<OwnSession> own_session;               ///< the same
+    std::atomic<int> open_sessions{0};              ///< session_calls.cpp; of the program
+    std::atomic<bool> session_with_threads{false};  ///< the same; the library has granted MPI_THREAD_MULTIPLE
+    FirstUse<Duplications> duplications;            ///< communicator_calls.cpp
+    FirstUse<MatchedMessages> matched_messages;     ///< probe.cpp
+    FirstUse<OpenFiles> files;                      ///< calls/files.cpp; inside a node
+    FirstUse<Windows> windows;                      ///< windows.cpp
 };
 
 /// Holds the object and does not destroy it.

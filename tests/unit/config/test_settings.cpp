@@ -105,6 +105,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_STALL_ACTION", "abort"},
         {"MPISEC_SINGLETON", "allow"},
         {"MPISEC_NODE_TIME", "4.5"},
+        {"MPISEC_JOIN_TIME", "5.5"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
@@ -144,6 +145,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_EQ(s->stall_action, Settings::StallAction::abort);
     EXPECT_EQ(s->node_seconds, 4.5);
+    EXPECT_EQ(s->join_seconds, 5.5);
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->threshold, 2048u);
     EXPECT_EQ(s->segment, 3072u);
