@@ -105,6 +105,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_STALL_ACTION", "abort"},
         {"MPISEC_SINGLETON", "allow"},
         {"MPISEC_NODE_TIME", "4.5"},
+        {"MPISEC_JOIN_TIME", "5.5"},
         {"MPISEC_JOB", "j"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_STATS_INTERVAL", "1.5"},
@@ -148,6 +149,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_EQ(s->stall_action, Settings::StallAction::abort);
     EXPECT_EQ(s->node_seconds, 4.5);
+    EXPECT_EQ(s->join_seconds, 5.5);
     EXPECT_EQ(s->job, "j");
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->stats_interval, 1.5);
