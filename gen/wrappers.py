@@ -83,7 +83,7 @@ def _wrapper(binding: Procedure, group: Group) -> str:
     refusal = f'refuse("{binding.name}", {binding.communicator or "constants.comm_null"})'
     extension = binding.name.startswith("MPIX_")
     real = "extension" if extension else f"real.{binding.name.removeprefix('MPI_')}"
-    own = f"mpisec::shim::{binding.base.removeprefix('MPI_')}({arguments})"
+    own = f"mpisec::shim::{binding.base.removeprefix('MPI_').removeprefix('MPIX_')}({arguments})"
     short_cut = not (group.check in ("always", "early", "hand") or group.class_ == "refused")
     caller = "__builtin_return_address(0)"
     often = "OFTEN" if group.often else "SELDOM"

@@ -45,6 +45,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument(
         "--timeout", type=float, default=3600, metavar="S", help="seconds until the job is killed (3600)"
     )
+    run.add_argument(
+        "--launcher",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="further option for mpiexec, as --launcher=--with-ft --launcher=ulfm",
+    )
     run.add_argument("--mpisec", metavar="PATH", help="the mpisec program")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT …]")
     rate = actions.add_parser("check-rate", help="measure a raw TCP stream between two nodes")
@@ -136,6 +143,7 @@ def _run(options: argparse.Namespace) -> int:
                 key=Path(keys[-1]).absolute() if keys else None,
                 node_key={node: Path(files[-1]).absolute() for node, files in node_key.items()},
                 rate=rate,
+                launcher=options.launcher,
                 timeout=options.timeout,
                 stream=True,
             )

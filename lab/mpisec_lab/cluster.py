@@ -73,6 +73,7 @@ class JobOptions(TypedDict, total=False):
     node_key: Mapping[int, str | Path] | None  # of some nodes
     mpisec: str | Path | None  # the program `mpisec`; default: as places.find_mpisec() finds it
     rate: float | None  # bits per second of every node's link; default: unlimited
+    launcher: Sequence[str]  # further options for mpiexec
     timeout: float  # seconds, then the job is killed; default: 120
     stream: bool  # output goes to our own instead of into the Result
 
@@ -243,7 +244,7 @@ class Cluster:
         self.set_rate(options.get("rate"))
         hosts = block_placement(self.names, ranks)
         launch = implementation.launch(hosts, str(self.agent), INTERFACE, self.directory)
-        job_command = [*launch, str(self.directory / "rank"), *prefix, *map(str, command)]
+        job_command = [launch[0], *options.get("launcher", ()), *launch[1:], str(self.directory / "rank"), *prefix, *map(str, command)]
         pipes: Pipes = {} if options.get("stream") else {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         result = self._finish(self.popen(0, job_command, **pipes), options.get("timeout", 120))
         if self.overlay and result.returncode != 0:

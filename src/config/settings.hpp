@@ -53,6 +53,7 @@ struct Settings {
     std::string job;                           ///< MPISEC_JOB; empty: as the launcher says
     double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
     double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
+    double join_seconds = 60;  ///< MPISEC_JOIN_TIME: a spawned or connected world answers within it
     enum class StallAction : std::uint8_t { report, abort, automatic };
     StallAction stall_action = StallAction::automatic;  ///< MPISEC_STALL_ACTION
     std::string stats;                                  ///< MPISEC_STATS: empty, "1", "ranks" or "json:PATH"

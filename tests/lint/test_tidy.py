@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 TOOL = "tidy.py"
+PROGRAM = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
 ROOT = Path(__file__).resolve().parents[2]
 USED_AFTER_MOVE = """#include <utility>
 #include "held.hpp"
@@ -21,7 +22,7 @@ HELD = "struct Held { Held(Held&& other) noexcept; int value; };\n"
 
 @pytest.fixture(autouse=True)
 def _needs_clang_tidy():
-    if not (shutil.which("clang-tidy-14") or shutil.which("clang-tidy")):
+    if not PROGRAM:
         if os.environ.get("MPISEC_LAB_REQUIRED") == "1":
             pytest.fail("MPISEC_LAB_REQUIRED=1, but clang-tidy is not installed")
         pytest.skip("clang-tidy is not installed")
@@ -44,18 +45,18 @@ def headlines(lines):
 
 
 def test_a_clean_file(judged, write):
-    assert judged(write("a.cpp", "int twice(int number) { return 2 * number; }\n")) == (0, ["tidy: 0 findings"])
+    assert judged(write("a.cpp", "int twice(int number) { return 2 * number; }\n")) == (0, ["tidy: 0 findings in 1 sources"])
 
 
 def test_a_use_after_move(judged, write):
     status, lines = judged(write("a.cpp", USED_AFTER_MOVE.format(exception="")))
-    assert (status, headlines(lines), lines[-1]) == (1, [(5, "bugprone-use-after-move")], "tidy: 1 findings")
+    assert (status, headlines(lines), lines[-1]) == (1, [(5, "bugprone-use-after-move")], "tidy: 1 findings in 1 sources")
 
 
 def test_an_exception_is_for_the_check_that_it_names(judged, write):
     meant = write("a.cpp", USED_AFTER_MOVE.format(exception="  // NOLINT(bugprone-use-after-move): its move only copies"))
     other = write("b.cpp", USED_AFTER_MOVE.format(exception="  // NOLINT(bugprone-sizeof-expression): another"))
-    assert judged(meant) == (0, ["tidy: 0 findings"])
+    assert judged(meant) == (0, ["tidy: 0 findings in 1 sources"])
     assert headlines(judged(other)[1]) == [(5, "bugprone-use-after-move")]
 
 
@@ -68,10 +69,26 @@ def test_what_cannot_be_compiled_is_a_finding(judged, write):
 def test_what_was_clean_is_judged_again_when_a_header_changes(judged, write):
     write("parts.hpp", "inline int parts() { return 2; }\n")
     source = write("a.cpp", '#include "parts.hpp"\nint share(int whole) { return whole / parts(); }\n')
-    assert judged(source) == (0, ["tidy: 0 findings"])
+    assert judged(source) == (0, ["tidy: 0 findings in 1 sources"])
     write("parts.hpp", "inline int parts() { return 0; }\n")
     status, lines = judged(source)
     assert (status, headlines(lines)) == (1, [(2, "clang-analyzer-core.DivideZero")])
+
+
+def test_what_was_clean_in_another_checkout_is_clean(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import tidy
+
+    def key(place, text):
+        (tmp_path / place / "src").mkdir(parents=True)
+        (tmp_path / place / "src/half.hpp").write_text(f"inline int half(int whole) {{ return whole / {text}; }}\n")
+        source = tmp_path / place / "src/a.cpp"
+        source.write_text('#include "half.hpp"\nint quarter(int whole) { return half(half(whole)); }\n')
+        (tmp_path / place / ".clang-tidy").write_text("Checks: '-*,clang-analyzer-*'\n")
+        monkeypatch.setattr(tidy, "ROOT", tmp_path / place)
+        return tidy.Judge(PROGRAM, {}).key(source, ["-std=c++20", f"-I{tmp_path / place}/src"], [])
+
+    assert key("one", "2") == key("two", "2") != key("three", "0")
 
 
 def test_without_clang_tidy_it_names_the_package(judged, write, monkeypatch):

@@ -3,6 +3,7 @@
 // plus the progress loop (M5).
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/buffered.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/same_node.hpp"
@@ -68,6 +69,12 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 [[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
     const bool null = spec.peer == MPI_PROC_NULL;
     const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
+    if (state.fault_tolerant && !null && route.comm && route.comm->has_peer(spec.peer))
+        // The library lets a short message that nobody waits for pass.
+        if (const int code =
+                failure_of_peer(*route.comm, route.comm->peers[static_cast<std::size_t>(spec.peer)].world);
+            code != MPI_SUCCESS)
+            return raise(route.comm, code, spec.call);
     if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages(route.comm))
         return send_buffered(spec, route);
     if (route.kind == Route::plain) {
@@ -75,6 +82,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
         MPI_Request request;
         return complete_plain(isend_plain(spec, &request), &request, MPI_STATUS_IGNORE);
     }
+    // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): only a plain or an invalid route may lack its communicator
     if (route.kind == Route::verified) return send_verified(spec, *route.comm);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.mode == Mode::buffered) return send_buffered(spec, route);

@@ -50,20 +50,33 @@ bool is_root(MPI_Comm comm, int root) {
     return rank == root;
 }
 
-/// Nothing is spawned that could not be protected.
-int no_program(const char* procedure, MPI_Comm comm) {
-    return raise_on(comm, refusal_code(procedure, "bin/mpisec is not beside MPIsec's libraries"));
+/// Nothing is spawned that could not be protected: whether the root has the command for it, which all ranks hear, because they
+/// would wait for it in the library. An error code.
+int hear_whether_protected(const char* procedure, int root, MPI_Comm comm) {
+    int found = !mpisec_program().empty(), size = 0;
+    if (comm == constants.comm_null || real.Comm_size(comm, &size) != MPI_SUCCESS || root < 0 ||
+        root >= size || gate.phase == Phase::ended)
+        return MPI_SUCCESS;  // the library says what is wrong
+    const Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
+    int code = MPI_SUCCESS;
+    if (parent)
+        code = hand_down(*parent, root, &found, sizeof found);
+    else if (gate.phase != Phase::closed)  // all of them are on this node
+        code = real.Bcast(&found, 1, constants.int32, root, comm);
+    if (code != MPI_SUCCESS || found) return code;
+    return refusal_code(procedure, "bin/mpisec is not beside MPIsec's libraries where its root runs");
 }
 
 }  // namespace
 
 int Comm_spawn(const char* command, char** argv, int maxprocs, MPI_Info info, int root, MPI_Comm comm,
                MPI_Comm* intercomm, int* errcodes) {
+    if (const int code = hear_whether_protected("MPI_Comm_spawn", root, comm); code != MPI_SUCCESS)
+        return raise_on(comm, code);
     if (!is_root(comm, root) || !command)
         return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
             return real.Comm_spawn(command, argv, maxprocs, info, root, comm, made, errcodes);
         });
-    if (mpisec_program().empty()) return no_program("MPI_Comm_spawn", comm);
     SpawnCommand protected_one(command, argv);
     return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
         return real.Comm_spawn(protected_one.program(), protected_one.arguments(), maxprocs, info, root, comm,
@@ -73,8 +86,9 @@ int Comm_spawn(const char* command, char** argv, int maxprocs, MPI_Info info, in
 
 int Comm_spawn_multiple(int count, char** commands, char*** argvs, const int* maxprocs, const MPI_Info* infos,
                         int root, MPI_Comm comm, MPI_Comm* intercomm, int* errcodes) {
+    if (const int code = hear_whether_protected("MPI_Comm_spawn_multiple", root, comm); code != MPI_SUCCESS)
+        return raise_on(comm, code);
     const bool ours = is_root(comm, root) && count > 0 && commands;
-    if (ours && mpisec_program().empty()) return no_program("MPI_Comm_spawn_multiple", comm);
     std::vector<SpawnCommand> each;
     std::vector<char*> programs;
     std::vector<char**> arguments;

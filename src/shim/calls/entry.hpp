@@ -122,4 +122,8 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
                      MPI_Comm* newcomm);
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
 
+// Going on without processes that have died (fault_tolerance_calls.cpp)
+int Comm_agree(MPI_Comm comm, int* flag);
+int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm);
+
 }  // namespace mpisec::shim

@@ -20,6 +20,7 @@
 #include "shim/io/entry.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
@@ -134,7 +135,8 @@ void know_world() {
     WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
     World world = establish(state.settings, selection_mark());
     const std::lock_guard lock(process.life);
-    if (!world.crosses_nodes) world.selection = state.world.selection;  // of sessions
+    // A session has chosen before, for the same cipher, since settings are read once: its keys are renewed with that.
+    if (state.world.selection.library[0]) world.selection = state.world.selection;
     state.world = std::move(world);
 }
 
@@ -146,6 +148,7 @@ Phase start(int thread_level, bool closed_before) {
     refuse_lonely_worlds();
     take_thread_level(thread_level, closed_before);
     know_world();
+    state.fault_tolerant = job_is_fault_tolerant();
     using Yield = config::Settings::Yield;
     if (state.settings.yield == Yield::on ||
         (state.settings.yield == Yield::automatic && state.world.oversubscribed))
@@ -161,7 +164,7 @@ Phase start(int thread_level, bool closed_before) {
     join_parents();
     end_job_on_early_exit();
     watch_for_driver();
-    start_progress_thread();
+    start_progress_thread(thread_level == MPI_THREAD_MULTIPLE);
     stats.began = steady_nanoseconds();
     stats.startup_nanoseconds = stats.began - began;
     start_stats_writer();

@@ -3,12 +3,15 @@
 #include "shim/calls/intercommunicator_calls.hpp"
 
 #include <algorithm>
+#include <array>
 
+#include "keys/secret.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
+#include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/unsupported.hpp"
 #include "shim/p2p/violations.hpp"
@@ -109,56 +112,106 @@ GroupHello hello_of(const Realm& realm, const std::vector<std::int32_t>& members
     return hello;
 }
 
-constexpr const char* bridge_of_others =
-    "The local communicator and the one with both leaders come from different start-ups (MPI_COMM_WORLD, a "
-    "session's group, a spawned or connected world): make both from the same one";
+/// What the leaders tell each other first, under seal: whether their local communicators are of the realm of the
+/// one that joins them. Where not, the groups do a start-up together, which names both leaders' numbers.
+struct LeaderHello {
+    std::int32_t same_realm;
+    std::array<std::uint8_t, 12> number;
+};
+static_assert(sizeof(LeaderHello) == 16);
+
+/// The leader's answer to its group.
+struct OtherGroup {
+    GroupHello hello;
+    std::array<LeaderHello, 2> leaders{};  ///< the one with the lower number first
+};
 
 std::size_t bytes_of(const GroupHello& hello) {
     return hello.size() * sizeof hello[0];
 }
 
 /// The leader's part: the other group's members, under seal from its leader.
-GroupHello ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag) {
+void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag,
+                      OtherGroup& theirs) {
     const Realm& realm = realm_of(local.members);
-    GroupHello theirs = hello_of(realm, {});
     const Communicator* bridge = find_communicator(peer_comm);
-    if (!bridge || !bridge->has_peer(remote_leader)) {
-        theirs[0] = no_bridge;
-        return theirs;
+    theirs.hello[0] = no_bridge;
+    if (!bridge || !bridge->has_peer(remote_leader)) return;
+    const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
+    const wire::ContextId context = with_tag(bridge->context, tag);
+    auto& [mine, its] = theirs.leaders;
+    mine.same_realm = &realm_of(other) == &realm;
+    keys::random_bytes(mine.number.data(), mine.number.size());
+    theirs.hello[0] = no_answer;
+    if (exchange_with(other, &mine, &its, sizeof mine, context) != MPI_SUCCESS) return;
+    if (!mine.same_realm || !its.same_realm) {
+        theirs.hello[0] = other_realm;
+        if (its.number < mine.number) std::swap(mine, its);
+        return;
     }
     const GroupHello ours = hello_of(realm, local.members);
-    const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
-    if (&realm_of(other) != &realm) {
-        theirs[0] = other_realm;
-        return theirs;
-    }
-    if (exchange_with(other, ours.data(), theirs.data(), bytes_of(ours), with_tag(bridge->context, tag)) !=
-        MPI_SUCCESS)
-        theirs[0] = no_answer;
-    return theirs;
+    theirs.hello = ours;
+    if (exchange_with(other, ours.data(), theirs.hello.data(), bytes_of(ours), context) != MPI_SUCCESS)
+        theirs.hello[0] = no_answer;
 }
 
-/// The members of the other group, for every rank of this one. All of both groups are in the call afterwards.
-/// Returns an error code that was raised.
-int learn_remote_group(Communicator& local, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
-                       std::vector<std::int32_t>& remote) {
+/// What an MPI_Intercomm_create is called with.
+struct Bridge {
+    Communicator& local;
+    int local_leader;
+    MPI_Comm peer_comm;
+    int remote_leader, tag;
+};
+
+/// The members of the other group, for every rank of this one; or, where they are of another realm, `meeting`: what
+/// their start-up with this one is for. All of both groups are in the call afterwards. Returns an error code that was
+/// raised.
+int learn_remote_group(const Bridge& bridge, std::vector<std::int32_t>& remote, std::string& meeting) {
+    Communicator& local = bridge.local;
     finish_duplications(local, "MPI_Intercomm_create");
     if (int code = progress_barrier(local); code != MPI_SUCCESS) return raise(&local, code);
     const Realm& realm = realm_of(local.members);
-    GroupHello hello = hello_of(realm, {});
-    if (local.rank == local_leader) hello = ask_other_leader(local, peer_comm, remote_leader, tag);
-    if (int code = hand_down(local.members, static_cast<std::size_t>(local_leader), hello.data(),
-                             bytes_of(hello), local.context);
-        code != MPI_SUCCESS)
+    OtherGroup other{hello_of(realm, {})};
+    if (local.rank == bridge.local_leader)
+        ask_other_leader(local, bridge.peer_comm, bridge.remote_leader, bridge.tag, other);
+    GroupHello& hello = other.hello;
+    if (int code = hand_down(local, bridge.local_leader, hello.data(), bytes_of(hello)); code != MPI_SUCCESS)
         return raise(&local, code);
     if (hello[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
-    if (hello[0] == other_realm) return raise(&local, refusal_code("MPI_Intercomm_create", bridge_of_others));
+    if (hello[0] == other_realm) {
+        const int code = hand_down(local, bridge.local_leader, &other.leaders, sizeof other.leaders);
+        meeting = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " ";
+        for (const LeaderHello& each : other.leaders) meeting.append(each.number.begin(), each.number.end());
+        return raise(&local, code);
+    }
     if (hello[0] < 0 || hello[0] > realm.size)
         return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
                                                        "the leaders could not tell each other their groups"));
     remote.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
     for (std::int32_t& rank : remote) rank += realm.first;
     return MPI_SUCCESS;
+}
+
+}  // namespace
+
+namespace {
+
+/// Two groups that have no keys together yet do a start-up of their own.
+template <class Call>
+int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* newcomm, Call call) {
+    *newcomm = constants.comm_null;
+    MPI_Comm made = constants.comm_null;
+    {
+        WaitScope waiting("MPI_Intercomm_create", MPI_ANY_SOURCE, MPI_ANY_TAG);
+        if (const int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
+    }
+    MPI_Group group;
+    real.Comm_group(local.handle, &group);
+    const int code =
+        join_worlds({"MPI_Intercomm_create", meeting, Side::either, group, constants.group_null}, made);
+    real.Group_free(&group);
+    if (code == MPI_SUCCESS) *newcomm = made;
+    return raise(&local, code);
 }
 
 }  // namespace
@@ -224,9 +277,11 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     if (local->inter || local_leader < 0 || local_leader >= local->size)
         return construct_none(procedure, *local, newcomm, call);
     std::vector<std::int32_t> remote;
-    if (int code = learn_remote_group(*local, local_leader, peer_comm, remote_leader, tag, remote);
+    std::string meeting;
+    if (int code = learn_remote_group({*local, local_leader, peer_comm, remote_leader, tag}, remote, meeting);
         code != MPI_SUCCESS)
         return code;
+    if (!meeting.empty()) return join_other_realm(*local, meeting, newcomm, call);
     Construction construction =
         begin_construction(procedure, no_parent(realm_of(local->members)), {local->members, remote, true},
                            std::nullopt, std::string(procedure) + " " + std::to_string(tag));

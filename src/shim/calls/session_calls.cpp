@@ -180,25 +180,45 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
         return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
 #ifdef OPEN_MPI
     const bool knows_remote = leads;
+    const int judge = local_leader;
 #else
     const bool knows_remote = !none(remote_group);
+    const int judge = -1;
 #endif
     const MPI_Group remote = knows_remote ? remote_group : constants.group_null;
     MPI_Comm made = constants.comm_null;
     if (const int code = ask(hidden("tag", stringtag).c_str(), &made); code != MPI_SUCCESS) return code;
-    const int code = join_worlds(
-        {create_from_groups, std::string(create_from_groups) + " " + stringtag, Side::either, local_group,
-         remote, job_ranks(local_group), knows_remote ? job_ranks(remote) : std::vector<std::int32_t>{}},
-        made);
+    const int code = join_worlds({create_from_groups, std::string(create_from_groups) + " " + stringtag,
+                                  Side::either, local_group, remote, job_ranks(local_group),
+                                  knows_remote ? job_ranks(remote) : std::vector<std::int32_t>{}, judge},
+                                 made);
     if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
     *newcomm = made;
     return MPI_SUCCESS;
 }
 
+namespace {
+
+/// MPI 4.1, section 11.3.2.
+bool grants_threads(MPI_Session session) {
+    MPI_Info info;
+    if (!real.Session_get_info || real.Session_get_info(session, &info) != MPI_SUCCESS) return false;
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    int found = 0, length = sizeof value;
+    real.Info_get_string(info, "thread_level", &length, value, &found);
+    real.Info_free(&info);
+    return found && std::string(value) == "MPI_THREAD_MULTIPLE";
+}
+
+}  // namespace
+
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
     const int code = real.Session_init(info, errhandler, session);
+    if (code != MPI_SUCCESS) return code;
+    const bool with_threads = grants_threads(*session);
     const std::lock_guard lock(process.life);  // waits while another thread ends protection
-    if (code == MPI_SUCCESS) ++process.open_sessions;
+    ++process.open_sessions;
+    if (with_threads) process.session_with_threads = true;
     return code;
 }
 
@@ -208,6 +228,7 @@ void leave_session() {
     const std::lock_guard lock(process.life);
     const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
     if (!last || process.world_begun) return;
+    process.session_with_threads = false;
     if (gate.phase == Phase::closed) {
         end_protection();
     } else {

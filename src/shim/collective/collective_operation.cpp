@@ -1,12 +1,13 @@
 #include "shim/collective/collective_operation.hpp"
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "coll/selection/selection_settings.hpp"
 #include "shim/collective/collective_choice.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/mpi_fabric.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
@@ -32,9 +33,11 @@ class CollectiveOperation final : public Operation {
             return collective_context_->next(blocking);
         }();
         if (plan_->participants.empty())
-            fabric_.emplace(*collective_context_, std::move(sequence), plan_->procedure);
+            fabric_ =
+                std::make_unique<MpiFabric>(*collective_context_, std::move(sequence), plan_->procedure);
         else if (plan_->takes_part)
-            fabric_.emplace(*collective_context_, std::move(sequence), plan_->procedure, plan_->participants);
+            fabric_ = std::make_unique<MpiFabric>(*collective_context_, std::move(sequence), plan_->procedure,
+                                                  plan_->participants);
         else
             end();
         step_if_open();
@@ -57,6 +60,8 @@ class CollectiveOperation final : public Operation {
     }
 
     void step() override {
+        const int failure = failures_.now_and_then([this] { return failure_on(*comm_); });
+        if (failure != MPI_SUCCESS) return give_up(failure);
         if (!started_) {
             if (!fabric_->ready()) return;
             started_ = true;
@@ -67,6 +72,7 @@ class CollectiveOperation final : public Operation {
             task_.start();
         }
         fabric_->advance();
+        if (fabric_->lost()) return give_up(fabric_->error());
         if (!task_.done()) return;
         task_ = {};
         fabric_->leave();
@@ -74,6 +80,22 @@ class CollectiveOperation final : public Operation {
             plan_->note(fabric_->error() != MPI_SUCCESS ? fabric_->error() : MPI_ERR_OTHER);
         fabric_.reset();
         end();
+    }
+
+    /// A process has died, or the communicator was revoked. MPI may still read from and write to what it was given,
+    /// so that stays.
+    void give_up(int code) {
+        struct Abandoned {
+            std::shared_ptr<CollectiveContext> context;
+            std::shared_ptr<CollectivePlan> plan;
+            std::unique_ptr<MpiFabric> fabric;
+            fabric::Task task;
+        };
+        fabric_->cancel();
+        (void)new Abandoned{collective_context_, plan_, std::move(fabric_), std::move(task_)};
+        // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): what MPI may still use is never given back
+        --comm_->collectives;
+        finish(code);
     }
 
     void end() {
@@ -84,7 +106,8 @@ class CollectiveOperation final : public Operation {
     bool blocking_, started_ = false;
     std::shared_ptr<CollectiveContext> collective_context_;
     std::shared_ptr<CollectivePlan> plan_;
-    std::optional<MpiFabric> fabric_;
+    std::unique_ptr<MpiFabric> fabric_;
+    FailureWatch failures_;
     fabric::Task task_;  // last: it uses the others
 };
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "keys/schedule.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -85,8 +86,17 @@ void MpiFabric::leave() {
     entered_ = false;
 }
 
+void MpiFabric::cancel() {
+    for (Step& step : steps_) {
+        if (!step.receives) continue;
+        if (step.request != constants.request_null) real.Cancel(&step.request);
+        for (MPI_Request& part : step.more)
+            if (part != constants.request_null) real.Cancel(&part);
+    }
+}
+
 void MpiFabric::advance() {
-    while (waiter_ && finished(awaited_)) std::exchange(waiter_, nullptr).resume();
+    while (waiter_ && finished(awaited_) && !lost_) std::exchange(waiter_, nullptr).resume();
 }
 
 MPI_Request* MpiFabric::sole_request() {
@@ -105,7 +115,7 @@ void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
 void MpiFabric::copy(fabric::PlaintextBuffer to, fabric::Plaintext from) {
     if (to.size() != from.size())
         abort_job(
-            "a collective was about to copy between rooms of different sizes; this is a fault of MPIsec");
+            "a collective was about to copy between buffers of different sizes; this is a fault of MPIsec");
     if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 
@@ -117,12 +127,13 @@ void MpiFabric::combine(const fabric::Reduction& reduction, fabric::PlaintextBuf
 
 void MpiFabric::note(int code) {
     if (error_ == MPI_SUCCESS) error_ = code;
+    lost_ = lost_ || is_failure(code);
     fail();
 }
 
 /// What this rank sends in plaintext to ranks of its node is no good from now on.
 void MpiFabric::spread_failure() {
-    if (failed() && entered_) sequence_.slot->fail();
+    if (failed() && entered_ && !lost_) sequence_.slot->fail();
 }
 
 unsigned MpiFabric::take_step() {
@@ -142,6 +153,7 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     Step& step = steps_[number];
     if (!sealed && !topology().same_node(rank(), to))
         abort_job("a collective was about to send plaintext to another node; this is a fault of MPIsec");
+    if (lost_) return number;
     const std::uint8_t* from = bytes.data();
     spread_failure();
     if (sealed && failed()) {
@@ -166,6 +178,7 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
 
 unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool sealed) {
     const unsigned number = take_step();
+    if (lost_) return number;
     Step& step = steps_[number];
     step.receives = true;
     step.sealed = sealed;
@@ -198,7 +211,7 @@ void MpiFabric::start_parts(Step& step, Start start) {
 
 unsigned MpiFabric::start_barrier() {
     const unsigned number = take_step();
-    if (!entered_) return number;  // alone on the node
+    if (!entered_ || lost_) return number;  // alone on the node
     spread_failure();
     steps_[number].barrier = sequence_.slot->come();
     return number;
@@ -244,11 +257,12 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
         code = MPI_ERR_TRUNCATE;
     }
     if (code == MPI_SUCCESS || failed()) return;
+    if (is_failure(code)) return note(code);
     if (step.receives && step.sealed)
         code = report_length_violation(procedure_, bytes);
     else
         say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
-            " bytes inside the node did not come or go as it was expected: the ranks called with different "
+            " bytes inside the node were not sent or received as expected: the ranks called with different "
             "counts, or MPI failed");
     note(code);
 }

@@ -37,8 +37,13 @@ class MpiFabric final : public fabric::Fabric {
     void sole_request_done(int code, const MPI_Status& status);
     /// The coroutine has ended.
     void leave();
+    /// Gives up what it still waits to receive.
+    void cancel();
     /// An MPI error code for what made it fail.
     int error() const { return error_; }
+    /// That is the death of a process, or that the communicator was revoked: it sends and waits for nothing any more,
+    /// and is to be given up.
+    bool lost() const { return lost_; }
 
     void copy(fabric::PlaintextBuffer to, fabric::Plaintext from) override;
     void combine(const fabric::Reduction& reduction, fabric::PlaintextBuffer inout,
@@ -104,6 +109,7 @@ class MpiFabric final : public fabric::Fabric {
     std::uint64_t next_position_ = 0;
     unsigned polls_ = 0;
     int error_ = MPI_SUCCESS;
+    bool lost_ = false;
 };
 
 }  // namespace mpisec::shim

@@ -20,7 +20,6 @@ namespace {
 
 // The program's messages come after these, which MPI keeps in order.
 constexpr int greeting_tag = 32766;
-constexpr double longest_silence = 60;  // seconds; where MPISEC_STALL_TIME says nothing
 
 /// Like hellos, unauthenticated: says only that MPIsec is there, in a world that otherwise would be waited for
 /// inside the library.
@@ -35,14 +34,16 @@ constexpr Greeting greeting{"mpisec world 1"};
 }
 
 void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* status) {
-    const double limit = state.settings.stall_seconds > 0 ? state.settings.stall_seconds : longest_silence;
+    const double limit = state.settings.join_seconds;
     config::Settings patient = state.settings;
     patient.stall_seconds = 0;  // the limit below is told of instead
     StallClock clock(patient, "the other world");
     for (int done = 0; !done;) {
         check_mpi(real.Test(request, &done, status), "MPI_Test");
         if (!done && clock.seconds() > limit)
-            abort_unprotected(procedure, "does not answer: it is not protected");
+            abort_unprotected(procedure,
+                              "does not answer: it is not protected, or needs longer than MPISEC_JOIN_TIME "
+                              "to call MPI_Init");
         clock.look();
     }
 }
@@ -118,7 +119,7 @@ MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inte
 }  // namespace
 
 int join_worlds(const Joining& joining, MPI_Comm made) {
-    const auto& [procedure, call, side_of_call, local, remote, job_ranks, remote_job_ranks] = joining;
+    const auto& [procedure, call, side_of_call, local, remote, job_ranks, remote_job_ranks, judge] = joining;
     Side side = side_of_call;
     make_ready(made);
     if (!local_group_is(local, made))
@@ -134,11 +135,17 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     const Membership sides = sides_of(realm, hellos);
     // All of this side know who they are without having been told.
     const bool knows_remote = remote != constants.group_null;
-    if (!are_processes(hellos, place.side, job_ranks) ||
-        !are_processes(hellos, 1 - place.side, remote_job_ranks) ||
-        numbers_of(local, realm) != sides.members ||
-        (knows_remote && numbers_of(remote, realm) != sides.remote_members))
-        return report_wrong_communicator(procedure, "its groups are others than those of the call");
+    if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members)
+        return report_wrong_communicator(procedure, "its local group is another than that of the call");
+    std::uint8_t fits = are_processes(hellos, 1 - place.side, remote_job_ranks) &&
+                        (!knows_remote || numbers_of(remote, realm) == sides.remote_members);
+    if (judge >= 0)
+        if (const int code = hand_down(sides.members, static_cast<std::size_t>(judge), &fits, sizeof fits,
+                                       no_parent(realm).context);
+            code != MPI_SUCCESS)
+            return code;
+    if (!fits)
+        return report_wrong_communicator(procedure, "its remote group is another than that of the call");
     return hand_out_first(realm, procedure, call, sides, made);
 }
 

@@ -188,6 +188,9 @@ int exchange_with(std::int32_t world, const void* out, void* in, std::size_t byt
 int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
               const wire::ContextId& context);
 
+/// The same of all members of an intra-communicator, from its rank `root`; also where all are proven to be on one node.
+int hand_down(const Communicator& comm, int root, void* data, std::size_t bytes);
+
 /// Asks the MPI library for the private communicator of one that it has just made, in the order of
 /// world_ranks_in(expected). Every member is in the call that made the communicator. Returns an MPI error
 /// code.

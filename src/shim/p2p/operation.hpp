@@ -187,9 +187,9 @@ inline bool nothing_else() {
     return !state.thread_multiple && !work_outstanding();
 }
 /// Whether a call may wait inside MPI: nobody needs the core either, which MPI libraries keep while they
-/// wait.
+/// wait; nor where what is waited for may have died, which the library notices for its own messages only.
 inline bool may_block() {
-    return nothing_else() && !state.yield_while_waiting;
+    return nothing_else() && !state.yield_while_waiting && !state.fault_tolerant;
 }
 void progress();         ///< advances all of the work list once; takes the Guard
 void finish_detached();  ///< waits for all detached operations

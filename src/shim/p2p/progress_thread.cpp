@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "shim/p2p/operation.hpp"
@@ -34,12 +35,14 @@ void run(ProgressThread& self) {
 
 }  // namespace
 
-void start_progress_thread() {
-    if (state.settings.progress != config::Settings::Progress::thread) return;
-    if (!state.thread_multiple) {
+void start_progress_thread(bool granted) {
+    const std::lock_guard lock(process.life);  // MPI_Init in one thread, a session in another
+    if (state.settings.progress != config::Settings::Progress::thread || process.progress_thread) return;
+    if (!granted) {
         if (state.world.rank == 0)
             say("MPISEC_PROGRESS=thread has no effect: the program was not granted MPI_THREAD_MULTIPLE "
-                "(MPI_Init_thread), so only its own threads may call MPI");
+                "(by MPI_Init_thread, or as `thread_level` of a session), so only its own threads may call "
+                "MPI");
         return;
     }
     process.progress_thread = new ProgressThread;

@@ -4,7 +4,8 @@
 
 namespace mpisec::shim {
 
-void start_progress_thread();  ///< where the setting asks for it; says so where MPI did not grant enough
-void stop_progress_thread();   ///< joins it (M14)
+/// Where the setting asks for it. `granted`: by the MPI library, MPI_THREAD_MULTIPLE; says so where it is not.
+void start_progress_thread(bool granted);
+void stop_progress_thread();  ///< joins it (M14)
 
 }  // namespace mpisec::shim

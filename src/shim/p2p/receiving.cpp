@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/rejected_messages.hpp"
@@ -208,16 +209,44 @@ class SealedReceive final : public Operation {
         enlist(*this);
     }
 
+    /// Who sends it has died, or the communicator was revoked. MPI may still use what it was given.
+    void give_up(int code) {
+        pipeline_->abandon();
+        (void)pipeline_.release();
+        (void)new Buffer(std::move(packed_));
+        (void)new Buffer(std::move(wire_));
+        outcome_.bytes = 0;
+        finish(code);
+    }
+
+    /// Of MPI_ANY_SOURCE, and somebody has died who could have sent it: the library would go on waiting
+    /// (MPI_ERR_PROC_FAILED_PENDING). The receive ends, unless a message has come after all.
+    void give_up_pending() {
+        int flag = 0, cancelled = 0;
+        MPI_Status status;
+        real.Cancel(&request_);
+        if (real.Test(&request_, &flag, &status) != MPI_SUCCESS || !flag) return;
+        real.Test_cancelled(&status, &cancelled);
+        sole_request_done(cancelled ? failure_on(*comm_) : MPI_SUCCESS, status);
+    }
+
     void step() override {
         if (!pipeline_) {
             int flag = 0;
             MPI_Status status;
             const int code = test_request(request_, flag, &status);
+            if (is_failure(code) && request_ != constants.request_null) return give_up_pending();
             if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
             return;
         }
+        const int peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
+        if (const int code = failures_.now_and_then([&] { return failure_of_peer(*comm_, peer); });
+            code != MPI_SUCCESS)
+            return give_up(code);
         if (!pipeline_->advance()) return;
         const bool failed = pipeline_->failed();
+        if (failed && state.fault_tolerant)
+            if (const int code = failure_of_peer(*comm_, peer); code != MPI_SUCCESS) return give_up(code);
         pipeline_.reset();
         if (failed) {
             outcome_.bytes = 0;
@@ -245,6 +274,7 @@ class SealedReceive final : public Operation {
     Buffer packed_;
     ReceivedMessage received_;
     std::unique_ptr<ReceivePipeline> pipeline_;
+    FailureWatch failures_;
 };
 
 }  // namespace

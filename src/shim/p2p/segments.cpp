@@ -76,6 +76,10 @@ SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentP
       synchronous_(synchronous) {}
 
 SendPipeline::~SendPipeline() {
+    abandon();
+}
+
+void SendPipeline::abandon() {
     for (std::uint64_t segment = done_; segment < sealed_;
          ++segment)  // a worker may still read the user's buffer
         while (!slot(segment).task.finished()) engine_of_process().help();
@@ -181,10 +185,21 @@ ReceivePipeline::ReceivePipeline(const std::uint8_t* message_key, const wire::Se
 }
 
 ReceivePipeline::~ReceivePipeline() {
-    // A worker may still write to the user's buffer: wait for what was submitted.
+    wait_for_workers();
+    incoming(world_peer_).receives_posted -= static_cast<unsigned>(posted_ - done_);
+}
+
+/// They may still write to the user's buffer.
+void ReceivePipeline::wait_for_workers() {
     while (first_submitted_ && !first_.finished()) engine_of_process().help();
     for (std::uint64_t segment = done_; segment < opening_; ++segment)
         while (!slot(segment).task.finished()) engine_of_process().help();
+}
+
+void ReceivePipeline::abandon() {
+    wait_for_workers();
+    for (std::uint64_t segment = opening_; segment < posted_; ++segment)
+        if (slot(segment).request != constants.request_null) real.Cancel(&slot(segment).request);
     incoming(world_peer_).receives_posted -= static_cast<unsigned>(posted_ - done_);
 }
 

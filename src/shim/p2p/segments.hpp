@@ -77,6 +77,8 @@ class SendPipeline : public Pipeline {
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
     bool advance(int& error);
+    /// Nobody receives the rest. Nothing reads the plaintext any more, but MPI has some of the slots: the object stays.
+    void abandon();
 
   private:
     bool may_start_segment();
@@ -104,11 +106,14 @@ class ReceivePipeline : public Pipeline {
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
     bool advance();
+    /// Nobody sends the rest. Nothing writes to the user's buffer any more, but MPI may have some of the slots: the object stays.
+    void abandon();
     /// A segment did not authenticate: it leaves zeros, no later one is opened any more (but those that
     /// workers had begun with), the rest is received and thrown away.
     bool failed() const { return failed_; }
 
   private:
+    void wait_for_workers();
     void start_receiving();
     bool start_opening();
     bool retire();

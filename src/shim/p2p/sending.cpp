@@ -14,6 +14,7 @@
 
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/rejected_messages.hpp"
@@ -198,7 +199,11 @@ class SealedSend final : public Operation {
             if (code != MPI_SUCCESS || flag) sole_request_done(code, status);
             if (complete_) return;
         }
-        if (!pipeline_ || (waits_for_match_ && !first_done_)) return;
+        if (!pipeline_) return;
+        if (const int code = failures_.now_and_then([this] { return failure_of_peer(*comm_, world_peer_); });
+            code != MPI_SUCCESS)
+            return give_up(code);
+        if (waits_for_match_ && !first_done_) return;
         // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
             finish(pipeline_error_);
@@ -208,6 +213,16 @@ class SealedSend final : public Operation {
         } else if (++polls_ % polls_between_looks == 0) {
             answer_refusals(world_peer_);
         }
+    }
+
+    /// Who was to receive it has died, or the communicator was revoked. MPI may still use what it was given.
+    void give_up(int code) {
+        pipeline_->abandon();
+        (void)pipeline_.release();
+        (void)new Buffer(std::move(packed_));
+        (void)new Buffer(std::move(wire_));
+        announced_.reset();
+        finish(code);
     }
 
     // Of the rest of a message that is one segment. MPI libraries count bytes as int, and shorter segments than
@@ -233,6 +248,7 @@ class SealedSend final : public Operation {
     int pipeline_error_ = MPI_SUCCESS;
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
+    FailureWatch failures_;
     bool waits_for_match_ =
         false;  ///< a large message that must not send segments before its first part is matched
 };

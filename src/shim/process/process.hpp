@@ -48,7 +48,8 @@ struct State {
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     std::atomic<bool> thread_multiple{false};
     std::atomic<bool> yield_while_waiting{false};  ///< who waits gives its core to others: MPISEC_YIELD
-    bool ready = false;                            ///< what protection needs of this process is there
+    bool fault_tolerant = false;  ///< the job goes on when a process has died (p2p/failures.hpp)
+    bool ready = false;           ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
     int tag_upper_bound = 32767;
     bool timed = false;       ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
@@ -118,6 +119,7 @@ struct CancelledCounters;
 struct CommunicatorRegistry;
 struct DeviceMemory;
 struct Duplications;
+struct FaultTolerance;
 struct IoFiles;
 struct LoadedSettings;
 struct MatchedMessages;
@@ -176,11 +178,12 @@ struct Process {
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
-    FirstUse<PeerNumbers> peer_numbers;    ///< peer_state.cpp
-    FirstUse<Realms> realms;               ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
-    std::once_flag fork_handlers;          ///< gate.cpp
-    pid_t initialized_by = 0;              ///< gate.cpp; the process that called MPI_Init
-    std::atomic<bool> world_begun{false};  ///< gate.cpp; MPI_Init was called
+    FirstUse<PeerNumbers> peer_numbers;        ///< peer_state.cpp
+    FirstUse<FaultTolerance> fault_tolerance;  ///< p2p/failures.cpp; the library's extensions
+    FirstUse<Realms> realms;                   ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
+    std::once_flag fork_handlers;              ///< gate.cpp
+    pid_t initialized_by = 0;                  ///< gate.cpp; the process that called MPI_Init
+    std::atomic<bool> world_begun{false};      ///< gate.cpp; MPI_Init was called
     /// Threads that start up, or end, at the same time change one after the other what is there once: settings,
     /// the crypto library, `ready`, the number of sessions, the phase. Nobody waits for other processes with it,
     /// but who ends protection. Before the Guard.
@@ -225,14 +228,15 @@ struct Process {
     FirstUse<IoFiles> io_files;                 ///< io/files.cpp
 
     // Communicators and calls.
-    FirstUse<SessionCalls> session_calls;        ///< session_proof.cpp
-    FirstUse<LoadedSettings> loaded_settings;    ///< sessions/life.cpp
-    FirstUse<OwnSession> own_session;            ///< the same
-    std::atomic<int> open_sessions{0};           ///< session_calls.cpp; of the program
-    FirstUse<Duplications> duplications;         ///< communicator_calls.cpp
-    FirstUse<MatchedMessages> matched_messages;  ///< probe.cpp
-    FirstUse<OpenFiles> files;                   ///< calls/files.cpp; inside a node
-    FirstUse<Windows> windows;                   ///< windows.cpp
+    FirstUse<SessionCalls> session_calls;           ///< session_proof.cpp
+    FirstUse<LoadedSettings> loaded_settings;       ///< sessions/life.cpp
+    FirstUse<OwnSession> own_session;               ///< the same
+    std::atomic<int> open_sessions{0};              ///< session_calls.cpp; of the program
+    std::atomic<bool> session_with_threads{false};  ///< the same; the library has granted MPI_THREAD_MULTIPLE
+    FirstUse<Duplications> duplications;            ///< communicator_calls.cpp
+    FirstUse<MatchedMessages> matched_messages;     ///< probe.cpp
+    FirstUse<OpenFiles> files;                      ///< calls/files.cpp; inside a node
+    FirstUse<Windows> windows;                      ///< windows.cpp
 };
 
 /// Holds the object and does not destroy it.

@@ -132,7 +132,7 @@ void look_at(WaitSlot& slot, Watch& watch, double limit, DeathWatch& deaths) {
         return;
     }
     const double seconds = seconds_since(watch.since);
-    deaths.look(call, seconds, limit);
+    if (!state.fault_tolerant) deaths.look(call, seconds, limit);  // else the program goes on by itself
     if (seconds < limit || watch.reported) return;
     watch.reported = true;
     report(call, slot.peer.load(std::memory_order_relaxed), slot.tag.load(std::memory_order_relaxed),

@@ -140,10 +140,10 @@ void linger() {
     }
 }
 
+/// Nothing of it is used any more.
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
         if (Communicator* channel = find_communicator(realm.channel)) forget(*channel);
-        take_all_unmatched(realm.channel);
         real.Comm_free(&realm.channel);
     }
     real.Group_free(&realm.group);
@@ -202,12 +202,23 @@ void close_gate() {
     start_watchdog();
     if (stats.began == 0) stats.began = steady_nanoseconds();
     protect_from_now_on();
+    if (!world_model_is_on()) start_progress_thread(process.session_with_threads);
 }
 
 void close_unused_realms() {
-    Guard guard;  // two threads may free the last two communicators of one
-    for (Realm* realm : further_realms())
-        if (realm->job_secret && realm->handed_out && !in_use(*realm)) close_realm(*realm);
+    std::vector<Realm*> unused;
+    {
+        Guard guard;  // two threads may free the last two communicators of one
+        for (Realm* realm : further_realms()) {
+            if (!realm->job_secret || !realm->handed_out || in_use(*realm)) continue;
+            realm->handed_out = false;  // no other thread closes it too
+            unused.push_back(realm);
+        }
+    }
+    // May take a while, in which other threads go on.
+    for (Realm* realm : unused) take_all_unmatched(realm->channel);
+    Guard guard;
+    for (Realm* realm : unused) close_realm(*realm);
 }
 
 void forget_one_node_groups() {
@@ -235,7 +246,10 @@ void end_protection() {
     if (!world) linger();
     gate.phase = world ? Phase::ended : Phase::before;
     process.move_all = nullptr;
-    for (Realm* realm : further_realms()) close_realm(*realm);
+    for (Realm* realm : further_realms()) {
+        if (realm->job_secret) take_all_unmatched(realm->channel);
+        close_realm(*realm);
+    }
     free_communicators();
     state.ending = world;
     free_requests();

@@ -153,7 +153,43 @@ static void use_between(MPI_Comm inter, int high) {
     free(text), free(expected);
 }
 
+/* MPI_Intercomm_create of communicators from two start-ups, over one from a third. */
+static void use_bridge(MPI_Comm inter, MPI_Comm own, int high) {
+    MPI_Comm merged, across;
+    int size, rank, others;
+    OK(MPI_Intercomm_merge(inter, high, &merged));
+    OK(MPI_Comm_size(own, &size));
+    OK(MPI_Comm_rank(own, &rank));
+    OK(MPI_Comm_remote_size(inter, &others));
+    OK(MPI_Intercomm_create(own, 0, merged, high ? 0 : size, 5, &across));
+    OK(MPI_Comm_set_errhandler(across, MPI_ERRORS_RETURN));
+    char *text = marked(70000, rank + high), *theirs = marked(70000, rank + !high);
+    if (rank < others)
+        OK(MPI_Sendrecv_replace(text, 70000, MPI_CHAR, rank, 1, rank, 1, across, MPI_STATUS_IGNORE));
+    CHECK(rank >= others || memcmp(text, theirs, 70000) == 0);
+    free(text), free(theirs);
+    OK(MPI_Comm_free(&merged));
+    OK(MPI_Intercomm_merge(across, high, &merged));
+    use(merged, 0);
+    OK(MPI_Comm_free(&merged));
+    OK(MPI_Comm_disconnect(&across));
+}
+
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+/* MPISEC_PROGRESS=thread, of a session that was granted threads. */
+static int has_progress_thread(void) {
+    char path[64], name[32] = "";
+    for (int i = 0, pid = (int)getpid(); i < 64; ++i) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", pid + i);
+        FILE* file = fopen(path, "r");
+        if (!file) continue;
+        if (!fgets(name, sizeof name, file)) name[0] = 0;
+        fclose(file);
+        if (strcmp(name, "mpisec-progress\n") == 0) return 1;
+    }
+    return 0;
+}
+
 static MPI_Comm from_group(MPI_Group everyone, int n, const int* members, const char* tag) {
     MPI_Group group;
     MPI_Comm comm = MPI_COMM_NULL;
@@ -182,7 +218,13 @@ static void with_session(const char* what) {
     MPI_Session session;
     MPI_Group everyone;
     int rank, size, all[64];
-    OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+    MPI_Info info = MPI_INFO_NULL;
+    if (strcmp(what, "thread") == 0) {
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE"));
+    }
+    OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
+    if (info != MPI_INFO_NULL) OK(MPI_Info_free(&info));
     OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &everyone));
     OK(MPI_Group_rank(everyone, &rank));
     OK(MPI_Group_size(everyone, &size));
@@ -199,6 +241,7 @@ static void with_session(const char* what) {
         create_between(everyone, rank, size);
     } else {
         MPI_Comm one = from_group(everyone, size, all, MARKER), two = from_group(everyone, size, all, MARKER);
+        CHECK(strcmp(what, "thread") != 0 || has_progress_thread());
         use(one, 1);
         use(two, 0);
         OK(MPI_Comm_free(&one));
@@ -236,6 +279,7 @@ static void spawn(MPI_Comm comm, int multiple) {
     OK(MPI_Comm_remote_size(inter, &found));
     CHECK(found == n);
     use_between(inter, 0);
+    use_bridge(inter, comm, 0);
     OK(MPI_Comm_disconnect(&inter));
     free(command);
 }
@@ -248,6 +292,16 @@ static void spawn_bare(void) {
                               MPI_ERRCODES_IGNORE);
     printf("came out: %d\n", code);
     if (code == MPI_SUCCESS) MPI_Send(MARKER, 40, MPI_CHAR, 0, 0, inter);
+}
+
+/* Where the root has no command that would protect the spawned program, which all must hear. */
+static void spawn_without_command(void) {
+    MPI_Comm inter = MPI_COMM_NULL;
+    int size;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    CHECK(MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &inter,
+                         MPI_ERRCODES_IGNORE) != MPI_SUCCESS);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
 static void meet_at_port(int rank, int publish) {
@@ -311,6 +365,7 @@ static void in_world(const char* what, int rank) {
     if (strcmp(what, "multiple") == 0) spawn(MPI_COMM_WORLD, 1);
     if (strcmp(what, "alone") == 0) spawn(MPI_COMM_SELF, 0);
     if (strcmp(what, "bare") == 0) spawn_bare();
+    if (strcmp(what, "commandless") == 0) spawn_without_command();
     if (strcmp(what, "port") == 0) meet_at_port(rank, 0);
     if (strcmp(what, "name") == 0) meet_at_port(rank, 1);
     if (strcmp(what, "socket") == 0) join(rank);
@@ -321,6 +376,7 @@ static void be_child(void) {
     OK(MPI_Comm_get_parent(&parents));
     CHECK(parents != MPI_COMM_NULL);
     use_between(parents, 1);
+    use_bridge(parents, MPI_COMM_WORLD, 1);
     OK(MPI_Comm_disconnect(&parents));
 }
 
@@ -339,7 +395,7 @@ int main(int argc, char** argv) {
             job_rank = rank;
             use(MPI_COMM_WORLD, 0);
             if (strcmp(mode, "child") == 0) be_child();
-        } else if (strstr("session pairs groups again leave", mode)) {
+        } else if (strstr("session pairs groups again leave thread", mode)) {
             with_session(mode);
         } else {
             in_world(mode, rank);

@@ -54,6 +54,13 @@ def test_sessions(job, name, nodes):
     fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
 
 
+def test_progress_thread_of_a_session(job):
+    """M10: a session that was granted threads has the one that MPISEC_PROGRESS asks for; another one says that it has none."""
+    fine(job(["thread"], ranks=2, env={"MPISEC_PROGRESS": "thread"}), ["thread"], ranks=2)
+    result = job(["session"], ranks=2, env={"MPISEC_PROGRESS": "thread"})
+    assert result.returncode == 0 and "MPISEC_PROGRESS=thread has no effect" in result.stderr, result.stderr
+
+
 def test_worlds_connected_on_open_mpi(job):
     """M11: by a port and a socket. (It does not spawn across nodes, plain or sealed.)"""
     modes = WORLDS["port"]

@@ -2,6 +2,7 @@
 communicator comes out, and somebody says why."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -77,9 +78,9 @@ def test_changed_message_between_worlds(attacked, change):
 
 
 def test_a_child_without_mpisec_is_an_error(compile_mpi, run):
-    """S1: nothing is sent to it, and the job ends."""
+    """S1: nothing is sent to it, and the job ends; not for the time after which waits are only reported."""
     app = compile_mpi(HERE / "realms.c", "mpich-5", flags=["-std=gnu11"])
-    result = run([app, "init", "bare"], nodes=2, ranks=2, env={"MPISEC_STALL_TIME": "4"}, timeout=40)
+    result = run([app, "init", "bare"], nodes=2, ranks=2, env={"MPISEC_JOIN_TIME": "4", "MPISEC_STALL_TIME": "1000"}, timeout=40)
     assert result.returncode not in (0, 124), result.stdout + result.stderr
     assert "came out" not in result.stdout
     assert "the other world does not answer: it is not protected" in result.stderr, result.stderr
@@ -92,3 +93,18 @@ def test_another_key_is_an_error(tmp_path, run, compile_mpi):
     subprocess.run([places.find_mpisec(None), "key", "new", other], check=True, capture_output=True)
     result = run([app, "session"], nodes=2, ranks=2, node_key={1: str(other)}, timeout=40)
     refused(result, "has another key than this one")
+
+
+@pytest.mark.parametrize("nodes", [2, 1])
+def test_all_ranks_hear_that_nothing_can_be_spawned(compile_mpi, run, tmp_path, nodes):
+    """S1 S8: where bin/mpisec is missing nothing is spawned, and no rank waits for it."""
+    built = Path(places.find_mpisec(None)).resolve().parent.parent
+    for name in ("lib/libmpisec-mpich.so", "lib/mpisec/libmpisec-aead-openssl.so", "bin/mpisec"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(built / name, tmp_path / name)
+    renamed = tmp_path / "bin" / "mpisec-by-another-name"
+    (tmp_path / "bin" / "mpisec").rename(renamed)
+    app = compile_mpi(HERE / "realms.c", "mpich-5", flags=["-std=gnu11"])
+    result = run([app, "init", "commandless"], nodes=nodes, ranks=2, mpisec=renamed, env={"MPISEC_AEAD": "openssl:aes-256-gcm"}, timeout=40)
+    assert result.returncode == 0 and result.stdout.count("commandless fine") == 2, result.stdout + result.stderr
+    assert "bin/mpisec is not beside MPIsec's libraries" in result.stderr, result.stderr

@@ -105,6 +105,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_STALL_ACTION", "abort"},
         {"MPISEC_SINGLETON", "allow"},
         {"MPISEC_NODE_TIME", "4.5"},
+        {"MPISEC_JOIN_TIME", "5.5"},
         {"MPISEC_JOB", "j"},
         {"MPISEC_STATS", "json:/s"},
         {"MPISEC_STATS_INTERVAL", "1.5"},
@@ -148,6 +149,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
     EXPECT_EQ(s->stall_seconds, 2.5);
     EXPECT_EQ(s->stall_action, Settings::StallAction::abort);
     EXPECT_EQ(s->node_seconds, 4.5);
+    EXPECT_EQ(s->join_seconds, 5.5);
     EXPECT_EQ(s->job, "j");
     EXPECT_EQ(s->stats, "json:/s");
     EXPECT_EQ(s->stats_interval, 1.5);
@@ -177,9 +179,10 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
 
 TEST_F(Load, UnknownVariableIsNamedWithTheNearestAndItsValueIsNotShown) {
     setenv("MPISEC_KEYFILE", "secret", 1);
-    EXPECT_EQ(error(),
-              "The variable MPISEC_KEYFILE is no setting of MPIsec; the nearest is MPISEC_KEY_FILE. Correct "
-              "or unset it.");
+    EXPECT_EQ(
+        error(),
+        "The variable MPISEC_KEYFILE is not a setting of MPIsec; the closest is MPISEC_KEY_FILE. Correct "
+        "or unset it.");
 }
 
 TEST_F(Load, LabVariablesAndEmptyOnesAreIgnored) {
@@ -207,18 +210,18 @@ TEST_F(Load, BadValuesAreNamedWithWhatIsAccepted) {
 TEST_F(Load, FileErrorsNameFileAndLine) {
     write_config("# settings\nsegmnt = 5\n");
     EXPECT_EQ(error(),
-              config_path() + ", line 2: \"segmnt\" is no setting of MPIsec; the nearest is \"segment\".");
+              config_path() + ", line 2: \"segmnt\" is not a setting of MPIsec; the closest is \"segment\".");
     write_config("\n\nsegment = 5\n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 3: segment cannot be \"5\": ")) << error();
     write_config("segment = true\n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: segment takes a string or a number"))
         << error();
     write_config("[wire]\nsegment = 5\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"wire\" is no setting")) << error();
+    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"wire\" is not a setting")) << error();
     write_config("segment = \n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: this is not TOML: ")) << error();
     write_config("plugin_dir = \"/x\"\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"plugin_dir\" is no setting"))
+    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"plugin_dir\" is not a setting"))
         << "only a variable: " << error();
 }
 

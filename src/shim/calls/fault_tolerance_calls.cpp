@@ -1,0 +1,299 @@
+// Going on when processes have died (User-Level Failure Mitigation). Who has died, and which of the others go
+// on together, the MPI library finds; it tells in clear and believes what it hears. So of its answers MPIsec takes
+// only who takes part, and holds that against what all of them say under seal: the flags of MPIX_Comm_agree,
+// and what a shrunken communicator's context is derived from, never travel in clear.
+//
+// Both calls make attempts. In each the library shrinks the communicator to those who live; these exchange
+// their reports, sealed, on what it made; whoever meets an error there revokes it, so that nobody waits; and the
+// library's agreement on one bit, whether all have the result, ends the attempt on all of them alike.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "keys/hkdf.hpp"
+#include "shim/calls/entry.hpp"
+#include "shim/communicators/construction.hpp"
+#include "shim/p2p/failures.hpp"
+#include "shim/p2p/operation.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+enum class Purpose : std::uint32_t { agreement = 1, shrinking };
+
+/// What each process says of an attempt, and what rank 0 answers.
+struct Report {
+    Purpose purpose;
+    std::int32_t flag;      ///< of MPIX_Comm_agree
+    std::uint64_t number;   ///< of the communicator's calls of this kind
+    std::uint64_t attempt;  ///< of this call
+    std::array<std::uint8_t, 32> members;
+};
+static_assert(sizeof(Report) == 56);
+
+enum Tag : int { report_tag = 1, result_tag };
+
+/// Bits that the library agrees on: it gives everyone the bits that all have set.
+enum Verdict : int { have_result = 1, nothing_forged = 2 };
+
+std::array<std::uint8_t, 32> digest_of(const std::vector<std::int32_t>& members) {
+    std::string bytes = "mpisec survivors";
+    for (std::int32_t number : members) bytes += " " + std::to_string(rank_in_realm(number));
+    std::array<std::uint8_t, 32> digest;
+    std::ranges::copy(keys::sha256(keys::as_bytes(bytes)), digest.begin());
+    return digest;
+}
+
+/// Whether some of the parent's members are left, in their order.
+bool is_part_of(const std::vector<std::int32_t>& members, const std::vector<std::int32_t>& parents) {
+    auto next = parents.begin();
+    for (std::int32_t number : members) {
+        next = std::find(next, parents.end(), number);
+        if (next == parents.end()) return false;
+        ++next;
+    }
+    return true;
+}
+
+std::unique_ptr<Operation> start(bool sends, Report& report, int peer, int tag, const Communicator& among,
+                                 const char* procedure) {
+    Guard guard;
+    if (sends)
+        return begin_send({SendSpec::Mode::standard, &report, sizeof report, constants.byte, peer, tag,
+                           among.handle, procedure});
+    return begin_receive({&report, sizeof report, constants.byte, peer, tag, among.handle, procedure});
+}
+
+/// An attempt of one call on a communicator.
+class Attempt {
+  public:
+    Attempt(Communicator& parent, const char* procedure, Report mine)
+        : parent_(parent), procedure_(procedure), mine_(mine) {}
+
+    /// Asks the library who goes on. False when it has no answer.
+    bool shrink();
+    /// Exchanges the reports; `finish()`, which returns an error code, is done by those that have the result
+    /// before all agree that the attempt has succeeded.
+    template <class Finish>
+    void run(Finish finish);
+    /// The library's agreement travels in clear: without a result of this process's own it means nothing.
+    bool succeeded() const { return has_result_ && !forged() && (agreed_ & have_result) != 0; }
+    /// Somebody was told what no process of the job has said: there are no further attempts.
+    bool forged() const { return violation_ != MPI_SUCCESS || (agreed_ & nothing_forged) == 0; }
+    int violation() const { return violation_; }
+    const Report& result() const { return result_; }
+    const Membership& survivors() const { return survivors_; }
+    MPI_Comm made() const { return made_; }
+    void forget_made() {
+        if (among_) forget(*among_);
+        among_ = nullptr;
+    }
+    void give_back() {
+        forget_made();
+        if (made_ != constants.comm_null) real.Comm_free(&made_);
+    }
+
+  private:
+    int exchange();
+    int collect();
+    int transfer(bool sends, Report& report, int peer, int tag);
+    int take(const Report& report);
+    int report_difference(const char* difference);
+
+    Communicator& parent_;
+    const char* procedure_;
+    Report mine_, result_{};
+    MPI_Comm made_ = constants.comm_null;
+    Membership survivors_;
+    Communicator* among_ = nullptr;
+    bool has_result_ = false;
+    int agreed_ = nothing_forged;
+    int violation_ = MPI_SUCCESS;
+};
+
+int Attempt::report_difference(const char* difference) {
+    violation_ = report_wrong_communicator(procedure_, difference);
+    return violation_;
+}
+
+bool Attempt::shrink() {
+    if (fault_tolerance().shrink(parent_.handle, &made_) != MPI_SUCCESS || made_ == constants.comm_null)
+        return false;
+    real.Comm_set_errhandler(made_, constants.errors_return);
+    const std::optional<Membership> made = read_membership(made_, realm_of(parent_.members));
+    int rank = -1;
+    real.Comm_rank(made_, &rank);
+    if (!made || made->inter || !is_part_of(made->members, parent_.members) || rank < 0 ||
+        static_cast<std::size_t>(rank) >= made->members.size() ||
+        made->members[static_cast<std::size_t>(rank)] != own_number(parent_.members)) {
+        report_difference("its ranks are not some of those of the communicator that lost processes");
+        return true;
+    }
+    survivors_ = *made;
+    mine_.members = digest_of(survivors_.members);
+    // The reports are bound to the parent, to who goes on, and by what they say to the call.
+    std::string bytes = "mpisec survivors' reports";
+    bytes.append(reinterpret_cast<const char*>(parent_.context.data()), parent_.context.size());
+    bytes.append(reinterpret_cast<const char*>(mine_.members.data()), mine_.members.size());
+    const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
+    wire::ContextId context;
+    std::copy_n(digest.begin(), context.size(), context.begin());
+    among_ = adopt(made_, survivors_, context);
+    return true;
+}
+
+int Attempt::transfer(bool sends, Report& report, int peer, int tag) {
+    const std::unique_ptr<Operation> part = start(sends, report, peer, tag, *among_, procedure_);
+    complete_operation(*part);
+    const Outcome& outcome = part->outcome();
+    if (outcome.error == MPI_SUCCESS && outcome.bytes != sizeof report && !sends)
+        return report_difference("a report has another length");
+    if (outcome.error != MPI_SUCCESS && !outcome.raised) violation_ = outcome.error;
+    return outcome.error;
+}
+
+/// Adds another one's report to the result.
+int Attempt::take(const Report& report) {
+    if (report.purpose != mine_.purpose || report.number != mine_.number)
+        return report_difference("its processes are not all in the same call");
+    if (report.members != mine_.members)
+        return report_difference("its processes were told of different ones");
+    result_.flag &= report.flag;
+    result_.attempt = std::max(result_.attempt, report.attempt);
+    return MPI_SUCCESS;
+}
+
+int Attempt::collect() {
+    for (int from = 1; from < among_->size; ++from) {
+        Report theirs;
+        if (const int code = transfer(false, theirs, from, report_tag); code != MPI_SUCCESS) return code;
+        if (const int code = take(theirs); code != MPI_SUCCESS) return code;
+    }
+    int code = MPI_SUCCESS;
+    for (int to = 1; to < among_->size && code == MPI_SUCCESS; ++to)
+        code = transfer(true, result_, to, result_tag);
+    return code;
+}
+
+/// On rank 0 all reports become the result, which goes to the others.
+int Attempt::exchange() {
+    result_ = mine_;
+    if (among_->rank == 0) return collect();
+    if (const int code = transfer(true, mine_, 0, report_tag); code != MPI_SUCCESS) return code;
+    Report theirs;
+    if (const int code = transfer(false, theirs, 0, result_tag); code != MPI_SUCCESS) return code;
+    result_.flag = theirs.flag;
+    return take(theirs);
+}
+
+template <class Finish>
+void Attempt::run(Finish finish) {
+    int code = among_ ? exchange() : violation_;
+    if (code == MPI_SUCCESS) code = finish();
+    has_result_ = code == MPI_SUCCESS;
+    if (!has_result_) fault_tolerance().revoke(made_);
+    agreed_ = (has_result_ ? have_result : 0) | (violation_ == MPI_SUCCESS ? nothing_forged : 0);
+    // When somebody has died meanwhile, the next attempt is without them.
+    if (fault_tolerance().agree(made_, &agreed_) != MPI_SUCCESS) agreed_ &= ~have_result;
+}
+
+int end_of_attempts(const Communicator& parent, const char* procedure, const Attempt& attempt) {
+    if (attempt.violation() != MPI_SUCCESS) return raise(&parent, attempt.violation(), procedure);
+    if (attempt.forged()) {
+        say(std::string(procedure) + " ends, because another process has met an integrity error in it.");
+        return raise(&parent, MPI_ERR_OTHER, procedure);
+    }
+    say(std::string(procedure) + ": the MPI library does not say who goes on");
+    return raise(&parent, MPI_ERR_OTHER, procedure);
+}
+
+std::uint64_t number_of_call(Communicator& comm, const char* procedure) {
+    Guard guard;
+    return comm.creations[procedure]++;
+}
+
+// Each attempt fails because a process has died since the one before it, or by an attack.
+std::uint64_t most_attempts(const Communicator& comm) {
+    return static_cast<std::uint64_t>(comm.size) + 8;
+}
+
+void inherit_handler(MPI_Comm parent, MPI_Comm made) {
+    MPI_Errhandler handler;
+    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
+    real.Comm_set_errhandler(made, handler);
+    if (handler != constants.errors_return && handler != constants.errors_are_fatal)
+        real.Errhandler_free(&handler);
+}
+
+/// What the program gets: derived from the parent and from who goes on, a number that none of them has used before included.
+Construction shrunken(Communicator& parent, const Attempt& attempt) {
+    const std::string constructor = "MPIX_Comm_shrink " + std::to_string(attempt.result().number) + " " +
+                                    std::to_string(attempt.result().attempt);
+    Construction construction =
+        begin_construction("MPIX_Comm_shrink", parent, attempt.survivors(), Topology{}, constructor);
+    construction.by_all = false;
+    return construction;
+}
+
+}  // namespace
+
+int Comm_agree(MPI_Comm comm, int* flag) {
+    constexpr const char* procedure = "MPIX_Comm_agree";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return fault_tolerance().agree(comm, flag);
+    if (auto error = bad_arguments(procedure, parent, flag)) return *error;
+    if (!parent->crosses) return fault_tolerance().agree(comm, flag);
+    if (parent->inter) return refuse(procedure, comm);
+    const std::uint64_t number = number_of_call(*parent, procedure);
+    for (std::uint64_t attempts = 0;; ++attempts) {
+        Attempt attempt(*parent, procedure, {Purpose::agreement, *flag, number, attempts, {}});
+        const bool known = attempts < most_attempts(*parent) && attempt.shrink();
+        if (known) attempt.run([] { return MPI_SUCCESS; });
+        attempt.give_back();
+        if (!known || attempt.forged()) return end_of_attempts(*parent, procedure, attempt);
+        if (!attempt.succeeded()) continue;
+        *flag = attempt.result().flag;
+        // Whether all know of all failures: the library has counted their acknowledgements, and raises the error.
+        int nothing = ~0;
+        return fault_tolerance().agree(comm, &nothing);
+    }
+}
+
+int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
+    constexpr const char* procedure = "MPIX_Comm_shrink";
+    Communicator* parent = find_communicator(comm);
+    if (comm == constants.comm_null) return fault_tolerance().shrink(comm, newcomm);
+    if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    if (parent->inter) return refuse(procedure, comm);
+    const std::uint64_t number = number_of_call(*parent, procedure);
+    for (std::uint64_t attempts = 0;; ++attempts) {
+        Attempt attempt(*parent, procedure, {Purpose::shrinking, ~0, number, attempts, {}});
+        const bool known = attempts < most_attempts(*parent) && attempt.shrink();
+        MPI_Comm shadow = constants.comm_null;
+        if (known)
+            attempt.run([&] {
+                return crosses_nodes(attempt.survivors())
+                           ? make_shadow_communicator(attempt.made(), attempt.survivors(), &shadow)
+                           : MPI_SUCCESS;
+            });
+        if (known && attempt.succeeded()) {
+            attempt.forget_made();
+            if (const int code = check_made(shrunken(*parent, attempt), attempt.made(), shadow);
+                code != MPI_SUCCESS)
+                return raise(parent, code, procedure);
+            inherit_handler(comm, attempt.made());
+            *newcomm = attempt.made();
+            return MPI_SUCCESS;
+        }
+        if (shadow != constants.comm_null) real.Comm_free(&shadow);
+        attempt.give_back();
+        if (!known || attempt.forged()) return end_of_attempts(*parent, procedure, attempt);
+    }
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,55 @@
+"""User-Level Failure Mitigation: when ranks die under a launcher that lets the others go on, they agree and go on with a shrunken
+communicator, sealed.
+
+Open MPI 5 now and then stays in MPI_Finalize when a rank was killed, on a machine that does much else: those jobs are slow tests."""
+
+from pathlib import Path
+
+import pytest
+
+from mpisec_lab.capture import count
+
+HERE = Path(__file__).parent
+LAUNCHER = ["--with-ft", "ulfm"]
+# Open MPI 5's `han` crashes in a collective that meets a dead process, plain too. Its launcher ends with an error when a rank was killed.
+ENVIRONMENT = {"OMPI_MCA_coll": "^han", "MPISEC_STALL_TIME": "20"}
+MARKER = b"SIPM" * 4
+
+
+def go_on(run, compile_mpi, where, victims, ranks=4, plain=False):
+    app = compile_mpi(HERE / "survivors.c", "openmpi-5", flags=["-O2"])
+    result = run([app, where, *victims], nodes=2, ranks=ranks, mpi="openmpi-5", plain=plain, launcher=LAUNCHER, env=ENVIRONMENT, timeout=60)
+    assert not result.timed_out, result.stdout + result.stderr[-3000:]
+    left = ranks - sum(int(victim) >= 0 for victim in victims)
+    assert result.stdout.count("ok ") == left, result.stdout + result.stderr[-3000:]
+    assert "integrity" not in result.stderr, result.stderr[-3000:]
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "victims"), [("barrier", ["3"]), ("allreduce", ["0"]), ("large", ["1"]), ("any", ["2"])])
+def test_survivors_go_on(run, compile_mpi, where, victims):
+    """S8 M11: one of four ranks on two nodes dies."""
+    go_on(run, compile_mpi, where, victims)
+
+
+@pytest.mark.slow
+def test_one_after_the_other_dies(run, compile_mpi):
+    """M11: the shrunken communicator loses a rank too. (When a node has lost all, Open MPI waits for it in MPI_Finalize for ever.)"""
+    go_on(run, compile_mpi, "barrier", ["1", "2"])
+
+
+def test_nobody_dies(run, compile_mpi):
+    """M11: agreeing and shrinking are calls like others."""
+    go_on(run, compile_mpi, "barrier", ["-1", "-1"])
+
+
+@pytest.mark.slow
+def test_survivors_say_nothing_in_clear(run, compile_mpi, cluster, tmp_path):
+    """S1: no marker of the survivors' data, before or after, is on the wire; plain shows it."""
+    seen = {}
+    for plain in (True, False):
+        with cluster(2).capture(tmp_path / "pcap") as capture:
+            go_on(run, compile_mpi, "allreduce", ["2"], plain=plain)
+        seen[plain] = count(capture.streams(), MARKER)
+    assert seen[True] > 100 and seen[False] == 0, seen
