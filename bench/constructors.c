@@ -1,6 +1,6 @@
 /* Prints how long constructors of communicators take with the following MPI_Comm_free, in microseconds on the
  * slowest rank, median over the repetitions (first argument, 200), each after a barrier; a line of JSON each.
- * Run with builds by turns to compare them: 4 nodes with 2 ranks each, say. */
+ * Run with alternating builds to compare them: 4 nodes with 2 ranks each, say. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

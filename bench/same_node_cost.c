@@ -1,5 +1,5 @@
 /* Prints what MPIsec itself takes for a message within a node, in nanoseconds: rank 0 sends to itself with MPI_Irecv, MPI_Send and
- * MPI_Wait, through MPIsec and past it by turns; the 10th percentile of 400 blocks. No other core has a part, so a busy
+ * MPI_Wait, alternately through MPIsec and past it; the 10th percentile of 400 blocks. No other core has a part, so a busy
  * machine changes little. Run it on two nodes with one rank each, so that messages are verified; MPICH only. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

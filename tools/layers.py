@@ -51,15 +51,16 @@ def allowed(includer: Place, included: Place) -> bool:
     return layers.index(other_layer) <= layers.index(layer)
 
 
+def upward_of(path: Path, source: Path) -> list[str]:
+    """["shim/p2p/peer_state.cpp includes shim/calls/", …] of one file below the directory `source`."""
+    here = path.relative_to(source)
+    directories = INCLUDE.findall(path.read_text(encoding="utf-8"))
+    return [f"{here} includes {directory}" for directory in directories if not allowed(place(here.parent.as_posix()), place(directory))]
+
+
 def upward(source: Path) -> list[str]:
-    """["shim/p2p/peer_state.cpp includes shim/calls/", …] of all sources in the directory."""
-    found = []
-    for path in sorted(source.rglob("*.[ch]pp")):
-        here = path.relative_to(source)
-        for directory in INCLUDE.findall(path.read_text()):
-            if not allowed(place(here.parent.as_posix()), place(directory)):
-                found.append(f"{here} includes {directory}")
-    return found
+    """The same of all sources in the directory."""
+    return [found for path in sorted(source.rglob("*.[ch]pp")) for found in upward_of(path, source)]
 
 
 if __name__ == "__main__":

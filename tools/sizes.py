@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import lizard
@@ -45,19 +46,34 @@ def dictated(path: Path, name: str, procedures: set[str], of_plugins: set[str]) 
     return path.suffix in C_SUFFIXES and (short in procedures or ("plugins" in path.parts and short in of_plugins))
 
 
+@dataclass
+class Function:
+    path: Path
+    line: int
+    name: str
+    lines: int
+    parameters: int  # 0 where somebody else dictates them
+
+
+def functions(directories: Iterable[Path]) -> Iterator[Function]:
+    procedures, of_plugins = mpi_procedures(), plugin_functions()
+    for path in sources(directories):
+        for found in lizard.analyze_file(str(path)).function_list:
+            parameters = [name for name in found.parameters if name not in ("self", "cls")]
+            counted = 0 if dictated(path, found.name, procedures, of_plugins) else len(parameters)
+            yield Function(path, found.start_line, found.name, found.length, counted)
+
+
 def oversized(directories: Iterable[Path]) -> list[str]:
     """["lab/cluster.py:204: run takes 13 parameters", …]."""
-    procedures, of_plugins = mpi_procedures(), plugin_functions()
     found = []
-    for path in sources(directories):
-        shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
-        for function in lizard.analyze_file(str(path)).function_list:
-            parameters = [name for name in function.parameters if name not in ("self", "cls")]
-            where = f"{shown}:{function.start_line}: {function.name}"
-            if function.length > MOST_LINES:
-                found.append(f"{where} has {function.length} lines")
-            if len(parameters) > MOST_PARAMETERS and not dictated(path, function.name, procedures, of_plugins):
-                found.append(f"{where} takes {len(parameters)} parameters")
+    for function in functions(directories):
+        shown = function.path.relative_to(ROOT) if function.path.is_relative_to(ROOT) else function.path
+        where = f"{shown}:{function.line}: {function.name}"
+        if function.lines > MOST_LINES:
+            found.append(f"{where} has {function.lines} lines")
+        if function.parameters > MOST_PARAMETERS:
+            found.append(f"{where} takes {function.parameters} parameters")
     return found
 
 

@@ -29,7 +29,7 @@ else # the algorithms of collectives are tested under sanitizers
 fi
 built_then asan asan unit_tests asan
 built_then tsan tsan unit_tests tsan --label-regex '^(engine|keys)$' # what has threads; the shim's jobs come with pytest
-built_then fuzz fuzz tools/fuzz.sh "${FUZZ_SECONDS:-10}"
+built_then fuzz fuzz tools/fuzz.sh "${FUZZ_SECONDS:-5}"
 echo "the above took $((SECONDS - start)) s; next: tests of the program, the lab and MPI jobs (pytest)"
 
 if [[ " ${SKIP:-} " != *" pytest "* ]]; then

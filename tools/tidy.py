@@ -4,7 +4,7 @@
 The checks, and why others are left out, are in .clang-tidy and tests/.clang-tidy. How a source is compiled comes from
 build/release (`make tidy` builds it); the shim's are judged once, as compiled against MPICH. A FILE that is not compiled there is judged
 as C++20 by itself. JOBS is how many run at once. What was clean is not judged again before it, a header, its flags, the checks or
-clang-tidy change.
+clang-tidy change; build/tidy may be copied from another checkout.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -60,6 +60,11 @@ def flags(command: Iterable[str]) -> list[str]:
     return kept
 
 
+def relative(text: bytes) -> bytes:
+    """Text that names files of this checkout, without saying where the checkout is."""
+    return text.replace(os.fsencode(ROOT) + b"/", b"")
+
+
 class Judge:
     def __init__(self, program: str, commands: dict[Path, list[str]]) -> None:
         self.program, self.commands = program, commands
@@ -89,35 +94,48 @@ class Judge:
         return found
 
     def key(self, source: Path, how: list[str], options: list[str]) -> str:
-        """Of the source as preprocessed, with its comments: NOLINT is one."""
-        read = subprocess.run(["c++", *how, "-E", "-CC", str(source)], capture_output=True)
+        """Of the source as preprocessed, with its comments (NOLINT is one): the same wherever the checkout lies."""
+        read = subprocess.run(["c++", *how, "-E", "-CC", str(source)], capture_output=True, cwd=ROOT)
         checks = self.said("--dump-config", *options, str(source), "--")
         parts = (self.version, checks, shlex.join([str(source), *how]).encode(), read.stdout, read.stderr)
-        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+        return hashlib.sha256(b"".join(hashlib.sha256(relative(part)).digest() for part in parts)).hexdigest()
+
+
+def ready(named: bool) -> Judge | str:
+    """What judges, or why nothing can. `named`: files are named, so that it may do without a build."""
+    program = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
+    if not program:
+        return "clang-tidy is not installed; install the package clang-tidy-14, or clang-tidy where there is no such package"
+    if not named and not DATABASE.exists():
+        return f"{DATABASE.relative_to(ROOT)} is not there; run `make tidy`, which builds it"
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    return Judge(program, compiled() if DATABASE.exists() else {})
+
+
+def all_findings(judge: Judge, sources: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:
+    """(source, its findings) in their order, each finding once: what is in a header is found in all that include it."""
+    said: set[str] = set()
+    listed = list(sources)
+    with ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
+        for source, found in zip(listed, pool.map(judge.findings, listed), strict=True):
+            new = {finding.partition("\n")[0]: finding for finding in found}
+            yield source, [finding for what, finding in new.items() if what not in said]
+            said |= new.keys()
 
 
 def main(names: list[str]) -> int:
-    program = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
-    if not program:
-        print("tidy: clang-tidy is not installed; install the package clang-tidy-14, or clang-tidy where there is no such package")
+    judge = ready(bool(names))
+    if isinstance(judge, str):
+        print(f"tidy: {judge}")
         return 2
-    if not names and not DATABASE.exists():
-        print(f"tidy: {DATABASE.relative_to(ROOT)} is not there; run `make tidy`, which builds it")
-        return 2
-    commands = compiled() if DATABASE.exists() else {}
-    sources = [Path(name).resolve() for name in names] or sorted(commands)
-    CLEAN.mkdir(parents=True, exist_ok=True)
-    judge = Judge(program, commands)
-    said: set[str] = set()  # what is in a header is found in all that include it
-    with ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
-        for found in pool.map(judge.findings, sources):
-            for finding in found:
-                what = finding.partition("\n")[0]
-                if what not in said:
-                    print(finding, flush=True)
-                    said.add(what)
-    print(f"tidy: {len(said)} findings")
-    return 1 if said else 0
+    sources = [Path(name).resolve() for name in names] or sorted(judge.commands)
+    count = 0
+    for _, found in all_findings(judge, sources):
+        count += len(found)
+        for finding in found:
+            print(finding, flush=True)
+    print(f"tidy: {count} findings in {len(sources)} sources")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpisec_bench.result import Document
@@ -91,6 +91,15 @@ def counts(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", text):
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers; write 1,2,4")
     return tuple(int(item) for item in text.split(","))
+
+
+def chosen(option: str, text: str, known: Collection[str]) -> list[str]:
+    """What an option like --operations lists by commas; ends the command at a name that is not known."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"mpisec bench: {option} {unknown[0]} is none of {', '.join(known)}")
+    return names
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpisec_bench.conditions import byte_counts
+from mpisec_bench.conditions import byte_counts, chosen
 from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
@@ -12,7 +12,7 @@ from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "io.c"
 _OPERATIONS = ("write", "read", "write-interleaved", "read-interleaved")
-PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, by turns
+PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, alternately
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,10 +37,7 @@ def title(arguments: argparse.Namespace) -> str:
 
 def cases(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """(operation, bytes)."""
-    operations = arguments.operations.split(",")
-    unknown = [name for name in operations if name not in _OPERATIONS]
-    if unknown:
-        raise SystemExit(f"mpisec bench: --operations {unknown[0]} is none of {', '.join(_OPERATIONS)}")
+    operations = chosen("--operations", arguments.operations, _OPERATIONS)
     return [(name, int(size)) for name in operations for size in arguments.sizes.split(",")]
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpisec_bench.conditions import byte_counts
+from mpisec_bench.conditions import byte_counts, chosen
 from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
@@ -37,10 +37,7 @@ def title(arguments: argparse.Namespace) -> str:
 
 def cases(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """(what it is compared with, bytes)."""
-    against = arguments.against.split(",")
-    unknown = [name for name in against if name not in _AGAINST]
-    if unknown:
-        raise SystemExit(f"mpisec bench: --against {unknown[0]} is none of {', '.join(_AGAINST)}")
+    against = chosen("--against", arguments.against, _AGAINST)
     return [(name, int(size)) for name in against for size in arguments.sizes.split(",")]
 
 

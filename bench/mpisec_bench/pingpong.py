@@ -11,7 +11,7 @@ from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "pingpong.c"
-PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, by turns
+PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, alternately
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The OpenSSL provider beside OpenSSL: cycles per byte of AES, by turns
+"""The OpenSSL provider beside OpenSSL: cycles per byte of AES, alternating
 
 Pure software (OPENSSL_ia32cap without AES and vector instructions), OpenSSL's default provider, and MPIsec's with one thread and with
 more, each a process of its own (bench/provider.cpp): all measure one case before any measures the next. Ratios are medians of what

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mpisec_bench.conditions import byte_counts
+from mpisec_bench.conditions import byte_counts, chosen
 from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
@@ -12,7 +12,7 @@ from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "rma.c"
 _OPERATIONS = ("put", "get", "accumulate", "fetch_and_op", "puts")
-PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, by turns
+PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, alternately
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +36,7 @@ def title(arguments: argparse.Namespace) -> str:
 
 def cases(arguments: argparse.Namespace) -> list[tuple[str, int]]:
     """(operation, bytes); fetch_and_op is of 8 bytes alone."""
-    operations = arguments.operations.split(",")
-    unknown = [name for name in operations if name not in _OPERATIONS]
-    if unknown:
-        raise SystemExit(f"mpisec bench: --operations {unknown[0]} is none of {', '.join(_OPERATIONS)}")
+    operations = chosen("--operations", arguments.operations, _OPERATIONS)
     return [(name, size) for name in operations for size in ([8] if name == "fetch_and_op" else map(int, arguments.sizes.split(",")))]
 
 

@@ -115,7 +115,7 @@ void add_bench(CLI::App& app, Status& status) {
         "  mpisec bench crypto --sizes 16,1M         what the crypto libraries do on this machine\n"
         "  mpisec bench engine                       and several cores together\n"
         "  mpisec bench gpu                          AES on a GPU\n"
-        "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed by turns, on two lab "
+        "  mpisec bench pingpong --rate 10gbit       one-way times, plain and sealed alternating, on two lab "
         "nodes\n"
         "  mpisec bench pingpong --schemes mpisec,wireguard,ipsec\n"
         "  mpisec bench allgather --algorithms auto,naive,hsc --ranks 8\n"

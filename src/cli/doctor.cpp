@@ -87,7 +87,7 @@ void examine_file_systems(Findings& findings) {
     if (const std::string kind = network_file_system_of("."); !kind.empty())
         findings.note("files", "the working directory is on one of them (" + kind + ")");
     else if (found.empty())
-        findings.line("files", "no network file system is mounted here, as far as their names tell");
+        findings.line("files", "no network file system is mounted here, judging by their names");
 }
 
 /// "hs1, hs2": those that its rules name.

@@ -115,7 +115,7 @@ int exec_command(int count, char** arguments) {
     CLI::App app{help, "mpisec exec"};
     std::string mpi;
     app.add_option("--mpi", mpi,
-                   "MPI family of PROGRAM, where it cannot be seen: mpich (also Intel MPI), abi, openmpi")
+                   "MPI family of PROGRAM, where it cannot be detected: mpich (also Intel MPI), abi, openmpi")
         ->type_name("FAMILY");
     bool environment = false;
     app.add_flag(

@@ -91,7 +91,8 @@ void add_derive(CLI::App& parent, Status& status) {
     command->add_option("--from", wanted->from, "key file that it follows from")
         ->required()
         ->type_name("FILE");
-    command->add_option("--label", wanted->label, "what tells it from others, as the job's number")
+    command
+        ->add_option("--label", wanted->label, "what distinguishes it from others, such as the job's number")
         ->required();
     command->callback([=, &status] {
         auto done = derive(*wanted);

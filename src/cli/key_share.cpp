@@ -87,7 +87,7 @@ bool report(const std::string& node, const std::string& path, int status) {
     if (status == another_there)
         what =
             "NOT copied: another file is at " + path + " there; `mpisec key share --replace` writes over it";
-    if (status == 255) what = "NOT copied: ssh does not get there (see above)";
+    if (status == 255) what = "NOT copied: ssh could not connect (see above)";
     const bool fine = status == 0 || status == there_already;
     if (!fine && status != another_there && status != 255)
         what = "NOT copied: " + path + " cannot be written there (status " + std::to_string(status) + ")";
@@ -102,7 +102,7 @@ Result<void> share(const Sharing& sharing) {
     if (auto key = keys::read_key_file(path); !key) return tl::unexpected(key.error());
     std::string failed;
     for (const std::string& node : sharing.nodes) {
-        if (node.starts_with('-')) return fail(node + " is no name of a node");
+        if (node.starts_with('-')) return fail(node + " is not the name of a node");
         if (!report(node, path, copy_to(sharing, path, node))) failed += (failed.empty() ? "" : ", ") + node;
         std::fflush(stdout);
     }

@@ -19,7 +19,7 @@ Result<void> loadable(const std::string& path) {
     auto elf = read_elf(path);
     if (!elf) return tl::unexpected(elf.error());
     if (!*elf || (*elf)->bits != 64 || (*elf)->machine != this_machine || (*elf)->soname.empty())
-        return fail(path + " is no shared library for this processor: install MPIsec again");
+        return fail(path + " is not a shared library for this processor: install MPIsec again");
     int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     void* page = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
     int error = errno;

@@ -145,7 +145,7 @@ void add_profile(CLI::App& app, Status& status) {
     auto options = std::make_shared<ProfileOptions>();
     command
         ->add_option("--mpi", options->mpi,
-                     "MPI family of PROGRAM, where it cannot be seen: mpich, abi, openmpi")
+                     "MPI family of PROGRAM, where it cannot be detected: mpich, abi, openmpi")
         ->type_name("FAMILY");
     command->add_option("-o,--output", options->output, "Keep what was counted in this file")
         ->type_name("FILE");

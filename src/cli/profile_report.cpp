@@ -65,7 +65,7 @@ Result<CountedRanks> read_counted(const std::string& path) {
     CountedRanks ranks;
     ranks.all = Json::parse(file, nullptr, false);
     if (!file || !ranks.all.is_array() || ranks.all.empty() || !std::ranges::all_of(ranks.all, is_rank))
-        return fail(path + " is no file that `mpisec profile` writes");
+        return fail(path + " is not a file that `mpisec profile` wrote");
     for (const Json& rank : ranks.all) ranks.node.push_back(rank["node"].get<int>());
     look_at_cpus(ranks);
     return ranks;

@@ -58,7 +58,7 @@ Result<std::string> interpreter(const std::string& path) {
     std::string command = base_name(line[0]) == "env" ? command_of_env(line) : line[0];
     std::string found = command.empty() ? "" : search_path(command);
     if (found.empty())
-        return fail("the script " + path + " wants an interpreter that is not here: #!" + shebang(path));
+        return fail("the script " + path + " needs an interpreter that is not installed: #!" + shebang(path));
     return found;
 }
 
@@ -139,7 +139,7 @@ Result<Program> find_program(const std::string& name) {
         if (!next) return tl::unexpected(next.error());
         program.executable = *next;
     }
-    return fail("the script " + *path + " leads from interpreter to interpreter without end");
+    return fail("the script " + *path + " names interpreters that lead back to each other");
 }
 
 }  // namespace mpisec::cli

@@ -64,7 +64,7 @@ Result<Json> read_rank(const std::string& path) {
     std::ifstream file(path);
     Json rank = Json::parse(file, nullptr, false);
     if (!file || !is_of_rank(rank))
-        return fail(path + " is no file of a rank that MPISEC_STATS=json:PATH writes");
+        return fail(path + " is not a file that a rank wrote with MPISEC_STATS=json:PATH");
     return rank;
 }
 
@@ -187,7 +187,7 @@ struct StatsOptions {
 Result<void> show_stats(const StatsOptions& options) {
     auto ranks = read_ranks(options.files);
     if (!ranks) return tl::unexpected(ranks.error());
-    if (ranks->empty()) return fail("there is no file of a rank yet");
+    if (ranks->empty()) return fail("no rank has written a file yet");
     if (options.as_json) {
         fmt::print("{}\n", summary(*ranks).dump(1));
     } else {
@@ -286,9 +286,9 @@ void add_stats(CLI::App& app, Status& status) {
     command->add_flag("--json", options->as_json, "all ranks and the sums as JSON");
     command
         ->add_flag("--live", options->live,
-                   "Again and again, with what happened since the last time, until all ranks have ended")
+                   "Refresh, with rates since the last time, until all ranks have ended")
         ->excludes("--json");
-    command->add_option("--every", options->every, "Seconds between two looks (2)")
+    command->add_option("--every", options->every, "Seconds between refreshes (2)")
         ->check(CLI::Range(0.1, 3600.0))
         ->needs("--live");
     command->callback([=, &status] {

@@ -36,7 +36,7 @@ Result<void> apply_variable(Settings& settings, std::string_view name, std::stri
     const Setting* setting = find_variable(name);
     if (!setting)
         return fail(
-            fmt::format("The variable {} is no setting of MPIsec; the nearest is {}. Correct or unset it.",
+            fmt::format("The variable {} is not a setting of MPIsec; the closest is {}. Correct or unset it.",
                         name, nearest_variable(name).variable));
     if (value.empty()) return {};
     if (Result<void> set = setting->set(settings, value); !set)

@@ -27,8 +27,8 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
     const auto line = value.source().begin.line;
     const Setting* setting = find_key(key);
     if (!setting)
-        return fail(fmt::format("{}, line {}: \"{}\" is no setting of MPIsec; the nearest is \"{}\".", path,
-                                line, key, nearest_key(key).key));
+        return fail(fmt::format("{}, line {}: \"{}\" is not a setting of MPIsec; the closest is \"{}\".",
+                                path, line, key, nearest_key(key).key));
     std::string text;
     if (!as_text(value, text))
         return fail(fmt::format("{}, line {}: {} takes a string or a number ({}).", path, line, key,

@@ -33,7 +33,7 @@ auto no_memory(std::size_t bytes, int error) {
         return fail(std::string("the descriptor of the memory that the ranks of this node share was not ") +
                     "there: the program must not close descriptors that it did not open");
     return fail(std::to_string(bytes) +
-                " bytes of memory that the ranks of this node share could not be had " +
+                " bytes of memory that the ranks of this node share could not be allocated " +
                 "in /dev/shm: " + std::strerror(error) +
                 "; make it larger, or choose algorithms that use less (docs/collectives.md)");
 }

@@ -31,7 +31,7 @@ void remove_abandoned_names(std::chrono::seconds youngest = std::chrono::seconds
 /// Shared memory that `node_peers` processes map under one name.
 class SharedSegment {
   public:
-    /// Zeroed when made. The sentence of the error says what could not be had. A sparse one has no memory
+    /// Zeroed when made. The error says what could not be allocated. A sparse one has no memory
     /// yet: populate() what is used.
     static Result<SharedSegment> attach(const std::string& name, std::size_t bytes, unsigned node_peers,
                                         bool sparse = false);

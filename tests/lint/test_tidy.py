@@ -44,18 +44,18 @@ def headlines(lines):
 
 
 def test_a_clean_file(judged, write):
-    assert judged(write("a.cpp", "int twice(int number) { return 2 * number; }\n")) == (0, ["tidy: 0 findings"])
+    assert judged(write("a.cpp", "int twice(int number) { return 2 * number; }\n")) == (0, ["tidy: 0 findings in 1 sources"])
 
 
 def test_a_use_after_move(judged, write):
     status, lines = judged(write("a.cpp", USED_AFTER_MOVE.format(exception="")))
-    assert (status, headlines(lines), lines[-1]) == (1, [(5, "bugprone-use-after-move")], "tidy: 1 findings")
+    assert (status, headlines(lines), lines[-1]) == (1, [(5, "bugprone-use-after-move")], "tidy: 1 findings in 1 sources")
 
 
 def test_an_exception_is_for_the_check_that_it_names(judged, write):
     meant = write("a.cpp", USED_AFTER_MOVE.format(exception="  // NOLINT(bugprone-use-after-move): its move only copies"))
     other = write("b.cpp", USED_AFTER_MOVE.format(exception="  // NOLINT(bugprone-sizeof-expression): another"))
-    assert judged(meant) == (0, ["tidy: 0 findings"])
+    assert judged(meant) == (0, ["tidy: 0 findings in 1 sources"])
     assert headlines(judged(other)[1]) == [(5, "bugprone-use-after-move")]
 
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_compiled_is_a_finding(judged, write):
 def test_what_was_clean_is_judged_again_when_a_header_changes(judged, write):
     write("parts.hpp", "inline int parts() { return 2; }\n")
     source = write("a.cpp", '#include "parts.hpp"\nint share(int whole) { return whole / parts(); }\n')
-    assert judged(source) == (0, ["tidy: 0 findings"])
+    assert judged(source) == (0, ["tidy: 0 findings in 1 sources"])
     write("parts.hpp", "inline int parts() { return 0; }\n")
     status, lines = judged(source)
     assert (status, headlines(lines)) == (1, [(2, "clang-analyzer-core.DivideZero")])

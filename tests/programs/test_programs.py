@@ -7,6 +7,7 @@ import json
 import re
 
 import pytest
+from slow import slow
 
 from .check import Place, check, others_agree
 from .generate import MISTAKES, program
@@ -36,8 +37,7 @@ def test_plain_and_sealed_do_the_same(programs_lab, compile_mpi, mpi):
 
 @pytest.mark.parametrize(("fault", "kind", "mpi"), [
     ("corrupt:coll:allgatherv", "differs", "mpich-5"),
-    ("corrupt:exchange", "differs", "openmpi-5"),
-    ("stop:coll:scan", "sealed dies", "mpich-5"),
+    *slow(("corrupt:exchange", "differs", "openmpi-5"), ("stop:coll:scan", "sealed dies", "mpich-5")),
 ])
 def test_a_fault_is_found_and_made_small(programs_lab, mpi, fault, kind):
     """A byte of one kind of step is changed, or the rank ends there, in sealed runs only: the program that is left is that step."""

@@ -1,4 +1,4 @@
-/* Random traffic for a given time (tests/soak/soak.py): messages, collectives, windows, files, communicators, by turns. All ranks draw the same
+/* Random traffic for a given time (tests/soak/soak.py): messages, collectives, windows, files and communicators, mixed. All ranks draw the same
  * plan from the same numbers, so each knows what every byte it gets must be. A wrong byte ends the job.
  *
  *     soak SECONDS SEED DIRECTORY     DIRECTORY: for files, which all ranks see

@@ -279,7 +279,7 @@ double SimFabric::per_bytes(const Line& line, std::size_t n) {
 }
 
 void SimFabric::copy(PlaintextBuffer to, Plaintext from) {
-    if (to.size() != from.size()) return cluster_.complain("a copy between rooms of different sizes");
+    if (to.size() != from.size()) return cluster_.complain("a copy between buffers of different sizes");
     const ClusterModel& model = cluster_.model();
     const bool shared = cluster_.in_shared_room(*this, from) || cluster_.in_shared_room(*this, to);
     work(shared ? model.shared.value_or(model.copy) : model.copy, from.size());

@@ -72,7 +72,8 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     const bool staged = needs_staging(spec) && route.comm;
     if (staged && spec.mode == Mode::buffered) [[unlikely]]
         return refuse_device(spec.call, spec.comm);
-    if (route.kind == Route::plain && is_for_library(spec, route.comm) && !staged) {
+    if (route.kind == Route::invalid) return raise_route(route, spec.call);
+    if (!route.comm || (route.kind == Route::plain && is_for_library(spec, route.comm) && !staged)) {
         auto start = [&](auto small, auto big) {
             return call_counted(small, big, spec.buf, spec.count, spec.type, spec.peer, spec.tag, spec.comm,
                                 request);
@@ -88,7 +89,6 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
                 return start(MPISEC_BOTH(Send_init));
         }
     }
-    if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, spec.call);
     Guard guard;
     hold_for_persistent(*route.comm);

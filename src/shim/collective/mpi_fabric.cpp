@@ -115,7 +115,7 @@ void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
 void MpiFabric::copy(fabric::PlaintextBuffer to, fabric::Plaintext from) {
     if (to.size() != from.size())
         abort_job(
-            "a collective was about to copy between rooms of different sizes; this is a fault of MPIsec");
+            "a collective was about to copy between buffers of different sizes; this is a fault of MPIsec");
     if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 
@@ -262,7 +262,7 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
         code = report_length_violation(procedure_, bytes);
     else
         say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
-            " bytes inside the node did not come or go as it was expected: the ranks called with different "
+            " bytes inside the node were not sent or received as expected: the ranks called with different "
             "counts, or MPI failed");
     note(code);
 }

@@ -27,7 +27,7 @@ namespace {
 
 void remember(std::shared_ptr<File> file) {
     Guard guard;
-    const MPI_File handle = file->handle;
+    MPI_File handle = file->handle;
     process.io_files->all[handle] = std::move(file);
     process.io_file_count.fetch_add(1, std::memory_order_relaxed);
 }

@@ -33,7 +33,7 @@ enum class Phase : int {
 struct Gate {
     std::atomic<bool> resolved = false;
     std::atomic<Phase> phase = Phase::before;
-    bool tracing = false;                   ///< MPISEC_TRACE: spans are recorded (runtime/trace.hpp)
+    std::atomic<bool> tracing = false;      ///< MPISEC_TRACE: spans are recorded (runtime/trace.hpp)
     std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
     std::atomic<unsigned> forks = 0;  ///< children made while calls were protected: for the stall report
     const char* text_begin =

@@ -120,7 +120,7 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const std:
         case Kind::get_accumulate:
             return accumulate(header, layout, at, data);
         case Kind::compare_and_swap:
-            if (header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
+            if (fetched && header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
                 layout.scatter(data + header.bytes, at);
             return MPI_SUCCESS;
         default:

@@ -195,6 +195,7 @@ bool driver_is_loaded() {
     std::lock_guard lock(memory.mutex);
     if (memory.driver) return true;
     if (memory.marked) {
+        if (!something_was_loaded()) return false;  // another thread has moved it
         if (!move_marker(memory)) memory.marked = false;
     } else {
         const unsigned long long now = objects_loaded();

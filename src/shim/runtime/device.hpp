@@ -23,10 +23,15 @@ void release_device_memory();
 /// Looks for the driver among what has been loaded since it last looked.
 [[gnu::cold, gnu::noinline]] bool driver_is_loaded();
 
+/// Whether anything has been loaded after the marker.
+inline bool something_was_loaded() {
+    const link_map* marker = process.device_watch.marker.load(std::memory_order_acquire);
+    return __atomic_load_n(&marker->l_next, __ATOMIC_RELAXED) != nullptr;
+}
+
 /// Whether a buffer may be in a GPU's memory. Without a driver: two loads and a branch.
 inline bool device_is_possible() {
-    const link_map* marker = process.device_watch.marker.load(std::memory_order_acquire);
-    return __atomic_load_n(&marker->l_next, __ATOMIC_RELAXED) != nullptr && driver_is_loaded();
+    return something_was_loaded() && driver_is_loaded();
 }
 
 /// Asks the driver. Memory that both sides may touch (managed, pinned) is the host's.

@@ -33,7 +33,7 @@ void shut_child() {
 void handle_forks() {
     std::call_once(process.fork_handlers, [] {
         if (pthread_atfork(nullptr, count_fork, shut_child) != 0)
-            abort_job("MPIsec cannot be told of fork(): out of memory");
+            abort_job("MPIsec cannot register its handler for fork(): out of memory");
     });
 }
 

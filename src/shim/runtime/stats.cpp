@@ -1,5 +1,6 @@
 #include "shim/runtime/stats.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ constexpr const char* traffic_names[traffics] = {"point-to-point", "partitioned"
                                                  "one-sided",      "files",       "MPIsec's own"};
 constexpr const char* traffic_keys[traffics] = {"point_to_point", "partitioned", "collective",
                                                 "one_sided",      "file",        "own"};
-constexpr std::size_t seals = 0, opens = 1;  ///< kinds are one and the other by turns
+constexpr std::size_t seals = 0, opens = 1;  ///< kinds alternate between them
 
 struct Sum {
     std::uint64_t messages = 0, bytes = 0, nanoseconds = 0;
@@ -105,9 +106,15 @@ std::string json_path() {
     return path;
 }
 
+/// Follows no link at the end of the path: somebody else may have put it into a directory that all write to.
 bool write_json(const std::string& path, bool ended, std::size_t replay_runs) {
-    std::FILE* file = std::fopen(path.c_str(), "w");
-    if (!file) return false;
+    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor < 0) return false;
+    std::FILE* file = fdopen(descriptor, "w");
+    if (!file) {
+        close(descriptor);
+        return false;
+    }
     print_fields(file, ended, replay_runs);
     const bool written = std::ferror(file) == 0;
     return std::fclose(file) == 0 && written;

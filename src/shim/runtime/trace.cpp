@@ -191,7 +191,7 @@ void write_to(TraceFile& file, const Trace& trace) {
 void start_trace() {
     if (state.settings.trace.empty() || process.trace) return;
     process.trace = new Trace();
-    gate.tracing = true;
+    gate.tracing.store(true, std::memory_order_release);
 }
 
 void record(const TraceSpan& span) {
@@ -225,7 +225,7 @@ void record_poll(std::uint64_t begin, std::uint64_t end) {
 
 void write_trace() {
     if (!tracing()) return;
-    gate.tracing = false;
+    gate.tracing.store(false, std::memory_order_relaxed);
     Trace& trace = *process.trace;
     const std::lock_guard lock(trace.mutex);
     const std::string& directory = state.settings.trace;

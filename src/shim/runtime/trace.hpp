@@ -9,6 +9,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,9 +18,9 @@
 
 namespace mpisec::shim {
 
-/// On a cache line that the call has read already.
+/// On a cache line that the call has read already. A thread that sees it set sees what start_trace() made before.
 inline bool tracing() {
-    return gate.tracing;
+    return gate.tracing.load(std::memory_order_acquire);
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.

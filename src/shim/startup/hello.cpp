@@ -159,11 +159,12 @@ void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
     const auto other = std::ranges::find_if(
         hellos, [&](const Hello& hello) { return hello.job != unknown && hello.job != own.job; });
     if (other == hellos.end()) return;
-    abort_job(name_of(*other) +
-              " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
-              "Something between the nodes leads one job's connections to another; or the launcher gives a "
-              "job's nodes different names: then set MPISEC_JOB to the same text on all of them, another for "
-              "each job.");
+    abort_job(
+        name_of(*other) +
+        " is of another job than this rank: the launcher's name of the job, or MPISEC_JOB, differs. "
+        "Something between the nodes redirects one job's connections to another; or the launcher gives a "
+        "job's nodes different names: then set MPISEC_JOB to the same text on all of them, another for "
+        "each job.");
 }
 
 void require_agreement(const std::vector<Hello>& hellos, int rank) {

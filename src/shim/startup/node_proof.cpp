@@ -136,9 +136,10 @@ bool NodeMemory::map(int descriptor) {
 }
 
 void NodeMemory::abort_without(int error) const {
-    abort_job("The " + std::to_string(bytes_) +
-              " bytes of shared memory that the ranks of this node need at start-up could not be had in " +
-              "/dev/shm: " + std::strerror(error) + ".");
+    abort_job(
+        "The " + std::to_string(bytes_) +
+        " bytes of shared memory that the ranks of this node need at start-up could not be allocated in " +
+        "/dev/shm: " + std::strerror(error) + ".");
 }
 
 void NodeMemory::create() {

@@ -119,6 +119,7 @@ def test_imb_runs(lab):
     assert "PingPong       1024 mpisec" in told.stdout and "Allreduce      2048 mpisec" in told.stdout, told.stdout
 
 
+@pytest.mark.slow
 def test_osu_programs_run(lab, tmp_path):
     """mpi4py's source has the OSU programs, rewritten in Python by its author."""
     fetched = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "mpi4py",

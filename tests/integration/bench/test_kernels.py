@@ -51,7 +51,7 @@ def expected(name, ranks):
     return {"kernel": name, "class": "S", "ranks": ranks, "verified": True}
 
 
-@pytest.mark.parametrize("name", ["cg", "ft", "is", *slow("bt", "lu", "mg")])
+@pytest.mark.parametrize("name", ["cg", *slow("ft", "is", "bt", "lu", "mg")])
 def test_two_nodes(answer, name):
     """Plain and sealed the same line but for the time."""
     plain, sealed = (answer(name, "mpich-5", 2, plain=plain) for plain in (True, False))
@@ -60,7 +60,7 @@ def test_two_nodes(answer, name):
     assert plain["iterations"] > 0 and plain["megabytes_sent"] > 1
 
 
-@pytest.mark.parametrize("nodes", [4, *slow(3)])
+@pytest.mark.parametrize("nodes", slow(3, 4))
 @pytest.mark.parametrize("name", programs.KERNELS)
 def test_more_nodes(answer, name, nodes):
     """Grids of ranks with two sides, and numbers of ranks that divide nothing, come to the same answer."""
@@ -68,13 +68,13 @@ def test_more_nodes(answer, name, nodes):
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "sealed"])
-@pytest.mark.parametrize("mpi", ["mpich-4", "openmpi-4"])
+@pytest.mark.parametrize("mpi", slow("mpich-4", "openmpi-4"))
 def test_fortran(answer, mpi, plain):
     """M13: the same problem from Fortran comes to lu.cpp's answer."""
     assert answer("lu-fortran", mpi, 2, plain=plain).items() >= expected("lu-fortran", 2).items()
 
 
-@pytest.mark.parametrize("mpi", ["mpich-4", "openmpi-4"])
+@pytest.mark.parametrize("mpi", ["mpich-4", *slow("openmpi-4")])
 def test_fortran_pingpong(run, program, mpi):
     """M13: a line for each size; the program compares contents itself."""
     app = program("pingpong-fortran", mpi)
@@ -88,7 +88,7 @@ def test_fortran_pingpong(run, program, mpi):
     assert all(line["time_us"] > 0 for line in lines)
 
 
-@pytest.mark.parametrize("name", programs.KERNELS)
+@pytest.mark.parametrize("name", ["is", *slow(*(name for name in programs.KERNELS if name != "is"))])
 def test_wrong_message_is_noticed(run, program, compile_mpi, name):
     """One bit of the 12th message of a rank: status 1, a sentence, "verified": false."""
     corrupt = compile_mpi(HERE / "corrupt.c", "mpich-5", flags=["-shared", "-fPIC"], name="corrupt.so")

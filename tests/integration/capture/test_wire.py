@@ -1,10 +1,10 @@
 """What is on the wire (S1): for every point-to-point call, every simple collective and every one-sided operation, with small,
 threshold-sized and large messages, no 16 bytes of the plaintext. The same program plain shows them all: so the search finds what is there."""
 
-import re
 from pathlib import Path
 
 import pytest
+from slices import slices_of, taken
 
 from mpisec_lab.capture import count, find_runs
 
@@ -24,12 +24,8 @@ def carried(cluster, run, compile_mpi, tmp_path_factory):
             result = run([app, directory / "plaintext"], nodes=2, ranks=ranks, mpi=mpi, plain=plain, timeout=90,
                          env={"OMPI_MCA_mpi_yield_when_idle": "1"})
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
-        found = re.findall(r"^slice (\S+) (\d+) (\d+)$", result.stdout, re.MULTILINE)
-        slices = [(f"{name} of {length} bytes", int(offset), int(length)) for name, offset, length in found]
-        assert f"wire: {len(slices)} slices" in result.stdout
-        streams, plaintext = capture.streams(), (directory / "plaintext").read_bytes()
-        (directory / "pcap").unlink()
-        (directory / "plaintext").unlink()
+        slices = slices_of(result.stdout)
+        streams, plaintext = taken(capture, directory)
         if plain:
             seen = {name for name, offset, length in slices
                     if any(count(streams, plaintext[start : start + 16])

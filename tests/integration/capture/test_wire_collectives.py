@@ -1,12 +1,12 @@
 """What collectives put on the wire (S1): sealed, no 16 bytes of what any of them carries, nor of a part of a reduction's result, in
 any form, on communicators of every kind, with every algorithm. The same program plain shows them all."""
 
-import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from slices import slices_of, taken
 
 from mpisec_lab.capture import find_runs
 
@@ -15,6 +15,7 @@ MPI = HERE.parent / "mpi"
 sys.path.insert(0, str(MPI))
 
 from mpi_programs import YIELD, algorithms, build_collectives  # noqa: E402
+from slow import slow  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +29,8 @@ def carried(cluster, run, compile_mpi, tmp_path_factory):
             result = run([app, directory / "plaintext", *(["few"] if few else [])], nodes=nodes, ranks=ranks, mpi=mpi, plain=plain,
                          timeout=120, env=YIELD | settings)
         assert "wire: " in result.stdout, result.stdout[-2000:] + result.stderr[-3000:]
-        found = re.findall(r"^slice (\S+) (\d+) (\d+)$", result.stdout, re.MULTILINE)
-        slices = [(f"{name} of {length} bytes", int(offset), int(length)) for name, offset, length in found]
-        assert f"wire: {len(slices)} slices" in result.stdout
-        streams, plaintext = capture.streams(), (directory / "plaintext").read_bytes()
-        (directory / "pcap").unlink()
-        (directory / "plaintext").unlink()
+        slices = slices_of(result.stdout)
+        streams, plaintext = taken(capture, directory)
         places = words_seen(streams, plaintext)
         if not plain and len(places):
             places = [place for _, _, place in find_runs(streams, plaintext, 16)]
@@ -63,7 +60,7 @@ def slots(words):
     return (words * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(38)
 
 
-@pytest.mark.parametrize("mpi,few", [("mpich-5", False), ("openmpi-5", True)])
+@pytest.mark.parametrize("mpi,few", [("openmpi-5", True), *slow(("mpich-5", False))])
 def test_plain_shows_every_collective(carried, mpi, few):
     """The same program without MPIsec: each call's plaintext is seen."""
     every, seen = carried(mpi, True, few)

@@ -66,11 +66,13 @@ def squeezed(text):
     return re.sub(r"\s+", "", text)
 
 
+@pytest.mark.slow
 def test_every_command_has_a_page(helps, pages):
     assert len(helps) > 40
     assert {"-".join(("mpisec", *words)) + ".1" for words in helps} == set(pages)
 
 
+@pytest.mark.slow
 def test_every_option_and_every_text_of_the_help_is_in_its_page(helps, pages):
     for words, text in helps.items():
         page = squeezed(rendered(pages["-".join(("mpisec", *words)) + ".1"]))
@@ -82,6 +84,7 @@ def test_every_option_and_every_text_of_the_help_is_in_its_page(helps, pages):
                     assert squeezed(re.sub(r"^[Uu]sage: ", "", part)) in page, (words, line)
 
 
+@pytest.mark.slow
 def test_pages_refer_to_pages(pages):
     for page in pages.values():
         for name in re.findall(r"\\fB([\w\\-]+)\\fR\(1\)", page.read_text()):

@@ -130,4 +130,4 @@ def test_what_no_profile_is(tmp_path):
     for text in ("", "{}", "[]", '[{"node": "a"}]', "[1]"):
         file.write_text(text)
         asked = subprocess.run([places.find_mpisec(), "profile", "--report", file], capture_output=True, text=True, check=False)
-        assert asked.returncode == 1 and "is no file that `mpisec profile` writes" in asked.stderr, text
+        assert asked.returncode == 1 and "is not a file that `mpisec profile` wrote" in asked.stderr, text

@@ -30,12 +30,14 @@ def compared(program):
     return predict.compare(program)
 
 
+@pytest.mark.slow
 def test_the_simulation_names_the_papers_best_scheme_in_four_of_five_rows(compared):
     right, rows = predict.count(compared)
     assert rows == 25
     assert right >= 0.8 * rows, predict.report(compared)
 
 
+@pytest.mark.slow
 def test_the_simulation_is_near_the_large_messages_of_both_clusters(compared):
     for pairs in compared.values():
         for row, predicted in pairs[-3:]:

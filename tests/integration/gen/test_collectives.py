@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from slow import slow
 
 HERE = Path(__file__).parent
 
@@ -36,7 +37,7 @@ def test_collectives_give_what_mpi_says(compile_mpi, run, mpi, nodes, ranks):
     check(result, mpi, "collectives: all right")
 
 
-@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", *slow("mpich-4", "openmpi-4")])
 def test_rarely_used_procedures(compile_mpi, run, mpi):
     result = run([compile_mpi(HERE / "rarely_used.c", mpi)], nodes=2, ranks=4, mpi=mpi, timeout=30)
     check(result, mpi, "rarely used: all right")

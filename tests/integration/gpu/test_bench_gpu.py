@@ -70,6 +70,7 @@ def test_wrong_cipher(fake_driver):
     assert 'There is no "des" on a GPU' in result.stderr
 
 
+@pytest.mark.slow
 def test_kernels_keep_their_state_in_registers():
     """What spills is slower, and in memory that others may see."""
     nvcc = sorted(TOP.glob(".deps/gpu-venv/lib/python3*/site-packages/nvidia/cu*/bin/nvcc"))

@@ -3,14 +3,10 @@
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from mpisec_lab import places
-
-_TOP = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +41,8 @@ def test_software_is_software(measured):
     assert row["over_software"]["openssl"] > 2
 
 
-def test_the_report_has_it(measured, tmp_path):
-    page = tmp_path / "report.html"
-    path = os.pathsep.join(str(_TOP / name) for name in ("bench", "lab"))
-    done = subprocess.run([sys.executable, "-m", "mpisec_bench.report", measured[2], "-o", page], env=os.environ | {"PYTHONPATH": path},
-                          capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    text = page.read_text(encoding="utf-8")
+def test_the_report_has_it(measured, report_of):
+    text = report_of(measured[2])
     assert "The OpenSSL provider" in text and "Intel IPP note" in text and "largest speed-up" in text
 
 

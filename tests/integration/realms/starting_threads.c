@@ -1,6 +1,6 @@
 /* Threads of a process that start up, and end, at the same time:  starting_threads MODE ROUNDS
  *
- *   sessions   each of THREADS threads opens a session, makes a communicator of all processes from it, sends messages round, and closes it
+ *   sessions   each of THREADS threads opens a session, makes a communicator of all processes from it, sends messages round, reduces, and closes it
  *   init       one of them does it with MPI_Init_thread and MPI_COMM_WORLD; MPI_Finalize after the last round
  *
  * Says "fine" where every message came as it was sent. */
@@ -35,6 +35,10 @@ static void send_round(MPI_Comm comm, int thread, int n) {
     for (int i = 0; i < n; ++i) CHECK(in[i] == 'A' + (rank + size - 1) % size + 8 * thread);
     OK(MPI_Bcast(out, n, MPI_CHAR, 0, comm));
     for (int i = 0; i < n; ++i) CHECK(out[i] == 'A' + 8 * thread);
+    /* MPIsec asks the library about type and operation, on a communicator that all threads need. */
+    int highest = rank;
+    OK(MPI_Allreduce(MPI_IN_PLACE, &highest, 1, MPI_INT, MPI_MAX, comm));
+    CHECK(highest == size - 1);
     OK(MPI_Barrier(comm));
     free(out), free(in);
 }

@@ -79,8 +79,8 @@ def kill_one(cluster, mpi, point, rank, hidden=False, **options):
 
 HEADER = """# When a rank dies
 
-One rank is killed (`kill -9`) at a point of the job: the last one, or, in MPI_Init, rank 1. "first" is the first collective of a
-communicator, for which the rank does not come. Each job ran without MPIsec ("plain"), with it and its defaults
+One rank is killed (`kill -9`) at some point of the job: the last one, or, in MPI_Init, rank 1. "first" is the first collective of a
+communicator, which the rank never reaches. Each job ran without MPIsec ("plain"), with it and its defaults
 ("sealed"), and with `MPISEC_STALL_ACTION=report` ("report"). Made by
 
     .deps/test-venv/bin/python tests/integration/shim/deaths.py
@@ -91,15 +91,15 @@ and how many of its ranks were there then.
 
 - **The launchers end the job**, within seconds, with and without MPIsec. MPIsec has no part in it then.
 - **Open MPI 5's launcher now and then does not end**, with and without MPIsec: all ranks have ended, and `prterun` and its
-  daemons wait in their event loops for ever. No rank is there that could do something about it. A rank whose connection to the
+  daemons wait in their event loops for ever. No rank is left that could do anything about it. A rank whose connection to the
   dead one closes aborts by itself; that coincides with the launcher's own clearing up.
 - **A launcher that goes on without dead ranks** (Hydra's `-disable-auto-cleanup`, `srun --kill-on-bad-exit=0`): a rank of the same
   node that waits 10 s or longer sees that the process has ended, says which rank that was, and 5 s later ends the job by
   `MPI_Abort`. `MPISEC_STALL_ACTION=report` says it and goes on waiting. Where no other rank of the job is on the dead rank's node,
-  nobody can know: a dead rank there looks like a slow one. Others wait, as they do without MPIsec, the
-  stall report says for whom, and `MPISEC_STALL_ACTION=abort` ends the job.
-- **"nothing said"**: the launcher returned a status and no sentence. MPICH's is now and then ended by its own signal first (15, 143),
-  Open MPI 4.1's by an error in the code that prints its sentences (255), with and without MPIsec.
+  nobody can know: a dead rank there looks like a slow one. The others wait, as they do without MPIsec; the
+  stall report names the rank that they wait for, and `MPISEC_STALL_ACTION=abort` ends the job.
+- **"nothing said"**: the launcher returned a status and no sentence. MPICH's is sometimes ended by its own signal first (15, 143),
+  Open MPI 4.1's by an error in the code that prints its messages (255), with and without MPIsec.
 - **Names**: MPICH leaves `mpich_shm_…` in `/dev/shm` when a rank is killed, with and without MPIsec. MPIsec's memory has a name
   for some milliseconds of `MPI_Init` only. A job killed within them leaves `mpisec-…`, which the same user's next job on the
   node removes once it is a minute old.

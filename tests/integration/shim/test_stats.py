@@ -2,7 +2,9 @@
 cannot be written whole."""
 
 import json
+import os
 import re
+import stat
 import subprocess
 import threading
 
@@ -80,12 +82,24 @@ def stats(*words):
 
 def test_a_full_file_system(run, compile_mpi, tmp_path):
     """What one rank cannot write it says, once the file is closed; the other rank's file is whole."""
-    (tmp_path / "stats.0").symlink_to("/dev/full")
+    os.mknod(tmp_path / "stats.0", stat.S_IFCHR | 0o600, os.makedev(1, 7))  # /dev/full
     result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/stats.%r"})
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.count(f"MPISEC_STATS: cannot write {tmp_path}/stats.") == 1, result.stderr
     assert f"{tmp_path}/stats.0" in result.stderr
     assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] >= 1
+
+
+@pytest.mark.parametrize("interval", ["0", "60"])
+def test_a_link_is_not_followed(run, compile_mpi, tmp_path, interval):
+    """With an interval the file beside it, which is renamed in the end, is not followed either."""
+    name, kept = {"0": "stats.0", "60": "stats.0.part"}[interval], tmp_path / "kept"
+    kept.write_text("kept")
+    (tmp_path / name).symlink_to(kept)
+    result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/stats.%r", "MPISEC_STATS_INTERVAL": interval})
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert kept.read_text() == "kept"
+    assert json.loads((tmp_path / "stats.1").read_text())["ended"]
 
 
 def test_ranks_are_summed_up(run, compile_mpi, tmp_path):
@@ -161,4 +175,4 @@ def test_what_is_no_statistics(tmp_path):
     (tmp_path / "other").write_text('{"rank": 1}')
     for file in (tmp_path / "other", tmp_path / "missing", "/dev/null"):
         asked = subprocess.run([places.find_mpisec(), "stats", file], capture_output=True, text=True, check=False)
-        assert asked.returncode == 1 and f"{file} is no file of a rank" in asked.stderr
+        assert asked.returncode == 1 and f"{file} is not a file that a rank wrote" in asked.stderr

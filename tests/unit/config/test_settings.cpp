@@ -179,9 +179,10 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
 
 TEST_F(Load, UnknownVariableIsNamedWithTheNearestAndItsValueIsNotShown) {
     setenv("MPISEC_KEYFILE", "secret", 1);
-    EXPECT_EQ(error(),
-              "The variable MPISEC_KEYFILE is no setting of MPIsec; the nearest is MPISEC_KEY_FILE. Correct "
-              "or unset it.");
+    EXPECT_EQ(
+        error(),
+        "The variable MPISEC_KEYFILE is not a setting of MPIsec; the closest is MPISEC_KEY_FILE. Correct "
+        "or unset it.");
 }
 
 TEST_F(Load, LabVariablesAndEmptyOnesAreIgnored) {
@@ -209,18 +210,18 @@ TEST_F(Load, BadValuesAreNamedWithWhatIsAccepted) {
 TEST_F(Load, FileErrorsNameFileAndLine) {
     write_config("# settings\nsegmnt = 5\n");
     EXPECT_EQ(error(),
-              config_path() + ", line 2: \"segmnt\" is no setting of MPIsec; the nearest is \"segment\".");
+              config_path() + ", line 2: \"segmnt\" is not a setting of MPIsec; the closest is \"segment\".");
     write_config("\n\nsegment = 5\n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 3: segment cannot be \"5\": ")) << error();
     write_config("segment = true\n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: segment takes a string or a number"))
         << error();
     write_config("[wire]\nsegment = 5\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"wire\" is no setting")) << error();
+    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"wire\" is not a setting")) << error();
     write_config("segment = \n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: this is not TOML: ")) << error();
     write_config("plugin_dir = \"/x\"\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"plugin_dir\" is no setting"))
+    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"plugin_dir\" is not a setting"))
         << "only a variable: " << error();
 }
 

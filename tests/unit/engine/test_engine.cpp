@@ -105,6 +105,7 @@ TEST_P(EngineWith, TellsWhatATaskTookWhereThatIsWanted) {
     }
     for (std::size_t i = 0; i < segments.size(); ++i) {
         wait_for(segments[i]->seal);
+        EXPECT_EQ(segments[i]->seal.began > 0, i % 2 == 0) << i;
         EXPECT_EQ(segments[i]->seal.ended > segments[i]->seal.began, i % 2 == 0) << i;
     }
 }

@@ -110,6 +110,22 @@ struct Outcome {
     std::vector<char> right;  ///< by rank: all blocks are there, and nothing beside them was written
 };
 
+/// Of a run in which something was changed: it ended, somebody noticed, and who did not has what is right.
+inline void expect_nobody_deceived(const Report& report, const std::vector<char>& right) {
+    ASSERT_EQ(report.error, "");
+    ASSERT_TRUE(std::count(report.failed.begin(), report.failed.end(), 1)) << "nobody noticed";
+    for (std::size_t rank = 0; rank < right.size(); ++rank)
+        ASSERT_TRUE(report.failed[rank] || right[rank]) << "rank " << rank << " was deceived";
+}
+
+/// Ranks of each node, of clusters on which every message is changed.
+inline const std::vector<std::vector<int>>& attacked_clusters() {
+    static const std::vector<std::vector<int>> clusters = {
+        {1, 1},    {2, 2},       {1, 1, 1},       {2, 1, 3},
+        {3, 3, 3}, {2, 2, 2, 2}, {1, 4, 2, 1, 3}, {1, 1, 1, 1, 1, 1, 1}};
+    return clusters;
+}
+
 inline Outcome gather(const Entry& algorithm, const Topology& topology, const Layout& layout,
                       const ClusterModel& model, const Options& options) {
     const auto ranks = static_cast<std::size_t>(topology.ranks());

@@ -19,12 +19,7 @@ class Attacked : public EveryMovement {
             SCOPED_TRACE(scene.text + ", seed " + std::to_string(options.seed) + ", changed message " +
                          std::to_string(options.tamper));
             const Outcome outcome = run(scene, options);
-            ASSERT_EQ(outcome.report.error, "");
-            ASSERT_TRUE(std::count(outcome.report.failed.begin(), outcome.report.failed.end(), 1))
-                << "nobody noticed";
-            for (std::size_t rank = 0; rank < outcome.right.size(); ++rank)
-                ASSERT_TRUE(outcome.report.failed[rank] || outcome.right[rank])
-                    << "rank " << rank << " was deceived";
+            ASSERT_NO_FATAL_FAILURE(expect_nobody_deceived(outcome.report, outcome.right));
         }
     }
     std::uint64_t changed_ = 0;
@@ -32,10 +27,7 @@ class Attacked : public EveryMovement {
 
 TEST_P(Attacked, NoticesEveryChangedMessage) {
     Random random(7);
-    const std::vector<std::vector<int>> clusters = {
-        {1, 1},    {2, 2},       {1, 1, 1},       {2, 1, 3},
-        {3, 3, 3}, {2, 2, 2, 2}, {1, 4, 2, 1, 3}, {1, 1, 1, 1, 1, 1, 1}};
-    for (const auto& cluster : clusters)
+    for (const auto& cluster : attacked_clusters())
         for (int i = 0; i < (sanitized ? 3 : 12); ++i)  // another placement, root, byte and order of events
             ASSERT_NO_FATAL_FAILURE(
                 expect_noticed(cluster, i % 3 ? Sizes{true, 5} : Sizes{false, 0}, random));

@@ -19,12 +19,7 @@ void expect_noticed(const Reducer& reducer, const Problem& problem, const std::v
                     const std::vector<Bytes>& before, const Options& options) {
     SCOPED_TRACE(describe(problem, options));
     const Reduced reduced = run(reducer, problem, given, options);
-    ASSERT_EQ(reduced.report.error, "");
-    ASSERT_TRUE(std::count(reduced.report.failed.begin(), reduced.report.failed.end(), 1))
-        << "nobody noticed";
-    const std::vector<char> right = rights(problem, reducer.collective, before, reduced);
-    for (std::size_t rank = 0; rank < right.size(); ++rank)
-        ASSERT_TRUE(reduced.report.failed[rank] || right[rank]) << "rank " << rank << " was deceived";
+    expect_nobody_deceived(reduced.report, rights(problem, reducer.collective, before, reduced));
 }
 
 /// Each message between nodes changed in turn.
@@ -51,10 +46,7 @@ void expect_errors_noticed(const Reducer& reducer, const Problem& problem, const
 
 template <class Expect>
 void on_clusters(const Reducer& reducer, Random& random, int times, Expect expect) {
-    const std::vector<std::vector<int>> clusters = {
-        {1, 1},    {2, 2},       {1, 1, 1},       {2, 1, 3},
-        {3, 3, 3}, {2, 2, 2, 2}, {1, 4, 2, 1, 3}, {1, 1, 1, 1, 1, 1, 1}};
-    for (const auto& sizes : clusters)
+    for (const auto& sizes : attacked_clusters())
         for (int placement = 0; placement < 3; ++placement)
             for (int i = 0; i < times; ++i) {  // another byte, another order of events
                 const Problem problem = random_attacked(reducer.collective, sizes, placement, random);
