@@ -48,3 +48,15 @@ def test_survivors_say_nothing_in_clear(run, compile_mpi, cluster, tmp_path):
             go_on(run, compile_mpi, "allreduce", ["2"], plain=plain)
         seen[plain] = count(capture.streams(), MARKER)
     assert seen[True] > 100 and seen[False] == 0, seen
+
+
+@pytest.mark.parametrize("lying", [False, True], ids=["truth", "lie"])
+def test_no_agreement_is_believed_that_the_network_made_up(run, compile_mpi, lying):
+    """S2: where the exchange under seal gave no result, the library's word that all agree makes none. (MPICH 5.0 ends every program that
+    calls these.)"""
+    app = compile_mpi(HERE / "believers.c", "openmpi-5")
+    liar = compile_mpi(HERE / "survivors_liar.c", "openmpi-5", flags=["-std=gnu11", "-shared", "-fPIC", "-Wl,--as-needed"], name="survivors_liar.so")
+    result = run([app], nodes=2, ranks=2, mpi="openmpi-5", env={"LD_PRELOAD": str(liar)} if lying else {}, timeout=60)
+    expected = "agree error 6, shrink error none" if lying else "agree fine 6, shrink fine some"
+    assert sorted(result.stdout.split("\n")) == ["", f"0 {expected}", f"1 {expected}"], result.stdout + result.stderr[-3000:]
+    assert ("integrity error" in result.stderr) == lying, result.stderr[-3000:]
