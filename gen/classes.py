@@ -29,6 +29,7 @@ class Group:
     note: str = ""
     own: bool = False
     learns: str = ""
+    often: bool = False
 
     @property
     def wrapped(self) -> bool:
@@ -62,6 +63,7 @@ def load(path: Path = TABLE) -> list[Group]:
             entry.get("note", ""),
             entry.get("own", False),
             entry.get("learns", ""),
+            entry.get("often", False),
         )
         if group.class_ not in CLASSES:
             raise ValueError(f'"{group.title}": class "{group.class_}" is none of {", ".join(CLASSES)}')

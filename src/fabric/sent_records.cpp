@@ -6,17 +6,19 @@
 namespace mpisec::fabric {
 namespace {
 
-constexpr std::size_t page = 4096, chunk_bytes = page, agreement_bytes = 64;
+constexpr std::size_t page = 4096, chunk_bytes = page;
 constexpr std::uint32_t chunks_populated_at_once = 16;
 
 std::size_t pages(std::size_t bytes) {
     return (bytes + page - 1) / page * page;
 }
-std::size_t front_bytes(unsigned node_peers) {
-    return pages(agreement_bytes + std::size_t{node_peers} * node_peers * sizeof(std::atomic<std::uint32_t>));
-}
 
 }  // namespace
+
+std::size_t SentRecords::front_bytes(unsigned node_peers) {
+    return pages(agreement_bytes + node_peers * (counts_per_sender(node_peers) + node_peers) *
+                                       sizeof(std::atomic<std::uint32_t>));
+}
 
 Result<SentRecords> SentRecords::attach(const std::string& name, unsigned node_peers, unsigned self,
                                         std::size_t region) {
@@ -35,7 +37,8 @@ SentRecords::SentRecords(SharedSegment memory, unsigned node_peers, unsigned sel
     : memory_(std::move(memory)), region_(region), self_(self), sending_(node_peers), receiving_(node_peers) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.bytes().data());
     begin_ = memory_.bytes().data() + (pages(address) - address);
-    first_chunks_ = reinterpret_cast<std::atomic<std::uint32_t>*>(begin_ + agreement_bytes);
+    announced_ = reinterpret_cast<std::atomic<std::uint32_t>*>(begin_ + agreement_bytes);
+    first_chunks_ = announced_ + node_peers * counts_per_sender(node_peers);
     regions_ = begin_ + front_bytes(node_peers);
 }
 

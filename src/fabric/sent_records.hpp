@@ -1,7 +1,8 @@
 // Records of messages between the ranks of one node, in memory that only they share
 // (MPISEC_SAME_NODE=verify).
 //
-// For each ordered pair of node peers there is a queue without an end: a sender may leave any number of
+// A sender counts a message before MPI has it, and leaves its record afterwards: a message that has neither
+// is nobody's. For each ordered pair of node peers there is a queue without an end: a sender may leave any number of
 // records before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from
 // its own region, a long one of which only what is used has pages; the receiver marks a chunk when it has
 // read it to its end, and the sender fills it again, for another receiver when there is no room left. Memory
@@ -23,7 +24,7 @@ namespace mpisec::fabric {
 
 /// One cache line: who waits for one gets all of it.
 struct alignas(64) SentRecord {
-    std::atomic<std::uint32_t> number;  ///< of the queue, from 1, and the two marks below
+    std::atomic<std::uint32_t> number;  ///< of the queue, from 1, and the mark below
     std::int32_t tag;
     std::uint64_t context;
     std::uint64_t bytes;
@@ -31,10 +32,8 @@ struct alignas(64) SentRecord {
 };
 static_assert(sizeof(SentRecord) == 64);
 
-/// Marks in a record's number. The node peer may see the record, its check is still being made.
-inline constexpr std::uint32_t unfinished_record = std::uint32_t{1} << 31;
-/// What was announced is not sent.
-inline constexpr std::uint32_t withdrawn_record = std::uint32_t{1} << 30;
+/// A mark in a record's number: what was sent is taken back.
+inline constexpr std::uint32_t withdrawn_record = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t record_number = withdrawn_record - 1;
 
 class SentRecords {
@@ -44,9 +43,20 @@ class SentRecords {
     static Result<SentRecords> attach(const std::string& name, unsigned node_peers, unsigned self,
                                       std::size_t region = std::size_t{64} << 20);
 
+    static constexpr std::size_t agreement_bytes = 64;
     /// Zero at first, for what the node peers agree on; the same memory for all.
     std::span<std::uint8_t> agreement() const;
 
+    /// Counts a record that is going to be published, before MPI gets its message: the node peer that has
+    /// the message waits for it. This process must not wait for the node peer before it is published, but in
+    /// a call in which it moves MPI on.
+    void announce(unsigned node_peer) {
+        announced(self_, node_peer).store(++sending_[node_peer].announced, std::memory_order_release);
+    }
+    /// MPI did not take the message.
+    void retract(unsigned node_peer) {
+        announced(self_, node_peer).store(--sending_[node_peer].announced, std::memory_order_release);
+    }
     /// Room for the next record to `node_peer`, to be filled but for its number; null when there is no memory
     /// left.
     SentRecord* next(unsigned node_peer) {
@@ -54,24 +64,17 @@ class SentRecords {
         if (queue.used == records_per_chunk && !extend(queue, node_peer)) return nullptr;
         return chunk(self_, queue.chunk) + 1 + queue.used;
     }
-    /// Lets the node peer see it; returns its number. With `unfinished_record` the node peer waits for the
-    /// check, which must be filled, and finish() called, before this process waits for anything.
-    std::uint32_t publish(unsigned node_peer, std::uint32_t flag = 0) {
+    /// Lets the node peer see it, which was announced; returns its number.
+    std::uint32_t publish(unsigned node_peer) {
         Sending& queue = sending_[node_peer];
         SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
         queue.number = (queue.number + 1) & record_number;
-        record->number.store(queue.number | flag, std::memory_order_release);
+        record->number.store(queue.number, std::memory_order_release);
         if (queue.used < records_per_chunk) __builtin_prefetch(record + 1, 1);
         return queue.number;
     }
-    static void finish(SentRecord& record) {
-        record.number.fetch_and(~unfinished_record, std::memory_order_release);
-    }
-    static bool finished(const SentRecord& record) {
-        return !(record.number.load(std::memory_order_acquire) & unfinished_record);
-    }
     /// Marks it, unless the node peer has read it: who must know then has to be told in another way. From the
-    /// same thread as next(), before or after finish().
+    /// same thread as next().
     void withdraw(unsigned node_peer, SentRecord& record, std::uint32_t number);
     static bool withdrawn(const SentRecord& record) {
         return record.number.load(std::memory_order_acquire) & withdrawn_record;
@@ -85,6 +88,15 @@ class SentRecords {
         const std::uint32_t number = record->number.load(std::memory_order_acquire);
         return ((number ^ (queue.number + 1)) & record_number) == 0 ? record : nullptr;
     }
+    /// Whether more records were announced than pop() took.
+    bool more_announced(unsigned node_peer) const {
+        const std::uint32_t count = announced(node_peer, self_).load(std::memory_order_acquire);
+        return ((count ^ receiving_[node_peer].number) & record_number) != 0;
+    }
+    /// Waits until there is one, but looks only so many times.
+    void expect(unsigned node_peer, unsigned looks) {
+        while (!first(node_peer) && --looks > 0) pause();
+    }
     /// Asks for the cache line of the next record, which its sender has.
     void fetch(unsigned node_peer) const {
         const Receiving& queue = receiving_[node_peer];
@@ -97,6 +109,11 @@ class SentRecords {
     }
 
   private:
+    static void pause() {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
     static constexpr std::uint32_t records_per_chunk = 63;
     /// In place of a chunk's first record.
     struct Link {
@@ -107,6 +124,7 @@ class SentRecords {
         std::uint32_t chunk = 0;  ///< from 1; 0: none yet
         std::uint32_t used = records_per_chunk;
         std::uint32_t number = 0;
+        std::uint32_t announced = 0;
         std::deque<std::uint32_t> full;  ///< chunks, oldest first
     };
     struct Receiving {
@@ -126,6 +144,14 @@ class SentRecords {
     std::atomic<std::uint32_t>& first_chunk(unsigned from, unsigned to) const {
         return first_chunks_[from * sending_.size() + to];
     }
+    /// Messages, wrapping around; a sender's counts have cache lines of their own.
+    std::atomic<std::uint32_t>& announced(unsigned from, unsigned to) const {
+        return announced_[from * counts_per_sender(static_cast<unsigned>(sending_.size())) + to];
+    }
+    static std::size_t counts_per_sender(unsigned node_peers) {
+        return (node_peers + 15) / 16 * 16;
+    }
+    static std::size_t front_bytes(unsigned node_peers);
     bool extend(Sending& queue, unsigned node_peer);
     std::uint32_t oldest_read_chunk(Sending& queue);  ///< taken out of the queue; 0: there is none
     std::uint32_t chunk_of_another_queue();           ///< the same of any queue
@@ -134,6 +160,7 @@ class SentRecords {
 
     SharedSegment memory_;
     std::uint8_t* begin_;
+    std::atomic<std::uint32_t>* announced_;
     std::atomic<std::uint32_t>* first_chunks_;  ///< of each queue; 0: nothing was sent yet
     std::uint8_t* regions_;
     std::size_t region_;

@@ -10,6 +10,7 @@
 //   partitioned key              "mpisec v1 partitioned"     | message(16) | start(8)
 //   node memory name             "mpisec v1 node memory"     | context(16)
 //   same-node key                "mpisec v1 same node"       | node(4)
+//   same-node hash key           "mpisec v1 short hash"      | node(4)
 // Expand(pair message key, info):
 //   message key                  "mpisec v1 segments"        | counter(8)
 // Expand(collective sealed block key, info):
@@ -107,6 +108,12 @@ void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* ou
     std::uint8_t number[4];
     store_le(number, node);
     expand(job_secret, "mpisec v1 same node", number, {}, {out, secret_bytes});
+}
+
+void same_node_hash_key(const Secret& job_secret, std::int32_t node, std::span<std::uint8_t> out) {
+    std::uint8_t number[4];
+    store_le(number, node);
+    expand(job_secret, "mpisec v1 short hash", number, {}, out);
 }
 
 }  // namespace mpisec::keys

@@ -48,4 +48,7 @@ void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16
 /// The key of the checks that ranks of node number `node` leave each other (32 bytes to `out`).
 void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out);
 
+/// The same for the hash of short messages: `out` whole, at most 8160 bytes.
+void same_node_hash_key(const Secret& job_secret, std::int32_t node, std::span<std::uint8_t> out);
+
 }  // namespace mpisec::keys

@@ -68,6 +68,16 @@ def test_same_node_is_verified_at_every_length(inject, size):
     assert said["delivered"] == 0 and said["refused"] == 1, said
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("record", ["next", "order"])
+def test_a_changed_message_of_the_same_node_is_refused(run, compile_mpi, mpi, record):
+    """S2: whichever byte was changed, or when the next message came in its place, at every kind of check: the record of the message that
+    was sent tells. What was sent comes through."""
+    program = compile_mpi(HERE / "changed.c", mpi, flags=["-std=gnu11", "-ldl"])
+    result = run([program, record], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    assert "exchanges 60 refused 60 delivered 120 wrong 0" in result.stdout, result.stdout + result.stderr[-3000:]
+
+
 def test_many_forged_messages_of_the_same_node(inject):
     """S8: the job goes on, and what was sent is received."""
     assert inject(1, count=300, MPISEC_SAME_NODE="verify").items() >= {"refused": 300, "delivered": 0}.items()

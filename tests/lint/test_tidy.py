@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 TOOL = "tidy.py"
+PROGRAM = shutil.which("clang-tidy-14") or shutil.which("clang-tidy")
 ROOT = Path(__file__).resolve().parents[2]
 USED_AFTER_MOVE = """#include <utility>
 #include "held.hpp"
@@ -21,7 +22,7 @@ HELD = "struct Held { Held(Held&& other) noexcept; int value; };\n"
 
 @pytest.fixture(autouse=True)
 def _needs_clang_tidy():
-    if not (shutil.which("clang-tidy-14") or shutil.which("clang-tidy")):
+    if not PROGRAM:
         if os.environ.get("MPISEC_LAB_REQUIRED") == "1":
             pytest.fail("MPISEC_LAB_REQUIRED=1, but clang-tidy is not installed")
         pytest.skip("clang-tidy is not installed")
@@ -72,6 +73,22 @@ def test_what_was_clean_is_judged_again_when_a_header_changes(judged, write):
     write("parts.hpp", "inline int parts() { return 0; }\n")
     status, lines = judged(source)
     assert (status, headlines(lines)) == (1, [(2, "clang-analyzer-core.DivideZero")])
+
+
+def test_what_was_clean_in_another_checkout_is_clean(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import tidy
+
+    def key(place, text):
+        (tmp_path / place / "src").mkdir(parents=True)
+        (tmp_path / place / "src/half.hpp").write_text(f"inline int half(int whole) {{ return whole / {text}; }}\n")
+        source = tmp_path / place / "src/a.cpp"
+        source.write_text('#include "half.hpp"\nint quarter(int whole) { return half(half(whole)); }\n')
+        (tmp_path / place / ".clang-tidy").write_text("Checks: '-*,clang-analyzer-*'\n")
+        monkeypatch.setattr(tidy, "ROOT", tmp_path / place)
+        return tidy.Judge(PROGRAM, {}).key(source, ["-std=c++20", f"-I{tmp_path / place}/src"], [])
+
+    assert key("one", "2") == key("two", "2") != key("three", "0")
 
 
 def test_without_clang_tidy_it_names_the_package(judged, write, monkeypatch):

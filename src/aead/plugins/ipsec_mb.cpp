@@ -2,6 +2,8 @@
 // compares here.
 #include <intel-ipsec-mb.h>
 
+#include <optional>
+
 #include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"
@@ -11,18 +13,41 @@ namespace {
 
 using namespace mpisec::aead;
 
-// The manager is a table of the functions that suit this CPU; the calls used here keep their state elsewhere.
-IMB_MGR* manager() {
-    static IMB_MGR* const made = [] {
+/// Those of the library's manager that suit this CPU. The manager itself is mostly queues of its job calls, 200 KB.
+struct Functions {
+    explicit Functions(const IMB_MGR& mgr)
+        : gcm128_pre(mgr.gcm128_pre),
+          gcm256_pre(mgr.gcm256_pre),
+          gcm128_enc(mgr.gcm128_enc),
+          gcm128_dec(mgr.gcm128_dec),
+          gcm256_enc(mgr.gcm256_enc),
+          gcm256_dec(mgr.gcm256_dec),
+          chacha_init(mgr.chacha20_poly1305_init),
+          chacha_enc(mgr.chacha20_poly1305_enc_update),
+          chacha_dec(mgr.chacha20_poly1305_dec_update),
+          chacha_finalize(mgr.chacha20_poly1305_finalize) {}
+
+    aes_gcm_pre_t gcm128_pre, gcm256_pre;
+    aes_gcm_enc_dec_t gcm128_enc, gcm128_dec, gcm256_enc, gcm256_dec;
+    chacha_poly_init_t chacha_init;
+    chacha_poly_enc_dec_update_t chacha_enc, chacha_dec;
+    chacha_poly_finalize_t chacha_finalize;
+};
+
+/// Null when the library does not work on this CPU.
+const Functions* functions() {
+    static const std::optional<Functions> found = []() -> std::optional<Functions> {
         IMB_MGR* mgr = alloc_mb_mgr(0);
+        if (!mgr) return std::nullopt;
         IMB_ARCH arch = IMB_ARCH_NONE;
-        if (mgr) init_mb_mgr_auto(mgr, &arch);
+        init_mb_mgr_auto(mgr, &arch);
+        std::optional<Functions> usable;
+        if (imb_get_errno(mgr) == 0 && arch >= IMB_ARCH_SSE) usable.emplace(*mgr);
+        free_mb_mgr(mgr);
         mpisec::release_startup_pages();  // it has tested every algorithm of its 12 MB
-        bool usable = mgr && imb_get_errno(mgr) == 0 && arch >= IMB_ARCH_SSE;
-        if (mgr && !usable) free_mb_mgr(mgr);
-        return usable ? mgr : nullptr;
+        return usable;
     }();
-    return made;
+    return found ? &*found : nullptr;
 }
 
 int has(int cipher) {
@@ -30,7 +55,7 @@ int has(int cipher) {
         case Cipher::aes_128_gcm:
         case Cipher::aes_256_gcm:
         case Cipher::chacha20_poly1305:
-            return plugins::hardware_aes() && manager();
+            return plugins::hardware_aes() && functions();
         default:
             return 0;
     }
@@ -44,16 +69,16 @@ class State {
   public:
     State(Cipher cipher, const std::uint8_t* key) : ready(has(static_cast<int>(cipher))), cipher_(cipher) {
         if (!ready) return;
-        IMB_MGR* mgr = manager();
+        const Functions& library = *functions();
         if (cipher == Cipher::aes_128_gcm) {
-            IMB_AES128_GCM_PRE(mgr, key, &gcm_key_);
-            gcm_seal_ = mgr->gcm128_enc;
-            gcm_open_ = mgr->gcm128_dec;
+            library.gcm128_pre(key, &gcm_key_);
+            gcm_seal_ = library.gcm128_enc;
+            gcm_open_ = library.gcm128_dec;
         }
         if (cipher == Cipher::aes_256_gcm) {
-            IMB_AES256_GCM_PRE(mgr, key, &gcm_key_);
-            gcm_seal_ = mgr->gcm256_enc;
-            gcm_open_ = mgr->gcm256_dec;
+            library.gcm256_pre(key, &gcm_key_);
+            gcm_seal_ = library.gcm256_enc;
+            gcm_open_ = library.gcm256_dec;
         }
         if (cipher == Cipher::chacha20_poly1305)
             std::memcpy(chacha_key_, key, sizeof chacha_key_);
@@ -72,10 +97,10 @@ class State {
         if (cipher_ == Cipher::aes_256_gcm || cipher_ == Cipher::aes_128_gcm) {
             gcm_seal_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, to + n, tag_bytes);
         } else if (cipher_ == Cipher::chacha20_poly1305) {
-            IMB_MGR* mgr = manager();
-            IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
-            IMB_CHACHA20_POLY1305_ENC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
-            IMB_CHACHA20_POLY1305_ENC_FINALIZE(mgr, &chacha_, to + n, tag_bytes);
+            const Functions& library = *functions();
+            library.chacha_init(chacha_key_, &chacha_, nonce, ad, ad_n);
+            library.chacha_enc(chacha_key_, &chacha_, to, from, n);
+            library.chacha_finalize(&chacha_, to + n, tag_bytes);
         } else {
             return false;
         }
@@ -88,10 +113,10 @@ class State {
         if (cipher_ == Cipher::aes_256_gcm || cipher_ == Cipher::aes_128_gcm) {
             gcm_open_(&gcm_key_, &gcm_, to, from, n, nonce, ad, ad_n, expected, tag_bytes);
         } else if (cipher_ == Cipher::chacha20_poly1305) {
-            IMB_MGR* mgr = manager();
-            IMB_CHACHA20_POLY1305_INIT(mgr, chacha_key_, &chacha_, nonce, ad, ad_n);
-            IMB_CHACHA20_POLY1305_DEC_UPDATE(mgr, chacha_key_, &chacha_, to, from, n);
-            IMB_CHACHA20_POLY1305_DEC_FINALIZE(mgr, &chacha_, expected, tag_bytes);
+            const Functions& library = *functions();
+            library.chacha_init(chacha_key_, &chacha_, nonce, ad, ad_n);
+            library.chacha_dec(chacha_key_, &chacha_, to, from, n);
+            library.chacha_finalize(&chacha_, expected, tag_bytes);
         } else {
             return false;
         }

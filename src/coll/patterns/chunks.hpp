@@ -1,6 +1,6 @@
-// Long vectors go through a node's shared memory in turns, of so many bytes of each rank's vector that the
-// memory is bounded and stays in caches. All nodes take the same turns; slice() tells what of the vector each
-// is about.
+// Long vectors go through a node's shared memory in chunks, of so many bytes of each rank's vector that the
+// memory is bounded and stays in caches. All nodes have the same chunks; slice() tells where in the vector each
+// of them lies.
 #pragma once
 
 #include "coll/patterns/range.hpp"

@@ -72,7 +72,7 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
     return shares;
 }
 
-Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t turn) {
+Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t chunk) {
     if (partial.value.empty() || members.size() == 1) co_return;
     fabric::Fabric& fabric = *partial.fabric;
     Group group{members.ranks, {}, members.me};
@@ -80,7 +80,7 @@ Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, 
     auto sealed_block = [&](int member) {
         const int rank = members.rank(member), ranks = fabric.topology().ranks();
         return fabric::SealedBlock{
-            rank, turn * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
+            rank, chunk * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
     };
     const Range own = of_member(shares, members.me);
     const fabric::CiphertextBuffer room = fabric.ciphertext(group.total());

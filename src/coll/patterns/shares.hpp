@@ -21,9 +21,9 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
 
 enum class Spread { ring, doubling };
 /// Everybody gets all shares: each is sealed once, handed on as it is, and opened by all. No two members
-/// share a node. Seals under a number that no edge has: the one from the rank to itself. `turn`
+/// share a node. Seals under a number that no edge has: the one from the rank to itself. `chunk`
 /// counts the calls within the collective.
-fabric::Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t turn);
+fabric::Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t chunk);
 
 /// One member gets all shares.
 fabric::Task gather_shares(Edges& edges, Members members, Partial& partial, Shares shares, int at);

@@ -31,14 +31,14 @@ Task recursive_doubling(Fabric& fabric, const Call& call) {
 
 enum class Pattern { doubling, halving, ring };
 
-/// One turn of one slice between nodes.
+/// One chunk of one slice between nodes.
 class BetweenNodes {
   public:
     BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int chunk)
         : members_(std::move(members)),
           mine_(mine),
           pattern_(pattern),
-          turn_(static_cast<std::uint64_t>(chunk)),
+          chunk_(static_cast<std::uint64_t>(chunk)),
           reducing_(edges, mine, schedule()) {
         if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
     }
@@ -47,10 +47,10 @@ class BetweenNodes {
         const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
         if (pattern_ == Pattern::halving)
             co_await spread_shares(members_, mine_, shares_of_halving(members_, bytes, element),
-                                   Spread::doubling, turn_);
+                                   Spread::doubling, chunk_);
         if (pattern_ == Pattern::ring)
             co_await spread_shares(members_, mine_, shares_of_ring(members_, bytes, element), Spread::ring,
-                                   turn_);
+                                   chunk_);
     }
 
   private:
@@ -64,7 +64,7 @@ class BetweenNodes {
     const Members members_;
     Partial& mine_;
     const Pattern pattern_;
-    const std::uint64_t turn_;
+    const std::uint64_t chunk_;
     Reducing reducing_;
 };
 
@@ -75,7 +75,7 @@ Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Patt
         const Members members = across_nodes(fabric, node.slice_number());
         return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, chunk);
     };
-    co_await in_turns(node, between_nodes, [&](int chunk) { return node.share(chunk); });
+    co_await interleave_chunks(node, between_nodes, [&](int chunk) { return node.share(chunk); });
 }
 
 Task node(Fabric& fabric, const Call& call) {

@@ -1,6 +1,6 @@
 // The reduction among the ranks of one node, in its shared memory: ranks put their vectors there, and each
 // reduces a part of all of them. The first ranks then have one slice of the node's vector each, to reduce it
-// between nodes, and put the result back. Two turns may be under way at once: one between nodes, one inside.
+// between nodes, and put the result back. Two chunks may be under way at once: one between nodes, one inside.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ class NodeReduction {
     bool has_slice() const { return place_ < shape_.slices; }
     int slice_number() const { return place_; }
 
-    /// After: mine() of the ranks that have a slice is that slice of what the node has for this turn. Turn
-    /// n + 2 runs after turn n was shared, or was finished with.
+    /// After: mine() of the ranks that have a slice is that slice of what the node has for this chunk. Chunk
+    /// n + 2 runs after chunk n was shared, or was finished with.
     fabric::Task run(int chunk);
     Partial& mine(int chunk) { return bank(chunk).mine; }
     /// mine() of all slices is the result: afterwards all ranks of the node have all of it in their data.
@@ -45,7 +45,7 @@ class NodeReduction {
     fabric::Task share_with_first(int chunk);
 
   private:
-    /// What a turn works on; every second turn has the same.
+    /// What a chunk is worked on in; every second chunk has the same.
     struct Bank {
         fabric::PlaintextBuffer vectors, result;  ///< shared
         fabric::PlaintextBuffer data, spare;      ///< the rank's own
@@ -71,11 +71,11 @@ class NodeReduction {
     std::array<Bank, 2> banks_;
 };
 
-/// All turns, one between nodes while the next one begins inside. `between_nodes(turn)` starts what the rank
-/// does with mine(turn) and gives a pointer to something with a Task finish(); `share(turn)` is the Task
+/// All chunks, one between nodes while the next one begins inside. `between_nodes(chunk)` starts what the rank
+/// does with mine(chunk) and gives a pointer to something with a Task finish(); `share(chunk)` is the Task
 /// after that.
 template <class BetweenNodes, class Share>
-fabric::Task in_turns(NodeReduction& node, BetweenNodes between_nodes, Share share) {
+fabric::Task interleave_chunks(NodeReduction& node, BetweenNodes between_nodes, Share share) {
     std::array<decltype(between_nodes(0)), 2> under_way;
     for (int chunk = 0; chunk <= node.chunks(); ++chunk) {
         if (chunk < node.chunks()) {

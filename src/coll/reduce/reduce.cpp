@@ -43,7 +43,7 @@ Task binomial(Fabric& fabric, const Call& call) {
 
 enum class Pattern { tree, halving };
 
-/// One turn of one slice between nodes.
+/// One chunk of one slice between nodes.
 class BetweenNodes {
   public:
     BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int root)
@@ -98,7 +98,7 @@ Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Patt
         const Members members = carriers(fabric, call.root, node.slice_number());
         return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, root_node);
     };
-    co_await in_turns(node, between_nodes, [&](int chunk) {
+    co_await interleave_chunks(node, between_nodes, [&](int chunk) {
         return fabric.node() == root_node ? node.share_with_first(chunk) : Task();
     });
 }

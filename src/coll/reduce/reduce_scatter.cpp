@@ -90,7 +90,7 @@ struct NodeVectors {
     }
 };
 
-/// One turn: nodes send each other what they have for each other's ranks.
+/// One chunk: nodes send each other what they have for each other's ranks.
 class Exchange {
   public:
     Exchange(Fabric& fabric, const Call& call, Edges& edges, int chunks, int chunk)
@@ -159,7 +159,7 @@ class Exchange {
     std::vector<fabric::Pending> sending_;
 };
 
-/// A turn is between nodes while the next one begins inside.
+/// A chunk is between nodes while the next one begins inside.
 Task node(Fabric& fabric, const Call& call) {
     const int all = chunks(fabric.topology(), call.data.size());
     const bool shares = fabric.node_peers().size() > 1;
@@ -171,7 +171,7 @@ Task node(Fabric& fabric, const Call& call) {
         if (chunk < all) {
             under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, chunk);
             const std::size_t bytes = under_way[now]->shared_bytes();
-            if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody is at turn - 2 any more
+            if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody is at chunk - 2 any more
             if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plaintext(bytes);
             co_await under_way[now]->begin(shared[now]);
         }

@@ -46,7 +46,7 @@ Task exscan_recursive_doubling(Fabric& fabric, const Call& call) {
     if (fabric.rank() > 0) fabric.copy(call.data, before);
 }
 
-/// In one turn, what the ranks of a node share: their vectors, which become their prefixes within the node,
+/// In one chunk, what the ranks of a node share: their vectors, which become their prefixes within the node,
 /// and in front of them what all lower nodes have.
 struct NodePrefixes {
     PlaintextBuffer vectors;
@@ -117,7 +117,7 @@ Task in_nodes(Scan scan, PlaintextBuffer data) {
     const std::size_t most = largest_slice(data.size(), element, all);
     const PlaintextBuffer shared = fabric.shared_plaintext(most * (fabric.node_peers().size() + 1));
     for (int chunk = 0; chunk < all; ++chunk) {
-        if (chunk > 0) co_await fabric.node_barrier();  // nobody reads the last turn's prefixes any more
+        if (chunk > 0) co_await fabric.node_barrier();  // nobody reads the last chunk's prefixes any more
         co_await scan.chunk(slice(data.size(), element, all, chunk).of(data), shared);
     }
 }

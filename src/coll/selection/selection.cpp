@@ -1,7 +1,5 @@
 #include "coll/selection/selection.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "coll/selection/selection_words.hpp"
@@ -23,22 +21,6 @@ bool dealt_in_turn(const fabric::Topology& topology) {
         if (turn < before || (turn == before && topology.node(rank) < topology.node(rank - 1))) return false;
     }
     return true;
-}
-
-std::string text_of(const Interval& range) {
-    if (range.most == Interval().most) return fmt::format("[{}, inf]", range.least);
-    return fmt::format("[{}, {}]", range.least, range.most);
-}
-
-std::string text_of(const Rule& rule) {
-    std::string text = fmt::format("    {{ collective = \"{}\", algorithm = \"{}\"", name(rule.collective),
-                                   rule.algorithm->name);
-    if (rule.nodes != Interval()) text += fmt::format(", nodes = {}", text_of(rule.nodes));
-    if (rule.ranks_per_node != Interval())
-        text += fmt::format(", ranks_per_node = {}", text_of(rule.ranks_per_node));
-    if (rule.bytes) text += fmt::format(", bytes = {}", text_of(*rule.bytes));
-    if (rule.placement) text += fmt::format(", placement = \"{}\"", name(*rule.placement));
-    return text + " },\n";
 }
 
 }  // namespace
@@ -91,13 +73,6 @@ std::size_t Selection::size() const {
     std::size_t n = 0;
     for (const auto& of_one : rules_) n += of_one.size();
     return n;
-}
-
-std::string Selection::text() const {
-    std::string text = "rule = [\n";
-    for (const auto& of_one : rules_)
-        for (const Rule& rule : of_one) text += text_of(rule);
-    return text + "]\n";
 }
 
 }  // namespace mpisec::coll

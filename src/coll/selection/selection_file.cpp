@@ -91,6 +91,22 @@ Result<Rule> parse_rule(const toml::node& node, const Place& place) {
     return rule;
 }
 
+std::string text_of(const Interval& range) {
+    if (range.most == Interval().most) return fmt::format("[{}, inf]", range.least);
+    return fmt::format("[{}, {}]", range.least, range.most);
+}
+
+std::string text_of(const Rule& rule) {
+    std::string text = fmt::format("    {{ collective = \"{}\", algorithm = \"{}\"", name(rule.collective),
+                                   rule.algorithm->name);
+    if (rule.nodes != Interval()) text += fmt::format(", nodes = {}", text_of(rule.nodes));
+    if (rule.ranks_per_node != Interval())
+        text += fmt::format(", ranks_per_node = {}", text_of(rule.ranks_per_node));
+    if (rule.bytes) text += fmt::format(", bytes = {}", text_of(*rule.bytes));
+    if (rule.placement) text += fmt::format(", placement = \"{}\"", name(*rule.placement));
+    return text + " },\n";
+}
+
 }  // namespace
 
 Result<Selection> Selection::parse(std::string_view toml, const std::string& path) {
@@ -118,6 +134,13 @@ Result<Selection> Selection::parse(std::string_view toml, const std::string& pat
         }
     }
     return Selection(rules);
+}
+
+std::string Selection::text() const {
+    std::string text = "rule = [\n";
+    for (const auto& of_one : rules_)
+        for (const Rule& rule : of_one) text += text_of(rule);
+    return text + "]\n";
 }
 
 }  // namespace mpisec::coll

@@ -94,6 +94,7 @@ void protect() {
     make_ready(constants.comm_world);
     real.Comm_set_errhandler(state.world.channel, constants.errors_return);
     know_first_communicators();
+    make_selection();
 }
 
 /// In MPI_Finalize, before all else. Also of a world on one node, which may meet others yet.
@@ -163,11 +164,11 @@ Phase start(int thread_level, bool closed_before) {
     join_parents();
     end_job_on_early_exit();
     watch_for_driver();
-    release_startup_pages();
     start_progress_thread(thread_level == MPI_THREAD_MULTIPLE);
     stats.began = steady_nanoseconds();
     stats.startup_nanoseconds = stats.began - began;
     start_stats_writer();
+    release_startup_pages();
     return Phase::closed;
 }
 

@@ -78,7 +78,7 @@ bool is_of_library(MPI_Request request) {
     return library_serves_node && !find_request(request) && request != constants.request_null;
 }
 
-int make_ready(const std::vector<int>& partitions, MPI_Request request) {
+int mark_ready(const std::vector<int>& partitions, MPI_Request request) {
     const std::shared_ptr<PartitionedEnd> end = find_partitioned(request);
     auto* mine = dynamic_cast<SendEnd*>(end.get());
     PartitionedSend* send = nullptr;
@@ -126,23 +126,23 @@ int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype type, in
 
 int Pready(int partition, MPI_Request request) {
     if (is_of_library(request)) return real.Pready(partition, request);
-    return make_ready({partition}, request);
+    return mark_ready({partition}, request);
 }
 
 int Pready_range(int partition_low, int partition_high, MPI_Request request) {
     if (is_of_library(request)) return real.Pready_range(partition_low, partition_high, request);
-    if (partition_low > partition_high || partition_low < 0) return make_ready({-1}, request);
+    if (partition_low > partition_high || partition_low < 0) return mark_ready({-1}, request);
     const std::shared_ptr<PartitionedEnd> end = find_partitioned(request);
-    if (end && partition_high >= end->spec.partitions) return make_ready({-1}, request);
+    if (end && partition_high >= end->spec.partitions) return mark_ready({-1}, request);
     std::vector<int> partitions(end ? static_cast<std::size_t>(partition_high - partition_low) + 1 : 0);
     std::iota(partitions.begin(), partitions.end(), partition_low);
-    return make_ready(partitions, request);
+    return mark_ready(partitions, request);
 }
 
 int Pready_list(int length, const int partitions[], MPI_Request request) {
     if (is_of_library(request)) return real.Pready_list(length, const_cast<int*>(partitions), request);
-    if (length < 0) return make_ready({-1}, request);
-    return make_ready(std::vector<int>(partitions, partitions + length), request);
+    if (length < 0) return mark_ready({-1}, request);
+    return mark_ready(std::vector<int>(partitions, partitions + length), request);
 }
 
 int Parrived(MPI_Request request, int partition, int* flag) {

@@ -43,6 +43,10 @@ void read_selection() {
     selection(coll::Cpus::shared);
 }
 
+void make_selection() {
+    selection(state.world.cpus);
+}
+
 std::array<std::uint8_t, 16> selection_mark() {
     std::string text;
     for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})

@@ -9,6 +9,8 @@ namespace mpisec::shim {
 
 /// Reads the selection from the settings; ends the job with a sentence when it cannot.
 void read_selection();
+/// What most communicators will choose from, made while start-up's code and memory are there anyway.
+void make_selection();
 /// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
 std::array<std::uint8_t, 16> selection_mark();
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "aead/short_hash.hpp"
 #include "base/hex.hpp"
 #include "fabric/sent_records.hpp"
 #include "keys/schedule.hpp"
@@ -46,7 +47,9 @@ using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
 
 struct Records {
     fabric::SentRecords memory;
-    aead::Key mac;                       ///< made with the first message that is too long for a record
+    aead::Key mac;                       ///< made with the first message that is too long for the hash
+    aead::ShortHash hash;                ///< made with the first one that is too long for a record
+    bool hashes = false;                 ///< whether there is a hash on this node
     std::vector<unsigned> node_peer_of;  ///< by world rank; of this node's
     std::vector<Lanes> lanes;            ///< by node peer: records that were read but not settled
 };
@@ -76,6 +79,8 @@ struct Agreement {
     std::atomic<std::uint32_t> state;
     std::int32_t cipher;
     char library[48];
+    enum Hash : std::uint32_t { undecided, by_mac, by_hash };
+    std::atomic<std::uint32_t> hash;  ///< of short messages
 };
 
 constexpr std::uint8_t no_nonce[aead::nonce_bytes] = {};
@@ -152,11 +157,19 @@ void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
     while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause();
 }
 
+Agreement& agreement_of(const Records& records) {
+    static_assert(sizeof(Agreement) <= fabric::SentRecords::agreement_bytes);
+    return *reinterpret_cast<Agreement*>(records.memory.agreement().data());
+}
+
+std::int32_t own_node() {
+    return state.world.node[static_cast<std::size_t>(state.world.rank)];
+}
+
 [[gnu::cold, gnu::noinline]] void make_mac(Records& records) {
-    auto& agreement = *reinterpret_cast<Agreement*>(records.memory.agreement().data());
+    Agreement& agreement = agreement_of(records);
     std::uint8_t bytes[aead::max_key_bytes];
-    keys::same_node_key(*state.world.job_secret, state.world.node[static_cast<std::size_t>(state.world.rank)],
-                        bytes);
+    keys::same_node_key(*state.world.job_secret, own_node(), bytes);
     settle(agreement, bytes);
     auto library = aead::load(agreement.library);
     if (!library) abort_job(library.error().message);
@@ -178,6 +191,30 @@ void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
         tag_of(mac, bytes + at, std::min(longest_piece, n - at), tags.data() + tags.size() - aead::tag_bytes);
     }
     tag_of(mac, tags.data(), tags.size(), tag);
+}
+
+/// Whether the node's short messages are hashed, which whoever first needs to know decides. A rank that is
+/// slow at it does it all the same: one under valgrind, say, which hides instructions from it.
+[[gnu::cold, gnu::noinline]] void make_hash(Records& records) {
+    std::atomic<std::uint32_t>& agreed = agreement_of(records).hash;
+    std::uint32_t seen = Agreement::undecided;
+    const std::uint32_t wanted = aead::ShortHash::is_fast() ? Agreement::by_hash : Agreement::by_mac;
+    if (agreed.compare_exchange_strong(seen, wanted, std::memory_order_acq_rel)) seen = wanted;
+    std::array<std::uint8_t, aead::ShortHash::key_bytes> bytes;
+    keys::same_node_hash_key(*state.world.job_secret, own_node(), bytes);
+    records.hash = aead::ShortHash(bytes);
+    keys::wipe(bytes.data(), bytes.size());
+    records.hashes = seen == Agreement::by_hash;
+}
+
+/// Of up to ShortHash::longest bytes.
+void short_hash_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t (&check)[40]) {
+    Records& records = opened();
+    if (!records.hash) [[unlikely]]
+        make_hash(records);
+    if (!records.hashes) [[unlikely]]
+        return mac_of(bytes, n, check);
+    records.hash(bytes, n, check);
 }
 
 // Records ------------------------------------------------------------------------------------------------
@@ -224,8 +261,8 @@ bool equal(const std::uint8_t (&one)[40], const std::uint8_t (&other)[40]) {
                                               std::uint8_t (&check)[40]) {
     if (n <= sizeof check) [[likely]]
         return copy_short(check, bytes, bytes ? n : 0);
-    mac_of(bytes, n, check);
-    std::memset(check + aead::tag_bytes, 0, sizeof check - aead::tag_bytes);
+    std::memset(check, 0, sizeof check);
+    n <= aead::ShortHash::longest ? short_hash_of(bytes, n, check) : mac_of(bytes, n, check);
 }
 
 /// The first n bytes of data at buf, in one run: the user's own, or packed.
@@ -237,19 +274,36 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
     return packed.data();
 }
 
-/// Its sender is hashing the message that it has just handed to MPI, and waits for nothing meanwhile.
-void await_check(const fabric::SentRecord& record) {
+/// A message is with MPI or on its way there, and its sender about to leave its record. A sender that still
+/// waits in MPI may need this rank to move MPI on.
+[[gnu::noinline]] const fabric::SentRecord* announced_record(unsigned node_peer) {
+    constexpr unsigned looks = 100;
+    fabric::SentRecords& memory = opened().memory;
+    if (node_peer == static_cast<unsigned>(state.world.rank_on_node)) return nullptr;  // nothing is under way
     SpinThenYield backoff;
-    while (!fabric::SentRecords::finished(record)) backoff.pause();
+    for (unsigned i = 0; memory.more_announced(node_peer); ++i) {
+        if (const fabric::SentRecord* record = memory.first(node_peer)) return record;
+        int flag = 0;
+        if (i % looks == looks - 1) real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
+        backoff.pause();
+    }
+    return nullptr;
 }
 
-/// Takes every record of this node peer out of the shared memory.
-void read_all(unsigned node_peer) {
+/// The first record of this node peer that is not read; null when nothing was announced.
+const fabric::SentRecord* next_record(unsigned node_peer) {
+    const fabric::SentRecord* record = opened().memory.first(node_peer);
+    return record ? record : announced_record(node_peer);
+}
+
+/// Takes every record of this node peer out of the shared memory: those that are there, or also what was
+/// announced.
+template <class Next>
+void read_all(unsigned node_peer, Next next) {
     Records& records = opened();
     Lanes& lanes = records.lanes[node_peer];
-    while (const fabric::SentRecord* record = records.memory.first(node_peer)) {
+    while (const fabric::SentRecord* record = next(node_peer)) {
         const Lane lane{record->context, record->tag};
-        await_check(*record);
         if (fabric::SentRecords::withdrawn(*record)) {
             records.memory.pop(node_peer);
             continue;
@@ -281,7 +335,8 @@ void read_all(unsigned node_peer) {
     Records& records = opened();
     for (;;) {
         if (fabric::SentRecord* record = records.memory.next(node_peer)) return record;
-        for (unsigned other = 0; other < records.lanes.size(); ++other) read_all(other);
+        const auto there = [&](unsigned other) { return records.memory.first(other); };
+        for (unsigned other = 0; other < records.lanes.size(); ++other) read_all(other, there);
         int flag = 0;
         real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
         progress();
@@ -301,9 +356,9 @@ unsigned node_peer_at(const Communicator& comm, int peer) {
     return node_peer_of(comm.peers[static_cast<std::size_t>(peer)].world);
 }
 
-/// Leaves a record; `fill` fills the check.
+/// Leaves a record that was announced; `fill` fills the check.
 template <class Fill>
-Announced put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fill) {
+LeftRecord put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fill) {
     fabric::SentRecord& record = room_for_record(node_peer);
     record.tag = lane.tag;
     record.context = lane.context;
@@ -316,11 +371,10 @@ Announced put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fi
 bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& received) {
     Records& records = opened();
     if (!records.lanes[node_peer].empty() || received.truncated) return false;
-    const fabric::SentRecord* record = records.memory.first(node_peer);
+    const fabric::SentRecord* record = next_record(node_peer);
     if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
         record->context != lane.context)
         return false;
-    await_check(*record);
     if (fabric::SentRecords::withdrawn(*record)) return false;
     if (!equal(record->check, received.content.check)) return false;
     records.memory.pop(node_peer);
@@ -329,7 +383,7 @@ bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& rece
 
 bool take_in_order(unsigned node_peer, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
                    const ReceivedContent& received) {
-    read_all(node_peer);
+    read_all(node_peer, next_record);
     Lanes& lanes = opened().lanes[node_peer];
     auto found = lanes.try_emplace(lane).first;
     const bool good = found->second.received(position, received, oldest);
@@ -396,14 +450,24 @@ void open_records() {
         if (world.same_node[rank]) node_peer_of[rank] = node_peer++;
     require_candidate();
     process.same_node_records->records.emplace(
-        Records{std::move(*memory), {}, std::move(node_peer_of), std::vector<Lanes>(node_peers)});
+        Records{std::move(*memory), {}, {}, false, std::move(node_peer_of), std::vector<Lanes>(node_peers)});
 }
 
 void close_records() {
     process.same_node_records->records.reset();
 }
 
-Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
+void announce(const SendSpec& spec, const Communicator& comm) {
+    const unsigned node_peer = node_peer_at(comm, spec.peer);
+    room_for_record(node_peer);  // before the receiver counts on it
+    opened().memory.announce(node_peer);
+}
+
+void retract(const SendSpec& spec, const Communicator& comm) {
+    opened().memory.retract(node_peer_at(comm, spec.peer));
+}
+
+LeftRecord leave_record(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
     const Lane lane{context_of(comm.context), spec.tag};
     return put(node_peer_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
@@ -413,32 +477,22 @@ Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFac
     });
 }
 
-Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n) {
-    const unsigned node_peer = node_peer_at(comm, spec.peer);
-    fabric::SentRecord& record = room_for_record(node_peer);
-    record.tag = spec.tag;
-    record.context = context_of(comm.context);
-    record.bytes = n;
-    return {node_peer, record.context, spec.tag,
-            opened().memory.publish(node_peer, fabric::unfinished_record), &record};
+void expect_record(const Communicator& comm, int peer) {
+    constexpr unsigned looks = 100;  // some two microseconds, in which a rank that answers has answered
+    opened().memory.expect(node_peer_at(comm, peer), looks);
 }
 
-void complete(const Announced& announced, const SendSpec& spec, bool sent) {
-    if (sent)
-        fill_check(static_cast<const std::uint8_t*>(spec.buf), announced.record->bytes,
-                   announced.record->check);
-    fabric::SentRecords::finish(*announced.record);
-}
-
-void withdraw(const Announced& announced) {
-    opened().memory.withdraw(announced.node_peer, *announced.record, announced.number);
+void withdraw(const LeftRecord& left) {
+    opened().memory.withdraw(left.node_peer, *left.record, left.number);
     // The node peer may have read it before it was marked.
-    put(announced.node_peer, {announced.context, announced.tag}, withdrawal,
-        [&](std::uint8_t(&check)[40]) { std::memcpy(check, &announced.number, sizeof announced.number); });
+    opened().memory.announce(left.node_peer);
+    put(left.node_peer, {left.context, left.tag}, withdrawal,
+        [&](std::uint8_t(&check)[40]) { std::memcpy(check, &left.number, sizeof left.number); });
 }
 
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
+    opened().memory.announce(node_peer_of(world_peer));
     put(node_peer_of(world_peer), lane_of(context, tag), bytes.size(),
         [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
 }

@@ -1,7 +1,8 @@
 // Messages between ranks of one node, verified (MPISEC_SAME_NODE=verify; docs/protocol.md, "Same-node
 // records"). They go to MPI unchanged, as plain ones do (M1). But MPI libraries also take a message from the
-// network for one of the node when its header says so. Therefore the sender first leaves a record in memory
-// that only the node's ranks share, and the receiver compares: a message without a record is refused (S2).
+// network for one of the node when its header says so. Therefore the sender announces it in memory that only
+// the node's ranks share and leaves a record there, and the receiver compares: a message without a record is
+// refused (S2).
 #pragma once
 
 #include <mpi.h>
@@ -25,24 +26,28 @@ bool verifies_same_node();
 void open_records();
 void close_records();
 
-/// What a sender has announced.
-struct Announced {
+/// The record of a message that MPI has.
+struct LeftRecord {
     unsigned node_peer;
     std::uint64_t context;
     int tag;
     std::uint32_t number;
     fabric::SentRecord* record;
 };
-/// Leaves the record of a message that is handed to MPI next. Under the Guard, which orders records as MPI
+/// Before a message is handed to MPI: its receiver is going to wait for its record. Then one of the two
+/// follows, before this rank waits for anything outside MPI. All under the Guard, which orders records as MPI
 /// orders the messages.
-Announced announce(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts);
-/// The same before its content is hashed, so that MPI moves the message meanwhile: n bytes in one run at
-/// spec.buf. complete() must follow before this rank waits for anything: the receiver waits for it.
-Announced announce_ahead(const SendSpec& spec, const Communicator& comm, std::size_t n);
-/// Not `sent`: MPI did not take it, spec.buf is not looked at, and withdraw() follows.
-void complete(const Announced& announced, const SendSpec& spec, bool sent);
-/// MPI did not take the message, or has cancelled it.
-void withdraw(const Announced& announced);
+void announce(const SendSpec& spec, const Communicator& comm);
+/// MPI did not take it.
+void retract(const SendSpec& spec, const Communicator& comm);
+/// MPI has it, and may move it while it is hashed here.
+LeftRecord leave_record(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts);
+/// MPI has cancelled it.
+void withdraw(const LeftRecord& record);
+
+/// Before a blocking receive of a short message from this rank: waits a little for its record, whose cache
+/// line is then here, as MPI has the message.
+void expect_record(const Communicator& comm, int peer);
 
 /// Where a message is received.
 struct Landing {

@@ -17,46 +17,42 @@ namespace mpisec::shim {
 
 /// The last send to oneself that had a handle: what cancel_verified() needs. Under the Guard.
 struct SentToSelf {
-    std::unordered_map<MPI_Request, Announced> last;
+    std::unordered_map<MPI_Request, LeftRecord> last;
 };
 
 namespace {
 
-/// Messages from this size on are handed to MPI before they are hashed: the node peer receives meanwhile.
-constexpr std::size_t hashed_later = 41;  // shorter ones stand in the record
+/// A blocking send of so many bytes does not wait for its receiver, with the settings that MPI libraries come
+/// with: the record follows at once. (Open MPI's own header is counted in its 4096 bytes.)
+#ifdef OPEN_MPI
+constexpr std::size_t at_once = 3584;
+#else
+constexpr std::size_t at_once = 4096;
+#endif
+/// A receive of so many bytes waits a little for the record, before MPI is asked.
+constexpr std::size_t expected_first = 4096;
 
-/// Leaves the record, which is then in *left, then lets `start`, which does not wait, hand the message to
-/// MPI.
+/// Announces the message, lets `start` hand it to MPI, and leaves its record, which is then in *left too.
 template <class Start>
-int announced(const SendSpec& spec, const Communicator& comm, Start start, Announced* left = nullptr) {
+int announced(const SendSpec& spec, const Communicator& comm, Start start, LeftRecord* left = nullptr) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) [[unlikely]]
         return start();  // MPI refuses the type
     if (!facts.contiguous && facts.size > INT_MAX) return raise(&comm, MPI_ERR_COUNT);  // cannot be packed
-    const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    const bool ahead = facts.contiguous && n >= hashed_later;
-    const Announced record = ahead ? announce_ahead(spec, comm, n) : announce(spec, comm, facts);
+    announce(spec, comm);
     const int code = start();
-    if (ahead) complete(record, spec, code == MPI_SUCCESS);
+    if (code != MPI_SUCCESS) [[unlikely]] {
+        retract(spec, comm);
+        return code;
+    }
+    const LeftRecord record = leave_record(spec, comm, facts);
     if (left) *left = record;
-    if (code != MPI_SUCCESS) [[unlikely]]
-        withdraw(record);
-    return code;
-}
-
-/// The same of a short message for a `send` that may wait.
-template <class Send>
-int announced_short(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts, Send send) {
-    const Announced record = announce(spec, comm, facts);
-    const int code = send();
-    if (code != MPI_SUCCESS) [[unlikely]]
-        withdraw(record);
     return code;
 }
 
 /// MPI libraries cancel sends to oneself (MPICH does, in a communicator of one rank), and do it at once; a
 /// send to another rank runs on.
-void withdraw_if_cancelled(MPI_Request request, const Announced& record) {
+void withdraw_if_cancelled(MPI_Request request, const LeftRecord& record) {
     int complete = 0, cancelled = 0;
     MPI_Status status;
     if (real.Request_get_status(request, &complete, &status) != MPI_SUCCESS || !complete) return;
@@ -67,7 +63,7 @@ void withdraw_if_cancelled(MPI_Request request, const Announced& record) {
 /// A start of a persistent send.
 class VerifiedSend final : public PlainOperation {
   public:
-    VerifiedSend(Communicator* comm, int started, MPI_Request request, const Announced& record)
+    VerifiedSend(Communicator* comm, int started, MPI_Request request, const LeftRecord& record)
         : PlainOperation(comm, started, request), record_(record) {}
     void cancel() override {
         if (complete_) return;
@@ -76,7 +72,7 @@ class VerifiedSend final : public PlainOperation {
     }
 
   private:
-    Announced record_;
+    LeftRecord record_;
 };
 
 class VerifiedReceive final : public Operation {
@@ -177,8 +173,8 @@ int send_verified(const SendSpec& spec, Communicator& comm) {
     TypeFacts facts;
     const bool known = type_facts(spec.type, facts);
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    if (may_block() && known && n < hashed_later) [[likely]]
-        return announced_short(spec, comm, facts, [&] { return send_plain(spec); });
+    if (may_block() && known && n <= at_once && spec.mode != SendSpec::Mode::synchronous) [[likely]]
+        return announced(spec, comm, [&] { return send_plain(spec); });
     MPI_Request request;
     int code = MPI_SUCCESS;
     {
@@ -190,10 +186,10 @@ int send_verified(const SendSpec& spec, Communicator& comm) {
 
 int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* request) {
     Guard guard;
-    Announced record{};
+    LeftRecord record{};
     const int code = announced(
         spec, comm, [&] { return isend_plain(spec, request); }, &record);
-    if (comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
+    if (code == MPI_SUCCESS && comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
         process.sent_to_self->last[*request] = record;
     return code;
 }
@@ -209,7 +205,7 @@ int cancel_verified(MPI_Request* request) {
 
 std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicator& comm) {
     MPI_Request request = constants.request_null;
-    Announced record{};
+    LeftRecord record{};
     const int code = announced(
         spec, comm, [&] { return isend_plain(spec, &request); }, &record);
     return std::make_unique<VerifiedSend>(&comm, code, request, record);
@@ -223,6 +219,9 @@ int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* st
         const std::uint64_t position = comm.next_position++;
         MPI_Status own;
         MPI_Status& shown = status == MPI_STATUS_IGNORE ? own : *status;
+        const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
+        if (capacity <= expected_first && may_block() && spec.peer != MPI_ANY_SOURCE)
+            expect_record(comm, spec.peer);
         const int code = receive_plain(spec, &shown);
         shown = from_named_source(spec.peer, shown);
         const Judgement judged = judge(comm, position, {spec.buf, spec.count, spec.type, facts}, code, shown);

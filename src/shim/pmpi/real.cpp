@@ -5,8 +5,10 @@
 #include <sys/auxv.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -165,6 +167,18 @@ bool library_is_loaded() {
 
 void resolve_real() {
     std::call_once(process.resolved, resolve);
+}
+
+bool called_directly([[maybe_unused]] const char* caller) {
+#if defined(__x86_64__)
+    std::int32_t distance;
+    std::memcpy(&distance, caller - sizeof distance, sizeof distance);
+    const char* target = caller + distance;
+    return static_cast<unsigned char>(caller[-5]) == 0xE8 && target >= gate.text_begin &&
+           target < gate.text_end;
+#else
+    return false;
+#endif
 }
 
 }  // namespace mpisec::shim

@@ -5,8 +5,6 @@
 #include <mpi.h>
 
 #include <atomic>
-#include <cstdint>
-#include <cstring>
 
 #include "shim/process/process.hpp"
 
@@ -26,6 +24,9 @@ bool library_is_loaded();
 /// The address of a symbol of the MPI library, functions and data alike; null when it has none of that name.
 void* library_symbol(const char* name);
 
+/// What called_by_library() does for an address in the library's code.
+[[gnu::cold]] bool called_directly(const char* caller);
+
 /// True when the MPI library itself makes this call, from its own code. An address in that code is not
 /// enough: a user's callback that the library calls (an attribute's delete function) and that ends in a tail
 /// call to MPI_Send returns there too, and must stay sealed (S1). The library calls its own MPI_X by a direct
@@ -36,15 +37,7 @@ inline bool called_by_library(const void* return_address) {
     const char* caller = static_cast<const char*>(return_address);
     if (caller < gate.text_begin || caller >= gate.text_end) [[likely]]
         return false;
-#if defined(__x86_64__)
-    std::int32_t distance;
-    std::memcpy(&distance, caller - sizeof distance, sizeof distance);
-    const char* target = caller + distance;
-    return static_cast<unsigned char>(caller[-5]) == 0xE8 && target >= gate.text_begin &&
-           target < gate.text_end;
-#else
-    return false;
-#endif
+    return called_directly(caller);
 }
 
 /// What pass_gate() does in the rare phases. Between MPI_Init and the end of the key exchange only the thread

@@ -22,7 +22,7 @@ class FirstUse {
     T* operator->() { return &**this; }
 
   private:
-    [[gnu::cold, gnu::noinline]] T& make() {
+    [[gnu::noinline]] T& make() {
         T* mine = new T();
         T* theirs = nullptr;
         if (made_.compare_exchange_strong(theirs, mine, std::memory_order_acq_rel)) return *mine;

@@ -159,18 +159,6 @@ void StatsTimer::end() {
     if (tracing() && name) record({name, start_, now, {.bytes = static_cast<std::int64_t>(bytes_)}});
 }
 
-Traffic traffic_of_collective(const char* procedure) {
-    const auto begins = [procedure](const char* word) {
-        return std::strncmp(procedure, word, std::strlen(word)) == 0;
-    };
-    if (begins("MPI_Win_")) return Traffic::one_sided;
-    if (begins("MPI_File_")) return Traffic::file;
-    if (begins("MPI_Comm_") || begins("MPI_Intercomm_") || begins("MPI_Cart_") || begins("MPI_Graph_") ||
-        begins("MPI_Dist_graph_"))
-        return Traffic::own;
-    return Traffic::collective;
-}
-
 void print_stats(std::size_t replay_runs) {
     const std::string& how = state.settings.stats;
     if (how == "ranks") return print_table();

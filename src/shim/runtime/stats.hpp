@@ -63,7 +63,17 @@ class StatsTimer {
 
 /// What `procedure` exchanges with ranks of other nodes: windows and files have messages and collectives of
 /// their own.
-Traffic traffic_of_collective(const char* procedure);
+inline Traffic traffic_of_collective(const char* procedure) {
+    const auto begins = [procedure](const char* word) {
+        return std::strncmp(procedure, word, std::strlen(word)) == 0;
+    };
+    if (begins("MPI_Win_")) return Traffic::one_sided;
+    if (begins("MPI_File_")) return Traffic::file;
+    if (begins("MPI_Comm_") || begins("MPI_Intercomm_") || begins("MPI_Cart_") || begins("MPI_Graph_") ||
+        begins("MPI_Dist_graph_"))
+        return Traffic::own;
+    return Traffic::collective;
+}
 
 /// Writes what MPISEC_STATS asks of each rank: a table on standard error, or JSON to a file ("%r" in its path
 /// becomes the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).

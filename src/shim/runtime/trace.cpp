@@ -208,6 +208,10 @@ void record(const TraceSpan& span) {
     }
 }
 
+void call_ended(const char* name, std::uint64_t began) {
+    if (tracing()) record({name, began, trace_clock()});
+}
+
 void record_poll(std::uint64_t begin, std::uint64_t end) {
     Trace& trace = *process.trace;
     const std::lock_guard lock(trace.mutex);

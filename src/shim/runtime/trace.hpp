@@ -67,14 +67,13 @@ inline int test_request(MPI_Request& request, int& flag, MPI_Status* status) {
     return code;
 }
 
-/// A call of the program's, `call` doing it.
-template <class Call>
-[[gnu::cold, gnu::noinline]] int traced(const char* name, const Call& call) {
-    const std::uint64_t begin = trace_clock();
-    const int code = call();
-    if (tracing()) record({name, begin, trace_clock()});
-    return code;
+/// When a call of the program's began, which call_ended() records; 0 without a trace.
+inline std::uint64_t call_begins() {
+    if (!tracing()) [[likely]]
+        return 0;
+    return trace_clock();
 }
+[[gnu::cold]] void call_ended(const char* name, std::uint64_t began);
 
 /// From its making to its end, if tracing() then.
 class TraceScope {

@@ -96,6 +96,9 @@ TEST(Schedule, KnownAnswers) {
     EXPECT_EQ(hex(key), "98cf72a4fd2a29b506ed4724746c648712a7e09eba4cef378684824e76daf76c");
     same_node_key(counting_secret(), 5, key);
     EXPECT_EQ(hex(key), "da71d00756e7f6008b2189f669366d93a82bce1f6d6683021855bff127658071");
+    std::array<std::uint8_t, 4160> hash_key;
+    same_node_hash_key(counting_secret(), 5, hash_key);
+    EXPECT_EQ(hex(sha256(hash_key)), "0be7499e1a1b2d78e8016990c8ff97dd5331f3fffb9a8150fbd54b88383ea7e6");
     std::array<std::uint8_t, 16> message;
     std::iota(message.begin(), message.end(), std::uint8_t{0});
     partitioned_key(counting_secret(), message, 5, key);
@@ -127,6 +130,8 @@ TEST(Schedule, EveryInputCounts) {
     for (std::int32_t node : {0, 1, 256}) {
         std::uint8_t key[secret_bytes];
         same_node_key(job_secret, node, key);
+        seen.push_back(hex(key));
+        same_node_hash_key(job_secret, node, key);
         seen.push_back(hex(key));
     }
     for (std::uint8_t message : {0, 1})

@@ -94,7 +94,7 @@ TEST_P(EveryAllgather, OnManySmallClusters) {
         }
 }
 
-/// Blocks of very different length: with short segments (in_turns) of none to fifteen segments, so that some
+/// Blocks of very different length: with short segments (in_chunks) of none to fifteen segments, so that some
 /// ranks have much to send and nothing to receive.
 TEST_P(EveryAllgather, OfVeryDifferentBlocks) {
     Random random(5);

@@ -18,6 +18,7 @@ std::string unique_name() {
 }
 
 void put(SentRecords& records, unsigned node_peer, std::uint64_t value) {
+    records.announce(node_peer);
     SentRecord* record = records.next(node_peer);
     ASSERT_NE(record, nullptr);
     record->bytes = value;
@@ -45,6 +46,28 @@ TEST(SentRecords, TwoMatesAndOneself) {
     }
     EXPECT_EQ(one->first(0), nullptr);
     EXPECT_EQ(zero->first(1), nullptr);
+}
+
+TEST(SentRecords, AnnouncedBeforeTheyAreThere) {
+    const std::string name = unique_name();
+    auto zero = SentRecords::attach(name, 2, 0), one = SentRecords::attach(name, 2, 1);
+    ASSERT_TRUE(zero && one);
+    EXPECT_FALSE(one->more_announced(0));
+    zero->announce(1);
+    EXPECT_TRUE(one->more_announced(0));
+    EXPECT_FALSE(one->more_announced(1));
+    EXPECT_FALSE(zero->more_announced(1));
+    EXPECT_EQ(one->first(0), nullptr);
+    one->expect(0, 3);  // in vain
+    zero->retract(1);
+    EXPECT_FALSE(one->more_announced(0));
+    for (std::uint64_t i = 0; i < 100; ++i) {  // through more than one chunk
+        put(*zero, 1, i);
+        one->expect(0, 1);
+        EXPECT_TRUE(one->more_announced(0));
+        one->pop(0);
+        EXPECT_FALSE(one->more_announced(0));
+    }
 }
 
 TEST(SentRecords, MemoryIsUsedAgain) {
@@ -106,10 +129,8 @@ TEST(SentRecords, WithdrawnBeforeItIsRead) {
     auto zero = SentRecords::attach(name, 1, 0);
     ASSERT_TRUE(zero);
     SentRecord* record = zero->next(0);
-    const std::uint32_t number = zero->publish(0, unfinished_record);
+    const std::uint32_t number = zero->publish(0);
     zero->withdraw(0, *record, number);
-    EXPECT_FALSE(SentRecords::finished(*record));
-    SentRecords::finish(*record);
     ASSERT_NE(zero->first(0), nullptr);
     EXPECT_TRUE(SentRecords::withdrawn(*zero->first(0)));
     zero->pop(0);
