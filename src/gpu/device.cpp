@@ -204,7 +204,7 @@ Result<void> Device::launch(const Kernel& kernel, Batch& batch, CuStream stream)
     const std::uint32_t threads = kernel.threads(batch);
     if (threads == 0) return {};
     const auto* which = std::ranges::find(all_kernels, std::string_view(kernel.name), &Kernel::name);
-    const CuFunction function = functions_[static_cast<std::size_t>(which - std::begin(all_kernels))];
+    CuFunction function = functions_[static_cast<std::size_t>(which - std::begin(all_kernels))];
     void* parameters[] = {&batch};
     return checked(driver_.cuLaunchKernel(function, (threads + threads_per_block - 1) / threads_per_block, 1,
                                           1, threads_per_block, 1, 1, 0, stream, parameters, nullptr),
@@ -214,7 +214,7 @@ Result<void> Device::launch(const Kernel& kernel, Batch& batch, CuStream stream)
 Result<void> Device::run(Work& work, std::span<const Kernel> kernels, bool opens, unsigned stream) {
     if (rounds_ == 0) return fail("The GPU has no key yet.");
     const CurrentContext current(driver_, context_);
-    const CuStream on = streams_[stream % streams];
+    CuStream on = streams_[stream % streams];
     work.batch_.rounds = rounds_;
     work.batch_.opens = opens;
     if (auto good = checked(driver_.cuMemsetD8Async(work.zeros_, 0, work.zero_bytes_, on), "clear memory");

@@ -228,7 +228,7 @@ std::string told(Recorder& all, int leader) {
     char kernel[64] = "";
     if (std::FILE* file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
         if (std::fscanf(file, "%63[0-9a-f-]", kernel) != 1) kernel[0] = 0;
-        std::fclose(file);
+        (void)std::fclose(file);  // it was only read
     }
     std::vector<std::string> groups(all.groups.size());
     for (const auto& [who, number] : all.groups) groups[static_cast<std::size_t>(number)] = list(who);
@@ -253,14 +253,15 @@ void write_file(const char* path, const std::vector<char>& text, const std::vect
     }
     std::fputs("[\n", file);
     std::size_t at = 0;
+    bool written = true;
     for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
         const auto length = static_cast<std::size_t>(lengths[rank]);
         if (rank > 0) std::fputs(",\n", file);
-        std::fwrite(text.data() + at, 1, length, file);
+        written = std::fwrite(text.data() + at, 1, length, file) == length && written;
         at += length;
     }
     std::fputs("\n]\n", file);
-    if (std::fclose(file) != 0) std::fprintf(stderr, "mpisec profile: cannot write %s\n", path);
+    if (std::fclose(file) != 0 || !written) std::fprintf(stderr, "mpisec profile: cannot write %s\n", path);
 }
 
 template <class Count>
