@@ -19,6 +19,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/startup/waiting.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -130,6 +131,20 @@ std::size_t bytes_of(const GroupHello& hello) {
     return hello.size() * sizeof hello[0];
 }
 
+/// Leaders whose realm is proven to be on one node have neither keys nor a channel.
+int exchange_on_node(const Communicator& bridge, int other, int tag, const void* out, void* in,
+                     std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    MPI_Request sending, receiving;
+    if (const int code = real.Isend(out, n, constants.byte, other, tag, bridge.handle, &sending);
+        code != MPI_SUCCESS)
+        return code;
+    check_mpi(real.Irecv(in, n, constants.byte, other, tag, bridge.handle, &receiving), "MPI_Irecv");
+    complete(&receiving, "the other leader of MPI_Intercomm_create", state.settings);
+    complete(&sending, "the other leader of MPI_Intercomm_create", state.settings);
+    return MPI_SUCCESS;
+}
+
 /// The leader's part: the other group's members, under seal from its leader.
 void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag,
                       OtherGroup& theirs) {
@@ -139,11 +154,15 @@ void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_
     if (!bridge || !bridge->has_peer(remote_leader)) return;
     const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
     const wire::ContextId context = with_tag(bridge->context, tag);
+    auto exchange = [&](const void* out, void* in, std::size_t bytes) {
+        return realm_of(other).job_secret ? exchange_with(other, out, in, bytes, context)
+                                          : exchange_on_node(*bridge, remote_leader, tag, out, in, bytes);
+    };
     auto& [mine, its] = theirs.leaders;
     mine.same_realm = &realm_of(other) == &realm;
     keys::random_bytes(mine.number.data(), mine.number.size());
     theirs.hello[0] = no_answer;
-    if (exchange_with(other, &mine, &its, sizeof mine, context) != MPI_SUCCESS) return;
+    if (exchange(&mine, &its, sizeof mine) != MPI_SUCCESS) return;
     if (!mine.same_realm || !its.same_realm) {
         theirs.hello[0] = other_realm;
         if (its.number < mine.number) std::swap(mine, its);
@@ -151,7 +170,7 @@ void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_
     }
     const GroupHello ours = hello_of(realm, local.members);
     theirs.hello = ours;
-    if (exchange_with(other, ours.data(), theirs.hello.data(), bytes_of(ours), context) != MPI_SUCCESS)
+    if (exchange(ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS)
         theirs.hello[0] = no_answer;
 }
 

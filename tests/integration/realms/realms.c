@@ -304,6 +304,19 @@ static void spawn_without_command(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+/* Of the start-up of MPI_COMM_WORLD alone, which has no keys when its ranks are on one node. */
+static void create_inside(int rank) {
+    MPI_Comm half, across, merged;
+    const int high = rank % 2;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, high, rank, &half));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, !high, 9, &across));
+    OK(MPI_Intercomm_merge(across, high, &merged));
+    use(merged, 0);
+    OK(MPI_Comm_free(&merged));
+    OK(MPI_Comm_free(&across));
+    OK(MPI_Comm_free(&half));
+}
+
 static void meet_at_port(int rank, int publish) {
     char port[MPI_MAX_PORT_NAME] = "", found[MPI_MAX_PORT_NAME] = "";
     MPI_Comm half, inter = MPI_COMM_NULL;
@@ -364,6 +377,7 @@ static void in_world(const char* what, int rank) {
     if (strcmp(what, "spawn") == 0) spawn(MPI_COMM_WORLD, 0);
     if (strcmp(what, "multiple") == 0) spawn(MPI_COMM_WORLD, 1);
     if (strcmp(what, "alone") == 0) spawn(MPI_COMM_SELF, 0);
+    if (strcmp(what, "inside") == 0) create_inside(rank);
     if (strcmp(what, "bare") == 0) spawn_bare();
     if (strcmp(what, "commandless") == 0) spawn_without_command();
     if (strcmp(what, "port") == 0) meet_at_port(rank, 0);

@@ -21,7 +21,7 @@ SESSIONS = {
 }
 WORLDS = {
     "spawn": ["init", "spawn", "multiple"],
-    "spawn-alone": ["init", "alone"],
+    "spawn-alone": ["init", "alone", "inside"],
     "port": ["init", "port", "socket", "name"],
 }
 

@@ -31,7 +31,7 @@ def mentions():
             ".F90",
             ".f",
         ) and not file.name.startswith("check_"):
-            names |= set(re.findall(r"\bP?(MPI_\w+?)(?:_c)?\s*\(", file.read_text()))
+            names |= set(re.findall(r"\bP?(MPIX?_\w+?)(?:_c)?\s*\(", file.read_text()))
             names |= {"MPI_" + word for word in re.findall(r"\breal\.([A-Z]\w+?)(?:_c)?\(", file.read_text())}
             # tests/integration/mpi/collective_calls.c calls the three forms of a collective by one macro.
             for name, lower in re.findall(r"\bCALL\((\w+), (\w+)", file.read_text()):
