@@ -22,23 +22,41 @@ struct SentToSelf {
 
 namespace {
 
-/// A blocking send of so many bytes does not wait for its receiver, with the settings that MPI libraries come
-/// with: the record follows at once. (Open MPI's own header is counted in its 4096 bytes.)
+// By the number of bytes, where measured times change (docs/adr/0011-same-node-records.md). MPICH looks for
+// messages of the node and of the network by turns, so a receiver that waits for the record instead of for the
+// message has both sooner; Open MPI seldom looks at the network, so there the message is not kept waiting.
 #ifdef OPEN_MPI
-constexpr std::size_t at_once = 3584;
+constexpr std::size_t recorded_first = 0, expected_first = 0;
+constexpr std::size_t at_once = 64;  // longer sends wait until the receiver has the message
 #else
-constexpr std::size_t at_once = 4096;
+constexpr std::size_t recorded_first = 1024;  ///< the record is left before MPI has the message
+constexpr std::size_t expected_first = 4096;  ///< a receive waits a little for the record before MPI is asked
+constexpr std::size_t at_once = 4096;         ///< a blocking send does not wait for its receiver
 #endif
-/// A receive of so many bytes waits a little for the record, before MPI is asked.
-constexpr std::size_t expected_first = 4096;
 
-/// Announces the message, lets `start` hand it to MPI, and leaves its record, which is then in *left too.
+/// Leaves the record, then lets `start` hand the message to MPI.
+template <class Start>
+int recorded(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts, Start start,
+             LeftRecord* left) {
+    announce(spec, comm);
+    const LeftRecord record = leave_record(spec, comm, facts);
+    if (left) *left = record;
+    const int code = start();
+    if (code != MPI_SUCCESS) [[unlikely]]
+        withdraw(record);
+    return code;
+}
+
+/// Announces the message, lets `start` hand it to MPI, and leaves its record, which is then in *left too; short
+/// ones leave it before.
 template <class Start>
 int announced(const SendSpec& spec, const Communicator& comm, Start start, LeftRecord* left = nullptr) {
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) [[unlikely]]
         return start();  // MPI refuses the type
     if (!facts.contiguous && facts.size > INT_MAX) return raise(&comm, MPI_ERR_COUNT);  // cannot be packed
+    if (static_cast<std::size_t>(spec.count) * facts.size <= recorded_first)
+        return recorded(spec, comm, facts, start, left);
     announce(spec, comm);
     const int code = start();
     if (code != MPI_SUCCESS) [[unlikely]] {
@@ -173,7 +191,8 @@ int send_verified(const SendSpec& spec, Communicator& comm) {
     TypeFacts facts;
     const bool known = type_facts(spec.type, facts);
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    if (may_block() && known && n <= at_once && spec.mode != SendSpec::Mode::synchronous) [[likely]]
+    const bool waits = spec.mode == SendSpec::Mode::synchronous && n > recorded_first;
+    if (may_block() && known && n <= at_once && !waits) [[likely]]
         return announced(spec, comm, [&] { return send_plain(spec); });
     MPI_Request request;
     int code = MPI_SUCCESS;

@@ -223,10 +223,16 @@ class Wrappers(unittest.TestCase):
             if group.wrapped and group.check != "early" and name in self.standard:
                 for binding in self.standard[name]:
                     self.assertIn(
-                        f"if (!real.{binding.name.removeprefix('MPI_')}) return refuse(",
+                        f"if (!real.{binding.name.removeprefix('MPI_')}) [[unlikely]] return refuse(",
                         self.wrapper(name),
                         name,
                     )
+
+    def test_what_programs_call_again_and_again_stands_together_in_memory(self):
+        for name in ("MPI_Send", "MPI_Waitall", "MPI_Allreduce", "MPI_Put"):
+            self.assertIn(f"MPISEC_OFTEN int P{name}(", self.wrapper(name))
+        for name in ("MPI_Init", "MPI_Comm_dup", "MPI_Win_create", "MPI_Allreduce_init"):
+            self.assertIn(f"MPISEC_SELDOM int P{name}(", self.wrapper(name))
 
 
 if __name__ == "__main__":
