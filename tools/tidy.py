@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DATABASE = ROOT / "build/release/compile_commands.json"
 CLEAN = ROOT / "build/tidy"  # an empty file per source without findings, named by the hash of all that was judged
 JUDGED = tuple(ROOT / name for name in ("src", "tests/unit", "tests/fuzz"))
-OF_SHIM, FOR_MPICH = ROOT / "src/shim", "-Dmpisec_mpich_EXPORTS"
+OF_SHIM, FOR_MPICH = ROOT / "src/shim", f"-I{ROOT}/build/release/src/shim/mpich"
 OUR_HEADERS = rf"^{re.escape(str(ROOT))}/(src|include|tests)/"  # neither those of libraries nor generated ones
 FINDING = re.compile(r"^(?:.+?:\d+:\d+: )?(?:fatal )?(?:warning|error): ")
 
@@ -108,8 +108,12 @@ def ready(named: bool) -> Judge | str:
         return "clang-tidy is not installed; install the package clang-tidy-14, or clang-tidy where there is no such package"
     if not named and not DATABASE.exists():
         return f"{DATABASE.relative_to(ROOT)} is not there; run `make tidy`, which builds it"
+    commands = compiled() if DATABASE.exists() else {}
+    missing = sorted(path for path in OF_SHIM.rglob("*.cpp") if path not in commands)
+    if not named and missing:
+        return f"how {missing[0].relative_to(ROOT)} is compiled against MPICH is not in {DATABASE.relative_to(ROOT)}"
     CLEAN.mkdir(parents=True, exist_ok=True)
-    return Judge(program, compiled() if DATABASE.exists() else {})
+    return Judge(program, commands)
 
 
 def all_findings(judge: Judge, sources: Iterable[Path]) -> Iterator[tuple[Path, list[str]]]:

@@ -40,8 +40,8 @@ bool run_bits(Context& context, std::uint8_t* to, const std::uint8_t* from, unsi
     // The byte was eight bits; the vector takes in the ciphertext of n of them.
     const unsigned ciphertext = context.encrypt ? out : in;
     for (unsigned i = 0; i < block_bytes; ++i) {
-        const unsigned next = i + 1 < block_bytes ? before[i + 1] : ciphertext;
-        context.iv[i] = static_cast<std::uint8_t>(before[i] << n | next >> (8 - n));
+        const unsigned now = before[i], next = i + 1 < block_bytes ? before[i + 1] : ciphertext;
+        context.iv[i] = static_cast<std::uint8_t>(now << n | next >> (8 - n));
     }
     const auto kept = static_cast<std::uint8_t>(0xff >> n);
     *to = static_cast<std::uint8_t>((*to & kept) | (out & ~kept));

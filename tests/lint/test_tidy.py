@@ -91,6 +91,22 @@ def test_what_was_clean_in_another_checkout_is_clean(tmp_path, monkeypatch):
     assert key("one", "2") == key("two", "2") != key("three", "0")
 
 
+def test_no_source_of_the_shim_goes_unjudged(tmp_path, monkeypatch):
+    """Where the build compiles one that it does not find, nothing is judged."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import tidy
+
+    (tmp_path / "database.json").write_text("[]")
+    monkeypatch.setattr(tidy, "DATABASE", tmp_path / "database.json")
+    monkeypatch.setattr(tidy, "ROOT", tmp_path)
+    monkeypatch.setattr(tidy, "OF_SHIM", tmp_path / "src/shim")
+    monkeypatch.setattr(tidy, "CLEAN", tmp_path / "clean")
+    assert isinstance(tidy.ready(named=False), tidy.Judge)
+    (tmp_path / "src/shim/calls").mkdir(parents=True)
+    (tmp_path / "src/shim/calls/send.cpp").write_text("")
+    assert "src/shim/calls/send.cpp" in tidy.ready(named=False)
+
+
 def test_without_clang_tidy_it_names_the_package(judged, write, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     status, [line] = judged(write("a.cpp", ""))

@@ -111,6 +111,7 @@ class Chacha {
             IMB_CHACHA20_POLY1305_DEC_UPDATE(manager(), key_, &message_, to, from, n);
     }
     void finish(bool encrypt, std::uint8_t* tag) {
+        // NOLINTNEXTLINE(bugprone-branch-clone): one function in some versions of the library
         if (encrypt)
             IMB_CHACHA20_POLY1305_ENC_FINALIZE(manager(), &message_, tag, 16);
         else
