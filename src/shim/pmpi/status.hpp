@@ -19,8 +19,12 @@ inline std::size_t wire_bytes_of(const MPI_Status& status) {
     const auto low = static_cast<unsigned>(status.count_lo);
     const auto high = static_cast<unsigned>(status.count_hi_and_cancelled) >> 1;
     return static_cast<std::size_t>(high) << 32 | low;
-#else
+#elif defined(OPEN_MPI)
     return status._ucount;  // the same in Open MPI, since 1.7
+#else
+    MPI_Count bytes = 0;
+    real.Get_elements_x(&status, constants.byte, &bytes);
+    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 #endif
 }
 
