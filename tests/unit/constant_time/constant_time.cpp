@@ -150,9 +150,9 @@ struct KeyFile {
     }
     void change(long at, char to) const {
         std::FILE* file = std::fopen(path.c_str(), "r+");
-        std::fseek(file, at, SEEK_SET);
+        if (std::fseek(file, at, SEEK_SET) != 0) std::abort();
         std::fputc(to, file);
-        std::fclose(file);
+        if (std::fclose(file) != 0) std::abort();
     }
     unsigned read(bool& good) const {
         key_text_is_secret = true;
@@ -403,7 +403,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: valgrind constant_time tags | key_file | noise | gpu | LIBRARY\n");
         return 2;
     }
-    std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
     const std::string part = argv[1];
     if (part == "tags")
         check_tags();

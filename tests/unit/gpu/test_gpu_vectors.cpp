@@ -53,7 +53,8 @@ TEST(GpuVectors, Wycheproof) {
     const nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
     std::size_t checked = 0;
     for (const auto& group : all["testGroups"]) {
-        const bool ours = group["keySize"] == 128 || group["keySize"] == 256;
+        const int key_bits = group["keySize"];
+        const bool ours = key_bits == 128 || key_bits == 256;
         if (!ours || group["tagSize"] != 128 || group["ivSize"] != 96) continue;
         for (const auto& test : group["tests"]) {
             const std::string ct = test["ct"], tag = test["tag"];

@@ -13,7 +13,7 @@ namespace mpisec::provider::test {
 namespace {
 
 class ChoiceFile : public testing::Test {
-  protected:
+  public:
     ChoiceFile() {
         char name[] = "/tmp/mpisec-choice-XXXXXX";
         directory_ = mkdtemp(name);
@@ -24,6 +24,8 @@ class ChoiceFile : public testing::Test {
         rmdir((directory_ + "/inside").c_str());
         rmdir(directory_.c_str());
     }
+
+  protected:
     void write(const std::string& text) {
         mkdir((directory_ + "/inside").c_str(), 0700);
         std::ofstream(file_) << text;

@@ -70,10 +70,10 @@ const EVP_CIPHER* cipher_of(const std::string& mode, std::size_t key_n) {
 std::size_t check_file(const fs::path& path, const std::string& mode) {
     std::size_t checked = 0;
     for (const Record& record : read(path)) {
-        if (!record.count("KEY") || !record.count("PLAINTEXT")) continue;
+        if (!record.contains("KEY") || !record.contains("PLAINTEXT")) continue;
         const Bytes key = from_hex(record.at("KEY")), plain = from_hex(record.at("PLAINTEXT")),
                     sealed = from_hex(record.at("CIPHERTEXT")),
-                    iv = record.count("IV") ? from_hex(record.at("IV")) : Bytes{};
+                    iv = record.contains("IV") ? from_hex(record.at("IV")) : Bytes{};
         const EVP_CIPHER* cipher = cipher_of(mode, key.size());
         EXPECT_TRUE(cipher) << mode;
         if (!cipher) return 0;
@@ -134,7 +134,7 @@ TEST(ProviderVectors, AesavsOfBits) {
         for (const char* kind : {"GFSbox", "KeySbox", "VarKey", "VarTxt", "MMT"}) {
             if (!entry.path().filename().string().starts_with(std::string("CFB1") + kind)) continue;
             for (const Record& record : read(entry.path())) {
-                if (!record.count("KEY") || !record.count("PLAINTEXT")) continue;
+                if (!record.contains("KEY") || !record.contains("PLAINTEXT")) continue;
                 const std::string plain = record.at("PLAINTEXT"), sealed = record.at("CIPHERTEXT");
                 ASSERT_EQ(crypt_bits(record, true, bits_of(plain), plain.size()), bits_of(sealed))
                     << entry.path();
@@ -201,8 +201,8 @@ TEST(ProviderVectors, Xts) {
     std::size_t checked = 0;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(MPISEC_NIST_VECTORS) / "XTS"))
         for (const Record& record : entry.is_regular_file() ? read(entry.path()) : std::vector<Record>{}) {
-            if (!record.count("KEY") || !record.count("PT") || !record.count("I")) continue;
-            if (record.count("DATAUNITLEN") && std::stoul(record.at("DATAUNITLEN")) % 8 != 0) continue;
+            if (!record.contains("KEY") || !record.contains("PT") || !record.contains("I")) continue;
+            if (record.contains("DATAUNITLEN") && std::stoul(record.at("DATAUNITLEN")) % 8 != 0) continue;
             const Bytes key = from_hex(record.at("KEY")), plain = from_hex(record.at("PT"));
             const Bytes sealed = from_hex(record.at("CT")), iv = from_hex(record.at("I"));
             const EVP_CIPHER* cipher = cipher_of("XTS", key.size() / 2);
@@ -260,12 +260,12 @@ TEST(ProviderVectors, Gcmvs) {
     std::size_t checked = 0;
     for (const auto& entry : fs::directory_iterator(fs::path(MPISEC_NIST_VECTORS) / "GCM"))
         for (const Record& record : read(entry.path())) {
-            if (!record.count("KEY") || !record.count("CT")) continue;
+            if (!record.contains("KEY") || !record.contains("CT")) continue;
             const auto bytes = [&](const char* field) {
-                return record.count(field) ? from_hex(record.at(field)) : Bytes{};
+                return record.contains(field) ? from_hex(record.at(field)) : Bytes{};
             };
             check_aead({bytes("KEY"), bytes("IV"), bytes("AAD"), bytes("PT"), bytes("CT"), bytes("TAG"),
-                        !record.count("FAIL")},
+                        !record.contains("FAIL")},
                        cipher_of("GCM", bytes("KEY").size()),
                        entry.path().filename().string() + " " + record.at("COUNT"));
             ++checked;
