@@ -32,6 +32,16 @@ constexpr const char* doctor_examples =
     "node\n\n"
     "Exit status 1 when something would keep a job from running protected.";
 
+/// Which library serves which size; one line names it once where it serves all.
+std::string chosen(const aead::Selection& selection) {
+    const auto name = [&](std::size_t size_class) {
+        return std::string(selection.library[size_class]->name());
+    };
+    const std::string cipher = std::string(aead::info(selection.cipher).name) + ": ";
+    if (name(0) == name(1) && name(1) == name(2)) return cipher + name(0) + " for messages of every size";
+    return cipher + name(0) + " up to 1 KiB, " + name(1) + " up to 16 KiB, " + name(2) + " above";
+}
+
 void examine_crypto(const config::Settings& settings, Findings& findings) {
     if (!print_crypto_libraries())
         return findings.problem("crypto", "without a crypto library no job can start");
@@ -40,9 +50,7 @@ void examine_crypto(const config::Settings& settings, Findings& findings) {
     std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
     auto selection = aead::select(settings.aead, remembered);
     if (!selection) return findings.problem("crypto", selection.error().message);
-    auto name = [&](std::size_t size_class) { return std::string(selection->library[size_class]->name()); };
-    findings.line("selected", std::string(aead::info(selection->cipher).name) + ": " + name(0) +
-                                  " up to 1 KiB, " + name(1) + " up to 16 KiB, " + name(2) + " above");
+    findings.line("selected", chosen(*selection));
 }
 
 void examine_key(const config::Settings& settings, Findings& findings) {

@@ -153,7 +153,9 @@ int Attempt::transfer(bool sends, Report& report, int peer, int tag) {
     const Outcome& outcome = part->outcome();
     if (outcome.error == MPI_SUCCESS && outcome.bytes != sizeof report && !sends)
         return report_difference("a report has another length");
-    if (outcome.error != MPI_SUCCESS && !outcome.raised) violation_ = outcome.error;
+    // A death is no violation: the next attempt is without that process.
+    if (outcome.error != MPI_SUCCESS && !outcome.raised && !is_failure(outcome.error))
+        violation_ = outcome.error;
     return outcome.error;
 }
 
