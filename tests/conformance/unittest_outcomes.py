@@ -4,6 +4,9 @@
 
 SUITE_SKIP: patterns of the names of tests that are left out.
 
+MPISEC_LAB_RANK: a program that gives what it starts the environment of its node. The interpreter that tests start (sys.executable) is
+started by it, for what MPI spawns has none.
+
 Ranks run the same tests in the same order, as mpi4py's own runner does. After a test that failed, the line says why."""
 
 import fnmatch
@@ -49,6 +52,8 @@ def main():
     from mpi4py import MPI
 
     MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
+    if "MPISEC_LAB_RANK" in os.environ:
+        sys.executable = started_by(os.environ["MPISEC_LAB_RANK"], f"{prefix}.{MPI.COMM_WORLD.Get_rank()}.python")
     outcomes = Outcomes()
     tests = unittest.TestSuite([unittest.defaultTestLoader.loadTestsFromNames(modules), *map(functions, modules)])
     left_out = os.environ.get("SUITE_SKIP", "").split()
@@ -62,6 +67,14 @@ def main():
             test(outcomes)
     with open(f"{prefix}.{rank}", "w", encoding="utf-8") as file:
         json.dump(outcomes.outcomes, file)
+
+
+def started_by(starter, file):
+    """This interpreter as a program of its own, which starts it by `starter`."""
+    with open(file, "w", encoding="utf-8") as script:
+        script.write(f'#!/bin/sh\nexec {starter} {sys.executable} "$@"\n')
+    os.chmod(file, 0o755)
+    return os.path.abspath(file)
 
 
 def functions(module):

@@ -26,6 +26,7 @@ class Program:
     ranks: int | None = None
     env: Mapping = field(default_factory=dict)
     sealed_env: Mapping = field(default_factory=dict)
+    launcher: Sequence = ()  # further options for mpiexec
     timeout: int = 120
     cases: Callable | None = None  # (directory, Result) -> {name: Case}, for a job of many tests
 

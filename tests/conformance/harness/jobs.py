@@ -74,7 +74,7 @@ class Job:
         os.chdir(directory)
         try:
             result = self._run([str(word) for word in program.command], nodes=program.nodes or self._suite.nodes,
-                               ranks=program.ranks or self._suite.ranks_on(self._mpi), mpi=self._mpi, plain=plain, env=env,
+                               ranks=program.ranks or self._suite.ranks_on(self._mpi), mpi=self._mpi, plain=plain, env=env, launcher=program.launcher,
                                timeout=program.timeout * (1 if plain else 2))
         finally:
             os.chdir(before)

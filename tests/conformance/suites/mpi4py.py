@@ -22,8 +22,16 @@ JOBS = {
                       "test_comm_topo", "test_comm_inter"]),
     "collectives": (2, 2, COLLECTIVES),
     "collectives of four": (4, 4, COLLECTIVES),
+    "fault tolerance": (2, 2, ["test_ulfm"]),
+    "futures": (2, 2, ["test_futures"]),  # each rank's pools are worlds that it spawns
+    "futures of one world": (2, 3, ["test_futures"]),  # the other ranks are the pools
     "rest": (2, 2, None),  # all modules that are in no other job
 }
+# Where the job's tests are; the others are in test/.
+DEMOS = {"futures": "demo/futures", "futures of one world": "demo/futures"}
+# Open MPI 5 does not spawn across nodes, plain or sealed, and counts fault tolerance only when it is asked for.
+NOT_ON = {("openmpi-5", "futures")}
+LAUNCHER = {("openmpi-5", "fault tolerance"): ("--with-ft", "ulfm")}
 
 
 def version_of(mpi):
@@ -32,9 +40,9 @@ def version_of(mpi):
                           check=True).stdout.strip()
 
 
-def directory(mpi):
-    """The directory test/ of mpi4py's source distribution, fetched from PyPI once."""
-    return pypi_source("mpi4py", version_of(mpi), "test", ROOT / ".deps")
+def directory(mpi, part="test"):
+    """A directory of mpi4py's source distribution, fetched from PyPI once."""
+    return pypi_source("mpi4py", version_of(mpi), part, ROOT / ".deps")
 
 
 def exceptions():
@@ -58,10 +66,11 @@ def _rest(tests):
 def program(mpi, job):
     """One of JOBS."""
     nodes, ranks, modules = JOBS[job]
-    tests = directory(mpi)
-    command = [find_mpi(mpi).python, HERE / "unittest_outcomes.py", tests, "outcomes", *(modules or _rest(tests))]
+    tests = directory(mpi, DEMOS.get(job, "test"))
+    runner = ["-m", "mpi4py.futures"] if job == "futures of one world" else []
+    command = [find_mpi(mpi).python, *runner, HERE / "unittest_outcomes.py", tests, "outcomes", *(modules or _rest(tests))]
     return Program(name=job, command=command, nodes=nodes, ranks=ranks, sealed_env={"SUITE_SKIP": " ".join(hanging())}, timeout=240,
-                   cases=partial(unittest_cases, ranks, job))
+                   launcher=LAUNCHER.get((mpi, job), ()), cases=partial(unittest_cases, ranks, job))
 
 
 def unittest_cases(ranks, job, directory, result):
@@ -89,7 +98,7 @@ SUITE = Suite(
     origin="PyPI mpi4py",
     version=version_of,
     mpis=("mpich-5", "openmpi-5"),
-    programs=lambda mpi, place: [program(mpi, job) for job in JOBS if (mpi, job) != ("mpich-5", "collectives of four")],
+    programs=lambda mpi, place: [program(mpi, job) for job in JOBS if (mpi, job) not in NOT_ON | {("mpich-5", "collectives of four")}],
     compared="each test's outcome on all ranks",
     ranks=2,
     exceptions=_exceptions(),

@@ -47,6 +47,26 @@ def _compiled(source, mpi, place):
     return program
 
 
+# Star forests by one-sided communication: vectors' scatters, matrices' products and meshes stand on them.
+SYNCHRONIZATIONS, FLAVORS = ("fence", "active", "lock"), ("create", "dynamic", "allocate")
+FOREST = ("-test_bcast", "-test_bcastop", "-test_reduce", "-test_degree", "-test_gather", "-test_scatter", "-test_embed", "-test_invert")
+
+
+def _windows(mpi, place, sources):
+    """PETSc's test of star forests on windows of every kind, and solvers whose vectors' scatters use them."""
+    forest = _compiled(sources / "vec/is/sf/tutorials/ex1.c", mpi, place)
+    solver = _compiled(sources / "ksp/ksp/tutorials/ex2.c", mpi, place)
+    window = [["-sf_type", "window", "-sf_window_sync", sync, "-sf_window_flavor", flavor] for sync in SYNCHRONIZATIONS for flavor in FLAVORS]
+    for options in window:
+        kind = f"{options[3]} {options[5]}"
+        yield Program(name=f"vec/is/sf/ex1 window {kind}", command=[forest, *FOREST, *options, "-malloc_debug", "0"], env=OSC)
+        yield Program(name=f"ksp/ksp/ex2 window {kind}", command=[solver, "-m", "20", "-n", "20", "-ksp_monitor_short", *options, "-malloc_debug", "0"], env=OSC)
+
+
+# Plain Open MPI 4.1 allocates no window over TCP by its own choice of component.
+OSC = {"OMPI_MCA_osc": "pt2pt"}
+
+
 def programs(mpi, place):
     """One program for each of the first tutorials of a part that have a test for several ranks."""
     sources, found = debian_source("petsc", "src/*/tutorials/*") / "src", []
@@ -60,7 +80,7 @@ def programs(mpi, place):
             taken += 1
             command = [program, *shlex.split(test.get("args", "")), "-malloc_debug", "0"]
             found.append(Program(name=f"{part}/{source.stem}", command=command, ranks=int(test["nsize"])))
-    return found
+    return [*found, *_windows(mpi, place, sources)]
 
 
 SUITE = Suite(
