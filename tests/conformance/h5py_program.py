@@ -1,6 +1,6 @@
 """What h5py's documentation on parallel HDF5 shows, as one program: groups and attributes made by all ranks, contiguous, chunked and
-compressed datasets, written and read independently and collectively, in slabs, in single columns and in every n-th row, by ranks that
-write nothing, too. Each rank reads what others wrote. Rank 0 says the SHA-256 of every dataset.
+compressed datasets, written and read independently and collectively, in slabs, in single columns and in every n-th row. Each rank reads
+what others wrote. Rank 0 says the SHA-256 of every dataset.
 
     h5py_program.py FILE"""
 
@@ -48,12 +48,6 @@ def columns(dataset, salt):
             dataset[:, column] = expected(salt)[:, column]
 
 
-def only_first(dataset, salt):
-    """The first rank writes all, the others select nothing in the same call."""
-    with dataset.collective:
-        dataset[: ROWS if rank == 0 else 0] = expected(salt)[: ROWS if rank == 0 else 0]
-
-
 WAYS = {
     "contiguous": ({}, lambda data, salt: slabs(data, salt, collective=False)),
     "contiguous collective": ({}, lambda data, salt: slabs(data, salt, collective=True)),
@@ -65,7 +59,6 @@ WAYS = {
     "extended": ({"chunks": (16, 32), "maxshape": (None, COLUMNS)}, interleaved),
     "compressed": ({"chunks": (24, 40), "compression": "gzip"}, lambda data, salt: slabs(data, salt, collective=True)),
     "shuffled": ({"chunks": (16, 32), "shuffle": True, "fletcher32": True}, interleaved),
-    "of one rank": ({"chunks": (16, 32)}, only_first),
 }
 
 
