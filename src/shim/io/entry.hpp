@@ -25,6 +25,7 @@ int File_preallocate(MPI_File fh, MPI_Offset size);
 int File_get_group(MPI_File fh, MPI_Group* group);
 int File_get_amode(MPI_File fh, int* amode);
 int File_set_info(MPI_File fh, MPI_Info info);
+int File_get_info(MPI_File fh, MPI_Info* info);
 int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                   const char* datarep, MPI_Info info);
 int File_set_atomicity(MPI_File fh, int flag);

@@ -59,6 +59,8 @@ int judge(const std::vector<Saying>& all) {
     return MPI_SUCCESS;
 }
 
+constexpr const char* sieving = "romio_ds_write";
+
 /// The program's hints. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
 /// under a lock that its writes without gaps do not take: between processes that know nothing of each other it
 /// would undo what another one writes into a gap.
@@ -71,8 +73,9 @@ class Hints {
             info_ = constants.info_null;
             return;
         }
-        real.Info_get_valuelen(info_, "romio_ds_write", &length, &found);
-        if (!found) real.Info_set(info_, "romio_ds_write", "disable");
+        real.Info_get_valuelen(info_, sieving, &length, &found);
+        adds_ = !found;
+        if (adds_) real.Info_set(info_, sieving, "disable");
     }
     ~Hints() {
         if (info_ != constants.info_null) real.Info_free(&info_);
@@ -80,10 +83,32 @@ class Hints {
     Hints(const Hints&) = delete;
     Hints& operator=(const Hints&) = delete;
     MPI_Info get() const { return info_; }
+    /// Whether one of them is not the program's.
+    bool adds() const { return adds_; }
 
   private:
     MPI_Info info_;
+    bool adds_ = false;
 };
+
+/// The program is shown what it would see without MPIsec.
+void hide_hint(MPI_Info info) {
+    int length = 0, is_romio = 0, found = 0;
+    real.Info_get_valuelen(info, sieving, &length, &found);
+    real.Info_get_valuelen(info, "romio_ds_read", &length, &is_romio);
+    if (found && is_romio)
+        real.Info_set(info, sieving, "automatic");
+    else if (found)
+        real.Info_delete(info, sieving);
+}
+
+/// The program's own hints, after the file was opened.
+void note_hints(File& file, MPI_Info given) {
+    int length = 0, found = 0;
+    if (given != constants.info_null) real.Info_get_valuelen(given, sieving, &length, &found);
+    if (found) file.sieving_is_ours = false;
+    learn_hints(file);
+}
 
 /// Names may begin with a file system's, as in "ufs:": these are left as they are.
 std::string absolute(const std::string& name) {
@@ -99,6 +124,7 @@ int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
     const Hints hints(info);
+    file.sieving_is_ours = hints.adds();
     const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
     if (code != MPI_SUCCESS) file.handle = constants.file_null;
     return code;
@@ -256,8 +282,14 @@ int File_preallocate(MPI_File fh, MPI_Offset size) {
 int File_set_info(MPI_File fh, MPI_Info info) {
     const auto file = find(fh);
     const int code = real.File_set_info(fh, info);
-    if (code == MPI_SUCCESS) learn_hints(*file);
+    if (code == MPI_SUCCESS) note_hints(*file, info);
     return agree("MPI_File_set_info", *file, code);
+}
+
+int File_get_info(MPI_File fh, MPI_Info* info) {
+    const int code = real.File_get_info(fh, info);
+    if (code == MPI_SUCCESS && find(fh)->sieving_is_ours) hide_hint(*info);
+    return code;
 }
 
 int File_get_group(MPI_File fh, MPI_Group* group) {
@@ -294,7 +326,7 @@ int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype
         real.Type_size_x(etype, &file->etype_size);
         real.Type_get_extent(etype, &lower, &extent);
         file->view = std::strcmp(datarep, "native") == 0 ? View::of(disp, filetype) : nullptr;
-        learn_hints(*file);
+        note_hints(*file, info);
     }
     return agree(call, *file, code, extent);
 }

@@ -375,6 +375,23 @@ static void asked(void) {
     OK(MPI_File_set_info(file, info));
     OK(MPI_Info_free(&info));
     OK(MPI_File_get_info(file, &info));
+    char value[MPI_MAX_INFO_VAL + 1];
+    OK(MPI_Info_get(info, "romio_ds_write", MPI_MAX_INFO_VAL, value, &flag));
+    CHECK(!flag || strcmp(value, "disable") != 0, "there is a hint that nobody gave");
+    OK(MPI_Info_set(info, "romio_ds_write", "disable"));
+    OK(MPI_File_set_info(file, info));
+    OK(MPI_Info_free(&info));
+    OK(MPI_File_close(&file));
+    /* A hint that the program gives stays. */
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "romio_ds_write", "disable"));
+    new_name();
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, info,
+                     &file));
+    OK(MPI_Info_free(&info));
+    OK(MPI_File_get_info(file, &info));
+    OK(MPI_Info_get(info, "romio_ds_write", MPI_MAX_INFO_VAL, value, &flag));
+    CHECK(flag && strcmp(value, "disable") == 0, "the program's hint is lost");
     OK(MPI_Info_free(&info));
     OK(MPI_File_close(&file));
 }
