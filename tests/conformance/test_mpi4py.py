@@ -19,7 +19,7 @@ from suites.mpi4py import JOBS, NOT_ON, SUITE, program
 LEFT_OUT = [("mpich-5", "collectives of four"), *NOT_ON]
 # The others take up to minutes each: `make test-all` and `make conformance` run them.
 QUICK = [("openmpi-5", "others")]
-LEAST = {"fault tolerance": 15, "futures": 60, "futures of one world": 60}
+LEAST = {"windows": 100, "files": 30, "spawn": 10, "fault tolerance": 10, "futures": 50}
 CASES = [pytest.param(mpi, job, marks=[] if (mpi, job) in QUICK else [pytest.mark.slow]) for mpi in SUITE.mpis for job in JOBS
          if (mpi, job) not in LEFT_OUT]
 

@@ -9,6 +9,7 @@ started by it, for what MPI spawns has none.
 
 Ranks run the same tests in the same order, as mpi4py's own runner does. After a test that failed, the line says why."""
 
+import contextlib
 import fnmatch
 import importlib
 import inspect
@@ -59,14 +60,30 @@ def main():
     left_out = os.environ.get("SUITE_SKIP", "").split()
     rank = MPI.COMM_WORLD.Get_rank()
     with open(f"{prefix}.{rank}.log", "w", encoding="utf-8") as log:
+        prepared = None
         for test in flatten(tests):
             if any(fnmatch.fnmatch(test.id(), pattern) for pattern in left_out):
                 continue
             log.write(f"{test.id()}\n")  # the last line of a job that hung
             log.flush()
+            prepared = prepare(type(test), prepared)
             test(outcomes)
+        prepare(None, prepared)
     with open(f"{prefix}.{rank}", "w", encoding="utf-8") as file:
         json.dump(outcomes.outcomes, file)
+
+
+def prepare(cls, before):
+    """What unittest does before the first test of a class and after the last one of the class before. Returns the class."""
+    if cls is before:
+        return cls
+    if hasattr(before, "tearDownClass"):
+        before.tearDownClass()
+        before.doClassCleanups()
+    if hasattr(cls, "setUpClass") and not getattr(cls, "__unittest_skip__", False):
+        with contextlib.suppress(unittest.SkipTest):
+            cls.setUpClass()
+    return cls
 
 
 def started_by(starter, file):
@@ -95,7 +112,7 @@ class Function(unittest.FunctionTestCase):
 
 
 def flatten(suite):
-    """The single tests of a suite, class fixtures left to the tests' own setUp."""
+    """The single tests of a suite."""
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from flatten(test)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shim/calls/empty_status.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
@@ -31,7 +32,7 @@ struct Completed {
 Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status) {
     Guard guard;
     if (!mine.operation) {
-        write_status({}, status);
+        write_empty_status(status);
         return {MPI_SUCCESS, false, self_comm()};
     }
     const Outcome outcome = mine.operation->outcome();

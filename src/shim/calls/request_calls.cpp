@@ -1,5 +1,6 @@
 // Procedures on request handles other than waiting and testing: status without completion, start, free,
 // cancel.
+#include "shim/calls/empty_status.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
@@ -17,7 +18,10 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     if (!mine) return real.Request_get_status(request, flag, status);
     Guard guard;
     *flag = !mine->operation || mine->operation->advance();
-    if (*flag) write_status(mine->operation ? mine->operation->outcome() : Outcome{}, status);
+    if (!mine->operation)
+        write_empty_status(status);
+    else if (*flag)
+        write_status(mine->operation->outcome(), status);
     return MPI_SUCCESS;
 }
 
@@ -56,7 +60,7 @@ int Request_get_status_any(int count, const MPI_Request* requests, int* index, i
             return MPI_SUCCESS;
         }
     }
-    if (*flag) write_status({}, status);
+    if (*flag) write_empty_status(status);
     return MPI_SUCCESS;
 }
 

@@ -40,7 +40,7 @@ struct File {
     MPI_Count etype_size = 1;                                     ///< bytes of data
     std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
     bool atomic = false;
-    bool sieving_is_ours = false;  ///< the hint romio_ds_write is not the program's
+    bool sieving_is_ours = false;                      ///< the hint romio_ds_write is not the program's
     std::int32_t wish_to_write = 0, wish_to_read = 0;  ///< hints: 1 aggregate, -1 do not
     std::int64_t window_bytes = 0;                     ///< of an aggregator at a time
     std::int64_t pointer = 0;                          ///< in etypes; on the keeper, under the Guard

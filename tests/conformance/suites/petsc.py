@@ -1,6 +1,7 @@
 """PETSc's tutorials (vectors, linear and nonlinear solvers, time steppers, meshes), with the arguments of the tests that their sources
 name for several ranks. They are compiled against Debian's PETSc."""
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -50,21 +51,19 @@ def _compiled(source, mpi, place):
 # Star forests by one-sided communication: vectors' scatters, matrices' products and meshes stand on them.
 SYNCHRONIZATIONS, FLAVORS = ("fence", "active", "lock"), ("create", "dynamic", "allocate")
 FOREST = ("-test_bcast", "-test_bcastop", "-test_reduce", "-test_degree", "-test_gather", "-test_scatter", "-test_embed", "-test_invert")
+SOLVER = ("-m", "20", "-n", "20", "-ksp_monitor_short")
+# Plain Open MPI 4.1 allocates no window over TCP by its own choice of component.
+OSC = {"OMPI_MCA_osc": "pt2pt"}
 
 
 def _windows(mpi, place, sources):
     """PETSc's test of star forests on windows of every kind, and solvers whose vectors' scatters use them."""
     forest = _compiled(sources / "vec/is/sf/tutorials/ex1.c", mpi, place)
     solver = _compiled(sources / "ksp/ksp/tutorials/ex2.c", mpi, place)
-    window = [["-sf_type", "window", "-sf_window_sync", sync, "-sf_window_flavor", flavor] for sync in SYNCHRONIZATIONS for flavor in FLAVORS]
-    for options in window:
-        kind = f"{options[3]} {options[5]}"
-        yield Program(name=f"vec/is/sf/ex1 window {kind}", command=[forest, *FOREST, *options, "-malloc_debug", "0"], env=OSC)
-        yield Program(name=f"ksp/ksp/ex2 window {kind}", command=[solver, "-m", "20", "-n", "20", "-ksp_monitor_short", *options, "-malloc_debug", "0"], env=OSC)
-
-
-# Plain Open MPI 4.1 allocates no window over TCP by its own choice of component.
-OSC = {"OMPI_MCA_osc": "pt2pt"}
+    for sync, flavor in itertools.product(SYNCHRONIZATIONS, FLAVORS):
+        options = ["-sf_type", "window", "-sf_window_sync", sync, "-sf_window_flavor", flavor, "-malloc_debug", "0"]
+        for name, program, arguments in (("vec/is/sf/ex1", forest, FOREST), ("ksp/ksp/ex2", solver, SOLVER)):
+            yield Program(name=f"{name} window {sync} {flavor}", command=[program, *arguments, *options], env=OSC)
 
 
 def programs(mpi, place):

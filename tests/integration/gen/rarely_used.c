@@ -64,6 +64,13 @@ static void test_statuses_of_many(void) {
     CHECK(n == 2, "%d of 2 complete requests", n);
     OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
     CHECK(in == from, "got %d", in);
+    statuses[0].MPI_ERROR = MPI_ERR_OTHER;
+    OK(MPI_Request_get_status_any(2, requests, &index, &flag, &statuses[0]));
+    CHECK(flag && index == MPI_UNDEFINED, "flag %d, index %d of no request", flag, index);
+    CHECK(statuses[0].MPI_SOURCE == MPI_ANY_SOURCE && statuses[0].MPI_TAG == MPI_ANY_TAG &&
+              statuses[0].MPI_ERROR == MPI_SUCCESS,
+          "source %d, tag %d, error %d of no message", statuses[0].MPI_SOURCE, statuses[0].MPI_TAG,
+          statuses[0].MPI_ERROR);
 }
 #endif
 
