@@ -74,16 +74,21 @@ def main():
 
 
 def prepare(cls, before):
-    """What unittest does before the first test of a class and after the last one of the class before. Returns the class."""
+    """What unittest does before the first test of a class and after the last one of the class `before`. Returns the class."""
     if cls is before:
         return cls
-    if hasattr(before, "tearDownClass"):
+    if prepares(before):
         before.tearDownClass()
         before.doClassCleanups()
-    if hasattr(cls, "setUpClass") and not getattr(cls, "__unittest_skip__", False):
+    if prepares(cls):
         with contextlib.suppress(unittest.SkipTest):
             cls.setUpClass()
     return cls
+
+
+def prepares(cls):
+    """Whether it is a class of tests that is not skipped as a whole."""
+    return hasattr(cls, "setUpClass") and not getattr(cls, "__unittest_skip__", False)
 
 
 def started_by(starter, file):
