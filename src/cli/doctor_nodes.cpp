@@ -12,6 +12,7 @@
 #include <set>
 
 #include "aead/aead.hpp"
+#include "base/version.hpp"
 #include "cli/detect.hpp"
 #include "cli/loader.hpp"
 #include "cli/places.hpp"
@@ -19,7 +20,6 @@
 #include "cli/say.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
-#include "mpisec/mpisec.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -201,7 +201,7 @@ std::string shell_word(const std::string& text) {
 }  // namespace
 
 Status print_node_line(const std::vector<std::string>& command, const std::string& mpi) {
-    Row row{host(), MPISEC_VERSION};
+    Row row{host(), std::string(version)};
     if (auto settings = config::load()) {
         row[2] = key_of_node(*settings);
         row[3] = mpi_of_node(command, mpi, *settings);

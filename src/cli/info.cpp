@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "aead/aead.hpp"
+#include "base/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/crypto_report.hpp"
 #include "cli/places.hpp"
-#include "mpisec/mpisec.h"
 
 namespace mpisec::cli {
 namespace {
@@ -33,7 +33,7 @@ bool print_families() {
 }  // namespace
 
 std::string version_line() {
-    return "mpisec " MPISEC_VERSION " (" MPISEC_BUILD ")";
+    return "mpisec " + std::string(version) + " (" MPISEC_BUILD ")";
 }
 
 void add_info(CLI::App& app, Status& status) {

@@ -65,7 +65,7 @@ struct Trace {
 namespace {
 
 /// JSON text, without what would need escaping beyond this (host names, names of procedures).
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"' || c == '\\') out += '\\';
@@ -134,7 +134,7 @@ std::string as_json(const Trace::Kept& kept, std::size_t number) {
     const TraceSpan& span = kept.span;
     const std::string who =
         "\"pid\": " + std::to_string(state.world.rank) + ", \"tid\": " + std::to_string(kept.track);
-    const std::string common = "{\"name\": " + quoted(span.name) + ", \"cat\": \"mpisec\", " + who;
+    const std::string common = "{\"name\": " + json_string(span.name) + ", \"cat\": \"mpisec\", " + who;
     const std::string about = "\"args\": {" + arguments(kept) + "}}";
     if (span.track != TraceTrack::beside)
         return common + ", \"ph\": \"X\", \"ts\": " + microseconds(span.begin) +
@@ -154,7 +154,7 @@ std::string name_of_track(unsigned track) {
 std::string metadata(const char* what, unsigned track, const std::string& value) {
     return "{\"name\": \"" + std::string(what) +
            "\", \"ph\": \"M\", \"pid\": " + std::to_string(state.world.rank) +
-           ", \"tid\": " + std::to_string(track) + ", \"args\": {\"name\": " + quoted(value) + "}}";
+           ", \"tid\": " + std::to_string(track) + ", \"args\": {\"name\": " + json_string(value) + "}}";
 }
 
 /// CLOCK_REALTIME less CLOCK_MONOTONIC, by which traces of several machines are put side by side.
@@ -169,7 +169,7 @@ void write_to(TraceFile& file, const Trace& trace) {
     char host[256] = "?";
     gethostname(host, sizeof host - 1);
     file.put("{\"displayTimeUnit\": \"ns\",\n\"otherData\": {\"rank\": " + std::to_string(state.world.rank) +
-             ", \"node\": " + quoted(host) + ", \"clock_offset_ns\": " + std::to_string(clock_offset()) +
+             ", \"node\": " + json_string(host) + ", \"clock_offset_ns\": " + std::to_string(clock_offset()) +
              ", \"dropped\": " + std::to_string(trace.dropped) + "},\n\"traceEvents\": [\n");
     file.put(metadata("process_name", 0, "rank " + std::to_string(state.world.rank) + " (" + host + ")"));
     std::vector<unsigned> named;

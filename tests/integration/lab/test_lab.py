@@ -75,6 +75,17 @@ def test_ranks_are_on_separate_nodes(run, compile_mpi, mpi, nodes, ranks):
     assert {int(rank): line for rank, line in said.items()} == expected
 
 
+def version_of(mpi):
+    """As its MPI_Get_library_version says it."""
+    if mpi == "impi":
+        return "Intel"
+    if MPIS[mpi].requirement:
+        return MPIS[mpi].requirement.partition("==")[2]
+    package = MPIS[mpi].debian.split()[0]
+    said = subprocess.run(["dpkg-query", "-W", "-f", "${source:Upstream-Version}", package], capture_output=True, text=True, check=True).stdout
+    return said.rpartition("really")[2]
+
+
 @pytest.mark.parametrize("mpi", [name for name, mpi in MPIS.items() if mpi.mpi4py])
 def test_mpi4py_uses_the_chosen_mpi(run, mpi_python, mpi):
     program = (
@@ -82,10 +93,7 @@ def test_mpi4py_uses_the_chosen_mpi(run, mpi_python, mpi):
         "print(world.allreduce(world.rank), MPI.Get_library_version()); world.barrier(); time.sleep(0.02)"
     )
     result = run([mpi_python(mpi), "-c", program], nodes=2, ranks=2, mpi=mpi, plain=True).check()
-    words = {"mpich-5": "5.0.", "openmpi-5": "v5.0", "mpich-4": "4.0.", "openmpi-4": "v4.1", "impi": "Intel"}[
-        mpi
-    ]
-    assert result.stdout.startswith("1 ") and words in result.stdout
+    assert result.stdout.startswith("1 ") and version_of(mpi) in result.stdout
 
 
 def test_environment_is_set_on_the_node_and_not_carried(cluster):

@@ -23,6 +23,8 @@ def test_every_recipe_has_this_version():
     assert f"({VERSION}-" in (TOP / "debian/changelog").read_text().splitlines()[0]
     assert f'version: "{VERSION}"' in (TOP / "deploy/conda/recipe.yaml").read_text()
     assert f'version("{VERSION}")' in (TOP / "deploy/spack/packages/mpisec/package.py").read_text()
+    assert f"\nversion: {VERSION}\n" in (TOP / "CITATION.cff").read_text()
+    assert f"| {VERSION.rpartition('.')[0]} |" in (TOP / "SECURITY.md").read_text(), "is it supported?"
 
 
 def test_every_component_is_a_package():
@@ -95,7 +97,7 @@ def test_the_conda_recipe(tmp_path):
 
 
 def test_release_notes_are_the_changelogs():
-    said = ask([TOP / "tools/release_notes.py", "Unreleased"])
-    assert said.startswith("### ") and "## Unreleased" not in said
+    said = ask([TOP / "tools/release_notes.py", f"v{VERSION}"])
+    assert "\n### " in said and "\n## " not in said and "](docs/" not in said
     none = subprocess.run([TOP / "tools/release_notes.py", "9.9.9"], capture_output=True, text=True, check=False)
     assert none.returncode == 1 and "9.9.9" in none.stderr

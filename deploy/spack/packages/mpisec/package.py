@@ -1,6 +1,6 @@
 # A recipe for Spack that builds a checkout, because no release is to be downloaded yet (docs/install.md):
-#   make sources && tar -xf dist/mpisec-0.1.0-sources.tar.xz        in the checkout
-#   spack repo add deploy/spack && spack develop --path CHECKOUT mpisec@=0.1.0 && spack install mpisec
+#   make sources && tar -xf dist/mpisec-0.2.0-sources.tar.xz        in the checkout
+#   spack repo add deploy/spack && spack develop --path CHECKOUT mpisec@=0.2.0 && spack install mpisec
 from spack.package import *
 
 
@@ -9,7 +9,7 @@ class Mpisec(CMakePackage):
 
     license("Apache-2.0", checked_by="mpisec")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("slurm", default=False, description="Build the plug-in for Slurm")
     variant("lab", default=True, description="What mpisec lab, bench and report need to run")
