@@ -2,6 +2,7 @@
 // use for layout and keys, and answers refusals as docs/protocol.md says.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <vector>

@@ -1,5 +1,6 @@
 // The same calls to OpenSSL's default provider and to this one give the same answers: random scripts, the same in
 // every run (MPISEC_PROVIDER_SCRIPTS: how many per cipher; MPISEC_PROVIDER_SEED: others).
+#include <algorithm>
 #include <random>
 
 #include "../../fuzz/provider_script.hpp"

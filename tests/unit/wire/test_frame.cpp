@@ -1,6 +1,7 @@
 // Frame layout (docs/protocol.md): bytes are where they are said to be, round trips, what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <tuple>
