@@ -8,6 +8,7 @@
 #include "base/locked_slab.hpp"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ < 22
 #define MPISEC_512_BITS ",evex512"  // zig turns it off, and AVX-512 does not turn it on again
@@ -73,6 +74,21 @@ MPISEC_WIDE void hash_wide(const std::uint8_t* key, const std::uint8_t* bytes, s
     store_sum(out + 16, second);
 }
 
+/// What hash_wide() needs: of the processor, and of the kernel, which must keep the registers.
+bool has_wide() {
+    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler brings.
+    constexpr unsigned kept = 0xE6;  // SSE, AVX, opmask, both halves of ZMM (XCR0)
+    constexpr unsigned wanted = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return false;
+    unsigned low = 0, high = 0;
+    asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & kept) == kept && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & wanted) == wanted &&
+           (c & bit_VPCLMULQDQ) != 0;
+}
+
+const bool wide_here = has_wide();
+
 #endif
 
 }  // namespace
@@ -89,8 +105,7 @@ void ShortHash::WipedSlot::operator()(std::uint8_t* slot) const {
 
 bool ShortHash::is_fast() {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl");
+    return wide_here;
 #else
     return false;
 #endif
@@ -98,7 +113,7 @@ bool ShortHash::is_fast() {
 
 void ShortHash::operator()(const std::uint8_t* bytes, std::size_t n, std::uint8_t* out) const {
 #if defined(__x86_64__)
-    if (is_fast()) [[likely]]
+    if (wide_here) [[likely]]
         return hash_wide(key_.get(), bytes, n, out);
 #endif
     portable(bytes, n, out);

@@ -61,34 +61,43 @@ int judge(const std::vector<Saying>& all) {
 
 constexpr const char* sieving = "romio_ds_write";
 
-/// The program's hints. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
+/// Hints as the library gets them. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
 /// under a lock that its writes without gaps do not take: between processes that know nothing of each other it
-/// would undo what another one writes into a gap.
+/// would undo what another one writes into a gap. So it does that only where the program says "enable"; "automatic", which
+/// hide_hint() shows, is no wish.
 class Hints {
   public:
-    explicit Hints(MPI_Info given) {
-        int length = 0, found = 0;
-        const bool none = given == constants.info_null;
-        if ((none ? real.Info_create(&info_) : real.Info_dup(given, &info_)) != MPI_SUCCESS) {
-            info_ = constants.info_null;
-            return;
-        }
-        real.Info_get_valuelen(info_, sieving, &length, &found);
-        adds_ = !found;
-        if (adds_) real.Info_set(info_, sieving, "disable");
+    /// `opens`: the file has none yet.
+    Hints(MPI_Info given, bool opens) : info_(given) {
+        char value[64] = "";
+        int found = 0;
+        if (given != constants.info_null) real.Info_get(given, sieving, sizeof value - 1, value, &found);
+        const bool wished = found && std::strcmp(value, "automatic") != 0;
+        sieving_ = wished ? Sieving::programs : opens || found ? Sieving::ours : Sieving::as_before;
+        if (sieving_ != Sieving::ours) return;
+        copied_ = (given == constants.info_null ? real.Info_create(&info_) : real.Info_dup(given, &info_)) ==
+                  MPI_SUCCESS;
+        if (copied_)
+            real.Info_set(info_, sieving, "disable");
+        else
+            info_ = given;
     }
     ~Hints() {
-        if (info_ != constants.info_null) real.Info_free(&info_);
+        if (copied_) real.Info_free(&info_);
     }
     Hints(const Hints&) = delete;
     Hints& operator=(const Hints&) = delete;
     MPI_Info get() const { return info_; }
-    /// Whether one of them is not the program's.
-    bool adds() const { return adds_; }
+    /// The library has taken them.
+    void note_in(File& file) const {
+        if (sieving_ != Sieving::as_before) file.sieving_is_ours = sieving_ == Sieving::ours;
+    }
 
   private:
+    enum class Sieving { as_before, programs, ours };
     MPI_Info info_;
-    bool adds_ = false;
+    Sieving sieving_;
+    bool copied_ = false;
 };
 
 /// The program is shown what it would see without MPIsec.
@@ -100,14 +109,6 @@ void hide_hint(MPI_Info info) {
         real.Info_set(info, sieving, "automatic");
     else if (found)
         real.Info_delete(info, sieving);
-}
-
-/// The program's own hints, after the file was opened.
-void note_hints(File& file, MPI_Info given) {
-    int length = 0, found = 0;
-    if (given != constants.info_null) real.Info_get_valuelen(given, sieving, &length, &found);
-    if (found) file.sieving_is_ours = false;
-    learn_hints(file);
 }
 
 /// Names may begin with a file system's, as in "ufs:": these are left as they are.
@@ -123,10 +124,10 @@ std::string absolute(const std::string& name) {
 int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
-    const Hints hints(info);
-    file.sieving_is_ours = hints.adds();
+    const Hints hints(info, true);
     const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
     if (code != MPI_SUCCESS) file.handle = constants.file_null;
+    hints.note_in(file);
     return code;
 }
 
@@ -281,8 +282,12 @@ int File_preallocate(MPI_File fh, MPI_Offset size) {
 
 int File_set_info(MPI_File fh, MPI_Info info) {
     const auto file = find(fh);
-    const int code = real.File_set_info(fh, info);
-    if (code == MPI_SUCCESS) note_hints(*file, info);
+    const Hints hints(info, false);
+    const int code = real.File_set_info(fh, hints.get());
+    if (code == MPI_SUCCESS) {
+        hints.note_in(*file);
+        learn_hints(*file);
+    }
     return agree("MPI_File_set_info", *file, code);
 }
 
@@ -320,13 +325,15 @@ int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype
         Guard guard;
         file->pointer = 0;
     }
-    if (code == MPI_SUCCESS) code = real.File_set_view(fh, disp, etype, filetype, datarep, info);
+    const Hints hints(info, false);
+    if (code == MPI_SUCCESS) code = real.File_set_view(fh, disp, etype, filetype, datarep, hints.get());
     MPI_Aint lower = 0, extent = 0;
     if (code == MPI_SUCCESS) {
         real.Type_size_x(etype, &file->etype_size);
         real.Type_get_extent(etype, &lower, &extent);
         file->view = std::strcmp(datarep, "native") == 0 ? View::of(disp, filetype) : nullptr;
-        note_hints(*file, info);
+        hints.note_in(*file);
+        learn_hints(*file);
     }
     return agree(call, *file, code, extent);
 }
