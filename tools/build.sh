@@ -5,7 +5,7 @@ set -eu
 preset=$1
 shift
 options=()
-if [ "$preset" = fuzz ] && ! command -v clang++-14 >/dev/null; then  # newer releases have another clang
+if [[ " asan tsan fuzz " == *" $preset "* ]] && ! command -v clang++-14 >/dev/null; then  # newer releases have another clang
     options+=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 fi
 cmake --preset "$preset" "${options[@]}"

@@ -27,9 +27,13 @@ else # the algorithms of collectives are tested under sanitizers
     step build tools/build.sh release programs optimized_tests || exit 1
     run unit-tests unit_tests release --label-exclude '^sim$' --exclude-regex _NOT_BUILT
 fi
-built_then asan asan unit_tests asan
+built_then asan asan unit_tests asan --label-exclude '^fuzz$'
 built_then tsan tsan unit_tests tsan --label-regex '^(engine|keys)$' # what has threads; the shim's jobs come with pytest
-built_then fuzz fuzz tools/fuzz.sh "${FUZZ_SECONDS:-5}"
+if [ "${MPISEC_LAB_TEST_ALL:-}" = 1 ]; then
+    built_then fuzz fuzz tools/fuzz.sh "${FUZZ_SECONDS:-60}"
+else # for seconds, what was built above will do
+    run fuzz-tests tools/fuzz.sh "${FUZZ_SECONDS:-5}" asan
+fi
 echo "the above took $((SECONDS - start)) s; next: tests of the program, the lab and MPI jobs (pytest)"
 
 if [[ " ${SKIP:-} " != *" pytest "* ]]; then

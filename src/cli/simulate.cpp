@@ -20,7 +20,7 @@ class Sum final : public fabric::Reduction {
     Sum() { Reduction::element = cli::element; }
     bool combine(fabric::PlaintextBuffer, fabric::Plaintext) const override { return true; }
 };
-const Sum sum;
+const Sum any_sum;
 
 fabric::PlaintextBuffer vector_of(std::uint64_t bytes) {
     return {fabric::sim::untouchable(), bytes};
@@ -46,7 +46,7 @@ std::vector<int> neighbours(int rank, int ranks) {
 Call call_of(Collective collective, int rank, int ranks, std::uint64_t bytes) {
     const auto p = static_cast<std::size_t>(ranks);
     Call call;
-    call.reduction = &sum;
+    call.reduction = &any_sum;
     switch (collective) {
         case Collective::barrier:
             break;

@@ -17,9 +17,9 @@
 namespace mpisec::keys {
 namespace {
 
-constexpr std::string_view label = "mpisec-key-1";
+constexpr std::string_view file_label = "mpisec-key-1";
 constexpr std::size_t checksum_bytes = 4;
-constexpr std::size_t key_at = label.size() + 1;
+constexpr std::size_t key_at = file_label.size() + 1;
 constexpr std::size_t checksum_at = key_at + 2 * secret_bytes + 1;
 constexpr std::size_t line_bytes = checksum_at + 2 * checksum_bytes;
 
@@ -81,7 +81,7 @@ int from_hex(const char* from, std::uint8_t* to, std::size_t n) {
 
 std::array<std::uint8_t, checksum_bytes> checksum(const Secret& key) {
     Digest digest;
-    Sha256().update(as_bytes(label)).update(key.span()).finish(digest.data());
+    Sha256().update(as_bytes(file_label)).update(key.span()).finish(digest.data());
     std::array<std::uint8_t, checksum_bytes> sum;
     std::memcpy(sum.data(), digest.data(), sum.size());
     return sum;
@@ -201,7 +201,7 @@ Result<void> write_key_file(const std::string& path, const Secret& key) {
     if (!file) return fail(fmt::format("The key file {} cannot be made: {}.", path, std::strerror(errno)));
 
     Text text;
-    std::memcpy(text.bytes.data(), label.data(), label.size());
+    std::memcpy(text.bytes.data(), file_label.data(), file_label.size());
     text.bytes[key_at - 1] = text.bytes[checksum_at - 1] = ' ';
     to_hex(key.span(), text.bytes.data() + key_at);
     to_hex(checksum(key), text.bytes.data() + checksum_at);

@@ -1,11 +1,13 @@
 """MPIsec as a sanitizer sees it, in real MPI jobs on two nodes: ASan + UBSan over all rules, TSan over those with threads.
 
-The programs are compiled with the same sanitizer, whose run-time library is then in the process first. The MPI library is not
+The programs are compiled with the same compiler and sanitizer, whose run-time library is then in the process first. The MPI library is not
 instrumented: what it does by itself is left out by asan.supp (leaks) and tsan.supp. Needs build/asan and build/tsan:
 `tools/build.sh asan`, `tools/build.sh tsan`; tools/test.sh builds both.
 """
 
 import os
+import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from nonce_ledger import VARIABLE as NONCE_LEDGER  # noqa: E402
 from nonce_ledger import repeats  # noqa: E402
 
 MPI = "mpich-5"
+CLANG = "-cc=" + ("clang-14" if shutil.which("clang-14") else "clang")  # for MPICH's mpicc
 TRAFFIC_SOURCES = ["schedule.c", "layout.c", "harness.c"]
 
 # On with everything that has threads or state of its own: a node of the lab has one core, so workers must be asked for; keys
@@ -47,14 +50,15 @@ class Sanitizer:
             pytest.skip(f"NOT SANITIZED: there is no {path}; `tools/build.sh {self.preset}` makes it")
         return path
 
-    def environment(self, logs):
+    def environment(self, logs, symbolizer):
         """Variables for the ranks; reports go to files in the directory `logs`."""
-        options = {name: value.format(logs=logs, here=HERE) for name, value in self.options.items()}
+        options = {name: f"external_symbolizer_path={symbolizer}:" + value.format(logs=logs, here=HERE)
+                   for name, value in self.options.items()}
         return SETTINGS | options | {"MPISEC_CACHE_DIR": str(logs.parent / "cache")}
 
 
 ASAN = Sanitizer(
-    "asan", ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
+    "asan", (CLANG, "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
     {
         # mpisec exec preloads the shim in front of the run-time library, which is otherwise first.
         # Aborts, because Hydra lets other ranks wait for one that only exits.
@@ -64,20 +68,28 @@ ASAN = Sanitizer(
     },
 )
 TSAN = Sanitizer(
-    "tsan", ("-fsanitize=thread", "-fno-omit-frame-pointer"),
+    "tsan", (CLANG, "-fsanitize=thread", "-fno-omit-frame-pointer"),
     {"TSAN_OPTIONS": "log_path={logs}/tsan:exitcode=66:second_deadlock_stack=1:history_size=5:suppressions={here}/tsan.supp"},
 )
 
 
+@pytest.fixture(scope="session")
+def symbolizer(tmp_path_factory):
+    """The program with which reports get their names; a sanitizer knows the protocol by the program's name."""
+    path = tmp_path_factory.mktemp("symbolizer") / "llvm-symbolizer"
+    subprocess.run(["cc", "-static", "-o", path, HERE / "symbolizer.c"], check=True)
+    return path
+
+
 @pytest.fixture
-def job(run, tmp_path):
+def job(run, tmp_path, symbolizer):
     """job(sanitizer, command, ranks): (Result, reports), where reports is all that the sanitizer wrote on any rank."""
 
     def start(sanitizer, command, ranks=4, timeout=600):
         logs, ledgers = tmp_path / "logs", tmp_path / "nonces"
         logs.mkdir()
         ledgers.mkdir()
-        env = sanitizer.environment(logs) | {NONCE_LEDGER: str(ledgers)}
+        env = sanitizer.environment(logs, symbolizer) | {NONCE_LEDGER: str(ledgers)}
         result = run(command, nodes=2, ranks=ranks, mpi=MPI, mpisec=sanitizer.program(), env=env, timeout=timeout)
         assert not repeats(ledgers)
         if result.returncode == 0:  # these builds keep the ledger: S4 over everything that the job sealed

@@ -1,6 +1,7 @@
 """What MPIsec adds to the resident memory of a rank (docs/performance.md)."""
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_a_rank_has_little_more_memory_than_plain(run, compile_mpi, mpi):
     program = compile_mpi(Path(__file__).with_name("resident.c"), mpi)
     job = {"nodes": 2, "ranks": 4, "mpi": mpi}
     run([program], **job)  # a machine's first job measures all crypto libraries, and its leaders keep them
-    plain, sealed = resident(run([program], plain=True, **job)), resident(run([program], **job))
-    print(f"{mpi}: plain {plain}, sealed {sealed} KiB")
-    for when in ("start", "messages"):
-        assert sealed[when] - plain[when] <= MOST_KIB, when
+    pairs = [(resident(run([program], plain=True, **job)), resident(run([program], **job))) for _ in range(3)]
+    print(f"{mpi}: (plain, sealed) {pairs} KiB")
+    for when in ("start", "messages"):  # of several, because which pages of libraries the kernel maps at once varies
+        assert median(sealed[when] - plain[when] for plain, sealed in pairs) <= MOST_KIB, when
