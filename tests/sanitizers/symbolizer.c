@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
     (void)count;
     unsetenv("LD_PRELOAD");
     execvp("llvm-symbolizer-14", arguments);
