@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum { most = 64 };
-static int rank, size, left[most], right[most], seen;
+static int rank, size, left[most], right[most], megabyte[1 << 18], seen;
 static const char* wanted = "";
 static MPI_Comm comm;
 
@@ -16,6 +16,14 @@ static int is_wanted(void) {
     char number[16];
     snprintf(number, sizeof number, ",%d,", seen++);
     return strstr(wanted, number) != NULL;
+}
+
+/// Whether the class is MPIsec's, of messages that are not what was sent.
+static int is_integrity_error(int class) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length = 0;
+    MPI_Error_string(class, text, &length);
+    return strstr(text, "MPIsec integrity error") != NULL;
 }
 
 static void told(const char* what, int code) {
@@ -29,6 +37,7 @@ static void told(const char* what, int code) {
                        : class == MPI_ERR_TYPE     ? "MPI_ERR_TYPE"
                        : class == MPI_ERR_TRUNCATE ? "MPI_ERR_TRUNCATE"
                        : class == MPI_ERR_OTHER    ? "MPI_ERR_OTHER"
+                       : is_integrity_error(class) ? "integrity error"
                                                    : "another class";
     printf("rank %d: %s: %s\n", rank, what, name);
     fflush(stdout);
@@ -107,6 +116,10 @@ static void truncated(void) {
     TOLD(MPI_Bcast(left, fewer, MPI_INT, 0, comm));
     TOLD(MPI_Gather(left, fewer / 4, MPI_INT, right, 1, MPI_INT, 0, comm));
     TOLD(MPI_Scatter(left, more / 4, MPI_INT, right, 1, MPI_INT, 0, comm));
+    // So different that the ranks may choose different algorithms.
+    int root_all = rank == 0 ? 1 << 18 : 1, root_one = rank == 0 ? 1 : 1 << 18;
+    TOLD(MPI_Bcast(megabyte, root_all, MPI_INT, 0, comm));
+    TOLD(MPI_Bcast(megabyte, root_one, MPI_INT, 0, comm));
 }
 
 int main(int argc, char** argv) {
