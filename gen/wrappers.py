@@ -202,7 +202,7 @@ def _remedy(binding: Procedure, group: Group, real: str, own: str) -> list[str]:
     kind = "FILE" if binding.base.startswith("MPI_File") else "WINDOW"
     meet = "progress_barrier_of_file" if kind == "FILE" else "progress_barrier_of_window"
     return [
-        f"    const int met = {meet}({_parameter(binding, kind)});",
+        f'    const int met = {meet}("{binding.base}", {_parameter(binding, kind)});',
         f"    return met == MPI_SUCCESS ? {real} : met;",
     ]
 

@@ -43,13 +43,13 @@ int learn_file(int made, MPI_Comm comm, MPI_File* file) {
     return made;
 }
 
-int progress_barrier_of_file(MPI_File file) {
+int progress_barrier_of_file(const char* call, MPI_File file) {
     const Participants all = find_participants(file);
-    return raise_on_file(file, progress_barrier(all.members, all.context));
+    return raise_on_file(file, progress_barrier(all.members, all.context), call);
 }
 
 int File_close(MPI_File* file) {
-    if (int code = progress_barrier_of_file(*file); code != MPI_SUCCESS) return code;
+    if (int code = progress_barrier_of_file("MPI_File_close", *file); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new file
         process.files->all.erase(*file);

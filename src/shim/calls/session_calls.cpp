@@ -32,9 +32,9 @@ constexpr const char* create_from_groups = "MPI_Intercomm_create_from_groups";
 
 /// Calls the handler that the program gave for the communicator that it does not get: one of the program's
 /// own on a communicator of this process alone; without such a one, errors are returned.
-int raise_through(MPI_Errhandler handler, MPI_Group group, int code) {
+int raise_through(const char* call, MPI_Errhandler handler, MPI_Group group, int code) {
     if (handler == constants.errors_return) return code;
-    if (handler == constants.errors_are_fatal && world_model_is_on()) end_fatally(code);
+    if (handler == constants.errors_are_fatal && world_model_is_on()) end_fatally(code, call);
     int rank = MPI_UNDEFINED;
     real.Group_rank(group, &rank);
     if (rank == MPI_UNDEFINED) return code;
@@ -145,13 +145,13 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
                            MPI_Comm* newcomm) {
     if (group == constants.group_null || group == constants.group_empty || !stringtag)
         return real.Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
-    if (!newcomm) return raise_through(errhandler, group, MPI_ERR_ARG);
+    if (!newcomm) return raise_through(create_from_group, errhandler, group, MPI_ERR_ARG);
     *newcomm = constants.comm_null;
     if (const int code = why_too_late(create_from_group); code != MPI_SUCCESS)
-        return raise_through(errhandler, group, code);
+        return raise_through(create_from_group, errhandler, group, code);
     MPI_Comm made = constants.comm_null;
     if (const int code = make({group, stringtag, info, errhandler}, &made); code != MPI_SUCCESS)
-        return raise_through(errhandler, group, code);
+        return raise_through(create_from_group, errhandler, group, code);
     *newcomm = made;
     return MPI_SUCCESS;
 }
@@ -172,12 +172,12 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     if (!none(local_group)) real.Group_rank(local_group, &rank);
     const bool leads = rank == local_leader;
     if (none(local_group) || (leads && none(remote_group)) || !stringtag) return ask(stringtag, newcomm);
-    if (!newcomm) return raise_through(errhandler, local_group, MPI_ERR_ARG);
+    if (!newcomm) return raise_through(create_from_groups, errhandler, local_group, MPI_ERR_ARG);
     *newcomm = constants.comm_null;
     if (const int code = why_too_late(create_from_groups); code != MPI_SUCCESS)
-        return raise_through(errhandler, local_group, code);
+        return raise_through(create_from_groups, errhandler, local_group, code);
     if (const std::string wrong = load_settings(); !wrong.empty())
-        return raise_through(errhandler, local_group, refusal_code(create_from_groups, wrong));
+        return raise_through(create_from_groups, errhandler, local_group, refusal_code(create_from_groups, wrong));
 #ifdef OPEN_MPI
     const bool knows_remote = leads;
     const int judge = local_leader;
@@ -192,7 +192,7 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
                                   Side::either, local_group, remote, job_ranks(local_group),
                                   knows_remote ? job_ranks(remote) : std::vector<std::int32_t>{}, judge},
                                  made);
-    if (code != MPI_SUCCESS) return raise_through(errhandler, local_group, code);
+    if (code != MPI_SUCCESS) return raise_through(create_from_groups, errhandler, local_group, code);
     *newcomm = made;
     return MPI_SUCCESS;
 }

@@ -151,18 +151,18 @@ int learn_window(int made, MPI_Comm comm, MPI_Win* win) {
     return made;
 }
 
-int progress_barrier_of_window(MPI_Win win) {
+int progress_barrier_of_window(const char* call, MPI_Win win) {
     if (const Window* window = find_window(win))
-        return raise_on_window(win, progress_barrier(window->all.members, window->all.context));
+        return raise_on_window(win, progress_barrier(window->all.members, window->all.context), call);
     MPI_Group group;
     if (int code = real.Win_get_group(win, &group); code != MPI_SUCCESS) return code;
     const std::vector<std::int32_t> members = numbers_of(group, state.world);
     real.Group_free(&group);
-    return raise_on_window(win, progress_barrier(members, wire::ContextId{}));
+    return raise_on_window(win, progress_barrier(members, wire::ContextId{}), call);
 }
 
 int Win_free(MPI_Win* win) {
-    if (int code = progress_barrier_of_window(*win); code != MPI_SUCCESS) return code;
+    if (int code = progress_barrier_of_window("MPI_Win_free", *win); code != MPI_SUCCESS) return code;
     {
         Guard guard;  // before the library gives the handle to another thread's new window
         process.windows->all.erase(*win);
@@ -183,6 +183,7 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
 }
 
 int Win_start(MPI_Group group, int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_start";
     const Window* window = find_window(win);
     if (!window || (assertion & MPI_MODE_NOCHECK)) return real.Win_start(group, assertion, win);
     std::vector<std::unique_ptr<Operation>> exposures;
@@ -190,13 +191,13 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
         Guard guard;
         const int tag = exposure_tag(*window);
         for (std::int32_t rank : numbers_of(group, realm_of(window->all.members)))
-            exposures.push_back(begin_receive({nullptr, 0, constants.byte, rank_in_realm(rank), tag,
-                                               realm_of(rank).channel, "MPI_Win_start"}));
+            exposures.push_back(begin_receive(
+                {nullptr, 0, constants.byte, rank_in_realm(rank), tag, realm_of(rank).channel, call}));
     }
     for (auto& exposure : exposures) {
         complete_operation(*exposure);
         if (const int code = exposure->outcome().error; code != MPI_SUCCESS)
-            return raise_on_window(win, code);
+            return raise_on_window(win, code, call);
     }
     return real.Win_start(group, assertion, win);
 }

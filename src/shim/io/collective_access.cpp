@@ -92,13 +92,13 @@ int plan_access(const char* call, File& file, bool writes, const Part& part, Div
                            plan::Allgather(call, &exchange->mine, sizeof mine, constants.byte,
                                            exchange->all.data(), sizeof mine, constants.byte, file.comm()));
         code != MPI_SUCCESS)
-        return raise_on_file(file.handle, code);
+        return raise_on_file(file.handle, code, call);
     division = divide(exchange->all, file.window_bytes);
     return MPI_SUCCESS;
 }
 
 int finish(const char* call, File& file, int code, std::uint64_t bytes, MPI_Status* status) {
-    code = agree(call, file, raise_on_file(file.handle, code));
+    code = agree(call, file, raise_on_file(file.handle, code, call));
     if (code == MPI_SUCCESS)
         write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = bytes}, status);
     return code;
@@ -141,7 +141,7 @@ int write_at_together(const char* call, File& file, MPI_Offset offset, const Ele
     Division division;
     if (int code = plan_access(call, file, true, part, division); code != MPI_SUCCESS) return code;
     if (division.aggregators > 0) return write_divided(call, file, division, part, memory.buf, status);
-    return access_at(MPISEC_BOTH(File_write_at), file, offset, memory, status);
+    return access_at(MPISEC_BOTH(File_write_at), {call, file, offset}, memory, status);
 }
 
 int read_at_together(const char* call, File& file, MPI_Offset offset, const Elements<void*>& memory,
@@ -150,7 +150,7 @@ int read_at_together(const char* call, File& file, MPI_Offset offset, const Elem
     Division division;
     if (int code = plan_access(call, file, false, part, division); code != MPI_SUCCESS) return code;
     if (division.aggregators > 0) return read_divided(call, file, division, part, memory.buf, status);
-    return access_at(MPISEC_BOTH(File_read_at), file, offset, memory, status);
+    return access_at(MPISEC_BOTH(File_read_at), {call, file, offset}, memory, status);
 }
 
 /// Access with the individual pointer: at its place, and the pointer goes behind it.
@@ -167,13 +167,14 @@ int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access acce
 
 /// The library's access with the individual pointer.
 template <class Small, class Big, class Buf>
-int access_here(Small small, Big big, MPI_File fh, const Elements<Buf>& memory, MPI_Request* request) {
+int access_here(Small small, Big big, const char* call, MPI_File fh, const Elements<Buf>& memory,
+                MPI_Request* request) {
     const auto& [buf, count, type] = memory;
     if (count <= INT_MAX) return small(fh, buf, static_cast<int>(count), type, request);
     if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
         if (big) return big(fh, buf, count, type, request);
     }
-    return raise_on_file(fh, MPI_ERR_COUNT);
+    return raise_on_file(fh, MPI_ERR_COUNT, call);
 }
 
 int write_together(const char* call, File& file, const Elements<const void*>& memory, MPI_Status* status) {
@@ -217,63 +218,67 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iwrite_at), *find(fh), offset, Elements<const void*>{buf, count, type},
-                     request);
+    return access_at(MPISEC_BOTH(File_iwrite_at), {"MPI_File_iwrite_at_all", *find(fh), offset},
+                     Elements<const void*>{buf, count, type}, request);
 }
 
 int File_iread_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
                       MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iread_at), *find(fh), offset, Elements<void*>{buf, count, type},
-                     request);
+    return access_at(MPISEC_BOTH(File_iread_at), {"MPI_File_iread_at_all", *find(fh), offset},
+                     Elements<void*>{buf, count, type}, request);
 }
 
 int File_iwrite_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iwrite), fh, Elements<const void*>{buf, count, type}, request);
+    return access_here(MPISEC_BOTH(File_iwrite), "MPI_File_iwrite_all", fh,
+                       Elements<const void*>{buf, count, type}, request);
 }
 
 int File_iread_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iread), fh, Elements<void*>{buf, count, type}, request);
+    return access_here(MPISEC_BOTH(File_iread), "MPI_File_iread_all", fh, Elements<void*>{buf, count, type},
+                       request);
 }
 
 int File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count,
                             MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_at_together("MPI_File_write_at_all_begin", file, offset, {buf, count, type}, status);
-    });
+    return begin_split("MPI_File_write_at_all_begin", fh,
+                       [=](const char* call, File& file, MPI_Status* status) {
+                           return write_at_together(call, file, offset, {buf, count, type}, status);
+                       });
 }
 
 int File_read_at_all_begin(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_at_together("MPI_File_read_at_all_begin", file, offset, {buf, count, type}, status);
-    });
+    return begin_split("MPI_File_read_at_all_begin", fh,
+                       [=](const char* call, File& file, MPI_Status* status) {
+                           return read_at_together(call, file, offset, {buf, count, type}, status);
+                       });
 }
 
 int File_write_all_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_together("MPI_File_write_all_begin", file, {buf, count, type}, status);
+    return begin_split("MPI_File_write_all_begin", fh, [=](const char* call, File& file, MPI_Status* status) {
+        return write_together(call, file, {buf, count, type}, status);
     });
 }
 
 int File_read_all_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_together("MPI_File_read_all_begin", file, {buf, count, type}, status);
+    return begin_split("MPI_File_read_all_begin", fh, [=](const char* call, File& file, MPI_Status* status) {
+        return read_together(call, file, {buf, count, type}, status);
     });
 }
 
 int File_write_at_all_end(MPI_File fh, const void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_write_at_all_end", fh, status);
 }
 
 int File_read_at_all_end(MPI_File fh, void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_read_at_all_end", fh, status);
 }
 
 int File_write_all_end(MPI_File fh, const void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_write_all_end", fh, status);
 }
 
 int File_read_all_end(MPI_File fh, void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_read_all_end", fh, status);
 }
 
 }  // namespace mpisec::shim::io

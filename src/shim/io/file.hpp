@@ -84,14 +84,14 @@ int hear_of_keeper(const char* call, File& file, int code);
 
 /// An access in two calls: the first does it, the second tells how it went.
 template <class Access>
-int begin_split(MPI_File fh, Access access) {
+int begin_split(const char* call, MPI_File fh, Access access) {
     const auto file = find(fh);
-    if (file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER);
+    if (file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER, call);
     file->split = {.begun = true};
-    file->split.code = access(*file, &file->split.status);
+    file->split.code = access(call, *file, &file->split.status);
     return MPI_SUCCESS;
 }
-int end_split(MPI_File fh, MPI_Status* status);
+int end_split(const char* call, MPI_File fh, MPI_Status* status);
 
 /// What the library knows of hints may have changed.
 void learn_hints(File& file);
@@ -104,16 +104,23 @@ struct Elements {
     MPI_Datatype type;
 };
 
-/// The library's access at an offset, in etypes: both variants of the procedure, and its last argument.
+/// Where the program's `call` accesses a file.
+struct Place {
+    const char* call;
+    const File& file;
+    MPI_Offset offset;  ///< in etypes
+};
+
+/// The library's access: both variants of the procedure, and its last argument.
 template <class Small, class Big, class Buf, class Last>
-int access_at(Small small, Big big, const File& file, MPI_Offset offset, const Elements<Buf>& memory,
-              Last last) {
+int access_at(Small small, Big big, const Place& place, const Elements<Buf>& memory, Last last) {
+    const auto& [call, file, offset] = place;
     const auto& [buf, count, type] = memory;
     if (count <= INT_MAX) return small(file.handle, offset, buf, static_cast<int>(count), type, last);
     if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
         if (big) return big(file.handle, offset, buf, count, type, last);
     }
-    return raise_on_file(file.handle, MPI_ERR_COUNT);
+    return raise_on_file(file.handle, MPI_ERR_COUNT, call);
 }
 
 }  // namespace mpisec::shim::io

@@ -204,7 +204,7 @@ int agree(const char* call, File& file, int code, std::int64_t value, std::int64
                 plan::Allgather(call, &exchange->mine, sizeof(Saying), constants.byte, exchange->all.data(),
                                 sizeof(Saying), constants.byte, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all));
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all), call);
 }
 
 int hear_of_keeper(const char* call, File& file, int code) {
@@ -212,12 +212,12 @@ int hear_of_keeper(const char* call, File& file, int code) {
     const int exchanged =
         collect(file, said, plan::Bcast(call, said.get(), sizeof *said, constants.byte, keeper, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : *said);
+    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : *said, call);
 }
 
-int end_split(MPI_File fh, MPI_Status* status) {
+int end_split(const char* call, MPI_File fh, MPI_Status* status) {
     const auto file = find(fh);
-    if (!file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER);
+    if (!file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER, call);
     file->split.begun = false;
     if (status != MPI_STATUS_IGNORE && file->split.code == MPI_SUCCESS) *status = file->split.status;
     return file->split.code;
@@ -227,7 +227,7 @@ int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI
     constexpr const char* call = "MPI_File_open";
     Communicator* parent = find_communicator(comm);
     if (auto error = bad_arguments(call, parent, fh)) return *error;
-    if (parent->inter) return raise_on_file(constants.file_null, MPI_ERR_COMM);
+    if (parent->inter) return raise_on_file(constants.file_null, MPI_ERR_COMM, call);
     *fh = constants.file_null;
     const auto file = std::make_shared<File>();
     file->handle = file->bytes = constants.file_null;
@@ -236,10 +236,10 @@ int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI
     file->amode = amode;
     int code = rma::make_hidden(call, *parent, &file->pointer,
                                 parent->rank == keeper ? MPI_Aint{sizeof file->pointer} : 0, file->window);
-    if (code != MPI_SUCCESS) return raise_on_file(constants.file_null, code);
+    if (code != MPI_SUCCESS) return raise_on_file(constants.file_null, code, call);
     code = agree(call, *file, MPI_SUCCESS, amode);
     if (code == MPI_SUCCESS && file->sequential() && (amode & MPI_MODE_RDWR))
-        code = raise_on_file(file->handle, MPI_ERR_AMODE);
+        code = raise_on_file(file->handle, MPI_ERR_AMODE, call);
     if (code == MPI_SUCCESS) code = open_everywhere(call, *file, info);
     if (code != MPI_SUCCESS) {
         if (file->handle != constants.file_null) real.File_close(&file->handle);
@@ -261,7 +261,7 @@ int File_close(MPI_File* fh) {
     file->handle = constants.file_null;  // where errors are raised now
     const int met = rma::leave_hidden(call, *file->window);
     file->broken |= met != MPI_SUCCESS;
-    if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met);
+    if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met, call);
     if ((file->amode & MPI_MODE_DELETE_ON_CLOSE) && !file->broken) {
         const int deleted =
             file->keeps() ? real.File_delete(file->place.c_str(), constants.info_null) : MPI_SUCCESS;
@@ -317,9 +317,9 @@ int File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype
         auto pointer = std::make_unique<std::int64_t>(file->pointer);
         code = collect(*file, pointer,
                        plan::Bcast(call, pointer.get(), 1, constants.int64, keeper, file->comm()));
-        if (code != MPI_SUCCESS) return raise_on_file(fh, code);
+        if (code != MPI_SUCCESS) return raise_on_file(fh, code, call);
         code = disp == MPI_DISPLACEMENT_CURRENT ? real.File_get_byte_offset(fh, *pointer, &disp)
-                                                : raise_on_file(fh, MPI_ERR_ARG);
+                                                : raise_on_file(fh, MPI_ERR_ARG, call);
     }
     {
         Guard guard;

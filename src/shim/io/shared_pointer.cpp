@@ -49,9 +49,10 @@ std::int64_t etypes_of(const File& file, MPI_Count count, MPI_Datatype type) {
 template <class Start>
 class SharedAccess final : public Operation {
   public:
-    SharedAccess(std::shared_ptr<File> file, std::unique_ptr<Taking> taking, MPI_Datatype type,
-                 Start start_access)
+    SharedAccess(const char* call, std::shared_ptr<File> file, std::unique_ptr<Taking> taking,
+                 MPI_Datatype type, Start start_access)
         : Operation(nullptr),
+          call_(call),
           file_(std::move(file)),
           taking_(std::move(taking)),
           type_(keep_type(type)),
@@ -87,7 +88,7 @@ class SharedAccess final : public Operation {
         if (code == MPI_SUCCESS) code = taking_->error();
         if (code != MPI_SUCCESS) {
             (void)taking_.release();
-            finish(raise_on_file(file_->handle, code), true);
+            finish(raise_on_file(file_->handle, code, call_), true);
             return false;
         }
         started_ = true;
@@ -96,6 +97,7 @@ class SharedAccess final : public Operation {
         return code == MPI_SUCCESS;
     }
 
+    const char* call_;
     std::shared_ptr<File> file_;
     std::unique_ptr<Taking> taking_;
     MPI_Datatype type_;  ///< the program may free its own
@@ -105,14 +107,15 @@ class SharedAccess final : public Operation {
 };
 
 template <class Start>
-int start_shared(MPI_File fh, MPI_Count count, MPI_Datatype type, MPI_Request* request, Start start_access) {
+int start_shared(const char* call, MPI_File fh, MPI_Count count, MPI_Datatype type, MPI_Request* request,
+                 Start start_access) {
     auto file = find(fh);
     if (type == constants.datatype_null) return start_access(*file, 0, type, request);  // which fails
     Guard guard;
     auto taking = std::make_unique<Taking>();
     taking->etypes = etypes_of(*file, count, type);
-    if (int code = taking->start(*file); code != MPI_SUCCESS) return raise_on_file(fh, code);
-    auto operation = std::make_unique<SharedAccess<Start>>(std::move(file), std::move(taking), type,
+    if (int code = taking->start(*file); code != MPI_SUCCESS) return raise_on_file(fh, code, call);
+    auto operation = std::make_unique<SharedAccess<Start>>(call, std::move(file), std::move(taking), type,
                                                            std::move(start_access));
     enlist(*operation);
     *request = give_request(std::move(operation));
@@ -135,19 +138,21 @@ int take_in_order(const char* call, File& file, std::int64_t etypes, std::int64_
         code =
             collect(file, places, plan::Bcast(call, &places->first, 1, constants.int64, last, file.comm()));
     if (code == MPI_SUCCESS) mine = places->first + places->up_to_mine - etypes;
-    return raise_on_file(file.handle, code);
+    return raise_on_file(file.handle, code, call);
 }
 
 int read_in_order(const char* call, File& file, const Elements<void*>& memory, MPI_Status* status) {
     std::int64_t place = 0;
     const int code = take_in_order(call, file, etypes_of(file, memory.count, memory.type), place);
-    return code != MPI_SUCCESS ? code : access_at(MPISEC_BOTH(File_read_at), file, place, memory, status);
+    return code != MPI_SUCCESS ? code
+                               : access_at(MPISEC_BOTH(File_read_at), {call, file, place}, memory, status);
 }
 
 int write_in_order(const char* call, File& file, const Elements<const void*>& memory, MPI_Status* status) {
     std::int64_t place = 0;
     const int code = take_in_order(call, file, etypes_of(file, memory.count, memory.type), place);
-    return code != MPI_SUCCESS ? code : access_at(MPISEC_BOTH(File_write_at), file, place, memory, status);
+    return code != MPI_SUCCESS ? code
+                               : access_at(MPISEC_BOTH(File_write_at), {call, file, place}, memory, status);
 }
 
 /// The end of the file in etypes of the view: the individual pointer goes there and comes back.
@@ -161,16 +166,16 @@ int find_end(const File& file, MPI_Offset* end) {
 }
 
 /// Sets the pointer, which is this process's. What goes wrong is raised.
-int move_pointer(File& file, MPI_Offset offset, int whence) {
+int move_pointer(const char* call, File& file, MPI_Offset offset, int whence) {
     MPI_Offset from = 0;
     if (whence == MPI_SEEK_CUR) {
         from = file.pointer;
     } else if (whence == MPI_SEEK_END) {
         if (int code = find_end(file, &from); code != MPI_SUCCESS) return code;
     } else if (whence != MPI_SEEK_SET) {
-        return raise_on_file(file.handle, MPI_ERR_ARG);
+        return raise_on_file(file.handle, MPI_ERR_ARG, call);
     }
-    if (from + offset < 0) return raise_on_file(file.handle, MPI_ERR_ARG);
+    if (from + offset < 0) return raise_on_file(file.handle, MPI_ERR_ARG, call);
     Guard guard;
     file.pointer = from + offset;
     return MPI_SUCCESS;
@@ -182,48 +187,56 @@ int File_seek_shared(MPI_File fh, MPI_Offset offset, int whence) {
     constexpr const char* call = "MPI_File_seek_shared";
     const auto file = find(fh);
     if (int code = agree(call, *file, MPI_SUCCESS, offset, whence); code != MPI_SUCCESS) return code;
-    return hear_of_keeper(call, *file, file->keeps() ? move_pointer(*file, offset, whence) : MPI_SUCCESS);
+    return hear_of_keeper(call, *file,
+                          file->keeps() ? move_pointer(call, *file, offset, whence) : MPI_SUCCESS);
 }
 
 int File_get_position_shared(MPI_File fh, MPI_Offset* offset) {
+    constexpr const char* call = "MPI_File_get_position_shared";
     const auto file = find(fh);
     std::int64_t place = 0;
-    const int code = take("MPI_File_get_position_shared", *file, 0, place);
+    const int code = take(call, *file, 0, place);
     *offset = place;
-    return raise_on_file(fh, code);
+    return raise_on_file(fh, code, call);
 }
 
 int File_read_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
+    constexpr const char* call = "MPI_File_read_shared";
     const auto file = find(fh);
     std::int64_t place = 0;
-    const int code = take("MPI_File_read_shared", *file, etypes_of(*file, count, type), place);
-    if (code != MPI_SUCCESS) return raise_on_file(fh, code);
-    return access_at(MPISEC_BOTH(File_read_at), *file, place, Elements<void*>{buf, count, type}, status);
-}
-
-int File_write_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
-    const auto file = find(fh);
-    std::int64_t place = 0;
-    const int code = take("MPI_File_write_shared", *file, etypes_of(*file, count, type), place);
-    if (code != MPI_SUCCESS) return raise_on_file(fh, code);
-    return access_at(MPISEC_BOTH(File_write_at), *file, place, Elements<const void*>{buf, count, type},
+    const int code = take(call, *file, etypes_of(*file, count, type), place);
+    if (code != MPI_SUCCESS) return raise_on_file(fh, code, call);
+    return access_at(MPISEC_BOTH(File_read_at), {call, *file, place}, Elements<void*>{buf, count, type},
                      status);
 }
 
+int File_write_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
+    constexpr const char* call = "MPI_File_write_shared";
+    const auto file = find(fh);
+    std::int64_t place = 0;
+    const int code = take(call, *file, etypes_of(*file, count, type), place);
+    if (code != MPI_SUCCESS) return raise_on_file(fh, code, call);
+    return access_at(MPISEC_BOTH(File_write_at), {call, *file, place},
+                     Elements<const void*>{buf, count, type}, status);
+}
+
 int File_iread_shared(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
+    constexpr const char* call = "MPI_File_iread_shared";
     auto start_access = [=](const File& file, MPI_Offset place, MPI_Datatype kept, MPI_Request* started) {
-        return access_at(MPISEC_BOTH(File_iread_at), file, place, Elements<void*>{buf, count, kept}, started);
+        return access_at(MPISEC_BOTH(File_iread_at), {call, file, place}, Elements<void*>{buf, count, kept},
+                         started);
     };
-    return start_shared(fh, count, type, request, start_access);
+    return start_shared(call, fh, count, type, request, start_access);
 }
 
 int File_iwrite_shared(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {
+    constexpr const char* call = "MPI_File_iwrite_shared";
     auto start_access = [=](const File& file, MPI_Offset place, MPI_Datatype kept, MPI_Request* started) {
-        return access_at(MPISEC_BOTH(File_iwrite_at), file, place, Elements<const void*>{buf, count, kept},
-                         started);
+        return access_at(MPISEC_BOTH(File_iwrite_at), {call, file, place},
+                         Elements<const void*>{buf, count, kept}, started);
     };
-    return start_shared(fh, count, type, request, start_access);
+    return start_shared(call, fh, count, type, request, start_access);
 }
 
 int File_read_ordered(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status) {
@@ -235,23 +248,25 @@ int File_write_ordered(MPI_File fh, const void* buf, MPI_Count count, MPI_Dataty
 }
 
 int File_read_ordered_begin(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return read_in_order("MPI_File_read_ordered_begin", file, {buf, count, type}, status);
-    });
+    return begin_split("MPI_File_read_ordered_begin", fh,
+                       [=](const char* call, File& file, MPI_Status* status) {
+                           return read_in_order(call, file, {buf, count, type}, status);
+                       });
 }
 
 int File_read_ordered_end(MPI_File fh, void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_read_ordered_end", fh, status);
 }
 
 int File_write_ordered_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type) {
-    return begin_split(fh, [=](File& file, MPI_Status* status) {
-        return write_in_order("MPI_File_write_ordered_begin", file, {buf, count, type}, status);
-    });
+    return begin_split("MPI_File_write_ordered_begin", fh,
+                       [=](const char* call, File& file, MPI_Status* status) {
+                           return write_in_order(call, file, {buf, count, type}, status);
+                       });
 }
 
 int File_write_ordered_end(MPI_File fh, const void*, MPI_Status* status) {
-    return end_split(fh, status);
+    return end_split("MPI_File_write_ordered_end", fh, status);
 }
 
 }  // namespace mpisec::shim::io

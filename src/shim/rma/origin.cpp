@@ -293,8 +293,8 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
 /// A request of the program for one operation.
 class AccessRequest final : public Operation {
   public:
-    AccessRequest(std::shared_ptr<Window> window, std::shared_ptr<Transfer> transfer)
-        : Operation(nullptr), window_(std::move(window)), transfer_(std::move(transfer)) {}
+    AccessRequest(const char* call, std::shared_ptr<Window> window, std::shared_ptr<Transfer> transfer)
+        : Operation(nullptr), call_(call), window_(std::move(window)), transfer_(std::move(transfer)) {}
     ~AccessRequest() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"a one-sided operation", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
@@ -307,8 +307,9 @@ class AccessRequest final : public Operation {
             code = transfer_->take_error();
             if (transfer_->broken()) window_->fail(code);
         }
-        finish(raise_on_window(window_->handle, code), code != MPI_SUCCESS);
+        finish(raise_on_window(window_->handle, code, call_), code != MPI_SUCCESS);
     }
+    const char* call_;
     std::shared_ptr<Window> window_;
     std::shared_ptr<Transfer> transfer_;  ///< null when it was done at once
 };
@@ -342,17 +343,18 @@ int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& trans
 }
 
 /// `request`: of the R-forms.
-int start(const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
+int start(const char* call, const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
     const std::shared_ptr<Window> window = find(win);
     Guard guard;
-    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure());
+    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure(), call);
     if (access.target == MPI_PROC_NULL) {
         if (request) give(request, std::make_unique<DoneOperation>(nullptr));
         return MPI_SUCCESS;
     }
     std::shared_ptr<Transfer> transfer;
-    if (int code = begin(*window, access, transfer); code != MPI_SUCCESS) return raise_on_window(win, code);
-    if (request) give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
+    if (int code = begin(*window, access, transfer); code != MPI_SUCCESS)
+        return raise_on_window(win, code, call);
+    if (request) give(request, std::make_unique<AccessRequest>(call, window, std::move(transfer)));
     return MPI_SUCCESS;
 }
 
@@ -373,21 +375,21 @@ Access put(const Elements& origin, int target, MPI_Aint disp, MPI_Count count, M
 
 int Put(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
         MPI_Count count, MPI_Datatype type, MPI_Win win) {
-    return start(put(elements(origin, origin_count, origin_type), target, disp, count, type), win);
+    return start("MPI_Put", put(elements(origin, origin_count, origin_type), target, disp, count, type), win);
 }
 
 int Rput(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
          MPI_Count count, MPI_Datatype type, MPI_Win win, MPI_Request* request) {
     Access access = put(elements(origin, origin_count, origin_type), target, disp, count, type);
     access.for_request = true;
-    return start(access, win, request);
+    return start("MPI_Rput", access, win, request);
 }
 
 int Get(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
         MPI_Count count, MPI_Datatype type, MPI_Win win) {
     Access access = put(elements(origin, origin_count, origin_type), target, disp, count, type);
     access.kind = Kind::get;
-    return start(access, win);
+    return start("MPI_Get", access, win);
 }
 
 int Rget(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target, MPI_Aint disp,
@@ -395,7 +397,7 @@ int Rget(void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int tar
     Access access = put(elements(origin, origin_count, origin_type), target, disp, count, type);
     access.kind = Kind::get;
     access.for_request = true;
-    return start(access, win, request);
+    return start("MPI_Rget", access, win, request);
 }
 
 namespace {
@@ -419,7 +421,8 @@ Access fetching(Access access, const Elements& result) {
 
 int Accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, int target,
                MPI_Aint disp, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Win win) {
-    return start(accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op),
+    return start("MPI_Accumulate",
+                 accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op),
                  win);
 }
 
@@ -428,7 +431,7 @@ int Raccumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_
                 MPI_Request* request) {
     Access access = accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
     access.for_request = true;
-    return start(access, win, request);
+    return start("MPI_Raccumulate", access, win, request);
 }
 
 int Get_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, void* result,
@@ -436,7 +439,7 @@ int Get_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype orig
                    MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Win win) {
     const Access access =
         accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
-    return start(fetching(access, {result, result_count, result_type}), win);
+    return start("MPI_Get_accumulate", fetching(access, {result, result_count, result_type}), win);
 }
 
 int Rget_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type, void* result,
@@ -444,14 +447,14 @@ int Rget_accumulate(const void* origin, MPI_Count origin_count, MPI_Datatype ori
                     MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Win win, MPI_Request* request) {
     Access access = accumulation(elements(origin, origin_count, origin_type), target, disp, count, type, op);
     access.for_request = true;
-    return start(fetching(access, {result, result_count, result_type}), win, request);
+    return start("MPI_Rget_accumulate", fetching(access, {result, result_count, result_type}), win, request);
 }
 
 int Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int target, MPI_Aint disp, MPI_Op op,
                  MPI_Win win) {
     Access access = accumulation(elements(origin, 1, type), target, disp, 1, type, op);
     access.of_one_element = true;
-    return start(fetching(access, {result, 1, type}), win);
+    return start("MPI_Fetch_and_op", fetching(access, {result, 1, type}), win);
 }
 
 int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int target,
@@ -461,7 +464,7 @@ int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_
     access.of_one_element = true;
     access.compare = compare;
     access.result = {result, 1, type};
-    return start(access, win);
+    return start("MPI_Compare_and_swap", access, win);
 }
 
 int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,

@@ -157,9 +157,9 @@ int take_locks(const char* call, Window& window, const Ranks& ranks, Held kind, 
 }
 
 /// What a call raises: MPI_ERR_RMA_SYNC unless it is allowed now, or the window's failure.
-int refuse_unless(Window& window, bool allowed) {
-    if (window.failure() != MPI_SUCCESS) return raise_on_window(window.handle, window.failure());
-    return allowed ? MPI_SUCCESS : raise_on_window(window.handle, MPI_ERR_RMA_SYNC);
+int refuse_unless(const char* call, Window& window, bool allowed) {
+    if (window.failure() != MPI_SUCCESS) return raise_on_window(window.handle, window.failure(), call);
+    return allowed ? MPI_SUCCESS : raise_on_window(window.handle, MPI_ERR_RMA_SYNC, call);
 }
 
 bool any_held(const Window& window) {
@@ -187,101 +187,111 @@ Ranks ranks_of(Window& window, MPI_Group group) {
 
 int flush(const char* call, MPI_Win win, const Ranks& ranks) {
     const auto window = find(win);
-    return raise_on_window(win, end_operations(call, *window, ranks));
+    return raise_on_window(win, end_operations(call, *window, ranks), call);
 }
 
 }  // namespace
 
 int Win_fence(int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_fence";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, !any_held(*window) && !window->access_started); code != MPI_SUCCESS)
+    if (int code = refuse_unless(call, *window, !any_held(*window) && !window->access_started);
+        code != MPI_SUCCESS)
         return code;
-    int code = end_operations("MPI_Win_fence", *window, everyone(*window));
-    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure());
-    if (const int met = window->run_together(plan::Barrier("MPI_Win_fence", window->comm));
-        met != MPI_SUCCESS)
+    int code = end_operations(call, *window, everyone(*window));
+    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure(), call);
+    if (const int met = window->run_together(plan::Barrier(call, window->comm)); met != MPI_SUCCESS)
         code = met;
     window->fence_open = !(assertion & MPI_MODE_NOSUCCEED);
     window->operations_since = false;
-    return raise_on_window(win, code);
+    return raise_on_window(win, code, call);
 }
 
 int Win_lock(int kind, int rank, int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_lock";
     const auto window = find(win);
-    if (kind != MPI_LOCK_EXCLUSIVE && kind != MPI_LOCK_SHARED) return raise_on_window(win, MPI_ERR_LOCKTYPE);
+    if (kind != MPI_LOCK_EXCLUSIVE && kind != MPI_LOCK_SHARED)
+        return raise_on_window(win, MPI_ERR_LOCKTYPE, call);
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     const bool free =
         !window->holds(rank) && !window->access_started && !(window->fence_open && window->operations_since);
-    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, free); code != MPI_SUCCESS) return code;
     window->fence_open = false;
     const Held held = kind == MPI_LOCK_EXCLUSIVE ? Held::exclusive : Held::shared;
-    return raise_on_window(
-        win, take_locks("MPI_Win_lock", *window, {rank}, held, (assertion & MPI_MODE_NOCHECK) != 0));
+    return raise_on_window(win, take_locks(call, *window, {rank}, held, (assertion & MPI_MODE_NOCHECK) != 0),
+                           call);
 }
 
 int Win_unlock(int rank, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_unlock";
     const auto window = find(win);
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     const bool held = !window->all_held && window->target(rank).held != Held::no;
-    if (int code = refuse_unless(*window, held); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, end_operations("MPI_Win_unlock", *window, {rank}, true));
+    if (int code = refuse_unless(call, *window, held); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, end_operations(call, *window, {rank}, true), call);
 }
 
 int Win_lock_all(int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_lock_all";
     const auto window = find(win);
     const bool free =
         !any_held(*window) && !window->access_started && !(window->fence_open && window->operations_since);
-    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, free); code != MPI_SUCCESS) return code;
     window->fence_open = false;
     window->all_held = true;
     const bool unchecked = (assertion & MPI_MODE_NOCHECK) != 0;
-    return raise_on_window(
-        win, take_locks("MPI_Win_lock_all", *window, everyone(*window), Held::shared, unchecked));
+    return raise_on_window(win, take_locks(call, *window, everyone(*window), Held::shared, unchecked), call);
 }
 
 int Win_unlock_all(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_unlock_all";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, window->all_held); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, window->all_held); code != MPI_SUCCESS) return code;
     window->all_held = false;
-    return raise_on_window(win, end_operations("MPI_Win_unlock_all", *window, everyone(*window), true));
+    return raise_on_window(win, end_operations(call, *window, everyone(*window), true), call);
 }
 
 int Win_flush(int rank, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_flush";
     const auto window = find(win);
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
-    if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    return flush("MPI_Win_flush", win, {rank});
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
+    if (int code = refuse_unless(call, *window, window->holds(rank)); code != MPI_SUCCESS) return code;
+    return flush(call, win, {rank});
 }
 
 int Win_flush_all(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_flush_all";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
-    return flush("MPI_Win_flush_all", win, everyone(*window));
+    if (int code = refuse_unless(call, *window, any_held(*window)); code != MPI_SUCCESS) return code;
+    return flush(call, win, everyone(*window));
 }
 
 int Win_flush_local(int rank, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_flush_local";
     const auto window = find(win);
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK);
-    if (int code = refuse_unless(*window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local", *window, {rank}));
+    if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
+    if (int code = refuse_unless(call, *window, window->holds(rank)); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, wait_for_transfers(call, *window, {rank}), call);
 }
 
 int Win_flush_local_all(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_flush_local_all";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, any_held(*window)); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, wait_for_transfers("MPI_Win_flush_local_all", *window, everyone(*window)));
+    if (int code = refuse_unless(call, *window, any_held(*window)); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, wait_for_transfers(call, *window, everyone(*window)), call);
 }
 
 int Win_post(MPI_Group group, int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_post";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, !window->exposed); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, !window->exposed); code != MPI_SUCCESS) return code;
     Ranks origins = ranks_of(*window, group);
     for (int from : origins)
-        if (!is_rank(*window, from)) return raise_on_window(win, MPI_ERR_GROUP);
+        if (!is_rank(*window, from)) return raise_on_window(win, MPI_ERR_GROUP, call);
     Guard guard;
     window->exposed = true;
     window->exposed_to = std::move(origins);
@@ -299,13 +309,14 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
 }
 
 int Win_start(MPI_Group group, int assertion, MPI_Win win) {
+    constexpr const char* call = "MPI_Win_start";
     const auto window = find(win);
     const bool free =
         !window->access_started && !any_held(*window) && !(window->fence_open && window->operations_since);
-    if (int code = refuse_unless(*window, free); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, free); code != MPI_SUCCESS) return code;
     Ranks targets = ranks_of(*window, group);
     for (int to : targets)
-        if (!is_rank(*window, to)) return raise_on_window(win, MPI_ERR_GROUP);
+        if (!is_rank(*window, to)) return raise_on_window(win, MPI_ERR_GROUP, call);
     window->fence_open = false;
     std::vector<std::shared_ptr<Transfer>> exposures;
     bool own = false;
@@ -324,7 +335,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
         }
         window->started = std::move(targets);
     }
-    int code = window->wait("MPI_Win_start", [&] {
+    int code = window->wait(call, [&] {
         const bool all = std::ranges::all_of(exposures, [](auto& each) { return each->advance(); });
         return all && (!own || window->own_exposures > 0);
     });
@@ -334,13 +345,14 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
         if (code != MPI_SUCCESS) each->abandon();
         if (each->broken()) window->fail(each->error());
     }
-    return raise_on_window(win, code != MPI_SUCCESS ? code : window->failure());
+    return raise_on_window(win, code != MPI_SUCCESS ? code : window->failure(), call);
 }
 
 int Win_complete(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_complete";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, window->access_started); code != MPI_SUCCESS) return code;
-    const int code = end_operations("MPI_Win_complete", *window, window->started);
+    if (int code = refuse_unless(call, *window, window->access_started); code != MPI_SUCCESS) return code;
+    const int code = end_operations(call, *window, window->started);
     Guard guard;
     for (int to : window->started) {
         window->target(to).started = false;
@@ -351,7 +363,7 @@ int Win_complete(MPI_Win win) {
     }
     window->started.clear();
     window->access_started = false;
-    return raise_on_window(win, code);
+    return raise_on_window(win, code, call);
 }
 
 namespace {
@@ -369,14 +381,16 @@ bool exposure_has_ended(Window& window) {
 }  // namespace
 
 int Win_wait(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_wait";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, window->exposed); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, window->wait("MPI_Win_wait", [&] { return exposure_has_ended(*window); }));
+    if (int code = refuse_unless(call, *window, window->exposed); code != MPI_SUCCESS) return code;
+    return raise_on_window(win, window->wait(call, [&] { return exposure_has_ended(*window); }), call);
 }
 
 int Win_test(MPI_Win win, int* flag) {
+    constexpr const char* call = "MPI_Win_test";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, window->exposed); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, window->exposed); code != MPI_SUCCESS) return code;
     progress();
     Guard guard;
     *flag = exposure_has_ended(*window);
@@ -384,8 +398,9 @@ int Win_test(MPI_Win win, int* flag) {
 }
 
 int Win_sync(MPI_Win win) {
+    constexpr const char* call = "MPI_Win_sync";
     const auto window = find(win);
-    if (int code = refuse_unless(*window, true); code != MPI_SUCCESS) return code;
+    if (int code = refuse_unless(call, *window, true); code != MPI_SUCCESS) return code;
     progress();
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return MPI_SUCCESS;

@@ -261,10 +261,11 @@ int leave_together(const char* call, Window& window) {
 }  // namespace
 
 int Win_free(MPI_Win* win) {
+    constexpr const char* call = "MPI_Win_free";
     const auto window = find(*win);
-    int code = leave_together("MPI_Win_free", *window);
+    int code = leave_together(call, *window);
     const bool all_met = code == MPI_SUCCESS;
-    code = raise_on_window(*win, code);
+    code = raise_on_window(*win, code, call);
     forget(*win);
     window->close();
     if (all_met) free_private(window->comm);
@@ -305,20 +306,22 @@ auto under_guard(Action action) {
 }  // namespace
 
 int Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+    constexpr const char* call = "MPI_Win_attach";
     const auto window = find(win);
-    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
-    if (size < 0) return raise_on_window(win, MPI_ERR_SIZE);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR, call);
+    if (size < 0) return raise_on_window(win, MPI_ERR_SIZE, call);
     return under_guard([&] { return window->memory.attach(base, size); })
                ? MPI_SUCCESS
-               : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+               : raise_on_window(win, MPI_ERR_RMA_ATTACH, call);
 }
 
 int Win_detach(MPI_Win win, const void* base) {
+    constexpr const char* call = "MPI_Win_detach";
     const auto window = find(win);
-    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (!window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR, call);
     return under_guard([&] { return window->memory.detach(base); })
                ? MPI_SUCCESS
-               : raise_on_window(win, MPI_ERR_RMA_ATTACH);
+               : raise_on_window(win, MPI_ERR_RMA_ATTACH, call);
 }
 
 int Win_get_group(MPI_Win win, MPI_Group* group) {
@@ -346,14 +349,15 @@ namespace {
 /// This process can access its own memory, and that of ranks of its node where MPI_Win_allocate shared it.
 template <class Unit>
 int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
+    constexpr const char* call = "MPI_Win_shared_query";
     const auto window = find(win);
-    if (window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR);
+    if (window->dynamic) return raise_on_window(win, MPI_ERR_RMA_FLAVOR, call);
     if (rank == MPI_PROC_NULL) {  // the first one that has memory
         const auto& targets = window->targets;
         const auto first = std::ranges::find_if(targets, [](const Target& each) { return each.size > 0; });
         rank = first == targets.end() ? 0 : static_cast<int>(first - targets.begin());
     }
-    if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK);
+    if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK, call);
     const Target& target = window->target(rank);
     void* base = rank == window->rank ? window->memory.base() : target.near;
     *size = base ? target.size : 0;

@@ -48,20 +48,20 @@ int raise_on(MPI_Comm comm, int code, const char* call) {
     return code;
 }
 
-int raise_on_window(MPI_Win win, int code) {
+int raise_on_window(MPI_Win win, int code, const char* call) {
     if (code == MPI_SUCCESS) return code;
     MPI_Errhandler handler;
     const int got = real.Win_get_errhandler(win, &handler);
-    if (is_fatal(got, handler)) end_fatally(code);
+    if (is_fatal(got, handler)) end_fatally(code, call);
     real.Win_call_errhandler(win, code);
     return code;
 }
 
-int raise_on_file(MPI_File file, int code) {
+int raise_on_file(MPI_File file, int code, const char* call) {
     if (code == MPI_SUCCESS) return code;
     MPI_Errhandler handler;
     const int got = real.File_get_errhandler(file, &handler);
-    if (is_fatal(got, handler)) end_fatally(code);
+    if (is_fatal(got, handler)) end_fatally(code, call);
     real.File_call_errhandler(file, code);
     return code;
 }

@@ -37,7 +37,7 @@ int progress_barrier_of_group(MPI_Group group, const char* name);
 
 // Windows (windows.cpp). `made`: what the constructor returned.
 int learn_window(int made, MPI_Comm comm, MPI_Win* win);
-int progress_barrier_of_window(MPI_Win win);
+int progress_barrier_of_window(const char* call, MPI_Win win);
 int Win_free(MPI_Win* win);
 int Win_post(MPI_Group group, int assertion, MPI_Win win);
 int Win_start(MPI_Group group, int assertion, MPI_Win win);
@@ -49,7 +49,7 @@ int Win_unlock_all(MPI_Win win);
 
 // Files (files.cpp)
 int learn_file(int made, MPI_Comm comm, MPI_File* file);
-int progress_barrier_of_file(MPI_File file);
+int progress_barrier_of_file(const char* call, MPI_File file);
 int File_close(MPI_File* file);
 
 #ifndef OPEN_MPI

@@ -44,6 +44,23 @@ static void truncated_on(MPI_Comm comm) {
     if (here == members - 1) MPI_Recv(eight, 4, MPI_CHAR, 0, 1, comm, MPI_STATUS_IGNORE);
 }
 
+/// Unlocks what is not locked; the handler of a window is fatal unless the program gives it another one.
+static void unlock_on(MPI_Comm comm) {
+    int memory = 0;
+    MPI_Win window;
+    MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, comm, &window);
+    if (rank == size - 1) MPI_Win_unlock(0, window);
+}
+
+/// Ends a read that has not begun.
+static void end_read_of(const char* name, MPI_Comm comm) {
+    MPI_File file;
+    int memory = 0;
+    MPI_File_open(comm, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_set_errhandler(file, MPI_ERRORS_ARE_FATAL);
+    if (rank == size - 1) MPI_File_read_all_end(file, &memory, MPI_STATUS_IGNORE);
+}
+
 #if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
 #define HAS_SESSIONS
 #endif
@@ -81,6 +98,10 @@ int main(int argc, char** argv) {
         if (rank % 2) window_on(part);
     } else if (!strcmp(what, "window-world")) {
         window_on(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "window-unlock")) {
+        unlock_on(MPI_COMM_WORLD);
+    } else if (!strcmp(what, "file-end")) {
+        end_read_of(argv[3], MPI_COMM_WORLD);
     } else if (!strcmp(what, "truncated-part")) {
         MPI_Comm part = odd_ranks();
         if (rank % 2) truncated_on(part);

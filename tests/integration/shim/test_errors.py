@@ -27,17 +27,21 @@ def job(run, compile_mpi):
     return job_
 
 
-@pytest.mark.parametrize("what", ["window-part", "window-world", "truncated-part", "send-nowhere-self", "root-nowhere"])
+SAYS = {"truncated-part": "MPI_Recv: ", "send-nowhere-self": "MPI_Send: ", "root-nowhere": "MPI_Bcast: ", "window-unlock": "MPI_Win_unlock: ",
+        "file-end": "MPI_File_read_all_end: "}
+
+
+@pytest.mark.parametrize("what", ["window-part", "window-world", *SAYS])
 @pytest.mark.parametrize("mpi", MPIS + OLDER)
-def test_a_fatal_handler_ends_the_job(job, mpi, what):
+def test_a_fatal_handler_ends_the_job(job, tmp_path, mpi, what):
     """M5: ranks that are not in the communicator wait in MPI_Finalize for those that are; they end too."""
-    result = job(mpi, what, "fatal")
+    result = job(mpi, what, "fatal", tmp_path / "file")
     assert result.returncode not in (0, 124), result.stdout + result.stderr
     assert "the end of rank" not in result.stdout
     assert "MPI_ERRORS_ARE_FATAL" in result.stderr
-    assert "MPI_Comm_call_errhandler" not in result.stderr
-    if what in (says := {"truncated-part": "MPI_Recv: ", "send-nowhere-self": "MPI_Send: ", "root-nowhere": "MPI_Bcast: "}):
-        assert says[what] in result.stderr, result.stderr
+    assert "_call_errhandler" not in result.stderr
+    if what in SAYS:
+        assert SAYS[what] in result.stderr, result.stderr
     else:
         assert result.stderr.count("share no memory") == 1, result.stderr
 
@@ -91,3 +95,12 @@ def test_the_handler_given_for_a_session_communicator(job, mpi, how, times):
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count(": error [") == 4, result.stdout
     assert result.stdout.count(f"handler called {times} times") == 4, result.stdout
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_fatal_handler_given_for_a_session_communicator_ends_the_job(job, mpi):
+    """Whatever the handlers of MPI_COMM_WORLD and MPI_COMM_SELF are: here they return."""
+    result = job(mpi, "from-group", "fatal")
+    assert result.returncode not in (0, 124), result.stdout + result.stderr
+    assert "the end of rank" not in result.stdout and ": error [" not in result.stdout, result.stdout
+    assert "MPI_Comm_create_from_group: " in result.stderr and "MPI_ERRORS_ARE_FATAL" in result.stderr, result.stderr

@@ -166,8 +166,8 @@ class Wrappers(unittest.TestCase):
 
     def test_what_may_wait_in_the_library_gets_its_remedy(self):
         for name, remedy in (
-            ("MPI_File_write_all", "const int met = progress_barrier_of_file(fh);"),
-            ("MPI_Win_fence", "const int met = progress_barrier_of_window(win);"),
+            ("MPI_File_write_all", 'const int met = progress_barrier_of_file("MPI_File_write_all", fh);'),
+            ("MPI_Win_fence", 'const int met = progress_barrier_of_window("MPI_Win_fence", win);'),
             ("MPI_Win_wait", "return mpisec::shim::Win_wait(win);"),
             ("MPI_Win_lock", "return mpisec::shim::Win_lock("),
             ("MPI_File_close", "return mpisec::shim::File_close(fh);"),
