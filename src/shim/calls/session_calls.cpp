@@ -177,7 +177,8 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     if (const int code = why_too_late(create_from_groups); code != MPI_SUCCESS)
         return raise_through(create_from_groups, errhandler, local_group, code);
     if (const std::string wrong = load_settings(); !wrong.empty())
-        return raise_through(create_from_groups, errhandler, local_group, refusal_code(create_from_groups, wrong));
+        return raise_through(create_from_groups, errhandler, local_group,
+                             refusal_code(create_from_groups, wrong));
 #ifdef OPEN_MPI
     const bool knows_remote = leads;
     const int judge = local_leader;

@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -47,12 +48,67 @@ std::string loaded_mpi_libraries() {
     return names.empty() ? names : names + ")";
 }
 
-[[noreturn]] void give_up(const char* why) {
+std::string_view family_of(std::string_view library) {
+    if (library.starts_with("libmpi.so.40")) return "Open MPI";
+    if (library.starts_with("libmpi_abi.so")) return "MPI standard ABI";
+    if (library.starts_with("libmpi.so.12") || library.starts_with("libmpich.so.12")) return "MPICH ABI";
+    return {};
+}
+
+/// The object that was linked with an MPI library, and that library's name.
+struct Linked {
+    std::string_view object, library;
+};
+
+using Dynamic = ElfW(Dyn);
+
+const Dynamic* dynamic_section(const dl_phdr_info& object) {
+    for (int i = 0; i < object.dlpi_phnum; ++i)
+        if (object.dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return reinterpret_cast<const Dynamic*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    return nullptr;
+}
+
+/// The program, or a library that it has opened (a Python extension, a plug-in). MPI's own libraries, and ours,
+/// say nothing of the program.
+int find_linked(dl_phdr_info* object, std::size_t, void* data) {
+    const bool is_program = *object->dlpi_name == '\0';
+    const std::string_view path = is_program ? program_invocation_name : object->dlpi_name;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const Dynamic* const entries = dynamic_section(*object);
+    if (!entries || (!is_program && name.starts_with("libmpi"))) return 0;
+    ElfW(Addr) strings = 0;
+    for (const Dynamic* entry = entries; entry->d_tag != DT_NULL; ++entry)
+        if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
+    if (strings < object->dlpi_addr) strings += object->dlpi_addr;  // some loaders leave it as in the file
+    for (const Dynamic* entry = entries; entry->d_tag != DT_NULL; ++entry) {
+        if (entry->d_tag != DT_NEEDED) continue;
+        const auto* library = reinterpret_cast<const char*>(strings + entry->d_un.d_val);
+        if (family_of(library).empty()) continue;
+        *static_cast<Linked*>(data) = {name, library};
+        return 1;
+    }
+    return 0;
+}
+
+/// For which MPI the program was built, as a sentence.
+std::string built_for(const Linked& linked) {
+    if (linked.library.empty()) return "Nothing that is loaded says for which MPI the program was built";
+    return std::string(linked.object) + " was built for " + std::string(linked.library) + " (" +
+           std::string(family_of(linked.library)) + ")";
+}
+
+[[noreturn]] void give_up(bool other_family) {
+    Linked linked;
+    dl_iterate_phdr(find_linked, &linked);
+    other_family |= !linked.library.empty() && family_of(linked.library) != family;
     std::fprintf(stderr,
-                 "MPIsec: %s%s, but the library preloaded here protects %s programs. Start the program with "
+                 "MPIsec: %s%s. %s; the library preloaded here protects %s programs. Start the program with "
                  "`mpisec exec`, which "
                  "chooses the matching one, and link it dynamically with its MPI.\n",
-                 why, loaded_mpi_libraries().c_str(), family);
+                 other_family ? "this program uses an MPI library of another kind"
+                              : "this program called MPI, yet no MPI library is loaded",
+                 loaded_mpi_libraries().c_str(), built_for(linked).c_str(), family);
     std::fflush(stderr);
     std::_Exit(EXIT_FAILURE);
 }
@@ -89,8 +145,7 @@ void find_library() {
             return;
         }
     }
-    give_up(other_family ? "this program uses an MPI library of another kind"
-                         : "this program called MPI, yet no MPI library is loaded");
+    give_up(other_family);
 }
 
 struct TextSearch {

@@ -220,3 +220,34 @@ def test_a_library_of_another_mpi_is_named(program, compile_mpi, tmp_path):
     wrong = Path(program).resolve().parent.parent / "lib" / LIBRARY["mpich"]
     ran = subprocess.run([compile_mpi(source, "openmpi-5")], env=os.environ | {"LD_PRELOAD": str(wrong)}, capture_output=True, text=True, check=False)
     assert ran.returncode != 0 and "of another kind (" in ran.stderr and "libmpi.so.40)" in ran.stderr, ran.stderr
+
+
+@pytest.mark.parametrize("plug_in", [False, True])
+@pytest.mark.parametrize(("soname", "family"), [("libmpi.so.12", "MPICH ABI"), ("libmpi.so.40", "Open MPI"), ("libmpi_abi.so.1", "MPI standard ABI"),
+                                                ("libother.so.1", None)])
+def test_the_mpi_of_a_program_without_its_library_is_named(program, tmp_path, soname, family, plug_in):
+    """The library of that name has no MPI in it. A program, or a plug-in that it opens as Python opens its extensions, was built for it."""
+    library = tmp_path / soname
+    (tmp_path / "empty.c").write_text("int MPI_Init(int* c, char*** v) { return 0; }\n")
+    (tmp_path / "calls.c").write_text("int MPI_Init(int*, char***);\nint start(void) { return MPI_Init(0, 0); }\n")
+    (tmp_path / "main.c").write_text("int start(void);\nint main(void) { return start(); }\n" if not plug_in else """
+        #include <dlfcn.h>
+        int main(void) {
+            void* extension = dlopen("./extension.so", RTLD_NOW | RTLD_LOCAL);
+            return extension ? ((int (*)(void))dlsym(extension, "start"))() : 3;
+        }""")
+    builds = [["empty.c", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", library]]
+    if plug_in:
+        builds += [["calls.c", "-shared", "-fPIC", library, "-o", "extension.so"], ["main.c", "-ldl", "-o", "app"]]
+    else:
+        builds += [["main.c", "calls.c", library, "-o", "app"]]
+    for words in builds:
+        subprocess.run(["cc", *words], check=True, cwd=tmp_path)
+    ours = Path(program).resolve().parent.parent / "lib" / LIBRARY["mpich"]
+    ran = subprocess.run(["./app"], cwd=tmp_path, env=os.environ | {"LD_PRELOAD": str(ours), "LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True,
+                         check=False)
+    assert ran.returncode == 1, ran
+    same = family in ("MPICH ABI", None)
+    assert ("this program called MPI, yet no MPI library is loaded" if same else "uses an MPI library of another kind") in ran.stderr
+    built = f"{'extension.so' if plug_in else 'app'} was built for {soname} ({family})" if family else "Nothing that is loaded says for which MPI"
+    assert built in ran.stderr and "; the library preloaded here protects MPICH ABI programs" in ran.stderr, ran.stderr
