@@ -86,8 +86,8 @@ def run_all(suites, arguments):
             except Missing as problem:
                 missing[f"{suite.name}, {mpi}"] = str(problem)
                 print(f"{suite.name:24} {mpi:10} not run: {problem}", flush=True)
-                continue
-            print(f"{suite.name:24} {mpi:10} {summary(entries[-1])}", flush=True)
+            else:
+                print(f"{suite.name:24} {mpi:10} {summary(entries[-1])}", flush=True)
             if arguments.only == "*":
                 write(entries, missing)
     finally:
@@ -136,20 +136,33 @@ def left_out():
     return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
 
 
+def known_results():
+    """The result file."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"suites": [], "missing": {}}
+
+
 def known_entries():
     """{(suite, MPI): entry} of the result file."""
-    return {(entry["name"], entry["mpi"]): entry for entry in json.loads(RESULTS.read_text())["suites"]} if RESULTS.exists() else {}
+    return {(entry["name"], entry["mpi"]): entry for entry in known_results()["suites"]}
+
+
+def all_missing(before, now, rows):
+    """{"suite, MPI": why it could not be run}, of the suites that have no row: `now`, or `before` where it was not tried again."""
+    without = {f"{suite.name}, {mpi}" for suite in SUITES for mpi in suite.mpis if (suite.name, mpi) not in rows}
+    return {name: why for name, why in (before | now).items() if name in without}
 
 
 def write(entries, missing):
-    """The result file and the page. What was not run this time keeps its results."""
+    """The result file and the page. What was not run this time keeps its results, or the reason why there are none."""
     new = {(entry["name"], entry["mpi"]): entry for entry in entries}
     all_entries = known_entries() | new
     wanted = [(suite.name, mpi) for suite in SUITES for mpi in suite.mpis]
     results = {
-        "command": "make conformance", "conditions": conditions(), "missing": missing, "left_out": left_out(),
-        "suites": [all_entries[key] for key in wanted if key in all_entries],
+        "command": "make conformance", "conditions": conditions(), "missing": all_missing(known_results()["missing"], missing, all_entries),
+        "left_out": left_out(), "suites": [all_entries[key] for key in wanted if key in all_entries],
     }
+    if not all_entries:
+        return
     RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(render(results))
 

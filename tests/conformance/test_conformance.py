@@ -1,5 +1,6 @@
 """The runner of `make conformance`: it tells apart what it is there to tell apart, and a few programs of a real suite."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -157,3 +158,21 @@ def test_programs_that_differed_are_run_again():
     new = merged(last, ["x", "y"], entry)
     assert new["counts"] == {"same": 6, "differs": 1, "refused": 1} and new["commit"] == "a, b" and new["messages"] == 15
     assert new["cases"] == {"y": ["differs", "it is 3"], "z": ["refused", "MPI_File_open"]}
+
+
+def test_the_page_is_that_of_the_results():
+    """And each suite has a row, or is named with the reason why not."""
+    results = json.loads((HERE / "../../docs/results/conformance.json").read_text())
+    assert render(results) == (HERE / "../../docs/conformance.md").read_text(), "`make conformance` writes it anew"
+    rows = {f"{entry['name']}, {entry['mpi']}" for entry in results["suites"]}
+    assert sorted([*rows, *results["missing"]]) == sorted(f"{suite.name}, {mpi}" for suite in SUITES for mpi in suite.mpis)
+
+
+def test_what_could_not_be_run_stays_named():
+    """A run of other suites does not drop it; results do."""
+    from run import all_missing
+
+    before = {"petsc4py, openmpi-4": "no such package", "a suite of old, impi": "it was"}
+    rows = {("hpcc", "openmpi-4"): {}}
+    assert all_missing(before, {"imb, impi": "no wheel"}, rows) == {"petsc4py, openmpi-4": "no such package", "imb, impi": "no wheel"}
+    assert all_missing(before, {"hpcc, openmpi-4": "no such package"}, rows | {("petsc4py", "openmpi-4"): {}}) == {}
