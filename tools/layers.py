@@ -23,6 +23,7 @@ MODULES = {
     "coll": ("base", "config", "fabric"),
     "shim": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
     "profile": (),
+    "spank": (),
     "cli": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
 }
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
@@ -30,8 +31,9 @@ LAYERS = {
     "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
     "shim": ("process", "pmpi", "runtime", "startup", "p2p", "partitioned", "collective", "communicators", "rma", "io", "sessions", "dynamic", "calls"),
 }
+SOURCES = (".hpp", ".cpp", ".h", ".c", ".cu")
 Place = tuple[str, str]  # module, layer
-INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.(?:hpp|def)"', re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:\w+/)+)\w+\.(?:hpp|def|h)"', re.MULTILINE)
 
 
 def place(directory: str) -> Place:
@@ -60,7 +62,7 @@ def upward_of(path: Path, source: Path) -> list[str]:
 
 def upward(source: Path) -> list[str]:
     """The same of all sources in the directory."""
-    return [found for path in sorted(source.rglob("*.[ch]pp")) for found in upward_of(path, source)]
+    return [found for path in sorted(source.rglob("*")) if path.suffix in SOURCES for found in upward_of(path, source)]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # lint.sh: layout of the C and C++ sources, includes that point upward, functions that are too long, dead links in the documentation,
-# Python that compiles, shell scripts that shellcheck accepts. What needs a tool that is not installed is left out, and said so.
+# Python that compiles and that ruff and mypy accept, shell scripts that shellcheck accepts. What needs a tool that is not installed is left out, and said so.
 set -u
 . "$(dirname "$0")/lib.sh"
 failed=0

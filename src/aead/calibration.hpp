@@ -16,8 +16,8 @@ using Choice = std::array<std::string, size_classes>;
 /// What a remembered choice depends on; another CPU, plug-in build or cipher asks for a new calibration.
 struct CalibrationKey {
     std::string cpu;  ///< model name and a digest of its feature flags
-    std::string
-        plugins;  ///< name, size and time of every plug-in file: no plug-in needs opening to compare them
+    /// name, size and time of every plug-in file: no plug-in needs opening to compare them
+    std::string plugins;
     std::string cipher;
 };
 CalibrationKey calibration_key(Cipher cipher, const std::string& directory);

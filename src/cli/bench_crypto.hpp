@@ -10,8 +10,8 @@ namespace mpisec::cli {
 struct BenchCryptoOptions {
     std::vector<std::string> libraries;  ///< empty: all that are there
     std::vector<std::string> ciphers;    ///< empty: all that some library offers
-    std::vector<std::size_t> sizes = {16,    64,    256,    1024,    4096,
-                                      16384, 65536, 262144, 1048576, 4194304};  ///< bytes
+    /// bytes
+    std::vector<std::size_t> sizes = {16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
     std::vector<unsigned> threads = {1};  ///< each thread has a key and buffers of its own
     int repetitions = 7;                  ///< rounds; the medians are reported
     bool json = false;

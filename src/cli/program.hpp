@@ -9,14 +9,14 @@
 
 namespace mpisec::cli {
 
-extern const std::uint16_t
-    this_machine;  ///< e_machine (EM_…) of the processor that this program was built for
+/// e_machine (EM_…) of the processor that this program was built for
+extern const std::uint16_t this_machine;
 
 struct Program {
     std::string path;  ///< what is executed: the program or the script
-    std::string
-        executable;  ///< the ELF file that the kernel loads for it: path itself, or the script's interpreter
-    Elf elf;         ///< of `executable`
+    /// the ELF file that the kernel loads for it: path itself, or the script's interpreter
+    std::string executable;
+    Elf elf;  ///< of `executable`
     bool is_script = false;
     bool is_python = false;  ///< `executable` is a Python interpreter: it may load MPI while it runs (mpi4py)
 };

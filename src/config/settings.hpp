@@ -33,16 +33,16 @@ struct Settings {
     std::string key_file;       ///< MPISEC_KEY_FILE; default ~/.config/mpisec/key
     std::string plugin_dir;     ///< MPISEC_PLUGIN_DIR; empty: beside the library
     std::string mpi;            ///< MPISEC_MPI: family for `mpisec exec`; empty: found out
-    std::uint64_t threshold =
-        0;  ///< MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes; 0: by the cores
-    std::uint64_t segment =
-        0;  ///< MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
+    /// MPISEC_PIPELINE_THRESHOLD: larger messages are pipelined; bytes; 0: by the cores
+    std::uint64_t threshold = 0;
+    /// MPISEC_SEGMENT: plaintext bytes of a channel segment; 0: by the message's length
+    std::uint64_t segment = 0;
     enum class Pipeline : std::uint8_t { automatic, on, off };
     Pipeline pipeline = Pipeline::automatic;  ///< MPISEC_PIPELINE: whether larger messages travel in segments
     int workers = -1;                         ///< MPISEC_WORKERS: engine threads; -1: from the spare cores
     enum class Yield : std::uint8_t { automatic, on, off };
-    Yield yield = Yield::automatic;  ///< MPISEC_YIELD: who waits gives its core to others; auto: when ranks
-                                     ///< outnumber cores
+    /// MPISEC_YIELD: a waiting rank gives its core to others; auto: when ranks outnumber cores
+    Yield yield = Yield::automatic;
     enum class Progress : std::uint8_t { calls, thread };
     Progress progress = Progress::calls;  ///< MPISEC_PROGRESS: what moves on while the program computes
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };

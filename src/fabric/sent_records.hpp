@@ -22,7 +22,7 @@
 
 namespace mpisec::fabric {
 
-/// One cache line: who waits for one gets all of it.
+/// One cache line: a rank that waits for one gets all of it.
 struct alignas(64) SentRecord {
     std::atomic<std::uint32_t> number;  ///< of the queue, from 1, and the mark below
     std::int32_t tag;

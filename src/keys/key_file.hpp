@@ -30,7 +30,7 @@ Result<Secret> read_key_file(const std::string& path);
 Result<void> create_key_file(const std::string& path);
 
 /// As create_key_file(), with the key that follows from another one and a label: HKDF-Expand(key, "mpisec v1 derived key " | label, 32)
-/// (RFC 5869). Who has both makes the same key on every node, and it tells nothing about the one that it was made from.
+/// (RFC 5869). Whoever has both makes the same key on every node, and it tells nothing about the one that it was made from.
 Result<void> derive_key_file(const std::string& path, const Secret& from, std::string_view label);
 
 /// 16 hexadecimal digits that name the key and tell nothing about it, to compare what two nodes have:

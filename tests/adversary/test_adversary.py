@@ -245,7 +245,7 @@ def test_plain_falls_to_the_attacks(attack, kind, seen):
     assert seen in said[1, "recv", 1], result.stdout
 
 
-# Open MPI sends each segment only when its receive is there: senders of refused messages would wait for ever (rejected_messages.hpp). (A message
+# Open MPI sends each segment only when its receive is there: senders of rejected messages would wait for ever (rejected_messages.hpp). (A message
 # extended by more than MPIsec leaves room for overruns the receive buffer in Open MPI itself, plain too: docs/threat-model.md.)
 @pytest.mark.parametrize("kind,size", [
     ("flip:middle", SMALL), ("flip:3", LARGE), ("flip:4", LARGE), ("flip:20", 4 << 20), ("truncate:1", LARGE),
@@ -290,9 +290,9 @@ def test_an_injected_message_costs_one_genuine_message_at_most(attack, mpi):
 
 
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
-def test_a_refused_message_whose_forerunner_comes_late(attack, mpi):
+def test_a_rejected_message_whose_forerunner_comes_late(attack, mpi):
     """S2, S8: the last of three large messages, with a counter that none has, is refused while the data of the first is under way: the
-    first is not taken for the refused one, and the sender of neither waits for ever (docs/formal/refusals.pml, told-at-once)."""
+    first is not taken for the rejected one, and the sender of neither waits for ever (docs/formal/rejections.pml, told-at-once)."""
     result, said = attack("overtake:1500", "overtaken", size=4 << 20, ways="recv", mpi=mpi)
     check(result, said, {(1, 1): FINE, (1, 2): FINE, (1, 3): INTEGRITY, (1, 9): FINE}, "recv")
 

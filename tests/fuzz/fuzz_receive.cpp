@@ -1,4 +1,4 @@
-// The receiving side of the shim with all its state: receives, probes, segments of large messages, refusals
+// The receiving side of the shim with all its state: receives, probes, segments of large messages, rejections
 // and their answers, on an MPI in memory. The input says what the user calls, what other ranks send, and what
 // the network makes of it: delivers, swaps, changes, cuts, repeats, drops and invents.
 //
@@ -85,7 +85,7 @@ void start_shim() {
 
 void stop_shim() {
     for (int i = 0; i < 1000; ++i) shim::progress();
-    shim::forget_refusals();
+    shim::forget_rejections();
     FUZZ_CHECK(!shim::work_outstanding());  // something would go on for ever
     shim::finish_detached();
     shim::free_requests();

@@ -1,5 +1,5 @@
 // Another rank of the job, as far as the receiver needs it: it seals genuine messages with the code that jobs
-// use for layout and keys, and answers refusals as docs/protocol.md says.
+// use for layout and keys, and answers rejections as docs/protocol.md says.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Genuine {
     std::vector<std::uint8_t> plaintext;
     std::optional<wire::LargeHeader> header;
     bool accepted = false;  ///< by the user of the receiving rank
-    bool named = false;     ///< to the receiving rank, when it had refused a message
+    bool named = false;     ///< to the receiving rank, when it had rejected a message
 };
 
 struct Job {
@@ -60,12 +60,12 @@ class Sender {
         return wire;
     }
 
-    /// A refusal that rank 0 has sent to this one: the answer, or nothing for what is none.
+    /// A rejection that rank 0 has sent to this one: the answer, or nothing for what is none.
     std::optional<Message> answer(const Message& notice) {
         if (notice.comm != channel_handle || notice.tag != job_.tag_upper_bound - 1) return {};
-        const std::vector<std::uint8_t> refusal = open_small(notice);
-        FUZZ_CHECK(refusal.size() == 28);
-        Genuine* meant = which(refusal);
+        const std::vector<std::uint8_t> rejection = open_small(notice);
+        FUZZ_CHECK(rejection.size() == 28);
+        Genuine* meant = which(rejection);
         std::vector<std::uint8_t> rest(8 + wire::large_header_bytes);
         if (meant) {
             meant->named = true;
@@ -146,16 +146,16 @@ class Sender {
         return plaintext;
     }
 
-    /// The send with the refusal's counter, else the oldest with its context and tag.
-    Genuine* which(const std::vector<std::uint8_t>& refusal) {
-        const auto counter = load_le<std::uint64_t>(refusal.data());
-        const auto tag = load_le<std::int32_t>(refusal.data() + 8);
+    /// The send with the rejection's counter, else the oldest with its context and tag.
+    Genuine* which(const std::vector<std::uint8_t>& rejection) {
+        const auto counter = load_le<std::uint64_t>(rejection.data());
+        const auto tag = load_le<std::int32_t>(rejection.data() + 8);
         Genuine* oldest = nullptr;
         for (Genuine& one : sent_) {
             if (one.source != rank_ || !one.header || one.named) continue;
             if (one.counter == counter) return &one;
             const bool same_place = one.tag == tag && std::memcmp(job_.contexts.at(one.comm).data(),
-                                                                  refusal.data() + 12, 16) == 0;
+                                                                  rejection.data() + 12, 16) == 0;
             if (same_place && !oldest) oldest = &one;
         }
         return oldest;

@@ -14,6 +14,8 @@ def test_no_include_of_the_tree_points_upward(judged):
     ("shim/calls/init.cpp", "shim/p2p/peer_state.hpp", False),
     ("shim/pmpi/real.hpp", "shim/runtime/state.hpp", True),
     ("wire/frame.hpp", "shim/pmpi/real.hpp", True),
+    ("spank/plugin.c", "gpu/library.h", True),
+    ("gpu/kernels.cu", "gpu/batch.hpp", False),
     ("coll/reduce/scan.cpp", "coll/patterns/rounds.hpp", False),
     ("coll/collective.cpp", "coll/patterns/rounds.hpp", True),
     ("coll/selection/selection.cpp", "shim/runtime/state.hpp", True),

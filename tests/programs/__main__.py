@@ -57,7 +57,7 @@ def _replay(arguments: argparse.Namespace) -> int:
     programs = _split([line for line in lines if line and not line.startswith("#")])
     with Lab() as lab:
         for plain in (True, False):
-            run = lab.run(place, programs, plain=plain, patience=15)
+            run = lab.run(place, programs, plain=plain, time_limit=15)
             print(f"=== {'plain' if plain else 'sealed'}, {place.name}: exit {run.returncode}\n{run.said}")
             for rank in range(place.ranks):
                 print(f"--- rank {rank}")

@@ -24,7 +24,7 @@ Differences = dict[tuple[int, int, int], tuple[set[str], set[str]]]  # (program,
 class Runner(Protocol):
     """What runs programs: a Lab, or a test's stand-in."""
 
-    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, patience: float) -> Run: ...
+    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, time_limit: float) -> Run: ...
 
 
 @dataclass
@@ -98,22 +98,22 @@ def _where(run: Run, programs: Sequence[Lines]) -> str:
     return "MPI_Finalize"
 
 
-def verdict(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6) -> tuple[str, str] | None:
+def verdict(lab: Runner, place: Place, programs: Sequence[Lines], time_limit: float = 6) -> tuple[str, str] | None:
     """(kind, detail) of the last of the programs, or of the end of their job; None when plain and sealed are the same."""
-    plain = lab.run(place, programs, plain=True, patience=patience)
+    plain = lab.run(place, programs, plain=True, time_limit=time_limit)
     last = len(programs) - 1
     if re.search(r"^program: rank \d+: ", plain.said, re.MULTILINE):
         return "no program", plain.said[-600:]
     if _ended_badly(plain, place) or not all(plain.finished(i) for i in range(len(programs))):
         return PLAIN_FAILS, f"exit {plain.returncode}, {_where(plain, programs)}\n{plain.said[-600:]}"
-    sealed = lab.run(place, programs, plain=False, patience=patience)
+    sealed = lab.run(place, programs, plain=False, time_limit=time_limit)
     if not all(sealed.finished(i) for i in range(len(programs))):
         return ("sealed hangs" if "takes too long" in sealed.said or sealed.returncode == 124 else "sealed dies",
                 f"exit {sealed.returncode}, {_where(sealed, programs)}\n{sealed.said[-600:]}")
     for i in range(last, -1, -1):
         difference = first_difference(plain.traces[i], sealed.traces[i], programs[i])
         if difference:
-            again = lab.run(place, programs, plain=True, patience=patience)
+            again = lab.run(place, programs, plain=True, time_limit=time_limit)
             if again.traces[: last + 1] != plain.traces[: last + 1]:
                 return OPEN, difference
             return "differs", difference
@@ -140,23 +140,23 @@ def _says(run: Run, where: tuple[int, int, int], words: tuple[set[str], set[str]
     return bool(words[1]) and words[1] <= line and not words[0] & line
 
 
-def others_agree(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6) -> bool:
+def others_agree(lab: Runner, place: Place, programs: Sequence[Lines], time_limit: float = 6) -> bool:
     """Whether two other MPIs give plain, wherever plain and sealed differ, what the sealed run gives."""
-    sealed = lab.run(place, programs, plain=False, patience=patience)
-    differences = _differences(lab.run(place, programs, plain=True, patience=patience), sealed)
+    sealed = lab.run(place, programs, plain=False, time_limit=time_limit)
+    differences = _differences(lab.run(place, programs, plain=True, time_limit=time_limit), sealed)
     agree = 0
     for mpi in ORACLES:
         if mpi != place.mpi and differences and agree < 2:
-            other = lab.run(dataclasses.replace(place, mpi=mpi), programs, plain=True, patience=patience)
+            other = lab.run(dataclasses.replace(place, mpi=mpi), programs, plain=True, time_limit=time_limit)
             agree += all(_says(other, where, words) for where, words in differences.items())
     return agree == 2
 
 
-def fault_of_the_library(lab: Runner, place: Place, programs: Sequence[Lines], patience: float = 6, runs: int = 6) -> str | None:
+def fault_of_the_library(lab: Runner, place: Place, programs: Sequence[Lines], time_limit: float = 6, runs: int = 6) -> str | None:
     """For what differs: WRONG or OPEN when it is not MPIsec's, else None."""
-    if others_agree(lab, place, programs, patience):
+    if others_agree(lab, place, programs, time_limit):
         return WRONG
-    plain = [lab.run(place, programs, plain=True, patience=patience).traces for _ in range(runs)]
+    plain = [lab.run(place, programs, plain=True, time_limit=time_limit).traces for _ in range(runs)]
     return OPEN if any(traces != plain[0] for traces in plain) else None
 
 
@@ -229,8 +229,8 @@ class _Comparison:
 
     def compare(self, programs: Sequence[Lines]) -> int:
         """Compares the programs of one job up to the first that did not end; returns how many are settled."""
-        plain = self.lab.run(self.place, programs, plain=True, patience=20)
-        sealed = self.lab.run(self.place, programs, plain=False, patience=20)
+        plain = self.lab.run(self.place, programs, plain=True, time_limit=20)
+        sealed = self.lab.run(self.place, programs, plain=False, time_limit=20)
         for name, count in sealed.calls.items():
             self.summary.calls[name] = self.summary.calls.get(name, 0) + count
         for i, lines in enumerate(programs):
@@ -253,7 +253,7 @@ class _Comparison:
 
     def _look_at_failure(self, lines: Lines, detail: str) -> None:
         """Of a program that failed plain in a job with others: it may not do so alone."""
-        found = verdict(self.lab, self.place, [lines], patience=10)
+        found = verdict(self.lab, self.place, [lines], time_limit=10)
         if found is None:
             self.summary.same += 1
             self.report(f"{self.place.name}: {lines[0]} fails plain after others, not alone: {detail.splitlines()[0]}")

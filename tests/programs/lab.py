@@ -84,8 +84,8 @@ class Lab:
             self._clusters[nodes] = Cluster(nodes).__enter__()
         return self._clusters[nodes]
 
-    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, patience: float = 30) -> Run:
-        """Runs the programs (lists of lines) in one job. patience: seconds that a program may take."""
+    def run(self, place: Place, programs: Sequence[Lines], *, plain: bool, time_limit: float = 30) -> Run:
+        """Runs the programs (lists of lines) in one job. time_limit: seconds that a program may take."""
         directory = Path(tempfile.mkdtemp(prefix="mpisec-programs-"))
         try:
             script = directory / "script"
@@ -93,9 +93,9 @@ class Lab:
             env = dict(YIELD) | ({} if plain else SEGMENTS[place.segments])
             if place.fault and not plain:
                 env["MPISEC_LAB_PROGRAM_FAULT"] = place.fault
-            command = [str(build(place.mpi)), str(script), str(directory / "trace"), str(patience)]
+            command = [str(build(place.mpi)), str(script), str(directory / "trace"), str(time_limit)]
             result = self.cluster(place.nodes).run(command, ranks=place.ranks, mpi=place.mpi, plain=plain, env=env,
-                                                   timeout=patience + 40 + len(programs) * 3)
+                                                   timeout=time_limit + 40 + len(programs) * 3)
             said = (result.stderr + result.stdout)[-20000:]
             traces = [_programs(directory / f"trace.{rank}") for rank in range(place.ranks)]
             longest = max(map(len, traces))

@@ -75,7 +75,7 @@ def test_two_other_libraries_say_who_is_wrong(said, agree):
     """A difference is the MPI library's when two others give plain what this one gives sealed; one is not enough."""
 
     class Told:
-        def run(self, place, programs, *, plain, patience):
+        def run(self, place, programs, *, plain, time_limit):
             line = said.get(place.mpi, "wrong") if plain else "right"
             return Run(0, "", [[["1 program\n", f"2 coll={line}\n"]]])
 

@@ -120,7 +120,7 @@ def soak(mpi: str, seconds: float, options: argparse.Namespace) -> Summary:
             trouble = Trouble(cluster, summary, options)
             try:
                 command = [app, seconds, options.seed, directory]
-                result = cluster.run(command, ranks=options.ranks, mpi=mpi, plain=options.plain, timeout=seconds + options.patience)
+                result = cluster.run(command, ranks=options.ranks, mpi=mpi, plain=options.plain, timeout=seconds + options.time_limit)
             finally:
                 trouble.stop()
         judge(summary, result, directory, options)
@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=8, help="seconds between two troubles, on average")
     parser.add_argument("--no-pressure", dest="pressure", action="store_false", help="leave the CPUs to the job")
     parser.add_argument("--growth", type=float, default=1, help="per cent of memory that a rank may grow by after the first third of the time")
-    parser.add_argument("--patience", type=float, default=120, help="seconds after the end of the time, then it is a hang")
+    parser.add_argument("--time-limit", type=float, default=120, help="seconds after the end of the time, then it is a hang")
     parser.add_argument("--plain", action="store_true", help="without MPIsec, to tell its faults from the MPI library's")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file for the summary")
     options = parser.parse_args()

@@ -11,7 +11,6 @@ from mpisec_bench import paper as allgather
 from mpisec_bench.paper import bytes_of
 
 _DATA = Path(__file__).resolve().parent.parent / "data" / "papers.toml"
-_TO_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 PaperRow = tuple[str, Sequence[float]]  # size or kernel as printed, one value per column
 _CALLS = {"window": "pairs"}  # what the papers' numbers are filed under
 

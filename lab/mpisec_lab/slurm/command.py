@@ -1,6 +1,6 @@
 """`mpisec lab slurm up|run|down|status`: a cluster with Slurm that stands until it is taken down.
 
-A *keeper* process holds the cluster; `up` starts it. What `run` needs to get in is in a file whose lock the keeper holds: with a free lock the
+A *holder* process holds the cluster; `up` starts it. What `run` needs to get in is in a file whose lock the holder holds: with a free lock the
 cluster has gone.
 """
 
@@ -25,9 +25,9 @@ _END_SECONDS = 20
 
 
 class _State(TypedDict):
-    """What the keeper writes for `run`."""
+    """What the holder writes for `run`."""
 
-    keeper: int
+    holder: int
     nodes: list[str]
     enter: list[str]  # a command line that runs the shell line that follows on the head
     key: str
@@ -41,7 +41,7 @@ def add_arguments(actions: "argparse._SubParsersAction[argparse.ArgumentParser]"
     up.add_argument("--nodes", type=int, default=2, help="nodes beside the head, where commands run (2)")
     up.add_argument("--plugstack", default="", metavar="LINE", help="a line of plugstack.conf, as 'required …/mpisec-slurm.so require=sealed'")
     up.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a line of slurm.conf")
-    up.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)  # this process is the keeper
+    up.add_argument("--keep", action="store_true", help=argparse.SUPPRESS)  # this process is the holder
     run = what.add_parser("run", help="run a command on the head: srun, sbatch, salloc, squeue, …")
     run.add_argument("--mpi", default="mpich-5", help=f"whose variables and mpiexec the command gets: {', '.join([*MPIS, *ALIASES])} (mpich-5)")
     run.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the command")
@@ -65,7 +65,7 @@ def _state() -> _State:
     path = _file()
     try:
         with open(path, encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # only gets through when the keeper has gone
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # only gets through when the holder has gone
     except FileNotFoundError:
         pass
     except OSError:
@@ -83,16 +83,16 @@ def _up(options: argparse.Namespace) -> int:
     else:
         raise LabError(f"a cluster with Slurm stands already ({', '.join(standing['nodes'])}): `mpisec lab slurm down` ends it")
     words = [word for setting in options.conf for word in ("--conf", setting)]
-    keeper = subprocess.Popen(
+    holder = subprocess.Popen(
         [sys.executable, "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
         text=True,
     )
-    said = keeper.stdout.readline() if keeper.stdout else ""
+    said = holder.stdout.readline() if holder.stdout else ""
     if not said:
-        return keeper.wait() or 1  # it has said why
+        return holder.wait() or 1  # it has said why
     print(said, end="")
     return 0
 
@@ -104,12 +104,12 @@ def _settings(option: str, items: Sequence[str]) -> dict[str, str]:
 
 
 def _keep(options: argparse.Namespace) -> int:
-    """The keeper: holds the cluster until it is told to end."""
+    """The holder: holds the cluster until it is told to end."""
     plugstack = options.plugstack + "\n" if options.plugstack else ""
     settings = _settings("--conf", options.conf)
     with slurm.SlurmCluster(options.nodes, settings=settings, plugstack=plugstack) as cluster, open(_file(), "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        json.dump(cluster.way_in() | {"keeper": os.getpid()}, file)
+        json.dump(cluster.way_in() | {"holder": os.getpid()}, file)
         file.flush()
         nodes = ", ".join(cluster.names[:-1])
         print(f"Slurm stands on {nodes}: `mpisec lab slurm run srun -N{options.nodes} hostname`, then `mpisec lab slurm down`", flush=True)
@@ -136,8 +136,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _down() -> int:
-    keeper = _state()["keeper"]
-    os.kill(keeper, signal.SIGTERM)
+    holder = _state()["holder"]
+    os.kill(holder, signal.SIGTERM)
     deadline = time.monotonic() + _END_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -145,4 +145,4 @@ def _down() -> int:
         except LabError:
             return 0
         time.sleep(0.05)
-    raise LabError(f"the cluster does not end: process {keeper} holds it")
+    raise LabError(f"the cluster does not end: process {holder} holds it")

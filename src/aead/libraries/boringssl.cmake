@@ -9,6 +9,12 @@ if(crate)
     string(APPEND visibility " -ffile-prefix-map=${source}=boringssl")
   endif()
   set(archive ${build}/libcrypto.a)
+  if(EXISTS ${build}/CMakeCache.txt)  # CMake refuses that of a checkout which has been moved since
+    file(STRINGS ${build}/CMakeCache.txt made_in REGEX "^CMAKE_CACHEFILE_DIR:")
+    if(NOT made_in STREQUAL "CMAKE_CACHEFILE_DIR:INTERNAL=${build}")
+      file(REMOVE_RECURSE ${build})
+    endif()
+  endif()
   set(flags -DCMAKE_PROJECT_BoringSSL_INCLUDE=${CMAKE_CURRENT_SOURCE_DIR}/libraries/boringssl_parts.cmake -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON
             "-DCMAKE_C_FLAGS=${visibility}" "-DCMAKE_CXX_FLAGS=${visibility}")
   if(CCACHE)

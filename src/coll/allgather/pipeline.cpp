@@ -55,7 +55,7 @@ class Lane {
             send_until(taken_ + ahead);
             fabric_.open(bytes(coming_[i]), sealed_blocks_[own_ + i], coming_[i].sealed_block);
         }
-        // Who waits for its node after this must hold nothing back that another node waits for.
+        // A rank that waits for its node after this must hold nothing back that another node waits for.
         send_until(going_.size());
     }
     Task finish() {

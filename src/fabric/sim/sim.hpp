@@ -34,8 +34,8 @@ struct Report {
     std::vector<Metrics> metrics;  ///< by rank
     std::vector<char> failed;      ///< by rank: what it received is not to be believed
     std::uint64_t messages_between = 0;
-    std::string
-        error;  ///< deadlock, repeated nonce, sizes that do not fit: a fault of the algorithm; else empty
+    /// deadlock, repeated nonce, sizes that do not fit: a fault of the algorithm; else empty
+    std::string error;
     /// The largest of each metric over the ranks: the critical path's, as the paper counts.
     Metrics worst() const;
 };

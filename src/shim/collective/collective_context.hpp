@@ -42,8 +42,8 @@ struct CollectiveSequence {
     std::uint32_t number_in_epoch = 0;  ///< for nonces
     std::shared_ptr<CollectiveKeys> keys;
     int tag = 0;
-    fabric::NodeMemory::Slot* slot =
-        nullptr;  ///< null when no other rank of the communicator is on this node
+    /// null when no other rank of the communicator is on this node
+    fabric::NodeMemory::Slot* slot = nullptr;
 };
 
 /// The private communicator that messages travel on. Freed with the last context in it: a persistent

@@ -24,8 +24,8 @@ struct Topology {
     int kind = MPI_UNDEFINED;
     std::vector<int> dims = {}, periods = {}, coordinates = {};  ///< MPI_CART
     std::vector<int> index = {}, edges = {};                     ///< MPI_GRAPH
-    std::vector<int> sources = {}, source_weights = {}, destinations = {},
-                     dest_weights = {};  ///< MPI_DIST_GRAPH
+    /// MPI_DIST_GRAPH
+    std::vector<int> sources = {}, source_weights = {}, destinations = {}, dest_weights = {};
     bool operator==(const Topology&) const = default;
 };
 /// The library's answer; from its memory, no message is exchanged.

@@ -20,8 +20,8 @@ struct Joining {
     MPI_Group local, remote;  ///< what the groups must be; the other side's may be unknown, MPI_GROUP_NULL
     std::vector<std::int32_t> job_ranks{};         ///< of the local group's processes; empty when not known
     std::vector<std::int32_t> remote_job_ranks{};  ///< of the other side's
-    int judge =
-        -1;  ///< rank in the local group of the one that knows the remote group, where the others do not
+    /// rank in the local group of the one that knows the remote group, where the others do not
+    int judge = -1;
 };
 /// `made`: the inter-communicator. Collective over both groups. Ends the job when the other side does not answer,
 /// or is not protected; on return MPIsec knows the communicator. Returns an error code that was not raised.

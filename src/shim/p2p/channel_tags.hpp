@@ -39,7 +39,7 @@ inline int skip_tag() {
 inline int rest_tag() {
     return state.tag_upper_bound - 2;
 }
-inline int refusal_tag() {
+inline int rejection_tag() {
     return state.tag_upper_bound - 1;
 }
 inline int audit_tag() {

@@ -67,8 +67,8 @@ struct Communicator {
     int collectives = 0;                       ///< under way
     std::uint64_t persistent_collectives = 0;  ///< made so far
 
-    std::map<std::string, std::uint64_t>
-        creations;  ///< communicators made from this one, counted per constructor and members
+    /// communicators made from this one, counted per constructor and members
+    std::map<std::string, std::uint64_t> creations;
 
     // Receives, in the order that MPI matches them.
     std::uint64_t next_position = 0;

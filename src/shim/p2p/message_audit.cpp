@@ -50,7 +50,7 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
 }
 
 /// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
-/// end after a refused message too: the others wait for this rank's part. One word more counts the ranks
+/// end after a rejected message too: the others wait for this rank's part. One word more counts the ranks
 /// whose part is in the sum: false, on every rank that got an incomplete one, or none. Of the last `maxima`
 /// words it is the largest.
 bool sum_everywhere(std::vector<std::uint64_t>& values, std::size_t maxima = 0) {

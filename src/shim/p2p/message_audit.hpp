@@ -8,7 +8,7 @@ namespace mpisec::shim {
 /// by the program.
 void audit_messages();
 
-/// Collective over the job, when this rank says nothing more to the others (forget_refusals): what one sends
+/// Collective over the job, when this rank says nothing more to the others (forget_rejections): what one sends
 /// another that has left would be unread when that one's connection closes, which resets it (TCP) and may
 /// take the message audit along.
 void final_barrier();

@@ -204,7 +204,7 @@ int finish_nonblocking(int started_error, MPI_Request* request) {
 }
 
 void SpinThenYield::pause() {
-    // Who outnumbers the cores yields at once: what it waits for may need this core. Others, after a while: a
+    // A rank yields at once where ranks outnumber the cores: what it waits for may need this core. Others, after a while: a
     // yield costs little when nobody else wants the core.
     if (state.yield_while_waiting || ++polls_ > 64) sched_yield();
 }

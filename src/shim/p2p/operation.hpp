@@ -177,8 +177,8 @@ std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Commun
 
 /// Work list and progress.
 void enlist(Operation& operation);  ///< if it needs progress
-void detach(std::unique_ptr<Operation>
-                operation);  ///< goes on without the user; finished at MPI_Finalize at the latest
+/// goes on without the user; finished at MPI_Finalize at the latest
+void detach(std::unique_ptr<Operation> operation);
 inline bool work_outstanding() {
     return process.work_count.load(std::memory_order_relaxed) != 0;
 }

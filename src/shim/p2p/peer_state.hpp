@@ -43,8 +43,8 @@ struct PeerReceiveState {
     wire::ReplaySet replay;
     std::uint64_t opened = 0;      ///< messages accepted; compared at Finalize (S8)
     unsigned receives_posted = 0;  ///< segments that have a receive
-    EpochKeys* keys[2] = {nullptr,
-                          nullptr};  ///< of the newest epoch, and of one other (messages received late)
+    /// of the newest epoch, and of one other (messages received late)
+    EpochKeys* keys[2] = {nullptr, nullptr};
     std::uint64_t last_use = 0;
 };
 

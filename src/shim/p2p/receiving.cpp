@@ -53,8 +53,8 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
            !comm.is_local(status.MPI_SOURCE);
 }
 
-int refuse_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
-    tell_refused(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
+int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
+    tell_rejected(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");
 }
@@ -113,7 +113,7 @@ class SealedReceive final : public Operation {
         if (code != MPI_SUCCESS && comm_->verifies && comm_->is_local(status.MPI_SOURCE))
             return matched_local(status, position, code);
         if (code != MPI_SUCCESS) {
-            return is_overlong(code, *comm_, status) ? finish(refuse_overlong(*comm_, status, position))
+            return is_overlong(code, *comm_, status) ? finish(reject_overlong(*comm_, status, position))
                                                      : finish(code, true);
         }
         int cancelled = 0;

@@ -24,13 +24,13 @@ namespace {
 
 constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
 
-// Per sender: notices that MPI holds, and refusals that wait here for theirs to be sent.
+// Per sender: notices that MPI holds, and rejections that wait here for theirs to be sent.
 constexpr std::size_t most_unanswered = 8, most_untold = 4096;
 // Sends to one rank remembered after their segments have left.
 constexpr std::size_t most_remembered = 64;
 
 /// counter(8) tag(4) context(16)
-using Refusal = std::array<std::uint8_t, 28>;
+using Rejection = std::array<std::uint8_t, 28>;
 /// counter(8) large header(16)
 using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
 
@@ -92,7 +92,7 @@ class Discard final : public Operation {
                     world_source, header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
-    WaitInfo wait_info() const override { return {"the rest of a refused message", source_, MPI_ANY_TAG}; }
+    WaitInfo wait_info() const override { return {"the rest of a rejected message", source_, MPI_ANY_TAG}; }
 
   private:
     void step() override {
@@ -103,25 +103,25 @@ class Discard final : public Operation {
     ReceivePipeline pipeline_;
 };
 
-std::uint64_t claimed_counter(const Refusal& refusal) {
-    return load_le<std::uint64_t>(refusal.data());
+std::uint64_t claimed_counter(const Rejection& rejection) {
+    return load_le<std::uint64_t>(rejection.data());
 }
 
-/// A refusal that is not told yet: receives before that of the message are under way.
+/// A rejection that is not told yet: receives before that of the message are under way.
 struct Held {
     Communicator* comm;
-    RefusedAt at;
-    Refusal refusal;
+    RejectedAt at;
+    Rejection rejection;
 };
 
 /// Refusals of one sender's messages.
 struct Told {
     std::list<Held> held;
-    std::list<Refusal> untold;
-    std::list<Refusal> unanswered;  ///< answers come in their order
-    /// Counters that were thrown away because a refusal claimed them. One that claims none is not kept:
+    std::list<Rejection> untold;
+    std::list<Rejection> unanswered;  ///< answers come in their order
+    /// Counters that were thrown away because a rejection claimed them. One that claims none is not kept:
     /// whoever injects such a message may cost one genuine message, not one after the other.
-    std::unordered_map<std::uint64_t, Refusal> named;
+    std::unordered_map<std::uint64_t, Rejection> named;
 };
 
 }  // namespace
@@ -129,10 +129,10 @@ struct Told {
 /// Under the Guard.
 struct RejectedMessages {
     // By world rank; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI
-    // does), before the receiver could say that it has refused the message.
+    // does), before the receiver could say that it has rejected the message.
     std::vector<LargeSend*> large_sends;
     std::unordered_map<std::int32_t, std::deque<Announcement>> remembered;
-    Mailbox<Refusal> refusals;
+    Mailbox<Rejection> rejections;
     Mailbox<Rest> rests;
     std::unordered_map<std::int32_t, Told> told_by_source;  ///< by world rank
     std::unique_ptr<Operation> watch;
@@ -143,14 +143,14 @@ namespace {
 void tell_next(std::int32_t world_source) {
     auto& [held, untold, unanswered, named] = process.rejected_messages->told_by_source[world_source];
     if (untold.empty() || unanswered.size() >= most_unanswered) return;
-    send_notice(untold.front(), world_source, refusal_tag());
+    send_notice(untold.front(), world_source, rejection_tag());
     unanswered.splice(unanswered.end(), untold, untold.begin());
 }
 
 /// Whether a receive that MPI matched before may have got an earlier message of this source and tag, and has not ended. Those
 /// move on, even if the program waits for none of them. One that the program has yet to make of a message that it probed is not
 /// waited for.
-bool earlier_ones_are_under_way(const Communicator& comm, const RefusedAt& at) {
+bool earlier_ones_are_under_way(const Communicator& comm, const RejectedAt& at) {
     bool under_way = false;
     for (const PostedReceive* receive = comm.oldest; receive && receive->position < at.position;
          receive = receive->newer) {
@@ -171,7 +171,7 @@ void tell_held() {
                 ++each;
                 continue;
             }
-            told.untold.push_back(each->refusal);
+            told.untold.push_back(each->rejection);
             release(*each->comm);
             each = told.held.erase(each);
             tell_next(world_source);
@@ -179,7 +179,7 @@ void tell_held() {
     }
 }
 
-/// On the work list from the first refusal on: the sender's answer comes when the program is anywhere.
+/// On the work list from the first rejection on: the sender's answer comes when the program is anywhere.
 class Watch final : public Operation {
   public:
     Watch() : Operation(nullptr) {}
@@ -193,15 +193,15 @@ class Watch final : public Operation {
         if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
         auto& [held, untold, unanswered, named] = process.rejected_messages->told_by_source[rests.source];
         if (unanswered.empty()) return;
-        std::list<Refusal> answered;
+        std::list<Rejection> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
         wire::LargeHeader header{};
         if (wire::decode(rests.payload.data() + 8, realm_of(rests.source).threshold, header)) {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
             if (incoming(rests.source).replay.insert(counter)) {
-                const Refusal& refusal = answered.front();
-                if (claimed_counter(refusal) == counter && named.size() < most_untold)
-                    named.emplace(counter, refusal);
+                const Rejection& rejection = answered.front();
+                if (claimed_counter(rejection) == counter && named.size() < most_untold)
+                    named.emplace(counter, rejection);
                 throw_away(rests.source, header);
             } else {  // that one was accepted: the sender is to look further
                 untold.splice(untold.begin(), answered);
@@ -211,9 +211,9 @@ class Watch final : public Operation {
     }
 };
 
-/// Which send the refusal speaks of: the one with its counter, or else, the attacker having changed that too,
+/// Which send the rejection speaks of: the one with its counter, or else, the attacker having changed that too,
 /// the oldest to this place; each is named once.
-Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
+Announcement* rejected_send(std::int32_t world_peer, const Rejection& rejection) {
     auto oldest = [&](auto fits) {
         Announcement* found = nullptr;
         auto look_at = [&](Announcement& send) {
@@ -224,12 +224,12 @@ Announcement* refused_send(std::int32_t world_peer, const Refusal& refusal) {
         for (LargeSend* send : process.rejected_messages->large_sends) look_at(*send);
         return found;
     };
-    const std::uint64_t counter = claimed_counter(refusal);
+    const std::uint64_t counter = claimed_counter(rejection);
     if (auto* same = oldest([&](const Announcement& send) { return send.counter == counter; })) return same;
-    const auto tag = load_le<std::int32_t>(refusal.data() + 8);
+    const auto tag = load_le<std::int32_t>(rejection.data() + 8);
     return oldest([&](const Announcement& send) {
         return send.tag == tag &&
-               std::memcmp(send.context.data(), refusal.data() + 12, send.context.size()) == 0;
+               std::memcmp(send.context.data(), rejection.data() + 12, send.context.size()) == 0;
     });
 }
 
@@ -249,7 +249,7 @@ LargeSend::~LargeSend() {
     if (to_peer.size() > most_remembered) to_peer.pop_front();
 }
 
-void tell_refused(Communicator& comm, const RefusedAt& at, const std::uint8_t* nonce) {
+void tell_rejected(Communicator& comm, const RejectedAt& at, const std::uint8_t* nonce) {
     if (comm.is_channel || !comm.has_peer(at.source)) return;
     Guard guard;
     const std::int32_t world_source = comm.peers[static_cast<std::size_t>(at.source)].world;
@@ -257,11 +257,11 @@ void tell_refused(Communicator& comm, const RefusedAt& at, const std::uint8_t* n
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
     Told& told = process.rejected_messages->told_by_source[world_source];
     if (told.held.size() + told.untold.size() >= most_untold) return;
-    Refusal& refusal = told.held.emplace_back(Held{&comm, at, {}}).refusal;
+    Rejection& rejection = told.held.emplace_back(Held{&comm, at, {}}).rejection;
     hold(comm);
-    store_le(refusal.data(), counter);
-    store_le(refusal.data() + 8, static_cast<std::int32_t>(at.tag));
-    std::copy(comm.context.begin(), comm.context.end(), refusal.begin() + 12);
+    store_le(rejection.data(), counter);
+    store_le(rejection.data() + 8, static_cast<std::int32_t>(at.tag));
+    std::copy(comm.context.begin(), comm.context.end(), rejection.begin() + 12);
     tell_held();
     std::unique_ptr<Operation>& watch = process.rejected_messages->watch;
     if (watch) return;
@@ -282,27 +282,27 @@ void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
     tell_next(world_source);
 }
 
-void answer_refusals(std::int32_t world_peer) {
-    Mailbox<Refusal>& refusals = process.rejected_messages->refusals;
-    if (!refusals.poll(world_peer, refusal_tag())) return;
-    Announcement* send = refused_send(refusals.source, refusals.payload);
+void answer_rejections(std::int32_t world_peer) {
+    Mailbox<Rejection>& rejections = process.rejected_messages->rejections;
+    if (!rejections.poll(world_peer, rejection_tag())) return;
+    Announcement* send = rejected_send(rejections.source, rejections.payload);
     Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
     if (send) {
         send->settled = true;
         store_le(rest.data(), send->counter);
         wire::encode(send->header, rest.data() + 8);
     }
-    send_notice(rest, refusals.source, rest_tag());
+    send_notice(rest, rejections.source, rest_tag());
 }
 
 void throw_away(std::int32_t world_source, const wire::LargeHeader& header) {
     detach(std::make_unique<Discard>(world_source, header));
 }
 
-void forget_refusals() {
+void forget_rejections() {
     Guard guard;
     RejectedMessages& all = *process.rejected_messages;
-    all.refusals.clear();
+    all.rejections.clear();
     all.rests.clear();
     for (auto& [source, told] : all.told_by_source)
         for (const Held& held : told.held) release(*held.comm);

@@ -415,7 +415,7 @@ void wipe_landing(const Landing& landing, std::size_t n) {
     unpack(zeros.data(), n, landing.buf, landing.count, landing.type, landing.facts);
 }
 
-[[gnu::cold, gnu::noinline]] int refuse(const Communicator& comm, const Landing& landing, std::size_t n,
+[[gnu::cold, gnu::noinline]] int reject(const Communicator& comm, const Landing& landing, std::size_t n,
                                         MPI_Status& status) {
     wipe_landing(landing, n);
     real.Status_set_elements_x(&status, constants.byte, 0);
@@ -529,7 +529,7 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
     const bool comparable = landing.facts.contiguous || landing.facts.size <= INT_MAX;  // what packing can do
     if (!comm.is_local(status.MPI_SOURCE) || !comparable || !was_sent(comm, status, position, received))
         [[unlikely]]
-        return {refuse(comm, landing, n, status), code != MPI_SUCCESS};
+        return {reject(comm, landing, n, status), code != MPI_SUCCESS};
     if (received.truncated) wipe_landing(landing, capacity);
     return {code, code != MPI_SUCCESS};
 }

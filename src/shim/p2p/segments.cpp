@@ -205,7 +205,7 @@ void ReceivePipeline::abandon() {
 
 void ReceivePipeline::start_receiving() {
     unsigned& expected = incoming(world_peer_).receives_posted;
-    // One is always posted: who sends does not know which messages have more.
+    // One is always posted: a sender does not know which messages have more.
     while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
            (posted_ == done_ || expected < most_receives_posted)) {
         ++expected;

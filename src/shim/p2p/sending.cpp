@@ -211,7 +211,7 @@ class SealedSend final : public Operation {
             announced_.reset();
             packed_ = Buffer();
         } else if (++polls_ % polls_between_looks == 0) {
-            answer_refusals(world_peer_);
+            answer_rejections(world_peer_);
         }
     }
 
@@ -249,8 +249,8 @@ class SealedSend final : public Operation {
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;
-    bool waits_for_match_ =
-        false;  ///< a large message that must not send segments before its first part is matched
+    /// a large message that must not send segments before its first part is matched
+    bool waits_for_match_ = false;
 };
 
 }  // namespace

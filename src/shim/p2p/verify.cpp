@@ -85,7 +85,7 @@ struct Delivered {
     std::uint64_t position;
 };
 
-[[gnu::cold, gnu::noinline]] void refuse(const Delivered& it, Violation violation,
+[[gnu::cold, gnu::noinline]] void reject(const Delivered& it, Violation violation,
                                          const char* detail = nullptr) {
     ReceivedMessage& received = it.received;
     received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
@@ -96,11 +96,11 @@ struct Delivered {
                               it.wire.size() < wire::small_overhead ||
                               it.wire.size() > wire::small_wire_bytes(it.comm.threshold);
     if (may_be_large && (violation == Violation::forged || violation == Violation::malformed))
-        tell_refused(it.comm, {received.source, received.tag, it.position},
-                     it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
+        tell_rejected(it.comm, {received.source, received.tag, it.position},
+                      it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
 }
 
-/// A small message that was opened in place and is refused after all. `to` may be null when it has no bytes.
+/// A small message that was opened in place and is rejected after all. `to` may be null when it has no bytes.
 void wipe_delivered(const ReceivedMessage& received, std::span<std::uint8_t> to) {
     if (received.total > 0 && received.total <= to.size()) std::memset(to.data(), 0, received.total);
 }
@@ -119,13 +119,13 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
             std::span<std::uint8_t> to, std::uint64_t position) {
     const Delivered delivered{received, comm, wire, position};
     if (!comm.has_peer(received.source)) [[unlikely]]
-        return refuse(delivered, Violation::malformed, "and there is no such rank");
+        return reject(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;
     if (wire.size() < wire::small_overhead || !wire::parse_nonce(wire.data(), nonce)) [[unlikely]]
-        return refuse(delivered, Violation::malformed);
+        return reject(delivered, Violation::malformed);
     received.large = nonce.kind == wire::Kind::large_header;
     if (received.large != looks_large(comm, wire.size())) [[unlikely]]
-        return refuse(delivered, Violation::malformed, "its length does not fit its kind");
+        return reject(delivered, Violation::malformed, "its length does not fit its kind");
     received.counter = nonce.counter;
 
     PeerReceiveState& pair = incoming(comm.peers[static_cast<std::size_t>(received.source)].world);
@@ -133,16 +133,16 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
     const bool opened = received.large ? open_header(received, comm, opening, wire)
                                        : open_small(received, comm, opening, wire, to);
     if (!opened) [[unlikely]]
-        return refuse(delivered, Violation::forged);
+        return reject(delivered, Violation::forged);
     if (!pair.replay.insert(nonce.counter)) [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
         if (received.large) tell_misnamed(pair.number, nonce.counter);
-        return refuse(delivered, Violation::replayed);
+        return reject(delivered, Violation::replayed);
     }
     if (!in_order(comm, received.source, received.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
         if (received.large) throw_away(pair.number, received.header);
-        return refuse(delivered, Violation::reordered);
+        return reject(delivered, Violation::reordered);
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;

@@ -36,8 +36,8 @@ struct Gate {
     std::atomic<bool> tracing = false;      ///< MPISEC_TRACE: spans are recorded (runtime/trace.hpp)
     std::atomic<bool> single_node = false;  ///< every rank of the job is known to be on this node
     std::atomic<unsigned> forks = 0;  ///< children made while calls were protected: for the stall report
-    const char* text_begin =
-        nullptr;  ///< the MPI library's own code: calls from there are its internals (ROMIO, osc)
+    /// the MPI library's own code: calls from there are its internals (ROMIO, osc)
+    const char* text_begin = nullptr;
     const char* text_end = nullptr;
 };
 

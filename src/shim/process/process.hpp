@@ -47,7 +47,7 @@ struct State {
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     std::atomic<bool> thread_multiple{false};
-    std::atomic<bool> yield_while_waiting{false};  ///< who waits gives its core to others: MPISEC_YIELD
+    std::atomic<bool> yield_while_waiting{false};  ///< a waiting rank gives its core to others: MPISEC_YIELD
     bool fault_tolerant = false;  ///< the job goes on when a process has died (p2p/failures.hpp)
     bool ready = false;           ///< what protection needs of this process is there
     bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order

@@ -37,8 +37,8 @@ struct Realm {
 
 struct World : Realm {
     std::vector<std::int32_t> node;  ///< per world rank: number of its node, 0 … nodes-1, by lowest rank
-    std::vector<std::uint8_t>
-        same_node;  ///< per world rank: 1 when it was proven to share memory with this rank (M1)
+    /// per world rank: 1 when it was proven to share memory with this rank (M1)
+    std::vector<std::uint8_t> same_node;
     int nodes = 1;
     int rank_on_node = 0;
     int ranks_on_node = 1;

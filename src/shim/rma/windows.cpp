@@ -66,8 +66,8 @@ struct Making {
     MPI_Win win = constants.win_null;  ///< the library's, of this process alone
     Part part{};
     WindowMemory memory{};
-    std::optional<fabric::SharedSegment>
-        segment{};                      ///< that its memory lies in, with that of ranks of its node
+    /// that its memory lies in, with that of ranks of its node
+    std::optional<fabric::SharedSegment> segment{};
     std::vector<std::uint8_t*> near{};  ///< where each rank's memory is, behind its lock; null: not in there
 };
 

@@ -93,7 +93,7 @@ bool take_unmatched(MPI_Comm comm) {
     return done != 0;
 }
 
-/// After an attack, parts of refused messages may lie on the channel. MPICH ends a process that frees a communicator with such
+/// After an attack, parts of rejected messages may lie on the channel. MPICH ends a process that frees a communicator with such
 /// messages.
 void take_all_unmatched(MPI_Comm comm) {
     constexpr int most = 1000;
@@ -233,7 +233,7 @@ void end_protection() {
     stop_progress_thread();
     finish_detached();
     if (world_is_protected) audit_messages();
-    forget_refusals();
+    forget_rejections();
     process.node_peers->forget();  // those that have left together end, each in its own time
     if (world_is_protected) final_barrier();
     io::forget_files();

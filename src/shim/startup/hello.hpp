@@ -31,9 +31,9 @@ struct Hello {
     std::array<std::uint8_t, 16> nonce{};  ///< random: hellos of an earlier job are not this job's
     std::array<std::uint8_t, 16> place{};  ///< node_id(): alike for ranks that may share memory
     std::int32_t rank = 0;
-    std::uint32_t policy =
-        0;  ///< 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode);
-            ///< 8 times MPISEC_PIPELINE (Settings::Pipeline)
+    /// 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode); 8 times MPISEC_PIPELINE
+    /// (Settings::Pipeline)
+    std::uint32_t policy = 0;
     std::uint64_t threshold = 0;
     std::uint64_t segment = 0;
     std::uint64_t rekey_messages = 0;

@@ -77,7 +77,7 @@ def test_sealed_collectives_deliver_what_mpi_says(name, records, tmp_path):
 def test_every_algorithm(nodes, ranks, records, tmp_path):
     """S2: the same with every algorithm of every collective, a few of them in each job."""
     known = algorithms()
-    job, operations = ("mpich-5", nodes, ranks, 1, [], {}), OPERATIONS // 2
+    job, operations = ("mpich-5", nodes, ranks, 1, [], {}), OPERATIONS // 4
     expected = records(job, SEED, tmp_path / "reference", True, operations)
     for turn in range(max(map(len, known.values()))):
         forced = {f"MPISEC_{name.upper()}": names[turn % len(names)] for name, names in known.items()}

@@ -87,7 +87,7 @@ TEST_P(EveryAllgather, OnClustersOfEveryShape) {
 TEST_P(EveryAllgather, OnManySmallClusters) {
     Random random(4);
     for (int nodes = 1; nodes <= (sanitized ? 3 : 4); ++nodes)
-        for (int i = 0; i < (sanitized ? 30 : 300); ++i) {
+        for (int i = 0; i < (sanitized ? 12 : 300); ++i) {
             std::vector<int> sizes;
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 3));
             ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random));
@@ -98,7 +98,7 @@ TEST_P(EveryAllgather, OnManySmallClusters) {
 /// ranks have much to send and nothing to receive.
 TEST_P(EveryAllgather, OfVeryDifferentBlocks) {
     Random random(5);
-    for (int i = 0; i < (sanitized ? 40 : 400); ++i) {
+    for (int i = 0; i < (sanitized ? 16 : 400); ++i) {
         std::vector<int> sizes;
         for (int node = pick(random, 2, 5); node > 0; --node) sizes.push_back(pick(random, 1, 3));
         ASSERT_NO_FATAL_FAILURE(expect_gathers(GetParam(), sizes, random, 300));

@@ -48,7 +48,7 @@ TEST_P(Moves, OnClustersOfEveryShape) {
 TEST_P(Moves, OnManySmallClusters) {
     Random random(4);
     for (int nodes = 1; nodes <= (sanitized ? 3 : 5); ++nodes)
-        for (int i = 0; i < (sanitized ? 30 : 200); ++i) {
+        for (int i = 0; i < (sanitized ? 12 : 200); ++i) {
             std::vector<int> sizes;
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 3));
             ASSERT_NO_FATAL_FAILURE(expect_moves(sizes, random_sizes(random), random));

@@ -52,7 +52,7 @@ TEST_P(EveryReduction, OnClustersOfEveryShape) {
 TEST_P(EveryReduction, OnManySmallClusters) {
     Random random(4);
     for (int nodes = 1; nodes <= (sanitized ? 3 : 5); ++nodes)
-        for (int i = 0; i < (sanitized ? 50 : 600); ++i) {
+        for (int i = 0; i < (sanitized ? 20 : 600); ++i) {
             std::vector<int> sizes;
             for (int node = 0; node < nodes; ++node) sizes.push_back(pick(random, 1, 4));
             ASSERT_NO_FATAL_FAILURE(expect_reduces(GetParam(), sizes, random));
@@ -106,7 +106,7 @@ TEST_P(EveryReduction, LeavesDataToTheFabric) {
 /// rounding depends on which operands are combined first.
 TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
     Random random(6);
-    for (int i = 0; i < (sanitized ? 50 : 400); ++i) {
+    for (int i = 0; i < (sanitized ? 20 : 400); ++i) {
         std::vector<int> sizes;
         for (int node = pick(random, 1, 9); node > 0; --node) sizes.push_back(pick(random, 1, 4));
         Problem problem = random_problem(GetParam().collective, sizes, pick(random, 0, 2), random);

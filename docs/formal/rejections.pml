@@ -41,7 +41,7 @@
 
 chan net = [N] of { byte, byte };            // sealed message (NONE: forged), counter that its nonce claims; from the sender
 chan first = [N + ATTACKS] of { byte, byte, byte };  // the same and its place, as MPI matched it to a receive
-chan refusals = [LENGTH] of { byte };        // claimed counter
+chan rejections = [LENGTH] of { byte };        // claimed counter
 chan rests = [LENGTH] of { byte };           // true counter; NONE: a header of zeros
 
 // Sender
@@ -79,18 +79,18 @@ inline take_segments(i) {
     complete[i] = true;
 }
 
-// A refusal is held back until the receives before the refused message's have completed: tell_held().
+// A rejection is held back until the receives before the rejected message's have completed: tell_held().
 #ifdef TOLD_AT_ONCE
 #define before(place) true
 #else
 #define before(place) ((place == 0 || completed[0]) && (place <= 1 || completed[1]) && (place <= 2 || completed[2]) && (place <= 3 || completed[3]))
 #endif
 bool completed[N + ATTACKS];
-chan held = [LENGTH] of { byte, byte };      // claimed counter, place of the refused message
+chan held = [LENGTH] of { byte, byte };      // claimed counter, place of the rejected message
 
 inline tell_next() {
     if
-    :: (len(untold) > 0 && len(unanswered) < MOST_UNANSWERED) -> untold?told; refusals!told; unanswered!told
+    :: (len(untold) > 0 && len(unanswered) < MOST_UNANSWERED) -> untold?told; rejections!told; unanswered!told
     :: !(len(untold) > 0 && len(unanswered) < MOST_UNANSWERED)
     fi
 }
@@ -106,7 +106,7 @@ inline tell_held() {
     od
 }
 
-inline tell_refused(claim) {
+inline tell_rejected(claim) {
 #ifdef NEVER_TOLD
     skip
 #else
@@ -117,7 +117,7 @@ inline tell_refused(claim) {
 // verify.cpp, verify(); the pipeline then receives the segments.
 inline accept(message, claim) {
     if
-    :: message == NONE || claim != message -> tell_refused(claim)  // does not authenticate
+    :: message == NONE || claim != message -> tell_rejected(claim)  // does not authenticate
     :: else ->
         if
         :: used[message] ->                                        // replayed
@@ -181,7 +181,7 @@ end:
     od
 }
 
-// refused_send(): the send with the counter, else the oldest; each is named once.
+// rejected_send(): the send with the counter, else the oldest; each is named once.
 inline name_a_send(claim) {
     found = NONE; i = 0;
     if
@@ -214,8 +214,8 @@ active proctype Sender() {
     byte claim, found, i;
     do
     :: atomic { next_to_send < N -> sent[next_to_send] = true; net!next_to_send, next_to_send; next_to_send++ }
-    // It looks for refusals while a send stands still.
-    :: atomic { !(all_complete) && len(refusals) > 0 && next_to_send > 0 -> refusals?claim; name_a_send(claim); claim = 0 }
+    // It looks for rejections while a send stands still.
+    :: atomic { !(all_complete) && len(rejections) > 0 && next_to_send > 0 -> rejections?claim; name_a_send(claim); claim = 0 }
     // MPI may take the segments of a message before its receiver is there: the send is complete, and remembered.
 #ifdef EAGER
     :: atomic { next_to_send > 0 && !complete[0] -> complete[0] = true }
