@@ -195,7 +195,7 @@ int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::siz
     Buffer wire(bytes + 1);
     if (int code = real.Mrecv(wire.data(), static_cast<int>(bytes), constants.byte, &message, &matched);
         code != MPI_SUCCESS)
-        return is_overlong(code, comm, matched) ? raise(&comm, refuse_overlong(comm, matched, position))
+        return is_overlong(code, comm, matched) ? raise(&comm, reject_overlong(comm, matched, position))
                                                 : code;
     return receive_delivered(spec, comm, capacity, std::move(wire), {matched, position}, status);
 }
@@ -209,7 +209,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     const int code = receive_bytes(spec, wire.data(), room, &delivered);
     if (code == MPI_SUCCESS)
         return receive_delivered(spec, comm, capacity, std::move(wire), {delivered, position}, status);
-    return is_overlong(code, comm, delivered) ? raise(&comm, refuse_overlong(comm, delivered, position))
+    return is_overlong(code, comm, delivered) ? raise(&comm, reject_overlong(comm, delivered, position))
                                               : code;
 }
 

@@ -155,7 +155,7 @@ std::size_t probed_room(const Communicator& comm, std::size_t capacity, std::siz
 /// extended on the way (S2).
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
 /// Reports it and returns the error code.
-int refuse_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position);
+int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position);
 
 /// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
 std::unique_ptr<Operation> begin_send(const SendSpec& spec);
