@@ -55,6 +55,18 @@ def test_operations_that_do_not_fit_their_type(told, mpi):
     assert any(line.endswith("MPI_ERR_OP") for line in sealed)
 
 
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
+def test_counts_that_differ(told, mpi):
+    """Plain MPICH tells some of these ranks, by MPI_ERR_TRUNCATE or MPI_ERR_OTHER, and leaves others waiting. Between nodes the class is MPIsec's: an attacker
+    could choose among the library's. The last call has 4 bytes at the root and 1 MB elsewhere."""
+    lines = told(mpi, "truncated", [0, 1, 2, 5], plain=False)
+    calls = ("MPI_Bcast(left, more", "MPI_Bcast(left, fewer", "MPI_Bcast(megabyte, fewer")
+    for call in calls:
+        assert [line.rsplit(": ", 1)[1] for line in lines if call in line] == ["success", *["integrity error"] * 3], lines
+    gathered = [line.rsplit(": ", 1)[1] for line in lines if "MPI_Gather" in line]  # the root's peer on its node sends too much
+    assert gathered == ["MPI_ERR_TRUNCATE", *["success"] * 3], lines
+
+
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("stats", [None, "1"])
 def test_a_message_that_nobody_receives(run, compile_mpi, mpi, stats):
