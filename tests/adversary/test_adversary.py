@@ -291,7 +291,7 @@ def test_an_injected_message_costs_one_genuine_message_at_most(attack, mpi):
 
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_a_rejected_message_whose_forerunner_comes_late(attack, mpi):
-    """S2, S8: the last of three large messages, with a counter that none has, is refused while the data of the first is under way: the
+    """S2, S8: the last of three large messages, with a counter that none has, is rejected while the data of the first is under way: the
     first is not taken for the rejected one, and the sender of neither waits for ever (docs/formal/rejections.pml, told-at-once)."""
     result, said = attack("overtake:1500", "overtaken", size=4 << 20, ways="recv", mpi=mpi)
     check(result, said, {(1, 1): FINE, (1, 2): FINE, (1, 3): INTEGRITY, (1, 9): FINE}, "recv")
