@@ -13,7 +13,8 @@ install(DIRECTORY ${materials}/ DESTINATION ${SKBUILD_METADATA_DIR})
 # Build ids, by which debuggers find what was stripped. The linker's own would be made of debug information too, in which stand the paths that
 # zig has compiled its C++ library in; these are made of the sources, so that two builds are identical. pip configures before each build.
 file(GLOB_RECURSE sources LIST_DIRECTORIES false ${PROJECT_SOURCE_DIR}/src/* ${PROJECT_SOURCE_DIR}/include/* ${PROJECT_SOURCE_DIR}/gen/*.py
-     ${PROJECT_SOURCE_DIR}/gen/*.toml ${PROJECT_SOURCE_DIR}/cmake/* ${PROJECT_SOURCE_DIR}/CMakeLists.txt ${PROJECT_SOURCE_DIR}/tools/*.txt)
+     ${PROJECT_SOURCE_DIR}/gen/*.toml ${PROJECT_SOURCE_DIR}/cmake/*)
+list(APPEND sources ${PROJECT_SOURCE_DIR}/CMakeLists.txt ${PROJECT_SOURCE_DIR}/tools/wheel-requirements.txt)  # not found recursively: .deps, build
 set(digests "${PROJECT_VERSION}")
 foreach(source ${sources})
   file(SHA1 ${source} digest)

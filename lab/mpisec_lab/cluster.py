@@ -354,7 +354,7 @@ def block_placement(names: Sequence[str], ranks: int) -> Hosts:
 
 
 def check_privileges() -> bool:
-    """Whether the lab's namespaces need a user namespace. Raises LabError when that is refused, too."""
+    """Whether the lab's namespaces need a user namespace. Raises LabError when that is refused, too, or a program is missing."""
 
     def allowed(*options: str) -> bool:
         test = subprocess.run(
@@ -365,6 +365,8 @@ def check_privileges() -> bool:
         )
         return test.returncode == 0
 
+    if shutil.which("ip") is None:
+        raise LabError("mpisec lab needs the program ip: `apt-get install iproute2` (tcpdump, too, for captures)")
     if allowed():
         return False
     if allowed("--map-root-user"):

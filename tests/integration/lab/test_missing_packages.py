@@ -1,4 +1,4 @@
-"""`mpisec lab slurm up` where Slurm is not installed says what to install; the list for the tests has all of it."""
+"""The lab says what to install on a machine that lacks it; the list for the tests has all that Slurm needs."""
 
 import shutil
 from pathlib import Path
@@ -17,6 +17,12 @@ def test_what_to_install(monkeypatch, capsys, missing):
     assert main(["slurm", "up"]) == 1
     said = capsys.readouterr().err
     assert f"{missing} missing" in said and f"apt-get install --no-install-recommends {PACKAGES}" in said
+
+
+def test_a_machine_without_ip(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(["check-rate", "--rate", "1gbit"]) == 1
+    assert "apt-get install iproute2" in capsys.readouterr().err
 
 
 def test_the_list_has_them():
