@@ -21,7 +21,7 @@
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
-#include "shim/p2p/skips.hpp"
+#include "shim/p2p/notices.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
