@@ -6,7 +6,9 @@ import pytest
 from slow import slow
 
 PROGRAM = Path(__file__).parent / "calls_that_differ.c"
-MPIS = ["mpich-5", "openmpi-5", *slow("mpich-4", "openmpi-4", "impi")]
+MPIS = ["mpich-5", *slow("openmpi-4", "openmpi-5", "impi")]
+# MPICH 4.0 is not among those that go on: it takes a message that is too long for a fatal error of its own, and may hang in MPI_Finalize after errors.
+OLDER = slow("mpich-4")
 CALLS = ["bcast-more", "bcast-fewer", "allreduce", "reduce", "alltoall", "allgather", "scatter", "barrier", "root", "ibcast-more"]
 # Of a scatter or gather whose root gives itself too much, the root alone is told, as plain, and the communicator stays good.
 HARMLESS = {"scatter"}
@@ -45,7 +47,7 @@ def test_every_rank_goes_on(told, mpi, call):
         assert "as bcast from or to rank 0 of 2097152 bytes" in result.stderr, result.stderr
 
 
-@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
 @pytest.mark.parametrize("call", ["bcast-more", "bcast-fewer", "barrier"])
 def test_a_fatal_handler_ends_the_job(told, mpi, call):
     result, _ = told(mpi, call)
