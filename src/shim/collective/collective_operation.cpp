@@ -79,6 +79,10 @@ class CollectiveOperation final : public Operation {
             task_.start();
         }
         fabric_->advance();
+        // Where nothing else is to be moved, the next message is not waited for by way of everything that may be.
+        if (blocking_ && may_block())
+            for (unsigned polls = 0; polls < polls_at_once && !task_.done() && !fabric_->lost(); ++polls)
+                fabric_->advance();
         if (fabric_->lost()) return give_up(fabric_->error());
         if (!task_.done()) return;
         task_ = {};
@@ -112,6 +116,7 @@ class CollectiveOperation final : public Operation {
         finish(plan_->good() ? plan_->finish() : plan_->error);
     }
 
+    static constexpr unsigned polls_at_once = 256;
     bool blocking_, started_ = false;
     std::uint64_t number_ = 0;
     LongWait wait_;
