@@ -114,9 +114,7 @@ void hear_call(std::int32_t world_source, const wire::CallNotice& theirs) {
 void hear_calls() {
     Guard guard;
     std::vector<const Realm*> heard;
-    // Hearing ends no context, but it may start a message, whose end may.
-    const std::vector<CollectiveContext*> contexts = process.collective_contexts->all;
-    for (const CollectiveContext* one : contexts) {
+    for (const CollectiveContext* one : process.collective_contexts->all) {
         const Realm& realm = realm_of(one->world_ranks());
         if (std::ranges::find(heard, &realm) != heard.end()) continue;
         heard.push_back(&realm);
@@ -128,12 +126,14 @@ void hear_calls() {
 }  // namespace
 
 void make_known(CollectiveContext& collective_context) {
+    Guard guard;
     process.collective_contexts->all.push_back(&collective_context);
     process.call_heard = hear_call;
     process.waited_long = hear_calls;
 }
 
 void forget(CollectiveContext& collective_context) {
+    Guard guard;
     std::erase(process.collective_contexts->all, &collective_context);
 }
 

@@ -106,8 +106,9 @@ bool hear_one(const Realm& realm, int peer) {
     if (outcome.error != MPI_SUCCESS) return false;
     PeerReceiveState& pair = incoming(hearing.source);
     --pair.opened;  // like what was not counted as sent
-    if (outcome.bytes == wire::call_notice_bytes && process.call_heard) {
-        process.call_heard(hearing.source, wire::decode_call(hearing.notice.data()));
+    const auto call_heard = process.call_heard.load(std::memory_order_relaxed);
+    if (outcome.bytes == wire::call_notice_bytes && call_heard) {
+        call_heard(hearing.source, wire::decode_call(hearing.notice.data()));
         return true;
     }
     if (outcome.bytes != hearing.notice.size()) return false;

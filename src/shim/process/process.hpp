@@ -211,8 +211,8 @@ struct Process {
     FirstUse<Notices> notices;                     ///< notices.cpp
     /// collective/call_comparison.cpp, from the first communicator on: a notice of a call has come, by world rank of the
     /// sender; a thread has waited long.
-    void (*call_heard)(std::int32_t, const wire::CallNotice&) = nullptr;
-    void (*waited_long)() = nullptr;
+    std::atomic<void (*)(std::int32_t, const wire::CallNotice&)> call_heard{nullptr};
+    std::atomic<void (*)()> waited_long{nullptr};
     FirstUse<RejectedMessages> rejected_messages;  ///< rejected_messages.cpp
     FirstUse<RefusedCalls> refused_calls;          ///< unsupported.cpp
     FirstUse<SameNodeRecords> same_node_records;   ///< same_node.cpp; MPISEC_SAME_NODE=verify

@@ -27,14 +27,18 @@ static int call(const char* which) {
     MPI_Request request;
     if (!strcmp(which, "bcast-more")) return MPI_Bcast(data, rank ? 4 : large, MPI_BYTE, 0, comm);
     if (!strcmp(which, "bcast-fewer")) return MPI_Bcast(data, rank ? large : 4, MPI_BYTE, 0, comm);
-    if (!strcmp(which, "allreduce")) return MPI_Allreduce(data, result, odd ? 400000 : 2, MPI_INT, MPI_SUM, comm);
-    if (!strcmp(which, "reduce")) return MPI_Reduce(data, result, odd ? 400000 : 2, MPI_INT, MPI_SUM, 2, comm);
+    if (!strcmp(which, "allreduce"))
+        return MPI_Allreduce(data, result, odd ? 400000 : 2, MPI_INT, MPI_SUM, comm);
+    if (!strcmp(which, "reduce"))
+        return MPI_Reduce(data, result, odd ? 400000 : 2, MPI_INT, MPI_SUM, 2, comm);
     if (!strcmp(which, "alltoall")) return MPI_Alltoall(data, odd ? 2 : 1, MPI_INT, result, 1, MPI_INT, comm);
-    if (!strcmp(which, "allgather")) return MPI_Allgather(data, odd ? 2 : 1, MPI_INT, result, 1, MPI_INT, comm);
+    if (!strcmp(which, "allgather"))
+        return MPI_Allgather(data, odd ? 2 : 1, MPI_INT, result, 1, MPI_INT, comm);
     if (!strcmp(which, "scatter"))
         return MPI_Scatter(data, rank ? 0 : 2, MPI_INT, result, rank ? 2 : 1, MPI_INT, 0, comm);
     if (!strcmp(which, "barrier"))
-        return rank == 2 ? MPI_Barrier(comm) : MPI_Allgather(data, 1000, MPI_INT, result, 1000, MPI_INT, comm);
+        return rank == 2 ? MPI_Barrier(comm)
+                         : MPI_Allgather(data, 1000, MPI_INT, result, 1000, MPI_INT, comm);
     if (!strcmp(which, "root")) {  // two trees of different roots
         MPI_Reduce(data, result, large / 4, MPI_INT, MPI_SUM, odd ? 3 : 0, comm);
         return MPI_Bcast(data, large, MPI_BYTE, odd ? 3 : 0, comm);
