@@ -18,11 +18,11 @@ namespace {
 
 // Memory is carved in blocks of which the first slot is no secret but tells that the block is alive: it is
 // wiped with the rest in a child.
-constexpr std::size_t block_bytes = 4096;
+constexpr std::size_t secret_block_bytes = 4096;
 constexpr std::uint8_t alive_mark = 0xA5;
 
 std::uint8_t& mark_of(const std::uint8_t* slot) {
-    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(block_bytes - 1));
+    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(secret_block_bytes - 1));
 }
 
 [[noreturn]] void die(const char* sentence) {
@@ -70,7 +70,7 @@ class Slab {
         free_.reserve(slabs_ * bytes / secret_bytes);
         for (std::size_t at = bytes; at > 0;) {
             at -= secret_bytes;
-            if (at % block_bytes == 0)
+            if (at % secret_block_bytes == 0)
                 first[at] = alive_mark;
             else
                 free_.push_back(first + at);
