@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "base/error_line.hpp"
 
 namespace mpisec::keys {
 namespace {
@@ -26,7 +28,7 @@ std::uint8_t& mark_of(const std::uint8_t* slot) {
 }
 
 [[noreturn]] void die(const char* sentence) {
-    std::fprintf(stderr, "mpisec: %s\n", sentence);
+    write_error_line(std::string("mpisec: ") + sentence);
     std::abort();
 }
 
@@ -135,10 +137,9 @@ void random_bytes(void* bytes, std::size_t n) {
 }
 
 void die_of_wiped_secret() {
-    std::fputs(
+    write_error_line(
         "mpisec: A child process made by fork() asked for keys of its parent, which are wiped in children: "
-        "it ends here. Only the parent may call MPI.\n",
-        stderr);
+        "it ends here. Only the parent may call MPI.");
     _exit(EXIT_FAILURE);  // neither exit handlers nor a core dump: both are the parent's business
 }
 
