@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 PYTHON ?= python3
 export PYTHON
 
-.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install sources deb checksums wheel clean
+.PHONY: help setup setup-demo setup-conformance build demo test test-all conformance conformance-programs bench lint tidy docs site formal install sources deb checksums wheel manifests clean
 
 help:
 	@echo "make demo             install what is needed, build, run a job plain and sealed on two nodes, compare"
@@ -18,6 +18,7 @@ help:
 	@echo "make deb              Debian packages in dist/deb, from a source package, without a network"
 	@echo "make checksums        dist/SHA256SUMS of what is in dist"
 	@echo "make wheel            dist/mpisec-….whl for pip: every Linux on x86-64 with glibc 2.28 or newer"
+	@echo "make manifests        what kubeconform says of deploy/kubernetes (fetches it, kustomize and the operator's schema by go)"
 	@echo "make bench            MPIsec, WireGuard and IPsec against plain MPI, with a report"
 	@echo "make formal           install Verifpal and Spin, check the protocol's formal models and their broken variants"
 	@echo "make site             the documentation as a web site in build/site (index.html), with a page for each command"
@@ -86,6 +87,10 @@ checksums:
 
 wheel: setup-demo
 	@tools/wheel.sh
+
+manifests:
+	@tools/venv.sh .deps/test-venv tests/requirements.txt
+	@.deps/test-venv/bin/python tools/manifests.py
 
 clean:
 	rm -rf build

@@ -12,6 +12,7 @@ export SOURCE_DATE_EPOCH
 
 need() { command -v "$1" >/dev/null || { echo "deb.sh: $1 is missing: apt-get install --no-install-recommends $2"; exit 1; }; }
 need dh debhelper
+need dh_python3 dh-python
 need lintian lintian
 need dpkg-buildpackage dpkg-dev
 
@@ -28,6 +29,9 @@ make_source() {
 
 packages() {
     local alone=()
+    # dh gives the build a home directory of its own, where ccache would begin anew each time.
+    command -v ccache >/dev/null && CCACHE_DIR=$(ccache --get-config cache_dir) && export CCACHE_DIR
+    export CCACHE_BASEDIR=  # as in tools/wheel.sh
     [ "$(id -u)" -eq 0 ] && alone=(unshare --net)
     (cd "$tree" && env -u MAKEFLAGS "${alone[@]}" dpkg-buildpackage --unsigned-source --unsigned-changes --build=full --jobs="$jobs" --no-check-builddeps)
 }

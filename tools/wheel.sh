@@ -41,4 +41,6 @@ export SOURCE_DATE_EPOCH CMAKE_BUILD_PARALLEL_LEVEL=$jobs CCACHE_BASEDIR=
 step wheel-build make_wheel || exit 1
 step wheel-check check_wheel || exit 1
 step wheel-debug keep_debug_files || exit 1
+# Without what libcrypto.so.3 of this machine asks of its own C library.
+auditwheel show --ldpaths "$top/build/wheel-unchecked" "$output"/mpisec-*.whl
 ls -s --block-size=kB "$output"/mpisec-*

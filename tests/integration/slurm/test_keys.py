@@ -1,12 +1,16 @@
 """How the key gets to the nodes of a job: what of it is on the wire, and that the job then runs sealed."""
 
+import re
 import stat
+from pathlib import Path
 
 from slurm_jobs import script
 
 from mpisec_lab.capture import count
 
 JOB = "right 100 of 100, ranks 2, nodes 2"
+PAGE = Path(__file__).resolve().parents[3] / "docs/slurm.md"
+WORDS = {"key": "~/.config/mpisec/key", "app": "./app", "site": "/etc/mpisec/site.key", "derive": "mpisec key derive"}  # what stands for what there
 PLACE = "/dev/shm/mpisec-key"  # each node's own memory
 
 
@@ -32,26 +36,38 @@ def test_sbcast_shows_the_key_to_the_network(slurm, ring, marker, mpisec, tmp_pa
     assert count(streams, secret_of(cluster.key())) > 0
 
 
+def written_on_the_page(containing, **instead):
+    """The script of docs/slurm.md in which these words are, as a user copies it, with other paths."""
+    (found,) = (block for block in re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL) if containing in block)
+    for word, other in instead.items():
+        assert WORDS[word] in found, word
+        found = found.replace(WORDS[word], str(other))
+    return found
+
+
 def test_sbcast_of_a_key_wrapped_by_munge(slurm, ring, marker, mpisec, tmp_path):
+    """The page's own script; no copy of the key stays on the nodes."""
     cluster = slurm()
-    ran, streams = run(cluster, tmp_path, "umask 077", f"munge -i {cluster.key()} -o {tmp_path}/wrapped -u root", f"sbcast {tmp_path}/wrapped {PLACE}.wrapped",
-                       f"srun unmunge -i {PLACE}.wrapped -m /dev/null -o {PLACE}", f"export MPISEC_KEY_FILE={PLACE}",
-                       f"srun {mpisec} key check", f"srun --mpi=pmi2 {mpisec} exec {ring('mpich-5')} {marker} 50", f"srun rm {PLACE} {PLACE}.wrapped")
-    text = (tmp_path / "out").read_text()
-    assert ran.returncode == 0 and JOB in text, text
-    assert text.count(f"{PLACE} is usable") == 2
+    batch = tmp_path / "job.sh"
+    batch.write_text(written_on_the_page("munge --input", key=cluster.key(), app=f"{ring('mpich-5')} {marker} 50"))
+    with cluster.capture(tmp_path / "wire.pcap") as capture:
+        ran = cluster.submit(["sbatch", "--wait", f"--chdir={tmp_path}", f"--output={tmp_path}/out", batch], timeout=90)
+    text, streams = (tmp_path / "out").read_text(), capture.streams()
+    assert ran.returncode == 0 and "right 200 of 200, ranks 4, nodes 2" in text, text
     assert count(streams, secret_of(cluster.key())) == 0
     assert count(streams, bytes(byte + 1 for byte in marker.encode())) == 0
+    for node in range(2):
+        assert "mpisec-key" not in cluster.execute(node, ["ls", "-A", "/dev/shm"], sweep=False).stdout
 
 
 def test_prologue_derives_a_key_for_each_job(lab, slurm, ring, marker, mpisec, tmp_path):
     """Nothing is sent: every node derives the job's key from the site's, for the job's user, and removes it afterwards."""
     site = tmp_path / "site.key"
     prologue, epilogue = tmp_path / "prologue", tmp_path / "epilogue"
-    script(prologue, "umask 077", "mkdir -p /run/mpisec/$SLURM_JOB_ID || exit 1",
-           f'{mpisec} key derive --from {site} --label "job $SLURM_JOB_ID of user $SLURM_JOB_UID" /run/mpisec/$SLURM_JOB_ID/key >&2 || exit 1',
-           "chmod 711 /run/mpisec; chown -R $SLURM_JOB_UID /run/mpisec/$SLURM_JOB_ID").chmod(0o755)
-    script(epilogue, "rm -rf /run/mpisec/$SLURM_JOB_ID").chmod(0o755)
+    prologue.write_text(written_on_the_page("mpisec key derive", site=site, derive=f"{mpisec} key derive"))
+    epilogue.write_text(written_on_the_page("# Epilog="))
+    for hook in (prologue, epilogue):
+        hook.chmod(0o755)
     cluster = slurm(2, Prolog=str(prologue), Epilog=str(epilogue))
     made = cluster.submit([mpisec, "key", "new", site]).check()
     assert made.returncode == 0 and stat.S_IMODE(site.stat().st_mode) == 0o600
