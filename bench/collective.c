@@ -1,4 +1,4 @@
-/* Latency of one collective over all ranks (turns.h says how plain and sealed take turns).
+/* Latency of one collective over all ranks (interleaving.h says how plain and sealed take turns).
  *
  * Within a block every call is timed apart, after a barrier; the block's time is the mean over its calls and
  * over the ranks, as the OSU benchmarks have it. The barrier is of the block's own kind, plain or sealed, as
@@ -205,59 +205,60 @@ static double median_ratio(double times[KINDS][MAX_BLOCKS], int blocks) {
     return median(ratios, blocks);
 }
 
-static void take_blocks(const struct turns* turns, collective* call, int n) {
+static void take_blocks(const struct options* options, collective* call, int n) {
     const struct procedures* const mpi[KINDS] = {&plain, &sealed};
     int iterations[KINDS];
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
-        iterations[kind] = iterations_for(mpi[kind], call, n, turns->block_us);
-    for (int i = 0; i < turns->blocks; ++i)
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
+        iterations[kind] = iterations_for(mpi[kind], call, n, options->block_us);
+    for (int i = 0; i < options->blocks; ++i)
         for (int turn = 0; turn < KINDS; ++turn) {
             const enum kind kind = (i & 1) == turn ? PLAIN : ORDINARY;
-            if (kind == PLAIN && turns->ordinary) continue;
+            if (kind == PLAIN && options->ordinary) continue;
             const struct times of = block(mpi[kind], call, n, iterations[kind]);
             called[kind][i] = of.call, whole[kind][i] = of.with_barrier;
         }
 }
 
-static void print(const struct turns* turns, int n) {
-    const double ratio = median_ratio(called, turns->blocks), ratio_with = median_ratio(whole, turns->blocks);
+static void print(const struct options* options, int n) {
+    const double ratio = median_ratio(called, options->blocks),
+                 ratio_with = median_ratio(whole, options->blocks);
     printf("{\"bytes\": %d, \"time_us\": %.3f, \"time_with_barrier_us\": %.3f", n,
-           median(called[ORDINARY], turns->blocks), median(whole[ORDINARY], turns->blocks));
-    if (!turns->ordinary)
+           median(called[ORDINARY], options->blocks), median(whole[ORDINARY], options->blocks));
+    if (!options->ordinary)
         printf(", \"plain_us\": %.3f, \"ratio\": %.4f, \"ratio_with_barrier\": %.4f",
-               median(called[PLAIN], turns->blocks), ratio, ratio_with);
+               median(called[PLAIN], options->blocks), ratio, ratio_with);
     printf("}\n");
     fflush(stdout);
 }
 
-static void measure(const struct turns* turns, int which, int n) {
+static void measure(const struct options* options, int which, int n) {
     collective* call = known[which].call;
     const size_t sent = (size_t)n * count(known[which].sent),
                  received = (size_t)n * count(known[which].received);
     out = malloc(sent + 8), in = malloc(received + 8);
     fill(sent);
-    if (!turns->ordinary) compare(call, n, received);
-    take_blocks(turns, call, n);
-    if (rank == 0) print(turns, n);
+    if (!options->ordinary) compare(call, n, received);
+    take_blocks(options, call, n);
+    if (rank == 0) print(options, n);
     free(out), free(in);
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"1,16,256,1024,4096,16384,65536,262144,1048576", 5, 20000, 0, 0, 0};
+    struct options options = {"1,16,256,1024,4096,16384,65536,262144,1048576", 5, 20000, 0, 0, 0};
     int which = -1;
     for (int i = 0; argc > 1 && i < (int)(sizeof known / sizeof *known); ++i)
         if (strcmp(argv[1], known[i].name) == 0) which = i;
     if (which < 0) return fprintf(stderr, "collective: the first argument is a collective's name\n"), 2;
-    read_options(&turns, "collective", argc - 1, argv + 1);
+    read_options(&options, "collective", argc - 1, argv + 1);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    look_up(turns.ordinary);
+    look_up(options.ordinary);
     int dimensions[2] = {0, 0}, periodic[2] = {1, 1};
     MPI_Dims_create(size, 2, dimensions);
     MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &torus);
-    char* list = strdup(turns.sizes);
-    for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) measure(&turns, which, atoi(item));
+    char* list = strdup(options.sizes);
+    for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) measure(&options, which, atoi(item));
     free(list);
     MPI_Comm_free(&torus);
     MPI_Finalize();

@@ -1,4 +1,4 @@
-/* Collective access of all ranks to one file: microseconds until all of them are back from it (turns.h says how
+/* Collective access of all ranks to one file: microseconds until all of them are back from it (interleaving.h says how
  * plain and sealed take turns; each kind has a file of its own).
  *
  *   --operation write | read                            each rank's part is one piece of the file
@@ -7,7 +7,7 @@
  * io [--sizes 67108864] [--operation write] [--blocks N] [--block-us T] [--ordinary 1]
  * The files are in BENCH_IO_DIRECTORY, which all nodes must see, else in /tmp. Sizes are of the file. One line
  * of JSON per size on rank 0. What is in the file is read at the end and compared. */
-#include "turns.h"
+#include "interleaving.h"
 
 #include <mpi.h>
 #include <unistd.h>
@@ -76,17 +76,17 @@ static void open_file(enum kind kind, int bytes) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void measure(const struct turns* turns, int bytes) {
+static void measure(const struct options* options, int bytes) {
     const int mine = bytes / size;
-    const enum kind first = turns->ordinary ? ORDINARY : PLAIN;
+    const enum kind first = options->ordinary ? ORDINARY : PLAIN;
     out = malloc((size_t)mine), in = calloc((size_t)mine, 1);
     for (int i = 0; i < mine; ++i) out[i] = (unsigned char)(i * 31 + rank);
     for (enum kind kind = first; kind < KINDS; ++kind) open_file(kind, bytes);
     for (enum kind kind = first; kind < KINDS; ++kind) accesses(kind, bytes, 1);
-    int iterations = (int)(turns->block_us / (accesses(ORDINARY, bytes, 1) + 1e-3));
+    int iterations = (int)(options->block_us / (accesses(ORDINARY, bytes, 1) + 1e-3));
     if (iterations < 1) iterations = 1;
     MPI_Bcast(&iterations, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    take_turns(turns, accesses, bytes, iterations, rank == 0);
+    interleave(options, accesses, bytes, iterations, rank == 0);
     for (enum kind kind = first; kind < KINDS; ++kind) {
         memset(in, 0, (size_t)mine);
         File_read_at_all[kind](files[kind], 0, in, mine, MPI_BYTE, MPI_STATUS_IGNORE);
@@ -98,24 +98,24 @@ static void measure(const struct turns* turns, int bytes) {
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"67108864", 11, 5000, 0, 0, 0, 0, 0, "write"};
-    read_options(&turns, "io", argc, argv);
+    struct options options = {"67108864", 11, 5000, 0, 0, 0, 0, 0, "write"};
+    read_options(&options, "io", argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    reads = strncmp(turns.operation, "read", 4) == 0;
-    interleaved = strstr(turns.operation, "-interleaved") != NULL;
+    reads = strncmp(options.operation, "read", 4) == 0;
+    interleaved = strstr(options.operation, "-interleaved") != NULL;
     const char* directory = getenv("BENCH_IO_DIRECTORY");
     int id = (int)getpid();
     MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (enum kind kind = PLAIN; kind < KINDS; ++kind)
         snprintf(names[kind], sizeof names[kind], "%s/mpisec-bench-io-%d-%d", directory ? directory : "/tmp",
                  id, (int)kind);
-    if (!turns.ordinary) look_up();
-    char* sizes = strdup(turns.sizes);
+    if (!options.ordinary) look_up();
+    char* sizes = strdup(options.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) {
         const int least = PIECE * size;
-        measure(&turns, (atoi(item) + least - 1) / least * least);
+        measure(&options, (atoi(item) + least - 1) / least * least);
     }
     free(sizes);
     MPI_Finalize();

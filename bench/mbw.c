@@ -1,13 +1,13 @@
 /* Bandwidth and message rate of several pairs at once: rank i of the first half sends windows of messages to
  * rank i + n/2, which answers each window with four bytes, as the OSU suite's multiple-pair test does. Times
- * are microseconds per window, the mean over the pairs (turns.h says how plain and sealed take turns). All
+ * are microseconds per window, the mean over the pairs (interleaving.h says how plain and sealed take turns). All
  * messages of a window leave one buffer and arrive in one, which is that test's default (MPI promises nothing
  * of what is in it then), with --multiple-buffers 1 each has its own.
  *
  * mbw [--sizes 4,16384,…] [--window 64] [--blocks N] [--block-us T] [--ordinary 1] [--multiple-buffers 1]
  * One line of JSON per size on rank 0. A last window, of a buffer per message, is compared with what was
  * sent. */
-#include "turns.h"
+#include "interleaving.h"
 
 #include <mpi.h>
 
@@ -61,14 +61,14 @@ static double windows(enum kind kind, int bytes, int iterations) {
     return of_all_pairs((MPI_Wtime() - start) / iterations * 1e6);
 }
 
-static void measure(const struct turns* turns, int bytes) {
+static void measure(const struct options* options, int bytes) {
     const size_t room = (size_t)window * (size_t)bytes + ANSWER;
     out = malloc(room), in = malloc(room);
-    multiple_buffers = turns->multiple_buffers;
+    multiple_buffers = options->multiple_buffers;
     memset(out, 0x5A, room), memset(in, 0, room);
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) windows(kind, bytes, 2);
-    int iterations = (int)(turns->block_us / windows(ORDINARY, bytes, 3)); /* the same on every rank */
-    take_turns(turns, windows, bytes, iterations < 2 ? 2 : iterations, rank == 0);
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) windows(kind, bytes, 2);
+    int iterations = (int)(options->block_us / windows(ORDINARY, bytes, 3)); /* the same on every rank */
+    interleave(options, windows, bytes, iterations < 2 ? 2 : iterations, rank == 0);
     memset(in, 0, room);
     multiple_buffers = 1;
     windows(ORDINARY, bytes, 1);
@@ -80,20 +80,20 @@ static void measure(const struct turns* turns, int bytes) {
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"1,16384,2097152", 11, 20000, 0, 0, 64, 0, 0};
-    read_options(&turns, "mbw", argc, argv);
+    struct options options = {"1,16384,2097152", 11, 20000, 0, 0, 64, 0, 0};
+    read_options(&options, "mbw", argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    window = turns.window;
+    window = options.window;
     if (size % 2 != 0 || window < 1 || window > MAX_WINDOW) {
         fprintf(stderr, "mbw: needs an even number of ranks and a --window of 1 to %d\n", MAX_WINDOW);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     peer = rank < size / 2 ? rank + size / 2 : rank - size / 2;
-    if (!turns.ordinary) look_up();
-    char* sizes = strdup(turns.sizes);
-    for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&turns, atoi(item));
+    if (!options.ordinary) look_up();
+    char* sizes = strdup(options.sizes);
+    for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&options, atoi(item));
     free(sizes);
     MPI_Finalize();
     return 0;

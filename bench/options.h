@@ -9,7 +9,7 @@
 enum { MAX_BLOCKS = 1001 };
 
 /* What the command line says. */
-struct turns {
+struct options {
     const char* sizes;                           /* by commas, bytes */
     int blocks;                                  /* pairs of them per size */
     double block_us;                             /* about as long is one */
@@ -18,32 +18,32 @@ struct turns {
     const char* operation;                       /* likewise */
 };
 
-/* Options of the form --name value into `turns`; ends the program with a sentence when one is unknown. */
-static void read_options(struct turns* turns, const char* program, int argc, char** argv) {
+/* Options of the form --name value into `options`; ends the program with a sentence when one is unknown. */
+static void read_options(struct options* options, const char* program, int argc, char** argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (strcmp(name, "--sizes") == 0)
-            turns->sizes = value;
+            options->sizes = value;
         else if (strcmp(name, "--blocks") == 0)
-            turns->blocks = atoi(value);
+            options->blocks = atoi(value);
         else if (strcmp(name, "--block-us") == 0)
-            turns->block_us = atof(value);
+            options->block_us = atof(value);
         else if (strcmp(name, "--ordinary") == 0)
-            turns->ordinary = atoi(value);
+            options->ordinary = atoi(value);
         else if (strcmp(name, "--peer") == 0)
-            turns->peer = atoi(value);
+            options->peer = atoi(value);
         else if (strcmp(name, "--window") == 0)
-            turns->window = atoi(value);
+            options->window = atoi(value);
         else if (strcmp(name, "--multiple-buffers") == 0)
-            turns->multiple_buffers = atoi(value);
+            options->multiple_buffers = atoi(value);
         else if (strcmp(name, "--against") == 0)
-            turns->against = atoi(value);
+            options->against = atoi(value);
         else if (strcmp(name, "--operation") == 0)
-            turns->operation = value;
+            options->operation = value;
         else
             exit((fprintf(stderr, "%s: unknown option %s\n", program, name), 2));
     }
-    if (turns->blocks < 1 || turns->blocks > MAX_BLOCKS)
+    if (options->blocks < 1 || options->blocks > MAX_BLOCKS)
         exit((fprintf(stderr, "%s: --blocks is 1 to %d\n", program, MAX_BLOCKS), 2));
 }
 

@@ -1,5 +1,5 @@
 /* One partitioned message after the other between two ranks: rank 0 makes one partition ready after the other,
- * rank 1 answers each message with four bytes. Times are microseconds per message (turns.h says how what is
+ * rank 1 answers each message with four bytes. Times are microseconds per message (interleaving.h says how what is
  * compared takes turns): sealed partitions beside
  *
  *   --against 0   the MPI library's own partitioned procedures, plain
@@ -9,7 +9,7 @@
  * partitioned [--sizes 65536] [--window 16] [--against 0] [--blocks N] [--block-us T] [--ordinary 1]
  * --sizes: of a partition; --window: partitions. One line of JSON per size on rank 0. A last message is compared
  * with what was sent. */
-#include "turns.h"
+#include "interleaving.h"
 
 #include <mpi.h>
 
@@ -84,9 +84,9 @@ static double messages(enum kind kind, int bytes, int iterations) {
     return all;
 }
 
-static void measure(const struct turns* turns, int bytes) {
+static void measure(const struct options* options, int bytes) {
     const size_t room = (size_t)partitions * (size_t)bytes + ANSWER;
-    const enum kind first = turns->ordinary || against != 0 ? ORDINARY : PLAIN;
+    const enum kind first = options->ordinary || against != 0 ? ORDINARY : PLAIN;
     out = malloc(room), in = malloc(room);
     memset(out, 0x5A, room), memset(in, 0, room);
     for (enum kind kind = first; kind < KINDS; ++kind)
@@ -96,9 +96,10 @@ static void measure(const struct turns* turns, int bytes) {
         else
             Precv_init[kind](in, partitions, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
                              &partitioned[kind]);
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) messages(kind, bytes, 2);
-    int iterations = (int)(turns->block_us / messages(ORDINARY, bytes, 3)); /* the same on every rank */
-    take_turns(turns, messages, bytes, iterations < 2 ? 2 : iterations, rank == 0);
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
+        messages(kind, bytes, 2);
+    int iterations = (int)(options->block_us / messages(ORDINARY, bytes, 3)); /* the same on every rank */
+    interleave(options, messages, bytes, iterations < 2 ? 2 : iterations, rank == 0);
     memset(in, 0, room);
     messages(ORDINARY, bytes, 1);
     if (memcmp(out, in, rank == 0 ? 0 : room - ANSWER) != 0) {
@@ -110,22 +111,22 @@ static void measure(const struct turns* turns, int bytes) {
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"65536", 11, 20000, 0, 0, 16, 0, 0};
+    struct options options = {"65536", 11, 20000, 0, 0, 16, 0, 0};
     int size = 0;
-    read_options(&turns, "partitioned", argc, argv);
+    read_options(&options, "partitioned", argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    partitions = turns.window, against = turns.against;
+    partitions = options.window, against = options.against;
     if (size != 2 || partitions < 1 || partitions > MAX_PARTITIONS || against < 0 || against > 2) {
         fprintf(stderr, "partitioned: needs two ranks, a --window of 1 to %d and an --against of 0 to 2\n",
                 MAX_PARTITIONS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     peer = 1 - rank;
-    if (!turns.ordinary) look_up();
-    char* sizes = strdup(turns.sizes);
-    for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&turns, atoi(item));
+    if (!options.ordinary) look_up();
+    char* sizes = strdup(options.sizes);
+    for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&options, atoi(item));
     free(sizes);
     MPI_Finalize();
     return 0;

@@ -1,5 +1,5 @@
 /* One-sided operations of the first rank on the memory of another, the last unless --peer says so, under
- * MPI_Win_lock_all: microseconds until MPI_Win_flush returns (turns.h says how plain and sealed take turns). The
+ * MPI_Win_lock_all: microseconds until MPI_Win_flush returns (interleaving.h says how plain and sealed take turns). The
  * target waits in MPI_Recv of the same kind meanwhile, as a program does that serves others.
  *
  *   --operation put | get | accumulate   of MPI_INT64_T, MPI_SUM; one and a flush
@@ -10,7 +10,7 @@
  * One line of JSON per size on rank 0. Ranks that have no part sleep. What was put last is fetched back and
  * compared, and fetch_and_op must have counted every call. */
 #include "idle.h"
-#include "turns.h"
+#include "interleaving.h"
 
 #include <stdint.h>
 
@@ -105,9 +105,9 @@ static void compare(int bytes) {
     MPI_Send(NULL, 0, MPI_BYTE, target, TAG, MPI_COMM_WORLD);
 }
 
-static void make_windows(const struct turns* turns, int bytes, int size) {
+static void make_windows(const struct options* options, int bytes, int size) {
     const MPI_Aint room = (MPI_Aint)bytes * depth;
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) {
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) {
         char* memory;
         Win_allocate[kind](room, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &windows[kind]);
         memset(memory, 0, (size_t)room);
@@ -120,8 +120,8 @@ static void make_windows(const struct turns* turns, int bytes, int size) {
     memset(out, 0x5A, (size_t)bytes);
 }
 
-static void free_windows(const struct turns* turns) {
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) {
+static void free_windows(const struct options* options) {
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind) {
         Win_unlock_all[kind](windows[kind]);
         MPI_Barrier(MPI_COMM_WORLD);
         Win_free[kind](&windows[kind]);
@@ -130,8 +130,8 @@ static void free_windows(const struct turns* turns) {
 }
 
 /* How many operations fill a block; both ends know. */
-static int iterations_for(const struct turns* turns, int bytes) {
-    int iterations = (int)(turns->block_us / (operations(ORDINARY, bytes, 10) + 1e-3));
+static int iterations_for(const struct options* options, int bytes) {
+    int iterations = (int)(options->block_us / (operations(ORDINARY, bytes, 10) + 1e-3));
     if (iterations < 2) iterations = 2;
     if (rank == 0)
         MPI_Send(&iterations, 1, MPI_INT, target, TAG, MPI_COMM_WORLD);
@@ -140,38 +140,38 @@ static int iterations_for(const struct turns* turns, int bytes) {
     return iterations;
 }
 
-static void measure(const struct turns* turns, int bytes) {
-    for (enum kind kind = turns->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
+static void measure(const struct options* options, int bytes) {
+    for (enum kind kind = options->ordinary ? ORDINARY : PLAIN; kind < KINDS; ++kind)
         operations(kind, bytes, 3);
-    take_turns(turns, operations, bytes, iterations_for(turns, bytes), rank == 0);
+    interleave(options, operations, bytes, iterations_for(options, bytes), rank == 0);
     compare(bytes);
 }
 
 int main(int argc, char** argv) {
-    struct turns turns = {"8,65536", 11, 5000, 0, 0, 64, 0, 0, "put"};
+    struct options options = {"8,65536", 11, 5000, 0, 0, 64, 0, 0, "put"};
     int size = 0;
-    read_options(&turns, "rma", argc, argv);
+    read_options(&options, "rma", argc, argv);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    target = turns.peer > 0 ? turns.peer : size - 1;
-    operation = turns.operation;
-    depth = strcmp(operation, "puts") == 0 ? turns.window : 1;
+    target = options.peer > 0 ? options.peer : size - 1;
+    operation = options.operation;
+    depth = strcmp(operation, "puts") == 0 ? options.window : 1;
     if (target < 1 || target >= size || depth < 1) {
         fprintf(stderr, "rma: needs two ranks, --peer one of them, and a --window of at least 1\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (!turns.ordinary) look_up();
-    char* sizes = strdup(turns.sizes);
+    if (!options.ordinary) look_up();
+    char* sizes = strdup(options.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) {
         const int bytes = (atoi(item) + 7) / 8 * 8;
-        make_windows(&turns, bytes, size);
+        make_windows(&options, bytes, size);
         if (rank == 0 || rank == target)
-            measure(&turns, bytes);
+            measure(&options, bytes);
         else
             sleep_until_called(TAG);
         if (rank == 0) call_sleepers(size, target, TAG);
-        free_windows(&turns);
+        free_windows(&options);
     }
     free(sizes);
     MPI_Finalize();

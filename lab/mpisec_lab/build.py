@@ -13,6 +13,7 @@ from mpisec_lab import places
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import find_mpi
 
+_WHOLE_LINES = Path(__file__).with_name("whole_lines.c")
 _LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".f": "fortran", ".f90": "fortran", ".F90": "fortran"}
 
 
@@ -34,13 +35,15 @@ def compile_mpi(source: str | Path, mpi: str, *, flags: Sequence[object] = (), n
     source: a file (Path or str that exists), or the program text itself, whose language `suffix` tells.
     flags: further options, after -O1 -g -Wall. The result is kept under build/lab and made again when the
     text, the flags, the compiler or headers beside the source (`#include "…"`) change; other files that it
-    includes are not looked at. Raises LabError with the compiler's words.
+    includes are not looked at. C and C++ programs write standard output and error by whole lines
+    (whole_lines.c). Raises LabError with the compiler's words.
     """
     implementation = find_mpi(mpi)
     path = Path(source) if isinstance(source, Path) or "\n" not in str(source) else None
     text = path.read_text() if path else str(source)
     suffix = path.suffix if path else suffix
-    compiler = implementation.compiler_for(_LANGUAGES[suffix])
+    language = _LANGUAGES[suffix]
+    compiler = implementation.compiler_for(language)
     if shutil.which(compiler[0]) is None:
         raise LabError(
             f"{implementation.title} is not here ({compiler[0]}): {implementation.how_to_install()}"
@@ -48,9 +51,9 @@ def compile_mpi(source: str | Path, mpi: str, *, flags: Sequence[object] = (), n
     includes = [f"-I{path.resolve().parent}"] if path else []
     options = ["-O1", "-g", "-Wall", *includes, *map(str, flags)]
     headers = _headers_beside(path.resolve()).values() if path else ()
-    digest = hashlib.sha256(
-        "\0".join([text, *headers, *compiler, *options, *implementation.link]).encode()
-    ).hexdigest()[:16]
+    beside = [_WHOLE_LINES] if language != "fortran" and "-shared" not in options else []
+    parts = [text, *headers, *(file.read_text() for file in beside), *compiler, *options, *implementation.link]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     directory = places.build() / "apps" / f"{implementation.name}-{digest}"
     directory.mkdir(parents=True, exist_ok=True)
     target = directory / (name or (path.stem if path else "app"))
@@ -60,7 +63,7 @@ def compile_mpi(source: str | Path, mpi: str, *, flags: Sequence[object] = (), n
             file = directory / f"source{suffix}"
             file.write_text(text)
             unfinished = target.with_suffix(".unfinished")
-            command = [*compiler, *options, "-o", str(unfinished), str(file), *implementation.link]
+            command = [*compiler, *options, "-o", str(unfinished), str(file), *map(str, beside), *implementation.link]
             # There, not where we were called: gfortran leaves the modules of a program where it runs.
             made = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
             if made.returncode != 0:

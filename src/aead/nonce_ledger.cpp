@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 
 #include "aead/aead.hpp"
 #include "base/bytes.hpp"
+#include "base/error_line.hpp"
 #include "base/hex.hpp"
 #include "keys/hkdf.hpp"
 
@@ -42,12 +45,13 @@ void write_process_ledger() {
     const int descriptor = mkstemp(path.data());
     std::FILE* file = descriptor < 0 ? nullptr : fdopen(descriptor, "w");
     if (!file) {
-        std::fprintf(stderr, "mpisec: the ledger of nonces cannot be written to %s: %m\n", path.c_str());
+        write_error_line("mpisec: the ledger of nonces cannot be written to " + path + ": " +
+                         std::strerror(errno));
         return;
     }
     const bool written = ledger.nonces.write(file);
     if (std::fclose(file) == 0 && written) return;
-    std::fprintf(stderr, "mpisec: the ledger of nonces in %s is not complete: %m\n", path.c_str());
+    write_error_line("mpisec: the ledger of nonces in " + path + " is not complete: " + std::strerror(errno));
 }
 
 }  // namespace
@@ -122,11 +126,9 @@ KeyFingerprint fingerprint_of_key(const std::uint8_t* key, std::size_t bytes) {
 
 void record_nonce(const KeyFingerprint& key, const std::uint8_t* nonce) {
     if (process_ledger().nonces.record(key, nonce)) return;
-    std::fprintf(
-        stderr,
-        "mpisec: a nonce was about to be used a second time under one key (key %s, nonce %s); this is "
-        "a fault of MPIsec, and nothing was sealed with it.\n",
-        hex(key).c_str(), hex({nonce, nonce_bytes}).c_str());
+    write_error_line("mpisec: a nonce was about to be used a second time under one key (key " + hex(key) +
+                     ", nonce " + hex({nonce, nonce_bytes}) +
+                     "); this is a fault of MPIsec, and nothing was sealed with it.");
     std::abort();
 }
 

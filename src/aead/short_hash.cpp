@@ -21,7 +21,7 @@
 namespace mpisec::aead {
 namespace {
 
-LockedSlab& slab() {
+LockedSlab& hash_slab() {
     static LockedSlab& instance = *new LockedSlab(ShortHash::key_bytes);  // outlives static objects
     return instance;
 }
@@ -94,13 +94,13 @@ const bool wide_here = has_wide();
 }  // namespace
 
 ShortHash::ShortHash(std::span<const std::uint8_t, key_bytes> key)
-    : key_(static_cast<std::uint8_t*>(slab().take())) {
+    : key_(static_cast<std::uint8_t*>(hash_slab().take())) {
     if (!key_) std::abort();  // no page left for its key
     std::memcpy(key_.get(), key.data(), key.size());
 }
 
 void ShortHash::WipedSlot::operator()(std::uint8_t* slot) const {
-    slab().give_back(slot);
+    hash_slab().give_back(slot);
 }
 
 bool ShortHash::is_fast() {

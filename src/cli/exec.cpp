@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_line.hpp"
 #include "cli/detect.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
+#include "cli/say.hpp"
 #include "cli/transports.hpp"
 #include "config/settings.hpp"
 
@@ -42,12 +44,12 @@ void warn_of_foreign_launcher(const std::string& family, const std::string& prog
     if (!launcher || !size || std::getenv("SLURM_STEP_ID") || std::strcmp(size, "1") == 0 ||
         (rank && std::strcmp(rank, "0") != 0))
         return;
-    std::fprintf(stderr,
-                 "mpisec exec: warning: %s uses %s, but %s launcher started it: its processes may not find "
-                 "each other. Use the "
-                 "mpiexec of the program's own MPI (mpisec doctor -- %s).\n",
-                 program.c_str(), family == "openmpi" ? "Open MPI" : "an MPI of MPICH's family", launcher,
-                 program.c_str());
+    write_error_line(
+        "mpisec exec: warning: " + program + " uses " +
+        (family == "openmpi" ? "Open MPI" : "an MPI of MPICH's family") + ", but " + launcher +
+        " launcher started it: its processes may not find each other. Use the mpiexec of the program's own "
+        "MPI (mpisec doctor -- " +
+        program + ").");
 }
 
 /// By one rank of the job: all have the same program.
@@ -55,7 +57,7 @@ void warn_of_other_transports(const Program& program) {
     for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
         if (const char* rank = std::getenv(variable); rank && std::strcmp(rank, "0") != 0) return;
     for (const Transport& transport : transports_past_mpi(program, libraries_of(program)))
-        std::fprintf(stderr, "mpisec exec: warning: %s.\n", sentence_about(transport).c_str());
+        write_error_line("mpisec exec: warning: " + sentence_about(transport) + ".");
 }
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -127,13 +129,14 @@ int exec_command(int count, char** arguments) {
     std::vector<std::string> command = app.remaining();
     if (!command.empty() && command[0] == "--") command.erase(command.begin());
     if (command.empty() || command[0].starts_with('-')) {
-        std::fprintf(stderr, "mpisec exec: %s; see mpisec exec --help\n",
-                     command.empty() ? "which program?" : ("there is no option " + command[0]).c_str());
+        write_error_line(
+            "mpisec exec: " + (command.empty() ? "which program?" : "there is no option " + command[0]) +
+            "; see mpisec exec --help");
         return 2;
     }
     auto done = environment ? print_variables(command, mpi) : replace_process(command, mpi);
     if (done) return 0;
-    std::fprintf(stderr, "mpisec exec: %s\n", done.error().message.c_str());
+    complain("exec", done.error());
     return search_path(command[0]).empty() && access(command[0].c_str(), F_OK) != 0 ? 127 : 126;
 }
 

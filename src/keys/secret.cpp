@@ -6,27 +6,29 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "base/error_line.hpp"
 
 namespace mpisec::keys {
 namespace {
 
 // Memory is carved in blocks of which the first slot is no secret but tells that the block is alive: it is
 // wiped with the rest in a child.
-constexpr std::size_t block_bytes = 4096;
+constexpr std::size_t secret_block_bytes = 4096;
 constexpr std::uint8_t alive_mark = 0xA5;
 
 std::uint8_t& mark_of(const std::uint8_t* slot) {
-    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(block_bytes - 1));
+    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(secret_block_bytes - 1));
 }
 
 [[noreturn]] void die(const char* sentence) {
-    std::fprintf(stderr, "mpisec: %s\n", sentence);
+    write_error_line(std::string("mpisec: ") + sentence);
     std::abort();
 }
 
@@ -70,7 +72,7 @@ class Slab {
         free_.reserve(slabs_ * bytes / secret_bytes);
         for (std::size_t at = bytes; at > 0;) {
             at -= secret_bytes;
-            if (at % block_bytes == 0)
+            if (at % secret_block_bytes == 0)
                 first[at] = alive_mark;
             else
                 free_.push_back(first + at);
@@ -135,10 +137,9 @@ void random_bytes(void* bytes, std::size_t n) {
 }
 
 void die_of_wiped_secret() {
-    std::fputs(
+    write_error_line(
         "mpisec: A child process made by fork() asked for keys of its parent, which are wiped in children: "
-        "it ends here. Only the parent may call MPI.\n",
-        stderr);
+        "it ends here. Only the parent may call MPI.");
     _exit(EXIT_FAILURE);  // neither exit handlers nor a core dump: both are the parent's business
 }
 

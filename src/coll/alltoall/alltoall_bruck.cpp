@@ -8,9 +8,9 @@
 namespace mpisec::coll {
 namespace {
 
-class Lane {
+class BruckLane {
   public:
-    Lane(fabric::Fabric& fabric, std::size_t block) : fabric_(fabric), block_(block) {}
+    BruckLane(fabric::Fabric& fabric, std::size_t block) : fabric_(fabric), block_(block) {}
 
     fabric::Task run(const Departures& departures, const Arrivals& arrivals) {
         for (int way = 0; way < topology_.nodes(); ++way) {
@@ -116,7 +116,7 @@ fabric::Task alltoall_bruck(fabric::Fabric& fabric, const Call& call) {
     arrivals.put(fabric, call);
     departures.put(fabric, call);
     if (static_cast<int>(fabric.node_peers().size()) > lanes) co_await fabric.node_barrier();
-    Lane lane(fabric, agreed_bytes(Collective::alltoall, call).value_or(0));
+    BruckLane lane(fabric, agreed_bytes(Collective::alltoall, call).value_or(0));
     if (fabric.local() < lanes) co_await lane.run(departures, arrivals);
     co_await fabric.node_barrier();
     arrivals.take(fabric, call);

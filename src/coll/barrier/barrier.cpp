@@ -40,7 +40,7 @@ fabric::Task dissemination(fabric::Fabric& fabric, const Call&) {
         co_await edges.exchange((me + distance) % p, {}, (me - distance + p) % p, {});
 }
 
-fabric::Task node(fabric::Fabric& fabric, const Call&) {
+fabric::Task barrier_smp(fabric::Fabric& fabric, const Call&) {
     const int nodes = fabric.topology().nodes();
     co_await fabric.node_barrier();
     if (nodes == 1) co_return;
@@ -68,7 +68,7 @@ fabric::Task n_way_dissemination(fabric::Fabric& fabric, const Call&) {
 
 const std::vector<Entry>& barrier_algorithms() {
     static const std::vector<Entry> all = {{"dissemination", dissemination, nullptr, "naive"},
-                                           {"smp", node, nullptr, "node"},
+                                           {"smp", barrier_smp, nullptr, "node"},
                                            {"n-way-dissemination", n_way_dissemination, nullptr, "ways"}};
     return all;
 }

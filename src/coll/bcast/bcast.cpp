@@ -18,7 +18,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task binomial(fabric::Fabric& fabric, const Call& call) {
+fabric::Task bcast_binomial(fabric::Fabric& fabric, const Call& call) {
     const int p = fabric.topology().ranks(), place = (fabric.rank() - call.root + p) % p;
     const Binomial tree(p, place);
     auto rank = [&](int at) { return (at + call.root) % p; };
@@ -34,7 +34,7 @@ fabric::Task binomial(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : sending) co_await one;
 }
 
-fabric::Task node(fabric::Fabric& fabric, const Call& call) {
+fabric::Task bcast_smp(fabric::Fabric& fabric, const Call& call) {
     const Leaders leaders(fabric.topology(), call.root);
     const int nodes = fabric.topology().nodes(), place = leaders.place(fabric.node());
     const bool alone = fabric.node_peers().size() == 1, root = fabric.rank() == call.root;
@@ -65,8 +65,8 @@ fabric::Task node(fabric::Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& bcast_algorithms() {
-    static const std::vector<Entry> all = {{"binomial", binomial, nullptr, "naive"},
-                                           {"smp", node, nullptr, "node"},
+    static const std::vector<Entry> all = {{"binomial", bcast_binomial, nullptr, "naive"},
+                                           {"smp", bcast_smp, nullptr, "node"},
                                            {"pipeline", bcast_pipeline},
                                            {"pipeline-tree", bcast_pipeline_tree},
                                            {"scatter-allgather", bcast_scatter_allgather}};

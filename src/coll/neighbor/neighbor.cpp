@@ -116,7 +116,7 @@ Round sealed_blocks(const Fabric& fabric, const Links& links, const Rooms& rooms
 }
 
 template <bool one_block>
-Task node(Fabric& fabric, const Call& call) {
+Task neighbor_smp(Fabric& fabric, const Call& call) {
     Links links;
     co_await make_links(fabric, call, one_block, links);
     Rooms rooms;
@@ -144,13 +144,14 @@ Task node(Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& neighbor_allgather_algorithms() {
-    static const std::vector<Entry> all = {
-        {"linear", linear_allgather, nullptr, "naive"}, {"once", once}, {"smp", node<true>, nullptr, "node"}};
+    static const std::vector<Entry> all = {{"linear", linear_allgather, nullptr, "naive"},
+                                           {"once", once},
+                                           {"smp", neighbor_smp<true>, nullptr, "node"}};
     return all;
 }
 const std::vector<Entry>& neighbor_alltoall_algorithms() {
     static const std::vector<Entry> all = {{"linear", linear_alltoall, nullptr, "naive"},
-                                           {"smp", node<false>, nullptr, "node"}};
+                                           {"smp", neighbor_smp<false>, nullptr, "node"}};
     return all;
 }
 

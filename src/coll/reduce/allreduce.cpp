@@ -22,33 +22,33 @@ using fabric::Fabric;
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-Task recursive_doubling(Fabric& fabric, const Call& call) {
+Task allreduce_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
     mine.settle(call.data);
 }
 
-enum class Pattern { doubling, halving, ring };
+enum class AllreducePattern { doubling, halving, ring };
 
 /// One chunk of one slice between nodes.
-class BetweenNodes {
+class AllreduceBetweenNodes {
   public:
-    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int chunk)
+    AllreduceBetweenNodes(Edges& edges, Members members, Partial& mine, AllreducePattern pattern, int chunk)
         : members_(std::move(members)),
           mine_(mine),
           pattern_(pattern),
           chunk_(static_cast<std::uint64_t>(chunk)),
           reducing_(edges, mine, schedule()) {
-        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+        if (pattern_ != AllreducePattern::halving || begins_alike(members_)) reducing_.begin();
     }
     Task finish() {
         co_await reducing_.finish();
         const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
-        if (pattern_ == Pattern::halving)
+        if (pattern_ == AllreducePattern::halving)
             co_await spread_shares(members_, mine_, shares_of_halving(members_, bytes, element),
                                    Spread::doubling, chunk_);
-        if (pattern_ == Pattern::ring)
+        if (pattern_ == AllreducePattern::ring)
             co_await spread_shares(members_, mine_, shares_of_ring(members_, bytes, element), Spread::ring,
                                    chunk_);
     }
@@ -56,35 +56,36 @@ class BetweenNodes {
   private:
     Schedule schedule() const {
         const std::size_t bytes = mine_.value.size(), element = mine_.reduction->element;
-        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, element);
-        if (pattern_ == Pattern::ring) return reducing_ring(members_, bytes, element);
+        if (pattern_ == AllreducePattern::halving) return recursive_halving(members_, bytes, element);
+        if (pattern_ == AllreducePattern::ring) return reducing_ring(members_, bytes, element);
         return recursive_doubling(members_, bytes);
     }
 
     const Members members_;
     Partial& mine_;
-    const Pattern pattern_;
+    const AllreducePattern pattern_;
     const std::uint64_t chunk_;
     Reducing reducing_;
 };
 
-Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
+Task allreduce_in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape,
+                        AllreducePattern pattern) {
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
     auto between_nodes = [&](int chunk) {
         const Members members = across_nodes(fabric, node.slice_number());
-        return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, chunk);
+        return std::make_unique<AllreduceBetweenNodes>(edges, members, node.mine(chunk), pattern, chunk);
     };
     co_await interleave_chunks(node, between_nodes, [&](int chunk) { return node.share(chunk); });
 }
 
-Task node(Fabric& fabric, const Call& call) {
-    return in_nodes(fabric, call, {1, 1}, Pattern::doubling);
+Task allreduce_smp(Fabric& fabric, const Call& call) {
+    return allreduce_in_nodes(fabric, call, {1, 1}, AllreducePattern::doubling);
 }
-template <Pattern pattern>
-Task slices(Fabric& fabric, const Call& call) {
+template <AllreducePattern pattern>
+Task allreduce_slices(Fabric& fabric, const Call& call) {
     const int node_peers = static_cast<int>(fabric.node_peers().size());
-    return in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
+    return allreduce_in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
 /// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with its
@@ -117,12 +118,12 @@ bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
 
 const std::vector<Entry>& allreduce_algorithms() {
     static const std::vector<Entry> all = {
-        {"recursive-doubling", recursive_doubling, nullptr, "naive"},
-        {"smp", node, reduces_by_node, "node"},
+        {"recursive-doubling", allreduce_recursive_doubling, nullptr, "naive"},
+        {"smp", allreduce_smp, reduces_by_node, "node"},
         {"concurrent", concurrent, suits_concurrent},
-        {"multi-leader", slices<Pattern::doubling>, reduces_by_node, "slices-rd"},
-        {"rabenseifner", slices<Pattern::halving>, reduces_by_node, "slices-rsa"},
-        {"ring", slices<Pattern::ring>, reduces_in_any_order, "slices-ring"}};
+        {"multi-leader", allreduce_slices<AllreducePattern::doubling>, reduces_by_node, "slices-rd"},
+        {"rabenseifner", allreduce_slices<AllreducePattern::halving>, reduces_by_node, "slices-rsa"},
+        {"ring", allreduce_slices<AllreducePattern::ring>, reduces_in_any_order, "slices-ring"}};
     return all;
 }
 

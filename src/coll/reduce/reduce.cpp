@@ -32,7 +32,7 @@ Schedule tree_to(int root, const Members& members, std::size_t bytes, bool commu
     return steps;
 }
 
-Task binomial(Fabric& fabric, const Call& call) {
+Task reduce_binomial(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     const Members all = everybody(fabric);
@@ -41,23 +41,23 @@ Task binomial(Fabric& fabric, const Call& call) {
     if (fabric.rank() == call.root) mine.settle(call.data);
 }
 
-enum class Pattern { tree, halving };
+enum class ReducePattern { tree, halving };
 
 /// One chunk of one slice between nodes.
-class BetweenNodes {
+class ReduceBetweenNodes {
   public:
-    BetweenNodes(Edges& edges, Members members, Partial& mine, Pattern pattern, int root)
+    ReduceBetweenNodes(Edges& edges, Members members, Partial& mine, ReducePattern pattern, int root)
         : edges_(edges),
           members_(std::move(members)),
           mine_(mine),
           pattern_(pattern),
           root_(root),
           reducing_(edges, mine, schedule()) {
-        if (pattern_ != Pattern::halving || begins_alike(members_)) reducing_.begin();
+        if (pattern_ != ReducePattern::halving || begins_alike(members_)) reducing_.begin();
     }
     Task finish() {
         co_await reducing_.finish();
-        if (pattern_ == Pattern::halving)
+        if (pattern_ == ReducePattern::halving)
             co_await gather_shares(edges_, members_, mine_,
                                    shares_of_halving(members_, mine_.value.size(), mine_.reduction->element),
                                    root_);
@@ -66,14 +66,15 @@ class BetweenNodes {
   private:
     Schedule schedule() const {
         const std::size_t bytes = mine_.value.size();
-        if (pattern_ == Pattern::halving) return recursive_halving(members_, bytes, mine_.reduction->element);
+        if (pattern_ == ReducePattern::halving)
+            return recursive_halving(members_, bytes, mine_.reduction->element);
         return tree_to(root_, members_, bytes, mine_.reduction->commutes);
     }
 
     Edges& edges_;
     const Members members_;
     Partial& mine_;
-    const Pattern pattern_;
+    const ReducePattern pattern_;
     const int root_;  ///< index of the root's node
     Reducing reducing_;
 };
@@ -88,7 +89,7 @@ Members carriers(const Fabric& fabric, int root, int number) {
     return members;
 }
 
-Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Pattern pattern) {
+Task reduce_in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, ReducePattern pattern) {
     const fabric::Topology& topology = fabric.topology();
     const int root_node = topology.node(call.root);
     if (fabric.node() == root_node) shape.first = topology.local(call.root);
@@ -96,30 +97,30 @@ Task in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, Patt
     NodeReduction node(fabric, *call.reduction, call.data, shape);
     auto between_nodes = [&](int chunk) {
         const Members members = carriers(fabric, call.root, node.slice_number());
-        return std::make_unique<BetweenNodes>(edges, members, node.mine(chunk), pattern, root_node);
+        return std::make_unique<ReduceBetweenNodes>(edges, members, node.mine(chunk), pattern, root_node);
     };
     co_await interleave_chunks(node, between_nodes, [&](int chunk) {
         return fabric.node() == root_node ? node.share_with_first(chunk) : Task();
     });
 }
 
-Task node(Fabric& fabric, const Call& call) {
-    return in_nodes(fabric, call, {1, 1}, Pattern::tree);
+Task reduce_smp(Fabric& fabric, const Call& call) {
+    return reduce_in_nodes(fabric, call, {1, 1}, ReducePattern::tree);
 }
-template <Pattern pattern>
-Task slices(Fabric& fabric, const Call& call) {
+template <ReducePattern pattern>
+Task reduce_slices(Fabric& fabric, const Call& call) {
     const int node_peers = static_cast<int>(fabric.node_peers().size());
-    return in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
+    return reduce_in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
 }  // namespace
 
 const std::vector<Entry>& reduce_algorithms() {
     static const std::vector<Entry> all = {
-        {"binomial", binomial, nullptr, "naive"},
-        {"smp", node, reduces_by_node, "node"},
-        {"multi-leader", slices<Pattern::tree>, reduces_by_node, "slices-tree"},
-        {"rabenseifner", slices<Pattern::halving>, reduces_by_node, "slices-rsg"}};
+        {"binomial", reduce_binomial, nullptr, "naive"},
+        {"smp", reduce_smp, reduces_by_node, "node"},
+        {"multi-leader", reduce_slices<ReducePattern::tree>, reduces_by_node, "slices-tree"},
+        {"rabenseifner", reduce_slices<ReducePattern::halving>, reduces_by_node, "slices-rsg"}};
     return all;
 }
 

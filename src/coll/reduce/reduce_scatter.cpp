@@ -19,7 +19,7 @@ using fabric::PlaintextBuffer;
 using fabric::Task;
 
 /// Everybody reduces everything, by an all-reduce: the rank's own part is then in its place.
-Task recursive_doubling(Fabric& fabric, const Call& call) {
+Task reduce_scatter_recursive_doubling(Fabric& fabric, const Call& call) {
     return find_algorithm(Collective::allreduce, "recursive-doubling")->run(fabric, call);
 }
 
@@ -91,9 +91,9 @@ struct NodeVectors {
 };
 
 /// One chunk: nodes send each other what they have for each other's ranks.
-class Exchange {
+class PartsExchange {
   public:
-    Exchange(Fabric& fabric, const Call& call, Edges& edges, int chunks, int chunk)
+    PartsExchange(Fabric& fabric, const Call& call, Edges& edges, int chunks, int chunk)
         : edges_(edges),
           fabric_(fabric),
           parts_(fabric.topology(), call, chunks, chunk),
@@ -160,16 +160,16 @@ class Exchange {
 };
 
 /// A chunk is between nodes while the next one begins inside.
-Task node(Fabric& fabric, const Call& call) {
+Task reduce_scatter_smp(Fabric& fabric, const Call& call) {
     const int all = chunks(fabric.topology(), call.data.size());
     const bool shares = fabric.node_peers().size() > 1;
     Edges edges(fabric);
     std::array<PlaintextBuffer, 2> shared;
-    std::array<std::unique_ptr<Exchange>, 2> under_way;
+    std::array<std::unique_ptr<PartsExchange>, 2> under_way;
     for (int chunk = 0; chunk <= all; ++chunk) {
         const auto now = static_cast<std::size_t>(chunk % 2);
         if (chunk < all) {
-            under_way[now] = std::make_unique<Exchange>(fabric, call, edges, all, chunk);
+            under_way[now] = std::make_unique<PartsExchange>(fabric, call, edges, all, chunk);
             const std::size_t bytes = under_way[now]->shared_bytes();
             if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody is at chunk - 2 any more
             if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plaintext(bytes);
@@ -182,9 +182,10 @@ Task node(Fabric& fabric, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& reduce_scatter_algorithms() {
-    static const std::vector<Entry> all = {{"recursive-doubling", recursive_doubling, nullptr, "naive"},
-                                           {"allreduce", allreduce, reduces_by_node},
-                                           {"smp", node, reduces_by_node, "node"}};
+    static const std::vector<Entry> all = {
+        {"recursive-doubling", reduce_scatter_recursive_doubling, nullptr, "naive"},
+        {"allreduce", allreduce, reduces_by_node},
+        {"smp", reduce_scatter_smp, reduces_by_node, "node"}};
     return all;
 }
 

@@ -123,7 +123,7 @@ Task in_nodes(Scan scan, PlaintextBuffer data) {
 }
 
 template <bool inclusive>
-Task node(Fabric& fabric, const Call& call) {
+Task scan_smp(Fabric& fabric, const Call& call) {
     return in_nodes({fabric, *call.reduction, 1, 1, inclusive, Edges(fabric)}, call.data);
 }
 template <bool inclusive>
@@ -141,7 +141,7 @@ bool suits(const fabric::Topology& topology, const Call&) {
 
 const std::vector<Entry>& scan_algorithms() {
     static const std::vector<Entry> all = {{"recursive-doubling", scan_recursive_doubling, nullptr, "naive"},
-                                           {"smp", node<true>, suits, "node"},
+                                           {"smp", scan_smp<true>, suits, "node"},
                                            {"multi-leader", slices<true>, suits, "slices"}};
     return all;
 }
@@ -149,7 +149,7 @@ const std::vector<Entry>& scan_algorithms() {
 const std::vector<Entry>& exscan_algorithms() {
     static const std::vector<Entry> all = {
         {"recursive-doubling", exscan_recursive_doubling, nullptr, "naive"},
-        {"smp", node<false>, suits, "node"},
+        {"smp", scan_smp<false>, suits, "node"},
         {"multi-leader", slices<false>, suits, "slices"}};
     return all;
 }

@@ -20,7 +20,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
+fabric::Task gather_linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
         co_await edges.send(call.root, call.data);
@@ -34,7 +34,7 @@ fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
 
 /// Each leader seals its node's blocks as one, its number 0, and sends it with those of its children.
 template <class Tree>
-fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
+fabric::Task gather_among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
     const NodeSealedBlocks<Tree> sealed_blocks(fabric, leaders, call.from, blocks);
     auto open = [&](int place) {
@@ -58,7 +58,7 @@ fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeB
 }
 
 template <class Tree>
-fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
+fabric::Task gather_by_node(fabric::Fabric& fabric, const Call& call) {
     const bool root = fabric.rank() == call.root;
     NodeBlocks blocks;
     co_await make_room(fabric, own_bytes(fabric, call, call.from), call.equal_blocks, blocks);
@@ -68,7 +68,7 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
         if (fabric.node_peers()[i] != call.root)
             fabric.copy(call.from.of(fabric.node_peers()[i]), blocks.of[i]);
     if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
-        co_await among_leaders<Tree>(fabric, call, blocks);
+        co_await gather_among_leaders<Tree>(fabric, call, blocks);
 }
 
 /// What a rank of the root's node does: a batch of blocks comes into shared memory, the node meets, and the
@@ -126,9 +126,9 @@ bool equal_blocks(const fabric::Topology&, const Call& call) {
 }  // namespace
 
 const std::vector<Entry>& gather_algorithms() {
-    static const std::vector<Entry> all = {{"linear", linear, nullptr, "naive"},
-                                           {"smp", by_node<Flat>, nullptr, "node"},
-                                           {"binomial", by_node<Binomial>, equal_blocks},
+    static const std::vector<Entry> all = {{"linear", gather_linear, nullptr, "naive"},
+                                           {"smp", gather_by_node<Flat>, nullptr, "node"},
+                                           {"binomial", gather_by_node<Binomial>, equal_blocks},
                                            {"shared-open", shared_open}};
     return all;
 }

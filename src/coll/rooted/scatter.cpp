@@ -18,7 +18,7 @@
 namespace mpisec::coll {
 namespace {
 
-fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
+fabric::Task scatter_linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
         co_await edges.finish(edges.receive(call.root, call.data));
@@ -33,7 +33,7 @@ fabric::Task linear(fabric::Fabric& fabric, const Call& call) {
 /// The root makes a sealed block for each node, named by its place; each leader hands on its children's and
 /// opens its own into its node's blocks. The node meets when they are there.
 template <class Tree>
-fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
+fabric::Task scatter_among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
     const NodeSealedBlocks<Tree> sealed_blocks(fabric, leaders, call.to, blocks);
     const bool root = sealed_blocks.place() == 0;
@@ -60,7 +60,7 @@ fabric::Task among_leaders(fabric::Fabric& fabric, const Call& call, const NodeB
 }
 
 template <class Tree>
-fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
+fabric::Task scatter_by_node(fabric::Fabric& fabric, const Call& call) {
     const bool root = fabric.rank() == call.root;
     NodeBlocks blocks;
     co_await make_room(fabric, own_bytes(fabric, call, call.to), call.equal_blocks, blocks);
@@ -68,7 +68,7 @@ fabric::Task by_node(fabric::Fabric& fabric, const Call& call) {
         if (fabric.node_peers()[i] != call.root)
             fabric.copy(blocks.of[i], call.to.of(fabric.node_peers()[i]));
     if (Leaders(fabric.topology(), call.root).lead(fabric.rank()))
-        co_await among_leaders<Tree>(fabric, call, blocks);
+        co_await scatter_among_leaders<Tree>(fabric, call, blocks);
     else
         co_await fabric.node_barrier();
     if (!root) fabric.copy(call.data, blocks.of[static_cast<std::size_t>(fabric.local())]);
@@ -123,16 +123,16 @@ fabric::Task shared_seal(fabric::Fabric& fabric, const Call& call) {
     }
 }
 
-bool equal_blocks(const fabric::Topology&, const Call& call) {
+bool have_equal_blocks(const fabric::Topology&, const Call& call) {
     return call.equal_blocks;
 }
 
 }  // namespace
 
 const std::vector<Entry>& scatter_algorithms() {
-    static const std::vector<Entry> all = {{"linear", linear, nullptr, "naive"},
-                                           {"smp", by_node<Flat>, nullptr, "node"},
-                                           {"binomial", by_node<Binomial>, equal_blocks},
+    static const std::vector<Entry> all = {{"linear", scatter_linear, nullptr, "naive"},
+                                           {"smp", scatter_by_node<Flat>, nullptr, "node"},
+                                           {"binomial", scatter_by_node<Binomial>, have_equal_blocks},
                                            {"shared-seal", shared_seal}};
     return all;
 }

@@ -4,11 +4,11 @@
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/failures.hpp"
+#include "shim/p2p/notices.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
-#include "shim/p2p/skips.hpp"
 #include "shim/p2p/staged.hpp"
 #include "shim/p2p/unexpected_queue.hpp"
 #include "shim/p2p/violations.hpp"
@@ -36,8 +36,8 @@ int conclude(Operation& operation, MPI_Status* status) {
 
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
     const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
-    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
-        tell_skips();
+    if (notices_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_notices();
     Buffer wire(wire::small_wire_bytes(n));
     std::uint64_t counter;
     {

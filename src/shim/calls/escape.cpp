@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "base/error_line.hpp"
 #include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {
@@ -27,10 +28,9 @@ bool initialized_without_us() {
 __attribute__((destructor)) void say_escape() {
     if (gate.phase.load() != Phase::before || !initialized_without_us()) return;
     std::fflush(nullptr);
-    std::fprintf(stderr,
-                 "MPIsec: this program called its MPI library directly, past MPIsec (dlopen and dlsym on the "
-                 "library itself): "
-                 "its messages were NOT encrypted. It must call MPI through its dynamic symbols.\n");
+    write_error_line(
+        "MPIsec: this program called its MPI library directly, past MPIsec (dlopen and dlsym on the library "
+        "itself): its messages were NOT encrypted. It must call MPI through its dynamic symbols.");
     std::_Exit(EXIT_FAILURE);
 }
 

@@ -114,7 +114,9 @@ CollectiveContext::CollectiveContext(const TagBlocks& blocks, std::vector<std::i
       topology_(topology_of(world_ranks_)),
       first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
-      numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {}
+      numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {
+    make_known(*this);
+}
 
 CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint64_t number)
     : shadow_(beside.shadow_),
@@ -125,7 +127,13 @@ CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint6
       topology_(beside.topology_),
       first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
       tags_(1),
-      numbers_in_epoch_(beside.numbers_in_epoch_) {}
+      numbers_in_epoch_(beside.numbers_in_epoch_) {
+    make_known(*this);
+}
+
+CollectiveContext::~CollectiveContext() {
+    forget(*this);
+}
 
 std::unique_ptr<CollectiveContext> CollectiveContext::for_persistent(std::uint64_t number) const {
     return std::unique_ptr<CollectiveContext>(new CollectiveContext(*this, number));

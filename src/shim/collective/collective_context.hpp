@@ -23,6 +23,7 @@
 #include "fabric/node_memory.hpp"
 #include "fabric/topology.hpp"
 #include "keys/secret.hpp"
+#include "wire/call_notice.hpp"
 #include "wire/collective.hpp"
 
 namespace mpisec::shim {
@@ -84,6 +85,9 @@ class CollectiveContext {
     /// others are for communicators that will be made from this one.
     CollectiveContext(const TagBlocks& blocks, std::vector<std::int32_t> world_ranks,
                       const wire::ContextId& context);
+    ~CollectiveContext();
+    CollectiveContext(const CollectiveContext&) = delete;
+    CollectiveContext& operator=(const CollectiveContext&) = delete;
     /// A context beside this one in the same block of tags, for the `number`-th persistent collective.
     std::unique_ptr<CollectiveContext> for_persistent(std::uint64_t number) const;
 
@@ -105,6 +109,17 @@ class CollectiveContext {
     /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.
     CollectiveSequence next(bool blocking);
 
+    /// One of the last calls: what it was, for ranks that wait in another one (call_comparison.hpp).
+    struct Called {
+        wire::CallNotice call;
+        const char* procedure = nullptr;  ///< null: there is nothing to compare
+        bool failed = false;              ///< here, or as another rank has said
+    };
+    /// Where the call of this number is, or an older or newer one in its place.
+    Called& called(std::uint64_t number) { return called_[number % called_.size()]; }
+    /// The error with which each collective from now on ends at once; MPI_SUCCESS while all is well.
+    int ended = MPI_SUCCESS;
+
     /// What collective_choice.cpp has found for this topology; filled when first asked.
     using Choice = std::optional<coll::Selection::For>;
     std::array<Choice, coll::collectives> choices;
@@ -125,7 +140,12 @@ class CollectiveContext {
     std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;
     std::shared_ptr<CollectiveKeys> keys_;
     std::optional<fabric::NodeMemory> memory_;
+    std::array<Called, 8> called_;
 };
+
+/// That calls on it are compared: from its beginning to its end (call_comparison.cpp).
+void make_known(CollectiveContext& collective_context);
+void forget(CollectiveContext& collective_context);
 
 /// Gives a communicator that crosses nodes its context for collectives on a shadow communicator that has been
 /// compared.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coll/selection/selection_settings.hpp"
+#include "shim/collective/call_comparison.hpp"
 #include "shim/collective/collective_choice.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/mpi_fabric.hpp"
@@ -32,6 +33,13 @@ class CollectiveOperation final : public Operation {
             SealingScope alone(plan_->procedure);
             return collective_context_->next(blocking);
         }();
+        number_ = sequence.number;
+        if (collective_context_->ended != MPI_SUCCESS) {
+            plan_->note(collective_context_->ended);
+            end();
+            return;
+        }
+        remember_call(*collective_context_, number_, *plan_);
         if (plan_->participants.empty())
             fabric_ =
                 std::make_unique<MpiFabric>(*collective_context_, std::move(sequence), plan_->procedure);
@@ -47,10 +55,6 @@ class CollectiveOperation final : public Operation {
         drop_comm();
     }
 
-    MPI_Request* sole_request() override { return fabric_ ? fabric_->sole_request() : nullptr; }
-    void sole_request_done(int code, const MPI_Status& status) override {
-        fabric_->sole_request_done(code, status);
-    }
     bool needs_progress() const override { return !blocking_; }
     WaitInfo wait_info() const override { return {plan_->procedure, MPI_ANY_SOURCE, MPI_ANY_TAG}; }
 
@@ -62,6 +66,9 @@ class CollectiveOperation final : public Operation {
     void step() override {
         const int failure = failures_.now_and_then([this] { return failure_on(*comm_); });
         if (failure != MPI_SUCCESS) return give_up(failure);
+        if (collective_context_->ended != MPI_SUCCESS) [[unlikely]]
+            return give_up(collective_context_->ended);
+        wait_.pass(*collective_context_, number_);
         if (!started_) {
             if (!fabric_->ready()) return;
             started_ = true;
@@ -72,18 +79,24 @@ class CollectiveOperation final : public Operation {
             task_.start();
         }
         fabric_->advance();
+        // Where nothing else is to be moved, the next message is not waited for by way of everything that may be.
+        if (blocking_ && may_block())
+            for (unsigned polls = 0; polls < polls_at_once && !task_.done() && !fabric_->lost(); ++polls)
+                fabric_->advance();
         if (fabric_->lost()) return give_up(fabric_->error());
         if (!task_.done()) return;
         task_ = {};
         fabric_->leave();
-        if (fabric_->failed())
+        if (fabric_->failed()) {
+            remember_failure(*collective_context_, number_);
             plan_->note(fabric_->error() != MPI_SUCCESS ? fabric_->error() : MPI_ERR_OTHER);
+        }
         fabric_.reset();
         end();
     }
 
-    /// A process has died, or the communicator was revoked. MPI may still read from and write to what it was given,
-    /// so that stays.
+    /// A process has died, the communicator was revoked, or its ranks called differently. MPI may still read from and
+    /// write to what it was given, so that stays.
     void give_up(int code) {
         struct Abandoned {
             std::shared_ptr<CollectiveContext> context;
@@ -103,7 +116,10 @@ class CollectiveOperation final : public Operation {
         finish(plan_->good() ? plan_->finish() : plan_->error);
     }
 
+    static constexpr unsigned polls_at_once = 256;
     bool blocking_, started_ = false;
+    std::uint64_t number_ = 0;
+    LongWait wait_;
     std::shared_ptr<CollectiveContext> collective_context_;
     std::shared_ptr<CollectivePlan> plan_;
     std::unique_ptr<MpiFabric> fabric_;

@@ -279,7 +279,12 @@ void CollectivePlan::copy(const Elements& from, const Elements& to) {
     TypeFacts source, destination;
     if (!facts_of(from, source) || !facts_of(to, destination)) return;
     const std::size_t bytes = bytes_of(from, source);
-    if (bytes > bytes_of(to, destination)) return note(MPI_ERR_TRUNCATE);
+    if (bytes > bytes_of(to, destination)) {
+        // Of a gather or scatter the root alone is told, as plain: its own block concerns nobody else.
+        using enum coll::Collective;
+        (collective == gather || collective == scatter ? at_end_ : at_start_) = MPI_ERR_TRUNCATE;
+        return;
+    }
     if (!comm->inter) forbid_same(from.start, to.start, static_cast<MPI_Count>(bytes));
     if (bytes > 0) copies_.emplace_back(keep(from), keep(to));
 }
@@ -319,6 +324,7 @@ void CollectivePlan::load() {
 }
 
 int CollectivePlan::finish() {
+    note(at_end_);
     if (last_) note(last_());
     for (const Unpacking& one : unpackings_)
         if (good()) note(unpack(one.from, one.bytes, one.to.start, one.to.count, one.to.type, one.facts));

@@ -74,7 +74,8 @@ class CollectivePlan {
     fabric::PlaintextBuffer scratch(std::size_t bytes);
     /// A packed copy of the blocks.
     coll::Blocks scratch(const ElementBlocks& blocks);
-    /// Elements to elements within this process, when the call starts.
+    /// Elements to elements within this process, when the call starts: this rank's own block. Where it is too long, the call
+    /// runs for the others' sake, and fails here.
     void copy(const Elements& from, const Elements& to);
     /// From a run of bytes to elements, at the end.
     void unpack_later(fabric::Plaintext from, const Elements& to);
@@ -115,7 +116,7 @@ class CollectivePlan {
     coll::Blocks packed(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts);
 
     bool raised_ = false;
-    int at_start_ = MPI_SUCCESS;  ///< error to be noted then
+    int at_start_ = MPI_SUCCESS, at_end_ = MPI_SUCCESS;  ///< errors to be noted then
     std::vector<Buffer> buffers_;
     std::vector<Packing> packings_;
     std::vector<std::pair<Elements, Elements>> copies_;

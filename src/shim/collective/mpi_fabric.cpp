@@ -99,23 +99,12 @@ void MpiFabric::advance() {
     while (waiter_ && finished(awaited_) && !lost_) std::exchange(waiter_, nullptr).resume();
 }
 
-MPI_Request* MpiFabric::sole_request() {
-    if (!waiter_) return nullptr;
-    Step& step = steps_[awaited_];
-    return step.barrier == 0 && step.more.empty() && step.request != constants.request_null ? &step.request
-                                                                                            : nullptr;
-}
-
-void MpiFabric::sole_request_done(int code, const MPI_Status& status) {
-    Step& step = steps_[awaited_];
-    step.request = constants.request_null;
-    conclude(step, code, status, 0);
-}
-
 void MpiFabric::copy(fabric::PlaintextBuffer to, fabric::Plaintext from) {
-    if (to.size() != from.size())
-        abort_job(
-            "a collective was about to copy between buffers of different sizes; this is a fault of MPIsec");
+    if (to.size() != from.size()) {
+        if (!failed())
+            say(std::string(procedure_) + ": this rank gave blocks of different sizes for the same data.");
+        return note(MPI_ERR_TRUNCATE);
+    }
     if (!from.empty() && to.data() != from.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 

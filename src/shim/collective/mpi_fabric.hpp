@@ -32,9 +32,6 @@ class MpiFabric final : public fabric::Fabric {
     bool ready();
     /// Resumes the coroutine as long as what it waits for is there.
     void advance();
-    /// The one MPI request that it waits for now, if that is all it needs.
-    MPI_Request* sole_request();
-    void sole_request_done(int code, const MPI_Status& status);
     /// The coroutine has ended.
     void leave();
     /// Gives up what it still waits to receive.

@@ -33,7 +33,7 @@ inline int first_collective_tag() {
 }
 
 /// One tag each.
-inline int skip_tag() {
+inline int notice_tag() {
     return state.tag_upper_bound - 3;
 }
 inline int rest_tag() {
@@ -46,7 +46,7 @@ inline int audit_tag() {
     return state.tag_upper_bound;
 }
 inline int collective_tags_end() {
-    return skip_tag();
+    return notice_tag();
 }
 
 }  // namespace mpisec::shim

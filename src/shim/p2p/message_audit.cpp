@@ -7,9 +7,9 @@
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/failures.hpp"
+#include "shim/p2p/notices.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
-#include "shim/p2p/skips.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
@@ -78,7 +78,7 @@ bool sum_everywhere(std::vector<std::uint64_t>& values, std::size_t maxima = 0) 
 
 void audit_messages() {
     if (any_failure()) {
-        finish_skips(0);
+        finish_notices(0);
         return say(
             "MPI_Finalize: a process has died, so the counts of sent and received messages are not compared");
     }
@@ -88,14 +88,14 @@ void audit_messages() {
         sent[static_cast<std::size_t>(peer)] = sent_to(peer);
         opened += opened_from(peer);
     }
-    const std::vector<std::uint64_t> skips = skips_sent();
+    const std::vector<std::uint64_t> skips = notices_sent();
     sent.insert(sent.end(), skips.begin(), skips.end());
     const std::size_t counters = sent.size();
     const std::vector<std::uint64_t> sums = stats_sums(), maxima = stats_maxima();
     sent.insert(sent.end(), sums.begin(), sums.end());
     sent.insert(sent.end(), maxima.begin(), maxima.end());
     if (!sum_everywhere(sent, maxima.size())) {
-        finish_skips(0);
+        finish_notices(0);
         return say("MPI_Finalize: the counts of sent and received messages could not be compared");
     }
     const auto first = sent.begin() + static_cast<std::ptrdiff_t>(counters);
@@ -103,7 +103,7 @@ void audit_messages() {
     if (state.world.rank == 0) print_job_stats({first, middle}, {middle, sent.end()});
     const auto rank = static_cast<std::size_t>(state.world.rank);
     const std::uint64_t expected = sent[rank];
-    finish_skips(sent[static_cast<std::size_t>(state.world.size) + rank]);
+    finish_notices(sent[static_cast<std::size_t>(state.world.size) + rank]);
     if (expected == opened || state.settings.stats.empty())
         return;  // programs may leave messages unreceived, and plain MPI is silent
     say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " +

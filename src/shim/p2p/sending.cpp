@@ -15,11 +15,11 @@
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/failures.hpp"
+#include "shim/p2p/notices.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/simple_operations.hpp"
-#include "shim/p2p/skips.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/plain.hpp"
 #include "shim/pmpi/real.hpp"
@@ -137,8 +137,7 @@ class SealedSend final : public Operation {
         const wire::SegmentPlan plan{n_, comm_->threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
-        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
-                                                   spec_.mode == Mode::synchronous);
+        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_);
         pipeline_->count_as(comm_->traffic);
         keys::wipe(key, sizeof key);
         pipeline_->name_message(counter_);
@@ -256,8 +255,8 @@ class SealedSend final : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) {
-    if (skips_untold.load(std::memory_order_relaxed)) [[unlikely]]
-        tell_skips();
+    if (notices_untold.load(std::memory_order_relaxed)) [[unlikely]]
+        tell_notices();
     TypeFacts facts;
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/notices.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/rejected_messages.hpp"
-#include "shim/p2p/skips.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
@@ -148,7 +148,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
     ++pair.opened;
     if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
         !comm.is_channel) [[unlikely]]
-        hear_skips(pair.number);
+        hear_notices(pair.number);
 }
 
 }  // namespace mpisec::shim

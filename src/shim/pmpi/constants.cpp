@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 
+#include "base/error_line.hpp"
 #include "shim/pmpi/real.hpp"
 
 // Open MPI's handle constants are addresses of data symbols in its library, written with one macro. Naming
@@ -33,11 +34,9 @@ namespace {
     // library does not.
     if (void* address = dlsym(RTLD_DEFAULT, name)) return address;
     if (void* address = library_symbol(name)) return address;
-    std::fprintf(stderr,
-                 "MPIsec: the MPI library lacks \"%s\"; its version is not supported. Please report it with "
-                 "the output of "
-                 "`mpisec doctor`.\n",
-                 name);
+    write_error_line(
+        std::string("MPIsec: the MPI library lacks \"") + name +
+        "\"; its version is not supported. Please report it with the output of `mpisec doctor`.");
     std::_Exit(EXIT_FAILURE);
 }
 

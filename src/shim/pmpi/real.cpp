@@ -7,13 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/error_line.hpp"
 #include "shim/pmpi/constants.hpp"
 
 namespace mpisec::shim {
@@ -102,14 +102,14 @@ std::string built_for(const Linked& linked) {
     Linked linked;
     dl_iterate_phdr(find_linked, &linked);
     other_family |= !linked.library.empty() && family_of(linked.library) != family;
-    std::fprintf(stderr,
-                 "MPIsec: %s%s. %s; the library preloaded here protects %s programs. Start the program with "
-                 "`mpisec exec`, which "
-                 "chooses the matching one, and link it dynamically with its MPI.\n",
-                 other_family ? "this program uses an MPI library of another kind"
-                              : "this program called MPI, yet no MPI library is loaded",
-                 loaded_mpi_libraries().c_str(), built_for(linked).c_str(), family);
-    std::fflush(stderr);
+    write_error_line(std::string("MPIsec: ") +
+                     (other_family ? "this program uses an MPI library of another kind"
+                                   : "this program called MPI, yet no MPI library is loaded") +
+                     loaded_mpi_libraries() + ". " + built_for(linked) +
+                     "; the library preloaded here protects " + family +
+                     " programs. Start the program with `mpisec exec`, which chooses the matching one, and "
+                     "link it dynamically with "
+                     "its MPI.");
     std::_Exit(EXIT_FAILURE);
 }
 

@@ -39,6 +39,10 @@
 #include "shim/process/recursive_mutex.hpp"
 #include "shim/process/world.hpp"
 
+namespace mpisec::wire {
+struct CallNotice;
+}
+
 namespace mpisec::shim {
 
 /// Settings, the job, and what follows from them. From start() on.
@@ -115,7 +119,7 @@ struct DeviceWatch {
 };
 
 // Of the modules, defined in their sources.
-struct CancelledCounters;
+struct CollectiveContexts;
 struct CommunicatorRegistry;
 struct DeviceMemory;
 struct Duplications;
@@ -125,6 +129,7 @@ struct LoadedSettings;
 struct MatchedMessages;
 struct ProgressThread;
 class NodePeers;
+struct Notices;
 struct OpenFiles;
 struct OwnSession;
 struct OperationsInUse;
@@ -158,7 +163,7 @@ struct Process {
     State state;                                        ///< calls/init.cpp
     SealingLock sealing_lock;                           ///< threads.cpp
     std::atomic<std::size_t> work_count{0};             ///< operation.cpp; operations on the work list
-    std::atomic<bool> skips_untold{false};              ///< skips.cpp
+    std::atomic<bool> notices_untold{false};            ///< notices.cpp
     PeerSendState* peer_send_states = nullptr;          ///< peer_state.cpp; by world rank
     PeerReceiveState* peer_receive_states = nullptr;    ///< the same
     PeerFacts* peer_facts = nullptr;                    ///< the same
@@ -199,24 +204,29 @@ struct Process {
     FirstUse<DeviceMemory> device_memory;       ///< device.cpp; the driver, and what copies go through
 
     // One message.
-    FirstUse<CommunicatorRegistry> communicators;    ///< communicator.cpp
-    FirstUse<TypeCache> types;                       ///< datatype.cpp
-    FirstUse<WorkList> work;                         ///< operation.cpp
-    FirstUse<UserRequests> requests;                 ///< requests.cpp
-    FirstUse<CancelledCounters> cancelled_counters;  ///< skips.cpp
-    FirstUse<RejectedMessages> rejected_messages;    ///< rejected_messages.cpp
-    FirstUse<RefusedCalls> refused_calls;            ///< unsupported.cpp
-    FirstUse<SameNodeRecords> same_node_records;     ///< same_node.cpp; MPISEC_SAME_NODE=verify
-    FirstUse<SentToSelf> sent_to_self;               ///< same_node_messages.cpp
-    AttachedBuffer attached_buffer;                  ///< buffered.cpp
-    std::array<int, 5> violation_codes{};            ///< violations.cpp
+    FirstUse<CommunicatorRegistry> communicators;  ///< communicator.cpp
+    FirstUse<TypeCache> types;                     ///< datatype.cpp
+    FirstUse<WorkList> work;                       ///< operation.cpp
+    FirstUse<UserRequests> requests;               ///< requests.cpp
+    FirstUse<Notices> notices;                     ///< notices.cpp
+    /// collective/call_comparison.cpp, from the first communicator on: a notice of a call has come, by world rank of the
+    /// sender; a thread has waited long.
+    std::atomic<void (*)(std::int32_t, const wire::CallNotice&)> call_heard{nullptr};
+    std::atomic<void (*)()> waited_long{nullptr};
+    FirstUse<RejectedMessages> rejected_messages;  ///< rejected_messages.cpp
+    FirstUse<RefusedCalls> refused_calls;          ///< unsupported.cpp
+    FirstUse<SameNodeRecords> same_node_records;   ///< same_node.cpp; MPISEC_SAME_NODE=verify
+    FirstUse<SentToSelf> sent_to_self;             ///< same_node_messages.cpp
+    AttachedBuffer attached_buffer;                ///< buffered.cpp
+    std::array<int, 5> violation_codes{};          ///< violations.cpp
 
     FirstUse<PartitionedMessages> partitioned;  ///< partitioned/messages.cpp
 
     // Collectives.
-    FirstUse<Selections> selections;       ///< collective_choice.cpp
-    FirstUse<TagReserve> tag_reserve;      ///< tag_reserve.cpp
-    FirstUse<OperationsInUse> operations;  ///< reduction.cpp
+    FirstUse<CollectiveContexts> collective_contexts;  ///< call_comparison.cpp
+    FirstUse<Selections> selections;                   ///< collective_choice.cpp
+    FirstUse<TagReserve> tag_reserve;                  ///< tag_reserve.cpp
+    FirstUse<OperationsInUse> operations;              ///< reduction.cpp
 
     // One-sided communication across nodes.
     std::atomic<std::size_t> rma_window_count{0};  ///< window.cpp; windows that cross nodes

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/error_line.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/gate.hpp"
@@ -69,9 +70,7 @@ int raise_on_file(MPI_File file, int code, const char* call) {
 void say(const std::string& sentence) {
     char host[256] = "?";
     gethostname(host, sizeof host - 1);
-    std::string line =
-        "mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence + "\n";
-    [[maybe_unused]] ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    write_error_line("mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence);
 }
 
 void abort_job(const std::string& sentence) {

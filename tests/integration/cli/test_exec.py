@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -211,14 +212,32 @@ def test_help(mpisec):
     assert ran.returncode == 0 and "mpiexec -n 64 mpisec exec ./app" in ran.stdout
 
 
-
-
-def test_a_library_of_another_mpi_is_named(program, compile_mpi, tmp_path):
-    """Preloaded by hand for the wrong MPI: the sentence names the MPI library that the program has."""
+@pytest.fixture
+def wrongly_preloaded(program, compile_mpi, tmp_path):
+    """(command, environment): a program of Open MPI's with the library for MPICH."""
     source = tmp_path / "calls.c"
     source.write_text("#include <mpi.h>\nint main(int c, char** v) { return MPI_Init(&c, &v); }\n")
     wrong = Path(program).resolve().parent.parent / "lib" / LIBRARY["mpich"]
-    ran = subprocess.run([compile_mpi(source, "openmpi-5")], env=os.environ | {"LD_PRELOAD": str(wrong)}, capture_output=True, text=True, check=False)
+    return [compile_mpi(source, "openmpi-5")], os.environ | {"LD_PRELOAD": str(wrong)}
+
+
+def test_what_each_rank_may_say_is_written_at_once(program, wrongly_preloaded):
+    """Else the lines of several ranks run into each other: glibc 2.37 and newer cut what fprintf writes to standard error."""
+    for command, environment in (wrongly_preloaded, ([program, "exec", "/nowhere/" + 200 * "x"], os.environ)):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each write is a record
+        with ours, theirs:
+            ran = subprocess.run(command, env=environment, stderr=theirs, check=False)
+            theirs.close()
+            said = []
+            while record := ours.recv(1 << 16):
+                said.append(record)
+        assert ran.returncode != 0 and len(said) == 1 and len(said[0]) > 200 and said[0].endswith(b"\n"), said
+
+
+def test_a_library_of_another_mpi_is_named(wrongly_preloaded):
+    """Preloaded by hand for the wrong MPI: the sentence names the MPI library that the program has."""
+    command, environment = wrongly_preloaded
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode != 0 and "of another kind (" in ran.stderr and "libmpi.so.40)" in ran.stderr, ran.stderr
 
 

@@ -61,6 +61,13 @@ def nap():
 
 
 @pytest.mark.parametrize("mpi", MPIS)
+def test_lines_leave_a_rank_whole(run, compile_mpi, mpi):
+    """Else the lines of several ranks run into each other where the C library writes an unbuffered stream in pieces."""
+    result = run(compile_mpi(HERE / "lines.c", mpi), ranks=1, nodes=1, mpi=mpi, plain=True, timeout=30).check()
+    assert result.stdout.strip() == "output 1 errors 1"
+
+
+@pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize(("nodes", "ranks"), [(2, 4), *slow((4, 6))])
 def test_ranks_are_on_separate_nodes(run, compile_mpi, mpi, nodes, ranks):
     result = run(compile_mpi(HERE / "whereami.c", mpi), nodes=nodes, ranks=ranks, mpi=mpi, plain=True, timeout=30)

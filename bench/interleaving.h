@@ -4,8 +4,8 @@
  * Run under `mpisec exec`, the sealed calls are the program's ordinary MPI_ calls; the plain ones go straight
  * to the MPI library (underneath.h). With `--ordinary 1` only the ordinary calls are timed, whatever they
  * are: plain MPI over an encrypted network, for one. */
-#ifndef MPISEC_BENCH_TURNS_H
-#define MPISEC_BENCH_TURNS_H
+#ifndef MPISEC_BENCH_INTERLEAVING_H
+#define MPISEC_BENCH_INTERLEAVING_H
 
 #include "options.h"
 #include "underneath.h"
@@ -13,12 +13,12 @@
 /* Does the benchmark's exchange so often, with calls of one kind; returns microseconds each. */
 typedef double exchange(enum kind kind, int bytes, int iterations);
 
-/* Takes the turns of one size with so many exchanges per block, and prints what this rank found as a line of
+/* Times one size with so many exchanges per block, and prints what this rank found as a line of
  * JSON if `print`: {"bytes": B, "time_us": median, "plain_us": median, "ratio": median of the pairs}. */
-static void take_turns(const struct turns* turns, exchange* block, int bytes, int iterations, int print) {
+static void interleave(const struct options* options, exchange* block, int bytes, int iterations, int print) {
     static double times[KINDS][MAX_BLOCKS], ratios[MAX_BLOCKS];
-    for (int i = 0; i < turns->blocks; ++i) {
-        if (turns->ordinary) {
+    for (int i = 0; i < options->blocks; ++i) {
+        if (options->ordinary) {
             times[ORDINARY][i] = block(ORDINARY, bytes, iterations);
             continue;
         }
@@ -28,10 +28,10 @@ static void take_turns(const struct turns* turns, exchange* block, int bytes, in
         ratios[i] = times[ORDINARY][i] / times[PLAIN][i];
     }
     if (!print) return;
-    printf("{\"bytes\": %d, \"time_us\": %.3f", bytes, median(times[ORDINARY], turns->blocks));
-    if (!turns->ordinary)
-        printf(", \"plain_us\": %.3f, \"ratio\": %.4f", median(times[PLAIN], turns->blocks),
-               median(ratios, turns->blocks));
+    printf("{\"bytes\": %d, \"time_us\": %.3f", bytes, median(times[ORDINARY], options->blocks));
+    if (!options->ordinary)
+        printf(", \"plain_us\": %.3f, \"ratio\": %.4f", median(times[PLAIN], options->blocks),
+               median(ratios, options->blocks));
     printf("}\n");
     fflush(stdout);
 }

@@ -1,4 +1,4 @@
-#include "shim/p2p/skips.hpp"
+#include "shim/p2p/notices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,8 @@ constexpr std::chrono::seconds longest_farewell{5};
 
 struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
-    wire::SkipNotice notice{};
+    std::deque<wire::CallNotice> calls;
+    wire::SkipNotice notice{};           ///< under way: of that size, or as long as a call's
     std::unique_ptr<Operation> telling;  ///< the notice under way
     std::uint64_t sent = 0;
 };
@@ -39,7 +40,7 @@ struct Hearing {
 }  // namespace
 
 /// Under the Guard.
-struct CancelledCounters {
+struct Notices {
     std::unordered_map<std::int32_t, Untold> untold_by_peer;
     std::uint64_t heard = 0;  ///< notices
     Hearing hearing;
@@ -47,21 +48,37 @@ struct CancelledCounters {
 
 namespace {
 
+/// Takes what is to be told next to `notice`; its bytes, 0 when there is nothing.
+std::size_t next_notice(Untold& untold) {
+    if (!untold.calls.empty()) {
+        const wire::EncodedCall call = wire::encode_call(untold.calls.front());
+        untold.calls.pop_front();
+        std::ranges::copy(call, untold.notice.begin());
+        return call.size();
+    }
+    if (untold.runs.empty()) return 0;
+    const auto end = untold.runs.begin() +
+                     static_cast<std::ptrdiff_t>(std::min(untold.runs.size(), wire::most_skipped_runs));
+    const std::vector<wire::CounterRun> first(untold.runs.begin(), end);
+    untold.runs.erase(untold.runs.begin(), end);
+    untold.notice = wire::encode_skips(first);
+    return untold.notice.size();
+}
+
 /// True while there is something to tell, or being told.
 bool tell(std::int32_t peer, Untold& untold) {
     if (untold.telling && untold.telling->advance()) untold.telling.reset();
     if (untold.telling) return true;
-    if (!realm_of(peer).job_secret) untold.runs.clear();  // its realm is gone
-    if (untold.runs.empty()) return false;
-    const std::size_t runs = std::min(untold.runs.size(), wire::most_skipped_runs);
-    std::vector<wire::CounterRun> first(untold.runs.begin(),
-                                        untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
-    untold.runs.erase(untold.runs.begin(), untold.runs.begin() + static_cast<std::ptrdiff_t>(runs));
-    untold.notice = wire::encode_skips(first);
+    if (!realm_of(peer).job_secret) {  // its realm is gone
+        untold.runs.clear();
+        untold.calls.clear();
+    }
+    const std::size_t bytes = next_notice(untold);
+    if (bytes == 0) return false;
     const std::uint64_t counted = outgoing(peer).sent;
-    untold.telling = begin_send(
-        {SendSpec::Mode::synchronous, untold.notice.data(), static_cast<MPI_Count>(untold.notice.size()),
-         constants.byte, rank_in_realm(peer), skip_tag(), realm_of(peer).channel, "a notice of MPIsec"});
+    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
+                                 static_cast<MPI_Count>(bytes), constants.byte, rank_in_realm(peer),
+                                 notice_tag(), realm_of(peer).channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
     if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
     return true;
@@ -70,24 +87,31 @@ bool tell(std::int32_t peer, Untold& untold) {
 /// One notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has come whole. Does not wait: somebody
 /// may announce a message and never send it.
 bool hear_one(const Realm& realm, int peer) {
-    Hearing& hearing = process.cancelled_counters->hearing;
+    Hearing& hearing = process.notices->hearing;
     if (!hearing.receiving) {
         int flag = 0;
         MPI_Status found;
-        if (real.Iprobe(peer, skip_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
+        if (real.Iprobe(peer, notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag)
+            return false;
         const int from = from_named_source(peer, found).MPI_SOURCE;
         hearing.source = realm.first + from;
         hearing.receiving =
             begin_receive({hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()),
-                           constants.byte, from, skip_tag(), realm.channel, "a notice of MPIsec"});
+                           constants.byte, from, notice_tag(), realm.channel, "a notice of MPIsec"});
     }
     if (!hearing.receiving->advance()) return false;
     const Outcome outcome = hearing.receiving->outcome();
     hearing.receiving.reset();
-    ++process.cancelled_counters->heard;
-    if (outcome.error != MPI_SUCCESS || outcome.bytes != hearing.notice.size()) return false;
+    ++process.notices->heard;
+    if (outcome.error != MPI_SUCCESS) return false;
     PeerReceiveState& pair = incoming(hearing.source);
     --pair.opened;  // like what was not counted as sent
+    const auto call_heard = process.call_heard.load(std::memory_order_relaxed);
+    if (outcome.bytes == wire::call_notice_bytes && call_heard) {
+        call_heard(hearing.source, wire::decode_call(hearing.notice.data()));
+        return true;
+    }
+    if (outcome.bytes != hearing.notice.size()) return false;
     for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
         for (std::uint64_t counter = run.first; counter <= run.last; ++counter) pair.replay.insert(counter);
     return true;
@@ -97,42 +121,56 @@ bool hear_one(const Realm& realm, int peer) {
 
 void skip_counter(std::int32_t world_peer, std::uint64_t counter) {
     Guard guard;
-    std::deque<wire::CounterRun>& runs = process.cancelled_counters->untold_by_peer[world_peer].runs;
+    std::deque<wire::CounterRun>& runs = process.notices->untold_by_peer[world_peer].runs;
     if (!runs.empty() && runs.back().last + 1 == counter)
         runs.back().last = counter;
     else
         runs.push_back({counter, counter});
-    skips_untold.store(true, std::memory_order_relaxed);
+    notices_untold.store(true, std::memory_order_relaxed);
 }
 
-void tell_skips() {
+void tell_call(std::int32_t world_peer, const wire::CallNotice& call) {
+    Guard guard;
+    std::deque<wire::CallNotice>& calls = process.notices->untold_by_peer[world_peer].calls;
+    std::erase_if(calls, [&](const wire::CallNotice& older) { return older.context == call.context; });
+    calls.push_back(call);
+    notices_untold.store(true, std::memory_order_relaxed);
+}
+
+void tell_notices() {
     Guard guard;
     // A notice is a message, too, and comes here when it is started.
-    if (!skips_untold.exchange(false, std::memory_order_relaxed)) return;
+    if (!notices_untold.exchange(false, std::memory_order_relaxed)) return;
     bool more = false;
-    for (auto& [peer, untold] : process.cancelled_counters->untold_by_peer) more = tell(peer, untold) || more;
-    skips_untold.store(more, std::memory_order_relaxed);
+    for (auto& [peer, untold] : process.notices->untold_by_peer) more = tell(peer, untold) || more;
+    notices_untold.store(more, std::memory_order_relaxed);
 }
 
-void hear_skips(std::int32_t world_source) {
+void hear_notices(std::int32_t world_source) {
     Guard guard;
     while (hear_one(realm_of(world_source), rank_in_realm(world_source))) {
     }
 }
 
-std::vector<std::uint64_t> skips_sent() {
+void hear_notices(const Realm& realm) {
     Guard guard;
-    skips_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
+    while (hear_one(realm, MPI_ANY_SOURCE)) {
+    }
+}
+
+std::vector<std::uint64_t> notices_sent() {
+    Guard guard;
+    notices_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
-    for (const auto& [peer, untold] : process.cancelled_counters->untold_by_peer)
+    for (const auto& [peer, untold] : process.notices->untold_by_peer)
         if (peer < state.world.size) sent[static_cast<std::size_t>(peer)] = untold.sent;
     return sent;
 }
 
-void finish_skips(std::uint64_t expected) {
+void finish_notices(std::uint64_t expected) {
     const auto limit = std::chrono::steady_clock::now() + longest_farewell;
     Guard guard;
-    auto& [untold_by_peer, heard, hearing] = *process.cancelled_counters;
+    auto& [untold_by_peer, heard, hearing] = *process.notices;
     for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
         busy = heard < expected;
         if (busy) hear_one(state.world, MPI_ANY_SOURCE);

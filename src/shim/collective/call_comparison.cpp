@@ -1,0 +1,184 @@
+#include "shim/collective/call_comparison.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "coll/collective.hpp"
+#include "shim/p2p/notices.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/state.hpp"
+
+namespace mpisec::shim {
+
+/// Under the Guard.
+struct CollectiveContexts {
+    std::vector<CollectiveContext*> all;
+};
+
+namespace {
+
+constexpr std::chrono::seconds first_patience{2}, longest_patience{64};
+
+bool has_root(coll::Collective collective) {
+    using enum coll::Collective;
+    return collective == bcast || collective == gather || collective == scatter || collective == reduce;
+}
+
+std::string described(const wire::CallNotice& call) {
+    std::string text = call.collective < coll::collectives
+                           ? std::string(coll::name(static_cast<coll::Collective>(call.collective)))
+                           : "another collective";
+    if (call.root >= 0) text += " from or to rank " + std::to_string(call.root);
+    if (call.bytes != wire::CallNotice::no_bytes) text += " of " + std::to_string(call.bytes) + " bytes";
+    return text;
+}
+
+/// MPI_SUCCESS, or the error class of the difference.
+int difference(const wire::CallNotice& own, const wire::CallNotice& other) {
+    if (own.collective != other.collective) return MPI_ERR_OTHER;
+    if (own.root != other.root) return MPI_ERR_ROOT;
+    const bool sizes = own.bytes != wire::CallNotice::no_bytes && other.bytes != wire::CallNotice::no_bytes;
+    return sizes && own.bytes != other.bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}
+
+/// Where rank `to` of the communicator is this one, there is nothing to tell.
+void tell(const CollectiveContext& collective_context, const wire::CallNotice& call, int to) {
+    if (to == collective_context.rank()) return;
+    tell_call(collective_context.world_ranks()[static_cast<std::size_t>(to)], call);
+}
+
+/// No collective on it can be trusted to end any more.
+void end_collectives(CollectiveContext& collective_context, int code, const wire::CallNotice& call) {
+    collective_context.ended = code;
+    wire::CallNotice notice = call;
+    notice.ended = true;
+    tell(collective_context, notice, 0);
+}
+
+void end_because(CollectiveContext& collective_context, int code, const std::string& reason,
+                 const wire::CallNotice& call) {
+    say(reason + " Collectives on this communicator end in an error from now on.");
+    end_collectives(collective_context, code, call);
+}
+
+/// What rank `source` says of a call is compared with what is known of it here.
+void compare(CollectiveContext& collective_context, CollectiveContext::Called& own, int source,
+             const wire::CallNotice& theirs) {
+    const std::string rank = "rank " + std::to_string(source);
+    const bool known = own.procedure && own.call.number == theirs.number;  // else not called yet, or long ago
+    const int code = known ? difference(own.call, theirs) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS)
+        return end_because(collective_context, code,
+                           std::string(own.procedure) +
+                               " was not called alike by all ranks of its communicator: by " + rank + " as " +
+                               described(theirs) + "; by rank " + std::to_string(collective_context.rank()) +
+                               " as " + described(own.call) + ".",
+                           own.call);
+    if (theirs.ended)
+        return end_because(collective_context, MPI_ERR_OTHER,
+                           "A collective was not called alike by all ranks of a communicator, says " + rank +
+                               " of its " + std::to_string(collective_context.world_ranks().size()) + ".",
+                           theirs);
+    if (!known) return;
+    if (theirs.failed)
+        own.failed = true;
+    else if (own.failed)
+        end_because(collective_context, MPI_ERR_OTHER,
+                    std::string(own.procedure) + " failed on some ranks of its communicator, and " + rank +
+                        " waits in it.",
+                    own.call);
+}
+
+/// `world_source` waits, or a call of it has failed.
+void hear(CollectiveContext& collective_context, std::int32_t world_source, const wire::CallNotice& theirs) {
+    const auto& ranks = collective_context.world_ranks();
+    const auto place = std::ranges::find(ranks, world_source);
+    if (place == ranks.end()) return;
+    CollectiveContext::Called& own = collective_context.called(theirs.number);
+    if (collective_context.ended == MPI_SUCCESS)
+        compare(collective_context, own, static_cast<int>(place - ranks.begin()), theirs);
+    if (collective_context.ended == MPI_SUCCESS || theirs.ended) return;
+    wire::CallNotice answer = own.procedure && own.call.number == theirs.number ? own.call : theirs;
+    answer.ended = true;
+    tell_call(world_source, answer);
+}
+
+void hear_call(std::int32_t world_source, const wire::CallNotice& theirs) {
+    for (CollectiveContext* one : process.collective_contexts->all)
+        if (one->context() == theirs.context) return hear(*one, world_source, theirs);
+}
+
+/// From all realms whose processes meet in collectives.
+void hear_calls() {
+    Guard guard;
+    std::vector<const Realm*> heard;
+    for (const CollectiveContext* one : process.collective_contexts->all) {
+        const Realm& realm = realm_of(one->world_ranks());
+        if (std::ranges::find(heard, &realm) != heard.end()) continue;
+        heard.push_back(&realm);
+        hear_notices(realm);
+    }
+    tell_notices();
+}
+
+}  // namespace
+
+void make_known(CollectiveContext& collective_context) {
+    Guard guard;
+    process.collective_contexts->all.push_back(&collective_context);
+    process.call_heard = hear_call;
+    process.waited_long = hear_calls;
+}
+
+void forget(CollectiveContext& collective_context) {
+    Guard guard;
+    std::erase(process.collective_contexts->all, &collective_context);
+}
+
+void remember_call(CollectiveContext& collective_context, std::uint64_t number, const CollectivePlan& plan) {
+    CollectiveContext::Called& called = collective_context.called(number);
+    called.procedure = nullptr;
+    called.failed = false;
+    // Between groups the ranks' parts differ.
+    if (plan.comm->inter || !plan.participants.empty()) return;
+    called.call.context = collective_context.context();
+    called.call.number = number;
+    called.call.bytes = coll::agreed_bytes(plan.collective, plan.call).value_or(wire::CallNotice::no_bytes);
+    called.call.root = has_root(plan.collective) ? plan.call.root : -1;
+    called.call.collective = static_cast<std::uint8_t>(plan.collective);
+    called.procedure = plan.procedure;
+}
+
+void remember_failure(CollectiveContext& collective_context, std::uint64_t number) {
+    CollectiveContext::Called& own = collective_context.called(number);
+    if (!own.procedure || own.call.number != number) return;
+    own.failed = true;
+    wire::CallNotice notice = own.call;
+    notice.failed = true;
+    tell(collective_context, notice, 0);
+}
+
+void LongWait::look(CollectiveContext& collective_context, std::uint64_t number) {
+    const Clock::time_point now = Clock::now();
+    if (patience_ == Clock::duration{}) {
+        patience_ = first_patience;
+        next_ = now + patience_;
+        return;
+    }
+    if (patience_ > first_patience) hear_calls();
+    if (now < next_) return;
+    const CollectiveContext::Called& own = collective_context.called(number);
+    if (own.procedure && own.call.number == number) {
+        wire::CallNotice call = own.call;
+        call.ended = collective_context.ended != MPI_SUCCESS;
+        tell(collective_context, call, 0);
+        if (call.root > 0) tell(collective_context, call, call.root);
+    }
+    patience_ = std::min<Clock::duration>(2 * patience_, longest_patience);
+    next_ = now + patience_;
+    hear_calls();
+}
+
+}  // namespace mpisec::shim

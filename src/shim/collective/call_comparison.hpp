@@ -1,0 +1,43 @@
+// Ranks that wait long in a collective compare what they have called: where one broadcasts 4 bytes and another 2 MB they may
+// have chosen algorithms in which each waits for the other. Whoever has waited for two seconds tells rank 0 of the
+// communicator, and the root, by a notice (p2p/notices.hpp), and again after twice the time. Who hears of another call
+// than its own, or of one that has failed, reports it, ends its collectives of the communicator in an error, and tells
+// the one that asked.
+//
+// It costs nothing before they have passed. A rank that is outside MPI, or waits inside the MPI library, hears
+// nothing until it is back.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "shim/collective/collective_context.hpp"
+#include "shim/collective/collective_plan.hpp"
+
+namespace mpisec::shim {
+
+/// To be called for each collective when it starts, under the Guard.
+void remember_call(CollectiveContext& collective_context, std::uint64_t number, const CollectivePlan& plan);
+
+/// It ended in an error here, so what others wait for in the same call may never come: tells rank 0.
+void remember_failure(CollectiveContext& collective_context, std::uint64_t number);
+
+/// How long one collective waits. Under the Guard.
+class LongWait {
+  public:
+    /// To be called at each pass that found nothing: tells and hears now and then.
+    void pass(CollectiveContext& collective_context, std::uint64_t number) {
+        if (++passes_ % passes_between_looks == 0) look(collective_context, number);
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    void look(CollectiveContext& collective_context, std::uint64_t number);
+
+    static constexpr unsigned passes_between_looks = 1024;
+    unsigned passes_ = 0;
+    Clock::time_point next_{};
+    Clock::duration patience_{};
+};
+
+}  // namespace mpisec::shim

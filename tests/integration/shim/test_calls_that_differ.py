@@ -1,0 +1,56 @@
+"""Ranks that do not call a collective alike are told so: nobody waits for ever, in whatever algorithms they wait for each other."""
+
+from pathlib import Path
+
+import pytest
+from slow import slow
+
+PROGRAM = Path(__file__).parent / "calls_that_differ.c"
+MPIS = ["mpich-5", *slow("openmpi-4", "openmpi-5", "impi")]
+# MPICH 4.0 is not among those that go on: it takes a message that is too long for a fatal error of its own, and may hang in MPI_Finalize after errors.
+OLDER = slow("mpich-4")
+CALLS = ["bcast-more", "bcast-fewer", "allreduce", "reduce", "alltoall", "allgather", "scatter", "barrier", "root", "ibcast-more"]
+# Of a scatter or gather whose root gives itself too much, the root alone is told, as plain, and the communicator stays good.
+HARMLESS = {"scatter"}
+
+
+@pytest.fixture
+def told(run, compile_mpi):
+    """told(mpi, call, *more): the run, and what each rank was told, by step and rank."""
+
+    def told_(mpi, call, *more):
+        result = run([compile_mpi(PROGRAM, mpi), call, *more], nodes=2, ranks=4, mpi=mpi, timeout=60)
+        steps = {}
+        for line in result.stdout.splitlines():
+            rank, step, *error = line.split(": ")
+            if error:
+                steps.setdefault(step, {})[rank] = error[0]
+        return result, steps
+
+    return told_
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("call", CALLS)
+def test_every_rank_goes_on(told, mpi, call):
+    result, steps = told(mpi, call, "return")
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count(": the end") == 4
+    assert set(steps["barrier of the world"].values()) == {"success"}
+    outcomes = [*steps["call"].values(), *steps["barrier"].values()]
+    assert any(error != "success" for error in outcomes), result.stdout
+    if call in HARMLESS:
+        assert sorted(outcomes) == ["MPI_ERR_TRUNCATE", *["success"] * 7], result.stdout
+    if call in ("bcast-more", "ibcast-more"):
+        assert set(outcomes) == {"MPI_ERR_TRUNCATE"}, result.stdout
+        assert "as bcast from or to rank 0 of 2097152 bytes" in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
+@pytest.mark.parametrize("call", ["bcast-more", "bcast-fewer", "barrier"])
+def test_a_fatal_handler_ends_the_job(told, mpi, call):
+    result, _ = told(mpi, call)
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode != 0
+    assert ": the end" not in result.stdout
