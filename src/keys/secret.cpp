@@ -24,7 +24,8 @@ constexpr std::size_t secret_block_bytes = 4096;
 constexpr std::uint8_t alive_mark = 0xA5;
 
 std::uint8_t& mark_of(const std::uint8_t* slot) {
-    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) & ~(secret_block_bytes - 1));
+    return *reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::uintptr_t>(slot) &
+                                            ~(secret_block_bytes - 1));
 }
 
 [[noreturn]] void die(const char* sentence) {
