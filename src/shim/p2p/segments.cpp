@@ -25,11 +25,8 @@ using engine::SegmentTask;
 
 namespace {
 
-// MPI libraries send longer messages only when their receive is there, but for some over libfabric's tcp
-// provider (Intel MPI on Debian 13), which bears 64 unexpected messages of one sender.
+// MPI libraries send longer messages only when their receive is there.
 constexpr std::uint64_t shortest_rendezvous = 128 * 1024;
-// Of so many segments one waits for its receive in any case. They leave in order: it holds back the later ones.
-constexpr std::uint64_t segments_per_match = 4;
 
 }  // namespace
 
@@ -73,8 +70,10 @@ void Pipeline::account(const SegmentTask& task, std::uint64_t segment) const {
 }
 
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
-                           int channel_tag, const std::uint8_t* plaintext)
-    : Pipeline(message_key, plan, world_peer, channel_tag), plaintext_(plaintext) {}
+                           int channel_tag, const std::uint8_t* plaintext, bool synchronous)
+    : Pipeline(message_key, plan, world_peer, channel_tag),
+      plaintext_(plaintext),
+      synchronous_(synchronous) {}
 
 SendPipeline::~SendPipeline() {
     abandon();
@@ -127,9 +126,9 @@ bool SendPipeline::start_sending(int& error) {
     account(mine.task, sent_);
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
     // MPI may take short ones before their receive is there; then nothing would bound how many wait
-    // unexpected at the receiver. That the last one is matched tells that the receive has started (M9).
-    const bool until_matched = limited_ || plan_.segment_bytes < shortest_rendezvous ||
-                               sent_ % segments_per_match == 0 || plan_.is_last(sent_);
+    // unexpected at the receiver.
+    const bool until_matched =
+        limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
     if (tracing()) [[unlikely]]
         mine.handed_over = trace_clock();

@@ -68,7 +68,7 @@ class Pipeline {
 class SendPipeline : public Pipeline {
   public:
     SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
-                 int channel_tag, const std::uint8_t* plaintext);
+                 int channel_tag, const std::uint8_t* plaintext, bool synchronous);
     ~SendPipeline();
     /// The receiver has matched the message: its segments count from now on, and wait for those of older
     /// messages. Before that they do not, for nobody may be there to take them.
@@ -87,6 +87,7 @@ class SendPipeline : public Pipeline {
     bool retire(int& error);
 
     const std::uint8_t* plaintext_;
+    bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     bool limited_ = false;
     bool goes_alone_ = false;   ///< was held back too often: one segment at a time, whatever others do
     std::uint64_t sealed_ = 1;  ///< segments below were given to the engine

@@ -137,7 +137,8 @@ class SealedSend final : public Operation {
         const wire::SegmentPlan plan{n_, comm_->threshold, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
-        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_);
+        pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
+                                                   spec_.mode == Mode::synchronous);
         pipeline_->count_as(comm_->traffic);
         keys::wipe(key, sizeof key);
         pipeline_->name_message(counter_);
