@@ -245,7 +245,7 @@ def test_an_unknown_overlay_is_a_sentence():
 
 @pytest.mark.parametrize("overlay", ENCRYPTED)
 def test_missing_programs_are_named_with_their_packages(lab, monkeypatch, overlay):
-    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "which", lambda program, *_, **__: program if program == "ip" else None)  # which every lab needs
     monkeypatch.setattr("mpisec_lab.overlay.esp.available", lambda *_, **__: False)
     package = "wireguard-tools" if overlay == "wireguard" else "strongswan-swanctl"
     with pytest.raises(LabError, match=f"overlay .*{package}") as caught, Cluster(2, overlay=overlay):
