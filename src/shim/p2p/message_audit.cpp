@@ -14,6 +14,7 @@
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
+#include "shim/runtime/watchdog.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -31,7 +32,9 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
     }
     FailureWatch failures;
     SpinThenYield backoff;
-    if (!state.fault_tolerant) complete_operation(*operation);
+    const WaitInfo at = operation->wait_info();
+    WaitScope waiting(at.call, at.peer, at.tag);
+    // Not inside the MPI library: others may wait in a collective, and ask what this rank has called (call_comparison.hpp).
     while (!operation->complete()) {  // until it is known that somebody has died, for whom nobody would wait
         progress();
         {

@@ -154,6 +154,7 @@ void hear_notices(std::int32_t world_source) {
 
 void hear_notices(const Realm& realm) {
     Guard guard;
+    if (!realm.job_secret) return;  // it is gone, and its channel with it
     while (hear_one(realm, MPI_ANY_SOURCE)) {
     }
 }

@@ -1,5 +1,6 @@
 /* A collective that the ranks do not call alike, then a barrier on the same communicator, then one on another: each rank says what it is told.
-   Usage: calls_that_differ CASE [return]; without `return` errors are fatal. 4 ranks. */
+   Usage: calls_that_differ CASE [return | world | end]; errors are fatal but with `return` and `world`, where all is done on MPI_COMM_WORLD; with `end`
+   nothing is between the first call and MPI_Finalize. 4 ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +54,21 @@ static int call(const char* which) {
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    if (argc > 2) MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const char* way = argc > 2 ? argv[2] : "";
+    if (strcmp(way, "world") == 0 || strcmp(way, "end") == 0)
+        comm = MPI_COMM_WORLD;
+    else
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (strcmp(way, "return") == 0 || strcmp(way, "world") == 0)
+        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     data = calloc(1, room);
     result = calloc(1, room);
     told("call", call(argv[1]));
-    told("barrier", MPI_Barrier(comm));
-    told("barrier of the world", MPI_Barrier(MPI_COMM_WORLD));
-    MPI_Comm_free(&comm);
+    if (strcmp(way, "end") != 0) {
+        told("barrier", MPI_Barrier(comm));
+        if (comm != MPI_COMM_WORLD) told("barrier of the world", MPI_Barrier(MPI_COMM_WORLD));
+    }
+    if (comm != MPI_COMM_WORLD) MPI_Comm_free(&comm);
     MPI_Finalize();
     printf("rank %d: the end\n", rank);
     free(data);

@@ -47,6 +47,34 @@ def test_every_rank_goes_on(told, mpi, call):
         assert "as bcast from or to rank 0 of 2097152 bytes" in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+def test_on_the_world(told, mpi):
+    """MPI_Finalize needs no collective of the program's communicators."""
+    result, steps = told(mpi, "bcast-more", "world")
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert set(steps["barrier"].values()) == {"MPI_ERR_TRUNCATE"}, result.stdout
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_root_that_has_gone_on_to_the_end_is_asked(told, mpi):
+    result, _ = told(mpi, "bcast-fewer", "end")
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode != 0
+
+
+@pytest.mark.parametrize("mpi", [*MPIS, *OLDER])
+@pytest.mark.parametrize("way", ["world", "session"])
+def test_a_rank_that_is_late_is_not_another(run, compile_mpi, mpi, way):
+    """Ranks that have asked rank 0 what it called, which hears of it after the call, or never: nothing is said, and the end comes as always."""
+    if way == "session" and mpi in ("mpich-4", "openmpi-4"):
+        pytest.skip("has no sessions, or not between nodes")
+    result = run([compile_mpi(PROGRAM.with_name("late_rank.c"), mpi), way], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("fine") == 4 and not result.stderr, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("mpi", MPIS + OLDER)
 @pytest.mark.parametrize("call", ["bcast-more", "bcast-fewer", "barrier"])
 def test_a_fatal_handler_ends_the_job(told, mpi, call):
