@@ -134,9 +134,8 @@ if version == "TLSv1_2":
 with socket.create_server(("127.0.0.1", 0)) as listener:
     print(listener.getsockname()[1], flush=True)
     connection = context.wrap_socket(listener.accept()[0], server_side=True)
-    received = bytearray()
-    while len(received) < 1_000_003:
-        received += connection.recv(65536)
+    with connection.makefile("rb") as stream:
+        received = stream.read(1_000_003)
     connection.sendall(received)
 print(open("/proc/self/maps").read().count("libmpisec-provider") > 0)
 """
@@ -146,14 +145,9 @@ import socket, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[1] + "/cert")
 connection = context.wrap_socket(socket.create_connection(("127.0.0.1", int(sys.argv[2]))), server_hostname="localhost")
 data = bytes(i * 7 % 256 for i in range(1_000_003))
-import threading
-thread = threading.Thread(target=connection.sendall, args=(data,))
-thread.start()
-received = bytearray()
-while len(received) < len(data):
-    received += connection.recv(65536)
-thread.join()
-assert received == data
+connection.sendall(data)  # not beside recv(): an SSL object serves one thread at a time
+with connection.makefile("rb") as stream:
+    assert stream.read(len(data)) == data
 print(connection.version(), connection.cipher()[0])
 """
 
