@@ -95,17 +95,20 @@ bool hear_one(const Realm& realm, int peer) {
             return false;
         const int from = from_named_source(peer, found).MPI_SOURCE;
         hearing.source = realm.first + from;
+        const std::uint64_t counted = incoming(hearing.source).opened;
         hearing.receiving =
             begin_receive({hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()),
                            constants.byte, from, notice_tag(), realm.channel, "a notice of MPIsec"});
+        incoming(hearing.source).opened = counted;
     }
+    PeerReceiveState& pair = incoming(hearing.source);
+    const std::uint64_t counted = pair.opened;
     if (!hearing.receiving->advance()) return false;
+    pair.opened = counted;  // like what was not counted as sent; nor is it where it was not sealed
     const Outcome outcome = hearing.receiving->outcome();
     hearing.receiving.reset();
     ++process.notices->heard;
     if (outcome.error != MPI_SUCCESS) return false;
-    PeerReceiveState& pair = incoming(hearing.source);
-    --pair.opened;  // like what was not counted as sent
     const auto call_heard = process.call_heard.load(std::memory_order_relaxed);
     if (outcome.bytes == wire::call_notice_bytes && call_heard) {
         call_heard(hearing.source, wire::decode_call(hearing.notice.data()));
@@ -180,10 +183,19 @@ void finish_notices(std::uint64_t expected) {
             busy = busy || untold.telling;
         }
     }
+    forget_notices();
+}
+
+void forget_notices() {
+    Guard guard;
+    auto& [untold_by_peer, heard, hearing] = *process.notices;
     // MPI may still read the buffer of one that was lost, so that one stays.
-    for (auto& [peer, untold] : untold_by_peer) (void)untold.telling.release();
+    for (auto& [peer, untold] : untold_by_peer)
+        if (untold.telling && !untold.telling->advance()) (void)untold.telling.release();
     (void)hearing.receiving.release();
     untold_by_peer.clear();
+    heard = 0;
+    notices_untold.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace mpisec::shim

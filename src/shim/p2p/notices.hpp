@@ -45,4 +45,7 @@ std::vector<std::uint64_t> notices_sent();
 /// for its own to be received; for a few seconds at most, for one may have been lost on the way.
 void finish_notices(std::uint64_t expected);
 
+/// Before the channels are freed, those of sessions too: lets go of what is still under way.
+void forget_notices();
+
 }  // namespace mpisec::shim

@@ -247,6 +247,7 @@ void end_protection() {
     if (!world) linger();
     gate.phase = world ? Phase::ended : Phase::before;
     process.move_all = nullptr;
+    forget_notices();
     for (Realm* realm : further_realms()) {
         if (realm->job_secret) take_all_unmatched(realm->channel);
         close_realm(*realm);
