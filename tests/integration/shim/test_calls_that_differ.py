@@ -68,7 +68,7 @@ def test_a_root_that_has_gone_on_to_the_end_is_asked(told, mpi):
 def test_a_rank_that_is_late_is_not_another(run, compile_mpi, mpi, way):
     """Ranks that have asked rank 0 what it called, which hears of it after the call, or never: nothing is said, and the end comes as always."""
     if way == "session" and mpi != "mpich-5":
-        pytest.skip("no second session, or none between nodes")
+        pytest.skip("two sessions, one after the other, between nodes: of these MPIs only MPICH 5")
     result = run([compile_mpi(PROGRAM.with_name("late_rank.c"), mpi), way], nodes=2, ranks=4, mpi=mpi, timeout=60)
     assert not result.timed_out, result.stdout + result.stderr
     assert result.returncode == 0, result.stdout + result.stderr
