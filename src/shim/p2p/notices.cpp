@@ -25,8 +25,9 @@ constexpr std::chrono::seconds longest_farewell{5};
 struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
     std::deque<wire::CallNotice> calls;
-    wire::SkipNotice notice{};           ///< under way: of that size, or as long as a call's
-    std::unique_ptr<Operation> telling;  ///< the notice under way
+    std::unique_ptr<wire::SkipNotice> notice =
+        std::make_unique<wire::SkipNotice>();  ///< or as long as a call's
+    std::unique_ptr<Operation> telling;        ///< sends `notice`, which stays as long
     std::uint64_t sent = 0;
 };
 
@@ -53,7 +54,7 @@ std::size_t next_notice(Untold& untold) {
     if (!untold.calls.empty()) {
         const wire::EncodedCall call = wire::encode_call(untold.calls.front());
         untold.calls.pop_front();
-        std::ranges::copy(call, untold.notice.begin());
+        std::ranges::copy(call, untold.notice->begin());
         return call.size();
     }
     if (untold.runs.empty()) return 0;
@@ -61,8 +62,8 @@ std::size_t next_notice(Untold& untold) {
                      static_cast<std::ptrdiff_t>(std::min(untold.runs.size(), wire::most_skipped_runs));
     const std::vector<wire::CounterRun> first(untold.runs.begin(), end);
     untold.runs.erase(untold.runs.begin(), end);
-    untold.notice = wire::encode_skips(first);
-    return untold.notice.size();
+    *untold.notice = wire::encode_skips(first);
+    return untold.notice->size();
 }
 
 /// True while there is something to tell, or being told.
@@ -76,7 +77,7 @@ bool tell(std::int32_t peer, Untold& untold) {
     const std::size_t bytes = next_notice(untold);
     if (bytes == 0) return false;
     const std::uint64_t counted = outgoing(peer).sent;
-    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice.data(),
+    untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice->data(),
                                  static_cast<MPI_Count>(bytes), constants.byte, rank_in_realm(peer),
                                  notice_tag(), realm_of(peer).channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
@@ -191,7 +192,10 @@ void forget_notices() {
     auto& [untold_by_peer, heard, hearing] = *process.notices;
     // MPI may still read the buffer of one that was lost, so that one stays.
     for (auto& [peer, untold] : untold_by_peer)
-        if (untold.telling && !untold.telling->advance()) (void)untold.telling.release();
+        if (untold.telling && !untold.telling->advance()) {
+            (void)untold.telling.release();
+            (void)untold.notice.release();
+        }
     (void)hearing.receiving.release();
     untold_by_peer.clear();
     heard = 0;
