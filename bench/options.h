@@ -15,7 +15,7 @@ struct options {
     double block_us;                             /* about as long is one */
     int ordinary;                                /* 1: no plain blocks */
     int peer, window, multiple_buffers, against; /* for the benchmarks that have them */
-    const char* operation;                       /* likewise */
+    const char *operation, *driver;              /* likewise */
 };
 
 /* Options of the form --name value into `options`; ends the program with a sentence when one is unknown. */
@@ -40,6 +40,8 @@ static void read_options(struct options* options, const char* program, int argc,
             options->against = atoi(value);
         else if (strcmp(name, "--operation") == 0)
             options->operation = value;
+        else if (strcmp(name, "--driver") == 0)
+            options->driver = value;
         else
             exit((fprintf(stderr, "%s: unknown option %s\n", program, name), 2));
     }

@@ -1,5 +1,5 @@
 """MPI calls on a GPU's memory, which the fake driver (tests/unit/gpu/fake_driver.cpp) makes of the host's: whoever touches it but the driver
-faults."""
+faults. Where there is a GPU, on its memory too."""
 
 import hashlib
 from pathlib import Path
@@ -23,17 +23,17 @@ def program(compile_mpi):
 
 
 @pytest.mark.parametrize(("mpi", "when"), [("mpich-5", "late"), ("openmpi-5", "early")])
-def test_every_call_arrives_or_is_refused(program, run, fake_driver, mpi, when):
+def test_every_call_arrives_or_is_refused(program, run, driver, mpi, when):
     """Sent from and received into a GPU's memory, in every mode and collective, within a node and across nodes."""
-    result = run([program(mpi), fake_driver, when], nodes=2, ranks=4, mpi=mpi, timeout=120)
+    result = run([program(mpi), driver, when], nodes=2, ranks=4, mpi=mpi, timeout=120)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("all of a GPU's memory arrived") == 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mpi", "when"), [("mpich-5", "early"), ("openmpi-5", "late"), ("openmpi-4", "late"), ("impi", "late"), ("mpich-4", "late")])
-def test_every_call_arrives_with_other_libraries(program, run, fake_driver, mpi, when):
-    test_every_call_arrives_or_is_refused(program, run, fake_driver, mpi, when)
+def test_every_call_arrives_with_other_libraries(program, run, driver, mpi, when):
+    test_every_call_arrives_or_is_refused(program, run, driver, mpi, when)
 
 
 def test_libraries_fault_on_such_memory(program, run, fake_driver):
