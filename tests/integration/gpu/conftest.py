@@ -22,11 +22,11 @@ def fake_driver(tmp_path_factory):
 
 @pytest.fixture(scope="session", params=["fake", "real"])
 def driver(request):
-    """The fake driver's file; then the machine's, where it has a GPU. MPISEC_GPU_REAL=1: a machine without one fails the test."""
+    """The fake driver's file; then the machine's, where it has a GPU. MPISEC_LAB_GPU_REQUIRED=1: a machine without one fails the test."""
     if request.param == "fake":
         return request.getfixturevalue("fake_driver")
     why = _why_no_gpu()
-    if why and os.environ.get("MPISEC_GPU_REAL") == "1":
+    if why and os.environ.get("MPISEC_LAB_GPU_REQUIRED") == "1":
         pytest.fail(why)
     if why:
         pytest.skip(why)
