@@ -12,95 +12,64 @@ inline constexpr unsigned planes = 128;  ///< words of a state, and of a round k
 inline constexpr unsigned blocks_at_once = 32;
 inline constexpr unsigned most_rounds = 14;
 
-/// The circuit's first linear layer: y[0] is not used. `x` begins with the most significant bit.
-MPISEC_BOTH_SIDES void sbox_top(const std::uint32_t x[8], std::uint32_t y[22]) {
-    const std::uint32_t t0 = x[1] ^ x[2];
-    y[14] = x[3] ^ x[5];
-    y[13] = x[0] ^ x[6];
-    y[9] = x[0] ^ x[3];
-    y[8] = x[0] ^ x[5];
-    y[1] = t0 ^ x[7];
-    y[4] = y[1] ^ x[3];
-    y[12] = y[13] ^ y[14];
-    y[2] = y[1] ^ x[0];
-    y[5] = y[1] ^ x[6];
-    y[3] = y[5] ^ y[8];
-    const std::uint32_t t1 = x[4] ^ y[12];
-    y[15] = t1 ^ x[5];
-    y[20] = t1 ^ x[1];
-    y[6] = y[15] ^ x[7];
-    y[10] = y[15] ^ t0;
-    y[11] = y[20] ^ y[9];
-    y[7] = x[7] ^ y[11];
-    y[17] = y[10] ^ y[11];
-    y[19] = y[10] ^ y[8];
-    y[16] = t0 ^ y[11];
-    y[21] = y[13] ^ y[16];
-    y[18] = x[0] ^ y[16];
-}
-
-/// Inversion in the field of 16 elements, and what leads to it: g[0] to g[8] are the circuit's t29, t33, t37,
-/// t40 to t45 without gaps.
-MPISEC_BOTH_SIDES void sbox_inverse(const std::uint32_t y[22], std::uint32_t x7, std::uint32_t g[9]) {
-    const std::uint32_t t2 = y[12] & y[15], t4 = (y[3] & y[6]) ^ t2, t6 = (y[4] & x7) ^ t2;
-    const std::uint32_t t7 = y[13] & y[16], t9 = (y[5] & y[1]) ^ t7, t11 = (y[2] & y[7]) ^ t7;
-    const std::uint32_t t12 = y[9] & y[11], t14 = (y[14] & y[17]) ^ t12, t16 = (y[8] & y[10]) ^ t12;
-    const std::uint32_t t21 = t4 ^ t14 ^ y[20], t22 = t6 ^ t16 ^ y[19];
-    const std::uint32_t t23 = t9 ^ t14 ^ y[21], t24 = t11 ^ t16 ^ y[18];
-    const std::uint32_t t25 = t21 ^ t22, t26 = t21 & t23, t27 = t24 ^ t26;
-    const std::uint32_t t29 = (t25 & t27) ^ t22;
-    const std::uint32_t t33 = ((t22 ^ t26) & (t23 ^ t24)) ^ t24;
-    const std::uint32_t t36 = t24 & (t27 ^ t33), t37 = t36 ^ (t23 ^ t33);
-    const std::uint32_t t40 = t25 ^ (t29 & (t27 ^ t36)), t41 = t40 ^ t37, t42 = t29 ^ t33;
-    g[0] = t29;
-    g[1] = t33;
-    g[2] = t37;
-    g[3] = t40;
-    g[4] = t41;
-    g[5] = t42;
-    g[6] = t29 ^ t40;
-    g[7] = t33 ^ t37;
-    g[8] = t42 ^ t41;
-}
-
-/// The last layers, to eight bits of which the first is the most significant.
-MPISEC_BOTH_SIDES void sbox_bottom(const std::uint32_t y[22], std::uint32_t x7, const std::uint32_t g[9],
-                                   std::uint32_t s[8]) {
-    const std::uint32_t t29 = g[0], t33 = g[1], t37 = g[2], t40 = g[3], t41 = g[4], t42 = g[5], t43 = g[6],
-                        t44 = g[7], t45 = g[8];
-    const std::uint32_t z0 = t44 & y[15], z1 = t37 & y[6], z2 = t33 & x7, z3 = t43 & y[16], z4 = t40 & y[1];
-    const std::uint32_t z5 = t29 & y[7], z6 = t42 & y[11], z7 = t45 & y[17], z8 = t41 & y[10];
-    const std::uint32_t z9 = t44 & y[12], z10 = t37 & y[3], z11 = t33 & y[4], z12 = t43 & y[13];
-    const std::uint32_t z13 = t40 & y[5], z14 = t29 & y[2], z15 = t42 & y[9], z16 = t45 & y[14];
-    const std::uint32_t z17 = t41 & y[8];
-    const std::uint32_t t46 = z15 ^ z16, t47 = z10 ^ z11, t48 = z5 ^ z13, t49 = z9 ^ z10, t50 = z2 ^ z12;
-    const std::uint32_t t51 = z2 ^ z5, t52 = z7 ^ z8, t53 = z0 ^ z3, t54 = z6 ^ z7, t55 = z16 ^ z17;
-    const std::uint32_t t56 = z12 ^ t48, t57 = t50 ^ t53, t58 = z4 ^ t46, t59 = z3 ^ t54, t60 = t46 ^ t57;
-    const std::uint32_t t61 = z14 ^ t57, t62 = t52 ^ t58, t63 = t49 ^ t58, t64 = z4 ^ t59, t65 = t61 ^ t62;
-    const std::uint32_t t66 = z1 ^ t63, t67 = t64 ^ t65;
-    s[0] = t59 ^ t63;
-    s[6] = t56 ^ ~t62;
-    s[7] = t48 ^ ~t60;
-    s[3] = t53 ^ t66;
-    s[4] = t51 ^ t66;
-    s[5] = t47 ^ t65;
-    s[1] = t64 ^ ~s[3];
-    s[2] = t55 ^ ~t67;
+/// The S-box of eight words, of which the first has the most significant bits: 73 functions of three bits, which a GPU
+/// computes in one instruction each. Boyar's and Peralta's circuit, mapped to such functions by ABC
+/// (`strash; ifraig; dch; if -K 3 -a; mfs`, many times over).
+MPISEC_BOTH_SIDES void sbox(const std::uint32_t x[8], std::uint32_t s[8]) {
+    const std::uint32_t t0 = lut<0xc3>(x[3], x[5], x[5]), t1 = lut<0x96>(x[1], x[2], x[7]),
+                        t2 = lut<0x3c>(x[0], x[6], x[6]), t3 = lut<0xc3>(t0, t2, t2);
+    const std::uint32_t t4 = lut<0x69>(t3, x[1], x[4]), t5 = lut<0x96>(t4, x[0], x[3]),
+                        t6 = lut<0x69>(t5, x[1], x[2]), t7 = lut<0x72>(x[0], x[6], t6);
+    const std::uint32_t t8 = lut<0xa9>(t1, x[6], t7), t9 = lut<0x69>(t2, x[3], x[4]),
+                        t10 = lut<0x96>(t9, x[1], x[2]), t11 = lut<0xc3>(t5, t10, t10);
+    const std::uint32_t t12 = lut<0x28>(x[0], x[3], t4), t13 = lut<0xa9>(t11, t0, t12),
+                        t14 = lut<0xc3>(t8, t13, t13), t15 = lut<0x3c>(t1, x[0], x[0]);
+    const std::uint32_t t16 = lut<0x82>(t5, x[7], t15), t17 = lut<0xc3>(x[0], x[5], x[5]),
+                        t18 = lut<0x56>(t10, t17, t12), t19 = lut<0x69>(t7, t16, t18);
+    const std::uint32_t t20 = lut<0x0c>(t9, t3, t3), t21 = lut<0x96>(t1, t17, x[6]),
+                        t22 = lut<0x09>(t21, t9, x[7]), t23 = lut<0x3c>(t20, t22, t22);
+    const std::uint32_t t24 = lut<0x96>(t13, t23, t4), t25 = lut<0x28>(t1, x[3], x[7]),
+                        t26 = lut<0x95>(t10, t17, t25), t27 = lut<0x96>(t26, t12, t20);
+    const std::uint32_t t28 = lut<0x59>(t24, t14, t27), t29 = lut<0x27>(t14, t19, t28),
+                        t30 = lut<0xa6>(t24, t14, t19), t31 = lut<0x72>(t27, t24, t30);
+    const std::uint32_t t32 = lut<0xc3>(t29, t31, t31), t33 = lut<0x2a>(t24, t14, t19),
+                        t34 = lut<0x15>(t14, t29, t33), t35 = lut<0x51>(t24, t19, t27);
+    const std::uint32_t t36 = lut<0x56>(t14, t24, t35), t37 = lut<0x3c>(t34, t36, t36),
+                        t38 = lut<0x09>(t0, t32, t37), t39 = lut<0x28>(x[0], x[3], t32);
+    const std::uint32_t t40 = lut<0xc3>(t38, t39, t39), t41 = lut<0x09>(t11, t32, t37),
+                        t42 = lut<0x28>(t31, t36, t6), t43 = lut<0x59>(t5, t32, t42);
+    const std::uint32_t t44 = lut<0xc0>(t36, t1, t1), t45 = lut<0x96>(t41, t43, t44),
+                        t46 = lut<0xb9>(t14, t33, t29), t47 = lut<0x03>(t34, t21, t21);
+    const std::uint32_t t48 = lut<0x95>(t46, t3, t47);
+    s[0] = lut<0x69>(t40, t45, t48);
+    const std::uint32_t t49 = lut<0x3c>(t40, t44, t44), t50 = lut<0x09>(t34, t9, x[7]),
+                        t51 = lut<0x69>(t49, t48, t50), t52 = lut<0x59>(t9, t46, t42);
+    s[3] = lut<0x3c>(t51, t52, t52);
+    s[1] = lut<0x3c>(s[3], t45, t45);
+    const std::uint32_t t53 = lut<0xa9>(t37, t10, t41), t54 = lut<0x28>(t31, t36, t2),
+                        t55 = lut<0x0c>(t29, x[7], x[7]), t56 = lut<0x69>(t52, t54, t55);
+    const std::uint32_t t57 = lut<0x95>(t31, t15, t56), t58 = lut<0x96>(t49, t53, t57),
+                        t59 = lut<0xa9>(t37, t17, t38);
+    s[2] = lut<0x96>(t58, t45, t59);
+    const std::uint32_t t60 = lut<0x82>(t5, x[7], t31);
+    s[4] = lut<0x69>(t51, t55, t60);
+    const std::uint32_t t61 = lut<0x06>(t29, t1, x[3]);
+    s[5] = lut<0x96>(t58, t47, t61);
+    const std::uint32_t t62 = lut<0x28>(t1, x[6], t36), t63 = lut<0xc3>(t60, t62, t62),
+                        t64 = lut<0x69>(t53, t63, t54);
+    s[6] = lut<0x3c>(t49, t64, t64);
+    s[7] = lut<0x69>(t40, t56, t63);
 }
 
 /// SubBytes of one byte of every block; bit[0] is the least significant.
 MPISEC_BOTH_SIDES void substitute(std::uint32_t bit[8]) {
     const std::uint32_t x[8] = {bit[7], bit[6], bit[5], bit[4], bit[3], bit[2], bit[1], bit[0]};
-    std::uint32_t y[22], g[9], s[8];
-    sbox_top(x, y);
-    sbox_inverse(y, x[7], g);
-    sbox_bottom(y, x[7], g, s);
+    std::uint32_t s[8];
+    sbox(x, s);
     MPISEC_UNROLL
     for (unsigned k = 0; k < 8; ++k) bit[k] = s[7 - k];
 }
 
-/// One word at a time: loads of four, for which nvcc would have to know that they are aligned, take more
-/// registers than there are.
 MPISEC_BOTH_SIDES void add_round_key(std::uint32_t state[planes], const std::uint32_t* key) {
     MPISEC_UNROLL
     for (unsigned i = 0; i < planes; ++i) state[i] ^= key[i];
@@ -111,28 +80,36 @@ MPISEC_BOTH_SIDES constexpr unsigned unshifted(unsigned column, unsigned row) {
     return 8 * (4 * ((column + row) % 4) + row);
 }
 
-/// Bit k of 2 a + 3 b + c + d in AES's field, for one byte of a column.
-MPISEC_BOTH_SIDES void mix_byte(const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
-                                const std::uint32_t* d, std::uint32_t* to) {
+/// 2 a + 3 b + c + d + key in AES's field, for one byte of a column, bit by bit.
+MPISEC_BOTH_SIDES void mix_byte(const std::uint32_t* const byte[4], const std::uint32_t* key,
+                                std::uint32_t* to) {
+    const std::uint32_t *a = byte[0], *b = byte[1], *c = byte[2], *d = byte[3];
     const std::uint32_t high = a[7] ^ b[7];
     MPISEC_UNROLL
     for (unsigned k = 0; k < 8; ++k) {
-        std::uint32_t doubled = k == 0 ? high : a[(k + 7) % 8] ^ b[(k + 7) % 8];
-        if (k == 1 || k == 3 || k == 4) doubled ^= high;
-        to[k] = doubled ^ b[k] ^ c[k] ^ d[k];
+        const std::uint32_t rest = parity(b[k], c[k], d[k]);
+        if (k == 0)
+            to[k] = parity(rest, high, key[k]);
+        else if (k == 1 || k == 3 || k == 4)
+            to[k] = parity(parity(rest, high, key[k]), a[k - 1], b[k - 1]);
+        else
+            to[k] = parity(rest ^ key[k], a[k - 1], b[k - 1]);
     }
 }
 
-/// ShiftRows and MixColumns.
-MPISEC_BOTH_SIDES void shift_and_mix(std::uint32_t state[planes]) {
+/// ShiftRows, MixColumns and AddRoundKey.
+MPISEC_BOTH_SIDES void shift_mix_and_add(std::uint32_t state[planes], const std::uint32_t* key) {
     std::uint32_t mixed[planes];
     MPISEC_UNROLL
     for (unsigned column = 0; column < 4; ++column) {
         MPISEC_UNROLL
-        for (unsigned row = 0; row < 4; ++row)
-            mix_byte(state + unshifted(column, row), state + unshifted(column, (row + 1) % 4),
-                     state + unshifted(column, (row + 2) % 4), state + unshifted(column, (row + 3) % 4),
-                     mixed + 8 * (4 * column + row));
+        for (unsigned row = 0; row < 4; ++row) {
+            const std::uint32_t* const bytes[4] = {
+                state + unshifted(column, row), state + unshifted(column, (row + 1) % 4),
+                state + unshifted(column, (row + 2) % 4), state + unshifted(column, (row + 3) % 4)};
+            const unsigned at = 8 * (4 * column + row);
+            mix_byte(bytes, key + at, mixed + at);
+        }
     }
     MPISEC_UNROLL
     for (unsigned i = 0; i < planes; ++i) state[i] = mixed[i];
@@ -153,8 +130,7 @@ MPISEC_BOTH_SIDES void encrypt(std::uint32_t state[planes], const std::uint32_t*
     for (unsigned round = 1; round < rounds; ++round) {
         MPISEC_UNROLL
         for (unsigned i = 0; i < planes; i += 8) substitute(state + i);
-        shift_and_mix(state);
-        add_round_key(state, keys + planes * round);
+        shift_mix_and_add(state, keys + planes * round);
     }
     MPISEC_UNROLL
     for (unsigned i = 0; i < planes; i += 8) substitute(state + i);
@@ -162,22 +138,34 @@ MPISEC_BOTH_SIDES void encrypt(std::uint32_t state[planes], const std::uint32_t*
     add_round_key(state, keys + planes * rounds);
 }
 
-/// One step of the transposition of a matrix of 32 by 32 bits.
+/// One step of the transposition of a matrix of 32 by 32 bits: of two rows, one keeps its low bits of each group of
+/// 2 * distance and takes the other's low ones as its high ones, the other keeps the high bits.
 template <unsigned distance>
 MPISEC_BOTH_SIDES void swap_bits(std::uint32_t rows[32], std::uint32_t low) {
     MPISEC_UNROLL
     for (unsigned i = 0; i < 32; ++i) {
         if (i & distance) continue;
-        const std::uint32_t changed = ((rows[i] >> distance) ^ rows[i + distance]) & low;
-        rows[i + distance] ^= changed;
-        rows[i] ^= changed << distance;
+        const std::uint32_t first = rows[i], second = rows[i + distance];
+        rows[i] = choose(low, first, second << distance);
+        rows[i + distance] = choose(low, first >> distance, second);
+    }
+}
+/// The same for whole bytes, of which `first` and `second` choose four each (permute_bytes()).
+template <unsigned distance, unsigned first, unsigned second>
+MPISEC_BOTH_SIDES void swap_whole_bytes(std::uint32_t rows[32]) {
+    MPISEC_UNROLL
+    for (unsigned i = 0; i < 32; ++i) {
+        if (i & distance) continue;
+        const std::uint32_t a = rows[i], b = rows[i + distance];
+        rows[i] = permute_bytes<first>(a, b);
+        rows[i + distance] = permute_bytes<second>(a, b);
     }
 }
 
 /// Bit c of rows[r] becomes bit r of rows[c].
 MPISEC_BOTH_SIDES void transpose(std::uint32_t rows[32]) {
-    swap_bits<16>(rows, 0x0000ffff);
-    swap_bits<8>(rows, 0x00ff00ff);
+    swap_whole_bytes<16, 0x5410, 0x7632>(rows);
+    swap_whole_bytes<8, 0x6240, 0x7351>(rows);
     swap_bits<4>(rows, 0x0f0f0f0f);
     swap_bits<2>(rows, 0x33333333);
     swap_bits<1>(rows, 0x55555555);

@@ -36,8 +36,10 @@ struct Packet {
 struct KeyMaterial {
     std::uint32_t round_keys[(most_rounds + 1) * planes];
     Element powers[chunk_blocks];  ///< H, H^2, …
-    Element squares[34];           ///< H, H^2, H^4, …
+    Element far_powers[3][255];    ///< H^(1024 d), H^(1024 * 256 d), H^(1024 * 65536 d) for d from 1
 };
+
+enum class Task : std::uint32_t { counter_mode, seal, open };
 
 /// The parameter of every kernel.
 struct Batch {
@@ -50,7 +52,7 @@ struct Batch {
     std::uint32_t* genuine;  ///< of each packet, after opening: 1 or 0
     std::uint32_t count, rounds;
     std::uint32_t threads, chunks;  ///< of all packets
-    std::uint32_t opens;
+    Task task;
 };
 
 /// Threads and chunks that `bytes` take.
@@ -69,6 +71,7 @@ struct Strand {
     std::uint32_t packet, chunk;  ///< chunk: within the packet
     std::uint32_t first, stride;  ///< blocks of the packet
     std::uint32_t count;
+    std::uint32_t whole;   ///< of these, blocks of 16 bytes: all but perhaps the last one
     std::uint32_t behind;  ///< blocks of the chunk from the last one of this strand to the end, that included
     std::uint32_t behind_chunk;  ///< blocks of the packet after the chunk
 };
@@ -91,6 +94,12 @@ MPISEC_BOTH_SIDES std::uint32_t find_packet(const Batch& batch, std::uint32_t in
     return low;
 }
 
+/// Bytes of a block; 16 but for the last one.
+MPISEC_BOTH_SIDES std::uint32_t bytes_of_block(const Packet& packet, std::uint32_t block) {
+    const std::uint64_t left = packet.bytes - std::uint64_t{16} * block;
+    return left < 16 ? static_cast<std::uint32_t>(left) : 16;
+}
+
 MPISEC_BOTH_SIDES Strand strand_of(const Batch& batch, std::uint32_t thread) {
     Strand strand{};
     strand.packet = find_packet(batch, thread, [](const Packet& one) { return one.thread; });
@@ -102,23 +111,21 @@ MPISEC_BOTH_SIDES Strand strand_of(const Batch& batch, std::uint32_t thread) {
     strand.stride = (length + blocks_at_once - 1) / blocks_at_once;
     strand.first = start + lane;
     strand.count = (length - lane + strand.stride - 1) / strand.stride;
+    strand.whole =
+        strand.count - (bytes_of_block(packet, strand.first + strand.stride * (strand.count - 1)) < 16);
     strand.behind = length - lane - strand.stride * (strand.count - 1);
     strand.behind_chunk = blocks - start - length;
     return strand;
 }
 
-/// Bytes of a block; 16 but for the last one.
-MPISEC_BOTH_SIDES std::uint32_t bytes_of_block(const Packet& packet, std::uint32_t block) {
-    const std::uint64_t left = packet.bytes - std::uint64_t{16} * block;
-    return left < 16 ? static_cast<std::uint32_t>(left) : 16;
-}
-
-/// H to a power that all may know.
+/// H to a power below 2^34 that all may know.
 MPISEC_BOTH_SIDES Element power(const KeyMaterial& key, std::uint64_t exponent) {
-    Element result{{0, 0, 0, 0x80000000u}};  // one
+    const auto near = static_cast<std::uint32_t>(exponent % chunk_blocks);
+    Element result = near ? key.powers[near - 1] : Element{{0, 0, 0, 0x80000000u}};  // one
+    std::uint64_t far = exponent / chunk_blocks;
     MPISEC_KEEP_ROLLED
-    for (unsigned k = 0; exponent; ++k, exponent >>= 1)
-        if (exponent & 1) result = multiply(result, key.squares[k]);
+    for (unsigned i = 0; far; ++i, far /= 256)
+        if (far % 256) result = multiply(result, key.far_powers[i][far % 256 - 1]);
     return result;
 }
 
@@ -127,36 +134,61 @@ MPISEC_BOTH_SIDES void accumulate(Element& sum, const Element& more) {
     for (unsigned i = 0; i < 4; ++i) exclusive_or(&sum.word[i], more.word[i]);
 }
 
-/// Counter mode: the strand's blocks, encrypted or decrypted.
-MPISEC_BOTH_SIDES void crypt_thread(const Batch& batch, std::uint32_t thread) {
-    const Strand strand = strand_of(batch, thread);
-    const Packet& packet = batch.packets[strand.packet];
-    std::uint32_t state[planes];
+/// The counters of a strand's blocks.
+MPISEC_BOTH_SIDES void load_counters(const Packet& packet, const Strand& strand,
+                                     std::uint32_t state[planes]) {
     MPISEC_UNROLL
     for (unsigned i = 0; i < 96; ++i) state[i] = 0u - ((packet.nonce[i / 32] >> (i % 32)) & 1);
     MPISEC_UNROLL
     for (unsigned j = 0; j < blocks_at_once; ++j)
         state[96 + j] = swap_bytes(packet.counter + strand.first + strand.stride * j);
     transpose(state + 96);
-    encrypt(state, batch.round_keys, batch.rounds);
+}
+
+/// The key stream of block j, out of 32.
+MPISEC_BOTH_SIDES Block key_stream(const std::uint32_t state[planes], unsigned j) {
+    return {{state[j], state[32 + j], state[64 + j], state[96 + j]}};
+}
+MPISEC_BOTH_SIDES Block exclusive_or(const Block& a, const Block& b) {
+    return {{a.word[0] ^ b.word[0], a.word[1] ^ b.word[1], a.word[2] ^ b.word[2], a.word[3] ^ b.word[3]}};
+}
+
+/// The strand's blocks, one after the other, at addresses that need not be multiples of 16.
+MPISEC_BOTH_SIDES void apply_anywhere(const Packet& packet, const Strand& strand,
+                                      const std::uint32_t state[planes]) {
+    Block stream[blocks_at_once];
     MPISEC_UNROLL
-    for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
-    MPISEC_UNROLL
-    for (unsigned j = 0; j < blocks_at_once; ++j) {
-        if (j >= strand.count) continue;
+    for (unsigned j = 0; j < blocks_at_once; ++j) stream[j] = key_stream(state, j);
+    MPISEC_KEEP_ROLLED
+    for (std::uint32_t j = 0; j < strand.count; ++j) {
         const std::uint32_t at = strand.first + strand.stride * j, bytes = bytes_of_block(packet, at);
         const std::uint64_t offset = std::uint64_t{16} * at;
-        Block block = load_block(packet.from + offset, bytes);
-        MPISEC_UNROLL
-        for (unsigned word = 0; word < 4; ++word) block.word[word] ^= state[32 * word + j];
-        store_block(packet.to + offset, block, bytes);
+        store_block(packet.to + offset, exclusive_or(load_block(packet.from + offset, bytes), stream[j]),
+                    bytes);
     }
 }
 
-/// The first block of key stream of 32 packets.
-MPISEC_BOTH_SIDES void mask_thread(const Batch& batch, std::uint32_t thread) {
-    const std::uint32_t first = thread * blocks_at_once;
-    std::uint32_t state[planes];
+/// The strand's blocks of 16 bytes, at multiples of 16.
+MPISEC_BOTH_SIDES void apply_aligned(const Packet& packet, const Strand& strand,
+                                     const std::uint32_t state[planes]) {
+    const auto* from = reinterpret_cast<const Block*>(packet.from) + strand.first;
+    auto* to = reinterpret_cast<Block*>(packet.to) + strand.first;
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j, from += strand.stride, to += strand.stride)
+        if (j < strand.whole) *to = exclusive_or(*from, key_stream(state, j));
+    if (strand.whole == strand.count) return;
+    Block last{};
+    MPISEC_UNROLL
+    for (unsigned j = 0; j < blocks_at_once; ++j)
+        if (j == strand.whole) last = key_stream(state, j);
+    const std::uint32_t at = strand.first + strand.stride * strand.whole, bytes = bytes_of_block(packet, at);
+    const std::uint64_t offset = std::uint64_t{16} * at;
+    store_block(packet.to + offset, exclusive_or(load_block(packet.from + offset, bytes), last), bytes);
+}
+
+/// The counters of the first block of key stream of 32 packets.
+MPISEC_BOTH_SIDES void load_first_counters(const Batch& batch, std::uint32_t first,
+                                           std::uint32_t state[planes]) {
     MPISEC_UNROLL
     for (unsigned j = 0; j < blocks_at_once; ++j) {
         const Packet& packet = batch.packets[smaller(first + j, batch.count - 1)];
@@ -166,30 +198,59 @@ MPISEC_BOTH_SIDES void mask_thread(const Batch& batch, std::uint32_t thread) {
     }
     MPISEC_UNROLL
     for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
+}
+
+/// Threads that compute masks: none in counter mode.
+MPISEC_BOTH_SIDES std::uint32_t mask_threads(const Batch& batch) {
+    return batch.task == Task::counter_mode ? 0 : (batch.count + blocks_at_once - 1) / blocks_at_once;
+}
+
+/// The strand's blocks, encrypted or decrypted in counter mode; or, behind all strands, the masks of 32 packets.
+MPISEC_BOTH_SIDES void crypt_thread(const Batch& batch, std::uint32_t thread) {
+    std::uint32_t state[planes];
+    Strand strand{};
+    const bool is_strand = thread < batch.threads;
+    const std::uint32_t first = (thread - batch.threads) * blocks_at_once;
+    if (is_strand) {
+        strand = strand_of(batch, thread);
+        load_counters(batch.packets[strand.packet], strand, state);
+    } else {
+        load_first_counters(batch, first, state);
+    }
     encrypt(state, batch.round_keys, batch.rounds);
     MPISEC_UNROLL
     for (unsigned word = 0; word < 4; ++word) transpose(state + 32 * word);
-    MPISEC_UNROLL
-    for (unsigned j = 0; j < blocks_at_once; ++j)
-        if (first + j < batch.count)
-            batch.masks[first + j] = {{state[j], state[32 + j], state[64 + j], state[96 + j]}};
+    if (!is_strand) {
+        MPISEC_UNROLL
+        for (unsigned j = 0; j < blocks_at_once; ++j)
+            if (first + j < batch.count) batch.masks[first + j] = key_stream(state, j);
+        return;
+    }
+    const Packet& packet = batch.packets[strand.packet];
+    if (is_aligned(packet.from) && is_aligned(packet.to))
+        apply_aligned(packet, strand, state);
+    else
+        apply_anywhere(packet, strand, state);
 }
 
-/// GHASH of the strand's blocks of ciphertext, for the sum of its chunk.
+/// GHASH of the strand's blocks of ciphertext, for the sum of its chunk: each block by the power of H that its place
+/// asks for, so that a strand is reduced once.
 MPISEC_BOTH_SIDES void hash_thread(const Batch& batch, std::uint32_t thread) {
     const Strand strand = strand_of(batch, thread);
     const Packet& packet = batch.packets[strand.packet];
-    const std::uint8_t* ciphertext = batch.opens ? packet.from : packet.to;
-    const Element step = batch.key->powers[strand.stride - 1];
-    Element sum{};
+    const std::uint8_t* ciphertext = batch.task == Task::open ? packet.from : packet.to;
+    const bool aligned = is_aligned(ciphertext);
+    const Element* of_last = batch.key->powers + strand.behind - 1;
+    ElementSum sum{};
     MPISEC_KEEP_ROLLED
     for (std::uint32_t j = 0; j < strand.count; ++j) {
         const std::uint32_t at = strand.first + strand.stride * j;
-        const Block block = load_block(ciphertext + std::uint64_t{16} * at, bytes_of_block(packet, at));
-        sum = add(multiply(sum, step), element_of(block));
+        const std::uint8_t* from = ciphertext + std::uint64_t{16} * at;
+        const Block block = aligned && j < strand.whole ? *reinterpret_cast<const Block*>(from)
+                                                        : load_block(from, bytes_of_block(packet, at));
+        add_product(sum, element_of(block), of_last[strand.stride * (strand.count - 1 - j)]);
     }
-    sum = multiply(sum, batch.key->powers[strand.behind - 1]);
-    accumulate(batch.chunk_sums[packet.chunk + strand.chunk], sum);
+    accumulate(batch.chunk_sums[packet.chunk + strand.chunk], value_of(sum));
 }
 
 /// A chunk's sum to its place in the packet: behind it are the rest of the packet and the block of lengths.
@@ -220,7 +281,7 @@ MPISEC_BOTH_SIDES void finish_thread(const Batch& batch, std::uint32_t at) {
     Block tag = block_of(sum);
     MPISEC_UNROLL
     for (unsigned i = 0; i < 4; ++i) tag.word[i] ^= batch.masks[at].word[i];
-    if (!batch.opens) return store_block(packet.tag, tag, tag_bytes);
+    if (batch.task == Task::seal) return store_block(packet.tag, tag, tag_bytes);
     const Block given = load_block(packet.tag, tag_bytes);
     std::uint32_t different = 0;
     MPISEC_UNROLL

@@ -194,7 +194,7 @@ Result<std::unique_ptr<Work>> Device::prepare(std::vector<Packet> packets) {
                     0,
                     extent->threads,
                     extent->chunks,
-                    0};
+                    Task::counter_mode};
     if (auto good = copy_in(*memory + at_packets, packets.data(), count * sizeof(Packet)); !good)
         return fail(good.error().message);
     return work;
@@ -211,16 +211,16 @@ Result<void> Device::launch(const Kernel& kernel, Batch& batch, CuStream stream)
                    "start a kernel");
 }
 
-Result<void> Device::run(Work& work, std::span<const Kernel> kernels, bool opens, unsigned stream) {
+Result<void> Device::run(Work& work, Task task, unsigned stream) {
     if (rounds_ == 0) return fail("The GPU has no key yet.");
     const CurrentContext current(driver_, context_);
     CuStream on = streams_[stream % streams];
     work.batch_.rounds = rounds_;
-    work.batch_.opens = opens;
+    work.batch_.task = task;
     if (auto good = checked(driver_.cuMemsetD8Async(work.zeros_, 0, work.zero_bytes_, on), "clear memory");
         !good)
         return good;
-    for (const Kernel& kernel : kernels)
+    for (const Kernel& kernel : kernels_of(task))
         if (auto good = launch(kernel, work.batch_, on); !good) return good;
     return {};
 }

@@ -54,7 +54,7 @@ class Device {
     Result<void> copy_out(void* to, CuAddress from, std::size_t bytes);
     Result<std::unique_ptr<Work>> prepare(std::vector<Packet> packets);
     /// Starts it on one of some streams, after what was started there before. The key is that of the last set_key().
-    Result<void> run(Work& work, std::span<const Kernel> kernels, bool opens, unsigned stream);
+    Result<void> run(Work& work, Task task, unsigned stream);
     Result<void> wait();
     Result<std::vector<std::uint32_t>> genuine(Work& work);
 

@@ -10,14 +10,10 @@ __device__ __forceinline__ std::uint32_t thread_number() {
 
 }  // namespace
 
-// Half of the threads that a multiprocessor could hold, so that a state of 128 words stays in registers.
+// At most half of the threads that a multiprocessor could hold, so that a state of 128 words stays in registers.
 extern "C" __global__ void __launch_bounds__(128) mpisec_crypt(const mpisec::gpu::Batch batch) {
-    if (thread_number() < batch.threads) mpisec::gpu::crypt_thread(batch, thread_number());
-}
-extern "C" __global__ void __launch_bounds__(128) mpisec_mask(const mpisec::gpu::Batch batch) {
-    const std::uint32_t threads =
-        (batch.count + mpisec::gpu::blocks_at_once - 1) / mpisec::gpu::blocks_at_once;
-    if (thread_number() < threads) mpisec::gpu::mask_thread(batch, thread_number());
+    if (thread_number() < batch.threads + mpisec::gpu::mask_threads(batch))
+        mpisec::gpu::crypt_thread(batch, thread_number());
 }
 extern "C" __global__ void __launch_bounds__(128) mpisec_hash(const mpisec::gpu::Batch batch) {
     if (thread_number() < batch.threads) mpisec::gpu::hash_thread(batch, thread_number());

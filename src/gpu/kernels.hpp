@@ -18,9 +18,7 @@ struct Kernel {
 namespace kernel {
 
 inline constexpr Kernel crypt{"mpisec_crypt", [](const Batch& b, std::uint32_t t) { crypt_thread(b, t); },
-                              [](const Batch& b) { return b.threads; }};
-inline constexpr Kernel mask{"mpisec_mask", [](const Batch& b, std::uint32_t t) { mask_thread(b, t); },
-                             [](const Batch& b) { return (b.count + blocks_at_once - 1) / blocks_at_once; }};
+                              [](const Batch& b) { return b.threads + mask_threads(b); }};
 inline constexpr Kernel hash{"mpisec_hash", [](const Batch& b, std::uint32_t t) { hash_thread(b, t); },
                              [](const Batch& b) { return b.threads; }};
 inline constexpr Kernel fold{"mpisec_fold", [](const Batch& b, std::uint32_t t) { fold_thread(b, t); },
@@ -32,13 +30,18 @@ inline constexpr Kernel wipe{"mpisec_wipe", [](const Batch& b, std::uint32_t t) 
 
 }  // namespace kernel
 
-inline constexpr Kernel all_kernels[] = {kernel::crypt, kernel::mask,   kernel::hash,
-                                         kernel::fold,  kernel::finish, kernel::wipe};
+inline constexpr Kernel all_kernels[] = {kernel::crypt, kernel::hash, kernel::fold, kernel::finish,
+                                         kernel::wipe};
 // What a batch goes through, in order. Opening may be in place, so it hashes before it decrypts.
 inline constexpr Kernel counter_mode[] = {kernel::crypt};
-inline constexpr Kernel sealing[] = {kernel::mask, kernel::crypt, kernel::hash, kernel::fold, kernel::finish};
-inline constexpr Kernel opening[] = {kernel::mask,  kernel::hash,   kernel::fold,
-                                     kernel::crypt, kernel::finish, kernel::wipe};
+inline constexpr Kernel sealing[] = {kernel::crypt, kernel::hash, kernel::fold, kernel::finish};
+inline constexpr Kernel opening[] = {kernel::hash, kernel::fold, kernel::crypt, kernel::finish, kernel::wipe};
+
+inline std::span<const Kernel> kernels_of(Task task) {
+    if (task == Task::counter_mode) return counter_mode;
+    if (task == Task::seal) return sealing;
+    return opening;
+}
 
 inline void run_on_host(std::span<const Kernel> kernels, const Batch& batch) {
     for (const Kernel& one : kernels) {

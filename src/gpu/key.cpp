@@ -74,9 +74,12 @@ void expand_key(std::span<const std::uint8_t> key, KeyMaterial& material) {
     material.powers[0] = hash_key(material, rounds);
     for (unsigned i = 1; i < chunk_blocks; ++i)
         material.powers[i] = multiply(material.powers[i - 1], material.powers[0]);
-    material.squares[0] = material.powers[0];
-    for (unsigned i = 1; i < std::size(material.squares); ++i)
-        material.squares[i] = multiply(material.squares[i - 1], material.squares[i - 1]);
+    Element step = material.powers[chunk_blocks - 1];
+    for (auto& powers : material.far_powers) {
+        powers[0] = step;
+        for (unsigned i = 1; i < std::size(powers); ++i) powers[i] = multiply(powers[i - 1], step);
+        step = multiply(powers[std::size(powers) - 1], step);
+    }
 }
 
 Result<Extent> lay_out(std::span<Packet> packets) {

@@ -58,11 +58,10 @@ void* prepare(void* gpu, const mpisec_gpu_packet* packets, std::size_t count) {
 }
 
 int run(void* gpu, void* batch, int what, unsigned stream) {
-    const std::span<const Kernel> kernels = what == MPISEC_GPU_COUNTER_MODE
-                                                ? std::span<const Kernel>(counter_mode)
-                                            : what == MPISEC_GPU_SEAL ? std::span<const Kernel>(sealing)
-                                                                      : std::span<const Kernel>(opening);
-    return code(good(device(gpu).run(*static_cast<Work*>(batch), kernels, what == MPISEC_GPU_OPEN, stream)));
+    const Task task = what == MPISEC_GPU_COUNTER_MODE ? Task::counter_mode
+                      : what == MPISEC_GPU_SEAL       ? Task::seal
+                                                      : Task::open;
+    return code(good(device(gpu).run(*static_cast<Work*>(batch), task, stream)));
 }
 
 int genuine(void* gpu, void* batch, std::uint32_t* of_each) {

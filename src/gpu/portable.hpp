@@ -23,6 +23,42 @@ MPISEC_BOTH_SIDES std::uint32_t swap_bytes(std::uint32_t word) {
 #endif
 }
 
+/// Any function of three bits, for 32 at once: bit 4 a + 2 b + c of `table` is its value.
+template <unsigned table>
+MPISEC_BOTH_SIDES std::uint32_t lut(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+#if defined(__CUDA_ARCH__)
+    std::uint32_t value;
+    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(value) : "r"(a), "r"(b), "r"(c), "n"(table));
+    return value;
+#else
+    std::uint32_t value = 0;
+    for (unsigned i = 0; i < 8; ++i)
+        if (table >> i & 1) value |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+    return value;
+#endif
+}
+MPISEC_BOTH_SIDES std::uint32_t parity(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    return lut<0x96>(a, b, c);
+}
+/// The bits of `first` where `mask` is set, of `second` where it is not.
+MPISEC_BOTH_SIDES std::uint32_t choose(std::uint32_t mask, std::uint32_t first, std::uint32_t second) {
+    return lut<0xca>(mask, first, second);
+}
+
+/// Four of the eight bytes of `a` and `b`, counted from a's lowest: a hexadecimal digit of `which` names each.
+template <unsigned which>
+MPISEC_BOTH_SIDES std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(a, b, which);
+#else
+    const std::uint64_t both = std::uint64_t{b} << 32 | a;
+    std::uint32_t chosen = 0;
+    for (unsigned i = 0; i < 4; ++i)
+        chosen |= static_cast<std::uint32_t>(both >> (8 * (which >> (4 * i) & 7)) & 0xff) << (8 * i);
+    return chosen;
+#endif
+}
+
 /// Exclusive or into memory that other threads of the GPU change too.
 MPISEC_BOTH_SIDES void exclusive_or(std::uint32_t* place, std::uint32_t word) {
 #if defined(__CUDA_ARCH__)
@@ -37,10 +73,13 @@ struct alignas(16) Block {
     std::uint32_t word[4];
 };
 
+MPISEC_BOTH_SIDES bool is_aligned(const std::uint8_t* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % sizeof(Block) == 0;
+}
+
 /// `bytes` of a block at any address; what is missing of 16 is zero.
 MPISEC_BOTH_SIDES Block load_block(const std::uint8_t* from, std::uint32_t bytes) {
-    if (bytes == 16 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0)
-        return *reinterpret_cast<const Block*>(from);
+    if (bytes == 16 && is_aligned(from)) return *reinterpret_cast<const Block*>(from);
     Block block{};
     MPISEC_UNROLL
     for (unsigned i = 0; i < 16; ++i)
@@ -49,7 +88,7 @@ MPISEC_BOTH_SIDES Block load_block(const std::uint8_t* from, std::uint32_t bytes
 }
 
 MPISEC_BOTH_SIDES void store_block(std::uint8_t* to, const Block& block, std::uint32_t bytes) {
-    if (bytes == 16 && reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    if (bytes == 16 && is_aligned(to)) {
         *reinterpret_cast<Block*>(to) = block;
         return;
     }

@@ -330,7 +330,7 @@ struct GpuPacket {
         made = decisions_of([&] { gpu::expand_key(std::span(key).first(key_bytes), *material); });
         make_secret(plain.data(), plain.size());
     }
-    unsigned run(std::span<const gpu::Kernel> kernels, bool opens, const std::uint8_t* from,
+    unsigned run(std::span<const gpu::Kernel> kernels, gpu::Task task, const std::uint8_t* from,
                  std::uint8_t* to) {
         gpu::Packet packet{from, to, ad, tag, plain.size(), sizeof ad, 2, {1, 2, 3}, 0, 0};
         const gpu::Extent extent = gpu::lay_out({&packet, 1}).value();
@@ -339,7 +339,7 @@ struct GpuPacket {
         gpu::Element sum{};
         const gpu::Batch batch{
             &packet, material->round_keys, material.get(), &mask, chunks.data(), &sum, &genuine, 1,
-            rounds,  extent.threads,       extent.chunks,  opens};
+            rounds,  extent.threads,       extent.chunks,  task};
         return decisions_of([&] { gpu::run_on_host(kernels, batch); });
     }
     std::uint8_t key[32] = {9, 8, 7}, tag[gpu::tag_bytes] = {}, ad[20] = {};
@@ -360,7 +360,8 @@ void check_gpu() {
         const std::string name = "AES-" + std::to_string(8 * key_bytes) + " of GPUs";
         GpuPacket one(key_bytes);
         expect(name + ", key", one.made, 0);
-        expect(name + ", sealing", one.run(gpu::sealing, false, one.plain.data(), one.sealed.data()), 0);
+        expect(name + ", sealing",
+               one.run(gpu::sealing, gpu::Task::seal, one.plain.data(), one.sealed.data()), 0);
         make_public(one.sealed.data(), one.sealed.size());
         make_public(one.tag, sizeof one.tag);
         for (const bool forged : {false, true}) {
@@ -368,7 +369,8 @@ void check_gpu() {
             // All but the last kernel, which does what the answer says.
             const auto kernels =
                 std::span<const gpu::Kernel>(gpu::opening).first(std::size(gpu::opening) - 1);
-            expect(name + ", opening", one.run(kernels, true, one.sealed.data(), one.opened.data()), 0);
+            expect(name + ", opening",
+                   one.run(kernels, gpu::Task::open, one.sealed.data(), one.opened.data()), 0);
             if (published(one.genuine) != (forged ? 0u : 1u)) ++wrong;
         }
         expect_leak(name + " by a table", decisions_of([&] { use(leaky_substitute(one.key[0])); }), 0);

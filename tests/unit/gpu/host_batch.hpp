@@ -30,7 +30,7 @@ class HostBatch {
     Packet& last() { return packets_.back(); }
 
     /// Whether each packet is genuine, where packets are opened.
-    std::vector<bool> run(std::span<const Kernel> kernels, bool opens) {
+    std::vector<bool> run(Task task) {
         const Result<Extent> extent = lay_out(packets_);
         EXPECT_TRUE(extent) << extent.error().message;
         std::vector<Block> masks(packets_.size());
@@ -41,8 +41,8 @@ class HostBatch {
                           chunk_sums.data(), sums.data(),
                           genuine.data(),    static_cast<std::uint32_t>(packets_.size()),
                           rounds_,           extent->threads,
-                          extent->chunks,    opens};
-        run_on_host(kernels, batch);
+                          extent->chunks,    task};
+        run_on_host(kernels_of(task), batch);
         return {genuine.begin(), genuine.end()};
     }
 

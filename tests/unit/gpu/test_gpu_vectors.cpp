@@ -22,13 +22,13 @@ void check(const Vector& one) {
     Bytes tag(one.sealed.end() - tag_bytes, one.sealed.end()), opened(n, 0xee);
     HostBatch opens(one.key);
     opens.add(one.sealed.data(), opened.data(), n, one.nonce.data(), one.ad, tag.data());
-    EXPECT_EQ(opens.run(opening, true)[0], one.valid) << one.name;
+    EXPECT_EQ(opens.run(Task::open)[0], one.valid) << one.name;
     EXPECT_EQ(opened, one.valid ? one.plain : Bytes(n)) << one.name;
     if (!one.valid) return;
     Bytes sealed(n + tag_bytes, 0xee);
     HostBatch seals(one.key);
     seals.add(one.plain.data(), sealed.data(), n, one.nonce.data(), one.ad, sealed.data() + n);
-    seals.run(sealing, false);
+    seals.run(Task::seal);
     EXPECT_EQ(sealed, one.sealed) << one.name;
 }
 
@@ -85,7 +85,7 @@ TEST(GpuVectors, CounterMode) {
         HostBatch batch(from_hex(key));
         batch.add(plain.data(), to.data(), plain.size(), nonce.data(), {}, nullptr);
         batch.last().counter = 0xfcfdfeff;
-        batch.run(counter_mode, false);
+        batch.run(Task::counter_mode);
         EXPECT_EQ(to, from_hex(cipher));
     }
 }
@@ -146,7 +146,7 @@ void seal_and_open(Random& random, std::size_t packets) {
     for (Message& one : messages)
         seals.add(one.memory.data() + one.at, one.out.data() + one.to, one.bytes, one.nonce.data(), one.ad,
                   one.out.data() + one.to + one.bytes);
-    seals.run(sealing, false);
+    seals.run(Task::seal);
     HostBatch opens(key);
     std::vector<bool> genuine(packets);
     for (std::size_t i = 0; i < packets; ++i) {
@@ -162,7 +162,7 @@ void seal_and_open(Random& random, std::size_t packets) {
             sealed[random.below(one.bytes + tag_bytes)] ^= static_cast<std::uint8_t>(1 << random.below(8));
         opens.add(sealed, sealed, one.bytes, one.nonce.data(), one.ad, sealed + one.bytes);  // in place
     }
-    EXPECT_EQ(opens.run(opening, true), genuine);
+    EXPECT_EQ(opens.run(Task::open), genuine);
     for (std::size_t i = 0; i < packets; ++i) {
         const Message& one = messages[i];
         const Bytes opened(one.out.begin() + static_cast<std::ptrdiff_t>(one.to),
@@ -194,7 +194,7 @@ TEST(GpuDifferential, ManyChunks) {
     HostBatch batch(key);
     batch.add(one.memory.data(), one.out.data(), one.bytes, one.nonce.data(), one.ad,
               one.out.data() + one.bytes);
-    batch.run(sealing, false);
+    batch.run(Task::seal);
     EXPECT_TRUE(one.out == by_openssl(key, one));
 }
 
