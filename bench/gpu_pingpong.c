@@ -5,35 +5,20 @@
  * gpu_pingpong [--sizes 65536,…] [--blocks N] [--block-us T] [--driver libcuda.so.1]
  * One line of JSON per size on rank 0: medians, and "ratio", of the device's time to the longest of the link's (plain, of the host's
  * memory) and the copies'. What arrived last is compared with what was sent. */
+#include "exchange.h"
 #include "gpu_memory.h"
 #include "options.h"
-#include "underneath.h"
 
-#include <mpi.h>
-
-enum { TAG = 77, DEVICE = 0, HOST, LINK, DOWN, UP, WAYS };
-
-static int (*Send[KINDS])(const void*, int, MPI_Datatype, int, int, MPI_Comm);
-static int (*Recv[KINDS])(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*);
+enum { DEVICE = 0, HOST, LINK, DOWN, UP, WAYS };
 
 static int rank, peer;
 static char *device_out, *device_in, *host_out, *host_in;
 
-static double exchange_once(enum kind kind, char* out, char* in, int bytes, int iterations) {
-    const double start = MPI_Wtime();
-    for (int i = 0; i < iterations; ++i) {
-        if (rank == 0) Send[kind](out, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
-        Recv[kind](in, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (rank != 0) Send[kind](out, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
-    }
-    return (MPI_Wtime() - start) / iterations * 1e6 / 2;
-}
-
 /* The copies are rank 0's: meanwhile the other waits for its next message. */
 static double one_way(int way, int bytes, int iterations) {
-    if (way == DEVICE) return exchange_once(ORDINARY, device_out, device_in, bytes, iterations);
+    if (way == DEVICE) return exchange_one_way(ORDINARY, peer, device_out, device_in, bytes, iterations);
     if (way == HOST || way == LINK)
-        return exchange_once(way == HOST ? ORDINARY : PLAIN, host_out, host_in, bytes, iterations);
+        return exchange_one_way(way == HOST ? ORDINARY : PLAIN, peer, host_out, host_in, bytes, iterations);
     const double start = MPI_Wtime();
     for (int i = 0; rank == 0 && i < iterations; ++i)
         way == DOWN ? gpu_get(host_in, device_out, (size_t)bytes)
@@ -60,7 +45,8 @@ static void compare(int bytes) {
 }
 
 static int iterations_for(const struct options* options, int way, int bytes) {
-    int iterations = (int)(options->block_us / (2 * one_way(way, bytes, 3)));
+    const double us = one_way(way, bytes, 3);
+    int iterations = rank == 0 ? (int)(options->block_us / (2 * us)) : 0; /* the copies take rank 1 no time */
     if (iterations < 2) iterations = 2;
     MPI_Bcast(&iterations, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return iterations;
@@ -120,8 +106,7 @@ int main(int argc, char** argv) {
     }
     gpu_start(options.driver, name, sizeof name);
     if (rank == 0) fprintf(stderr, "gpu_pingpong: %s\n", name);
-    Send[ORDINARY] = MPI_Send, Recv[ORDINARY] = MPI_Recv;
-    *(void**)&Send[PLAIN] = underneath("PMPI_Send"), *(void**)&Recv[PLAIN] = underneath("PMPI_Recv");
+    find_plain_exchange();
     char* sizes = strdup(options.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&options, atoi(item));
     free(sizes);

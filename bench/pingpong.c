@@ -4,25 +4,15 @@
  * pingpong [--sizes 1,16,…] [--blocks N] [--block-us T] [--ordinary 1] [--peer RANK]
  * One line of JSON per size on rank 0. Ranks that have no part sleep. What arrived last is compared with what
  * was sent. */
+#include "exchange.h"
 #include "idle.h"
 #include "interleaving.h"
-
-enum { TAG = 77 };
-
-static int (*Send[KINDS])(const void*, int, MPI_Datatype, int, int, MPI_Comm) = {NULL, MPI_Send};
-static int (*Recv[KINDS])(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) = {NULL, MPI_Recv};
 
 static int rank, peer;
 static char *out, *in;
 
 static double one_way(enum kind kind, int bytes, int iterations) {
-    const double start = MPI_Wtime();
-    for (int i = 0; i < iterations; ++i) {
-        if (rank == 0) Send[kind](out, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
-        Recv[kind](in, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        if (rank != 0) Send[kind](out, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
-    }
-    return (MPI_Wtime() - start) / iterations * 1e6 / 2;
+    return exchange_one_way(kind, peer, out, in, bytes, iterations);
 }
 
 /* How many exchanges fill a block; both ends do the same number. */
@@ -64,8 +54,7 @@ int main(int argc, char** argv) {
         fprintf(stderr, "pingpong: needs two ranks, --peer one of them\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    if (!options.ordinary)
-        *(void**)&Send[PLAIN] = underneath("PMPI_Send"), *(void**)&Recv[PLAIN] = underneath("PMPI_Recv");
+    if (!options.ordinary) find_plain_exchange();
     char* sizes = strdup(options.sizes);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0 || rank == other) {

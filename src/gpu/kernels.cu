@@ -10,7 +10,7 @@ __device__ __forceinline__ std::uint32_t thread_number() {
 
 }  // namespace
 
-// At most half of the threads that a multiprocessor could hold, so that a state of 128 words stays in registers.
+// Blocks of 128 threads, which may have all the registers that a state of 128 words takes.
 extern "C" __global__ void __launch_bounds__(128) mpisec_crypt(const mpisec::gpu::Batch batch) {
     if (thread_number() < batch.threads + mpisec::gpu::mask_threads(batch))
         mpisec::gpu::crypt_thread(batch, thread_number());

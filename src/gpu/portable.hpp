@@ -23,19 +23,31 @@ MPISEC_BOTH_SIDES std::uint32_t swap_bytes(std::uint32_t word) {
 #endif
 }
 
+/// Whether a function of three bits (lut()) has the product of `factors` (4: a, 2: b, 1: c) in its algebraic normal form.
+constexpr bool has_term(unsigned table, unsigned factors) {
+    bool odd = false;
+    for (unsigned i = 0; i < 8; ++i)
+        if ((i & ~factors) == 0 && (table >> i & 1)) odd = !odd;
+    return odd;
+}
+
 /// Any function of three bits, for 32 at once: bit 4 a + 2 b + c of `table` is its value.
 template <unsigned table>
 MPISEC_BOTH_SIDES std::uint32_t lut(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-#if defined(__CUDA_ARCH__)
-    std::uint32_t value;
-    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(value) : "r"(a), "r"(b), "r"(c), "n"(table));
-    return value;
-#else
     std::uint32_t value = 0;
-    for (unsigned i = 0; i < 8; ++i)
-        if (table >> i & 1) value |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
-    return value;
+#if defined(__CUDA_ARCH__)
+    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(value) : "r"(a), "r"(b), "r"(c), "n"(table));
+#else
+    if constexpr (has_term(table, 0)) value = ~value;
+    if constexpr (has_term(table, 4)) value ^= a;
+    if constexpr (has_term(table, 2)) value ^= b;
+    if constexpr (has_term(table, 1)) value ^= c;
+    if constexpr (has_term(table, 6)) value ^= a & b;
+    if constexpr (has_term(table, 5)) value ^= a & c;
+    if constexpr (has_term(table, 3)) value ^= b & c;
+    if constexpr (has_term(table, 7)) value ^= a & b & c;
 #endif
+    return value;
 }
 MPISEC_BOTH_SIDES std::uint32_t parity(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return lut<0x96>(a, b, c);

@@ -2,6 +2,7 @@
 faults. Where there is a GPU, on its memory too."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,13 @@ def test_a_driver_that_fails_is_an_error(compile_mpi, run, fake_driver, procedur
     assert result.returncode == 0, result.stdout + result.stderr
     assert "the CUDA driver could not" in result.stderr
     assert result.stdout.count("as it should") == 2
+
+
+def test_pingpong_compares_what_arrived(run, compile_mpi, driver):
+    """bench/gpu_pingpong.c: a line for each size, times of all five ways."""
+    program = compile_mpi(HERE.parents[2] / "bench" / "gpu_pingpong.c", "mpich-5", flags=["-O2", "-ldl"])
+    result = run([program, "--driver", driver, "--sizes", "4096,100001", "--blocks", "2", "--block-us", "500"], nodes=2, ranks=2)
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["bytes"] for row in rows] == [4096, 100001]
+    assert all(row[f"{way}_us"] > 0 for row in rows for way in ("device", "host", "link", "down", "up"))

@@ -198,6 +198,64 @@ TEST(GpuDifferential, ManyChunks) {
     EXPECT_TRUE(one.out == by_openssl(key, one));
 }
 
+/// NIST SP 800-38D, algorithm 1, bit by bit.
+Element multiply_bitwise(const Element& a, const Element& b) {
+    Element product{}, shifted = b;
+    for (unsigned i = 0; i < 128; ++i) {
+        if (a.word[3 - i / 32] >> (31 - i % 32) & 1) product = add(product, shifted);
+        const bool odd = shifted.word[0] & 1;
+        for (unsigned k = 0; k < 4; ++k)
+            shifted.word[k] = shifted.word[k] >> 1 | (k < 3 ? shifted.word[k + 1] << 31 : 0);
+        if (odd) shifted.word[3] ^= 0xe1000000u;
+    }
+    return product;
+}
+
+Element random_element(Random& random) {
+    Element element{};
+    const Bytes bytes = random.bytes(sizeof element);
+    std::memcpy(&element, bytes.data(), sizeof element);
+    return element;
+}
+
+void expect_equal(const Element& found, const Element& expected) {
+    for (unsigned i = 0; i < 4; ++i) EXPECT_EQ(found.word[i], expected.word[i]);
+}
+
+/// Ones alone give the most that is added up for a bit.
+TEST(GpuHash, SumsOfProducts) {
+    Random random(8);
+    const Element ones{{~0u, ~0u, ~0u, ~0u}};
+    ElementSum sum{};
+    Element expected{};
+    for (int i = 0; i < 200; ++i) {
+        const Element a = i % 4 < 2 ? ones : random_element(random);
+        const Element b = i % 2 ? random_element(random) : ones;
+        expect_equal(multiply(a, b), multiply_bitwise(a, b));
+        add_product(sum, a, b);
+        expected = add(expected, multiply_bitwise(a, b));
+    }
+    expect_equal(value_of(sum), expected);
+}
+
+/// Up to those that the longest packet needs.
+TEST(GpuHash, PowersOfTheKey) {
+    Random random(9);
+    const auto material = std::make_unique<KeyMaterial>();
+    expand_key(random.bytes(16), *material);
+    std::vector<std::uint64_t> exponents{
+        0, 1, 1023, 1024, 1025, 1u << 18, (1u << 18) - 1, 1u << 26, (1ull << 32) - 1};
+    for (unsigned bits = 1; bits <= 32; ++bits)
+        exponents.push_back((1ull << bits) - 1 - random.below(1u << (bits / 2)));
+    for (const std::uint64_t exponent : exponents) {
+        SCOPED_TRACE(exponent);
+        Element expected{{0, 0, 0, 0x80000000u}}, square = material->powers[0];
+        for (std::uint64_t left = exponent; left; left /= 2, square = multiply_bitwise(square, square))
+            if (left % 2) expected = multiply_bitwise(expected, square);
+        expect_equal(power(*material, exponent), expected);
+    }
+}
+
 TEST(GpuBatch, RefusesWhatGcmDoes) {
     Packet packet{};
     packet.bytes = (std::uint64_t{1} << 36) - 31;
