@@ -32,14 +32,16 @@ constexpr const char* doctor_examples =
     "node\n\n"
     "Exit status 1 when something would keep a job from running protected.";
 
-/// Which library serves which size; one line names it once where it serves all.
+/// Which library serves which size; one that serves neighbouring size classes is named once for them.
 std::string chosen(const aead::Selection& selection) {
-    const auto name = [&](std::size_t size_class) {
-        return std::string(selection.library[size_class]->name());
-    };
-    const std::string cipher = std::string(aead::info(selection.cipher).name) + ": ";
-    if (name(0) == name(1) && name(1) == name(2)) return cipher + name(0) + " for messages of every size";
-    return cipher + name(0) + " up to 1 KiB, " + name(1) + " up to 16 KiB, " + name(2) + " above";
+    constexpr const char* ends[] = {"up to 1 KiB", "up to 16 KiB"};
+    const auto& library = selection.library;
+    std::string text = fmt::format("{}: ", aead::info(selection.cipher).name);
+    if (library[0] == library[1] && library[1] == library[2])
+        return text + fmt::format("{} for messages of every size", library[2]->name());
+    for (std::size_t i = 0; i < std::size(ends); ++i)
+        if (library[i] != library[i + 1]) text += fmt::format("{} {}, ", library[i]->name(), ends[i]);
+    return text + fmt::format("{} above", library[2]->name());
 }
 
 void examine_crypto(const config::Settings& settings, Findings& findings) {
