@@ -10,6 +10,7 @@
 
 #include "gpu/aes.hpp"
 #include "gpu/ghash.hpp"
+#include "gpu/windows.hpp"
 
 namespace mpisec::gpu {
 
@@ -37,6 +38,7 @@ struct KeyMaterial {
     std::uint32_t round_keys[(most_rounds + 1) * planes];
     Element powers[chunk_blocks];  ///< H, H^2, …
     Element far_powers[3][255];    ///< H^(1024 d), H^(1024 * 256 d), H^(1024 * 65536 d) for d from 1
+    Matrices matrices;             ///< of H^31, H^30, … one
 };
 
 enum class Task : std::uint32_t { counter_mode, seal, open };
@@ -251,6 +253,34 @@ MPISEC_BOTH_SIDES void hash_thread(const Batch& batch, std::uint32_t thread) {
         add_product(sum, element_of(block), of_last[strand.stride * (strand.count - 1 - j)]);
     }
     accumulate(batch.chunk_sums[packet.chunk + strand.chunk], value_of(sum));
+}
+
+/// The same where the GPU multiplies matrices of bits: a warp takes a chunk, whose windows end where the chunk ends, and each lane a
+/// window.
+MPISEC_BOTH_SIDES void hash_windows_thread(const Batch& batch, std::uint32_t thread) {
+    const std::uint32_t chunk = thread / lanes, lane = thread % lanes;
+    const Packet& packet =
+        batch.packets[find_packet(batch, chunk, [](const Packet& one) { return one.chunk; })];
+    const std::uint32_t start = (chunk - packet.chunk) * chunk_blocks;
+    const std::uint32_t length = smaller(chunk_blocks, blocks_of(packet.bytes) - start);
+    const std::uint32_t windows = (length + window_blocks - 1) / window_blocks;
+    const std::uint32_t missing = windows * window_blocks - length;  // blocks of the first window
+    const std::uint8_t* ciphertext = batch.task == Task::open ? packet.from : packet.to;
+    const bool whole = is_aligned(ciphertext) && bytes_of_block(packet, start + length - 1) == 16;
+    const auto load = [&](std::uint32_t group, std::uint32_t window, std::uint32_t block) {
+        const std::uint32_t at = (group * group_windows + window) * window_blocks + block - missing;
+        if (at >= length) return Block{};  // before the first or behind the last one
+        const std::uint8_t* from = ciphertext + std::uint64_t{16} * (start + at);
+        return whole ? *reinterpret_cast<const Block*>(from)
+                     : load_block(from, bytes_of_block(packet, start + at));
+    };
+    const std::uint32_t groups = (windows + group_windows - 1) / group_windows;
+    const Parities parities = parities_for(lane, batch.key->matrices, groups, load);
+    Element mine{};
+    if (lane < windows)
+        mine = multiply(element_of(window_of(parities, lane % group_windows / 2)),
+                        batch.key->powers[(windows - 1 - lane) * window_blocks]);
+    accumulate_of_warp(batch.chunk_sums[chunk], mine, lane);
 }
 
 /// A chunk's sum to its place in the packet: behind it are the rest of the packet and the block of lengths.

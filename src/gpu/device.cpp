@@ -95,10 +95,13 @@ Result<void> Device::load_kernels() {
     if (auto good = checked(error, "load the kernels"); !good) return good;
     for (const Kernel& one : all_kernels) {
         CuFunction function = nullptr;
-        if (auto good = checked(driver_.cuModuleGetFunction(&function, module_, one.name), "find a kernel");
-            !good)
+        const CuResult found = driver_.cuModuleGetFunction(&function, module_, one.name);
+        functions_.push_back(found == cu_success ? function : nullptr);
+        if (one.name == kernel::hash_windows.name) {  // not for every GPU (kernels.cu)
+            multiplies_matrices_ = found == cu_success;
+        } else if (auto good = checked(found, "find a kernel"); !good) {
             return good;
-        functions_.push_back(function);
+        }
     }
     char name[256] = {};
     driver_.cuDeviceGetName(name, sizeof name - 1, device_);
@@ -220,7 +223,9 @@ Result<void> Device::run(Work& work, Task task, unsigned stream) {
     if (auto good = checked(driver_.cuMemsetD8Async(work.zeros_, 0, work.zero_bytes_, on), "clear memory");
         !good)
         return good;
-    for (const Kernel& kernel : kernels_of(task))
+    const Kernel& hash =
+        multiplies_matrices_ && fills_warps(work.batch_) ? kernel::hash_windows : kernel::hash;
+    for (const Kernel& kernel : kernels_of(task, hash))
         if (auto good = launch(kernel, work.batch_, on); !good) return good;
     return {};
 }

@@ -73,6 +73,7 @@ class Device {
     CuContext context_ = nullptr;
     CuModule module_ = nullptr;
     std::vector<CuFunction> functions_;  ///< in the order of all_kernels
+    bool multiplies_matrices_ = false;
     std::vector<CuStream> streams_;
     CuAddress key_ = 0;
     unsigned rounds_ = 0;

@@ -18,6 +18,12 @@ extern "C" __global__ void __launch_bounds__(128) mpisec_crypt(const mpisec::gpu
 extern "C" __global__ void __launch_bounds__(128) mpisec_hash(const mpisec::gpu::Batch batch) {
     if (thread_number() < batch.threads) mpisec::gpu::hash_thread(batch, thread_number());
 }
+#if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000)  // windows.hpp
+extern "C" __global__ void __launch_bounds__(128) mpisec_hash_windows(const mpisec::gpu::Batch batch) {
+    if (thread_number() < mpisec::gpu::lanes * batch.chunks)
+        mpisec::gpu::hash_windows_thread(batch, thread_number());
+}
+#endif
 extern "C" __global__ void __launch_bounds__(128) mpisec_fold(const mpisec::gpu::Batch batch) {
     if (thread_number() < batch.chunks) mpisec::gpu::fold_thread(batch, thread_number());
 }

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gpu/batch.hpp"
 
@@ -21,6 +22,9 @@ inline constexpr Kernel crypt{"mpisec_crypt", [](const Batch& b, std::uint32_t t
                               [](const Batch& b) { return b.threads + mask_threads(b); }};
 inline constexpr Kernel hash{"mpisec_hash", [](const Batch& b, std::uint32_t t) { hash_thread(b, t); },
                              [](const Batch& b) { return b.threads; }};
+inline constexpr Kernel hash_windows{"mpisec_hash_windows",
+                                     [](const Batch& b, std::uint32_t t) { hash_windows_thread(b, t); },
+                                     [](const Batch& b) { return lanes * b.chunks; }};
 inline constexpr Kernel fold{"mpisec_fold", [](const Batch& b, std::uint32_t t) { fold_thread(b, t); },
                              [](const Batch& b) { return b.chunks; }};
 inline constexpr Kernel finish{"mpisec_finish", [](const Batch& b, std::uint32_t t) { finish_thread(b, t); },
@@ -30,17 +34,20 @@ inline constexpr Kernel wipe{"mpisec_wipe", [](const Batch& b, std::uint32_t t) 
 
 }  // namespace kernel
 
-inline constexpr Kernel all_kernels[] = {kernel::crypt, kernel::hash, kernel::fold, kernel::finish,
-                                         kernel::wipe};
-// What a batch goes through, in order. Opening may be in place, so it hashes before it decrypts.
-inline constexpr Kernel counter_mode[] = {kernel::crypt};
-inline constexpr Kernel sealing[] = {kernel::crypt, kernel::hash, kernel::fold, kernel::finish};
-inline constexpr Kernel opening[] = {kernel::hash, kernel::fold, kernel::crypt, kernel::finish, kernel::wipe};
+inline constexpr Kernel all_kernels[] = {kernel::crypt, kernel::hash,   kernel::hash_windows,
+                                         kernel::fold,  kernel::finish, kernel::wipe};
 
-inline std::span<const Kernel> kernels_of(Task task) {
-    if (task == Task::counter_mode) return counter_mode;
-    if (task == Task::seal) return sealing;
-    return opening;
+/// Whether a warp for each chunk is faster than a thread for each strand: as measured, where packets have more than 8 KiB.
+inline bool fills_warps(const Batch& batch) {
+    return batch.threads > lanes / 2 * std::uint64_t{batch.chunks};
+}
+
+/// What a batch goes through, in order. `hash`: one of the two. Opening may be in place, so it hashes before it decrypts.
+inline std::vector<Kernel> kernels_of(Task task, const Kernel& hash) {
+    using namespace kernel;
+    if (task == Task::counter_mode) return {crypt};
+    if (task == Task::seal) return {crypt, hash, fold, finish};
+    return {hash, fold, crypt, finish, wipe};
 }
 
 inline void run_on_host(std::span<const Kernel> kernels, const Batch& batch) {

@@ -58,6 +58,28 @@ Element hash_key(const KeyMaterial& material, unsigned rounds) {
     return element_of(block);
 }
 
+/// Times the polynomial x (NIST SP 800-38D, section 6.3: a shift to the right).
+Element times_x(const Element& a) {
+    Element product{};
+    for (unsigned i = 0; i < 4; ++i) product.word[i] = a.word[i] >> 1 | (i < 3 ? a.word[i + 1] << 31 : 0);
+    product.word[3] ^= 0xe1000000u & (0u - (a.word[0] & 1));
+    return product;
+}
+
+/// Multiplication of block i of a window by `power`: where windows.hpp wants the bits.
+void set_matrix(Matrices& matrices, unsigned i, Element power) {
+    for (unsigned exponent = 0; exponent < 128; ++exponent, power = times_x(power)) {
+        const unsigned column = exponent / 8 * 8 + 7 - exponent % 8, word = column / 32;  // of the block
+        const Block image = block_of(power);
+        for (unsigned row = 0; row < 128; ++row) {
+            const unsigned half = row / 32 * 4 + row % 4, lane = row % 32 / 4 * 4 + i % 4;
+            const std::uint32_t set = image.word[row / 32] >> (row % 32) & 1;
+            MatrixFragment& fragment = matrices.of[i / 4 * 2 + word / 2][half / 2][lane];
+            fragment.word[word % 2 * 2 + half % 2] |= set << (column % 32);
+        }
+    }
+}
+
 }  // namespace
 
 unsigned rounds_of(std::size_t key_bytes) {
@@ -80,6 +102,9 @@ void expand_key(std::span<const std::uint8_t> key, KeyMaterial& material) {
         for (unsigned i = 1; i < std::size(powers); ++i) powers[i] = multiply(powers[i - 1], step);
         step = multiply(powers[std::size(powers) - 1], step);
     }
+    material.matrices = {};
+    for (unsigned i = 0; i < window_blocks; ++i)
+        set_matrix(material.matrices, i, power(material, window_blocks - 1 - i));
 }
 
 Result<Extent> lay_out(std::span<Packet> packets) {

@@ -357,18 +357,21 @@ struct GpuPacket {
 
 void check_gpu() {
     for (const std::size_t key_bytes : {16, 32}) {
+        const gpu::Kernel& hash = key_bytes == 16 ? gpu::kernel::hash : gpu::kernel::hash_windows;
         const std::string name = "AES-" + std::to_string(8 * key_bytes) + " of GPUs";
         GpuPacket one(key_bytes);
         expect(name + ", key", one.made, 0);
-        expect(name + ", sealing",
-               one.run(gpu::sealing, gpu::Task::seal, one.plain.data(), one.sealed.data()), 0);
+        expect(
+            name + ", sealing",
+            one.run(kernels_of(gpu::Task::seal, hash), gpu::Task::seal, one.plain.data(), one.sealed.data()),
+            0);
         make_public(one.sealed.data(), one.sealed.size());
         make_public(one.tag, sizeof one.tag);
         for (const bool forged : {false, true}) {
             if (forged) one.tag[7] ^= 1;
             // All but the last kernel, which does what the answer says.
-            const auto kernels =
-                std::span<const gpu::Kernel>(gpu::opening).first(std::size(gpu::opening) - 1);
+            auto kernels = kernels_of(gpu::Task::open, hash);
+            kernels.pop_back();
             expect(name + ", opening",
                    one.run(kernels, gpu::Task::open, one.sealed.data(), one.opened.data()), 0);
             if (published(one.genuine) != (forged ? 0u : 1u)) ++wrong;

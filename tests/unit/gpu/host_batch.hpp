@@ -14,9 +14,13 @@ namespace mpisec::gpu::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
+/// By which of them a batch is hashed depends on the GPU.
+inline constexpr const Kernel* hashes[] = {&kernel::hash, &kernel::hash_windows};
+
 class HostBatch {
   public:
-    explicit HostBatch(const Bytes& key) : material_(new KeyMaterial{}), rounds_(rounds_of(key.size())) {
+    HostBatch(const Bytes& key, const Kernel& hash)
+        : material_(new KeyMaterial{}), rounds_(rounds_of(key.size())), hash_(hash) {
         expand_key(key, *material_);
     }
 
@@ -42,13 +46,14 @@ class HostBatch {
                           genuine.data(),    static_cast<std::uint32_t>(packets_.size()),
                           rounds_,           extent->threads,
                           extent->chunks,    task};
-        run_on_host(kernels_of(task), batch);
+        run_on_host(kernels_of(task, hash_), batch);
         return {genuine.begin(), genuine.end()};
     }
 
   private:
     std::unique_ptr<KeyMaterial> material_;
     unsigned rounds_;
+    const Kernel& hash_;
     std::vector<Packet> packets_;
 };
 
