@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from mpisec_lab.places import find_mpisec
 
 MOST_KIB = 3 * 1024
