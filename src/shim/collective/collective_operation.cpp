@@ -66,11 +66,11 @@ class CollectiveOperation final : public Operation {
     void step() override {
         // A step may wait for room inside a node, where everything moves.
         if (std::exchange(stepping_, true)) return;
-        move();
+        step_alone();
         stepping_ = false;
     }
 
-    void move() {
+    void step_alone() {
         const int failure = failures_.now_and_then([this] { return failure_on(*comm_); });
         if (failure != MPI_SUCCESS) return give_up(failure);
         if (collective_context_->ended != MPI_SUCCESS) [[unlikely]]
