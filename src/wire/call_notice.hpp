@@ -24,7 +24,21 @@ struct CallNotice {
     bool failed = false;          ///< the call ended in an error here
     bool ended = false;           ///< all collectives of the communicator do
     bool operator==(const CallNotice&) const = default;
+
+    /// The rank waits in the call. Others tell what happened, also from MPI_Finalize, and are in no count.
+    bool asks() const { return !failed && !ended; }
+    /// Whether nobody needs to hear it any more once `newer` is told.
+    bool superseded_by(const CallNotice& newer) const;
 };
+
+/// A rank keeps this many of its last calls to compare.
+inline constexpr std::uint64_t calls_kept = 8;
+
+inline bool CallNotice::superseded_by(const CallNotice& newer) const {
+    if (newer.context != context) return false;
+    if (newer.ended || asks()) return true;
+    return !ended && number + calls_kept <= newer.number;
+}
 
 /// context(16) number(8) bytes(8) root(4) collective(1) failed(1) ended(1) zero(1)
 inline constexpr std::size_t call_notice_bytes = 40;

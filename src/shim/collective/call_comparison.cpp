@@ -15,11 +15,13 @@ namespace mpisec::shim {
 /// Under the Guard.
 struct CollectiveContexts {
     std::vector<CollectiveContext*> all;
+    std::chrono::steady_clock::time_point next_hearing{};
 };
 
 namespace {
 
 constexpr std::chrono::seconds first_patience{2}, longest_patience{64};
+constexpr std::chrono::milliseconds between_hearings{10};
 
 bool has_root(coll::Collective collective) {
     using enum coll::Collective;
@@ -47,6 +49,7 @@ int difference(const wire::CallNotice& own, const wire::CallNotice& other) {
 void tell(const CollectiveContext& collective_context, const wire::CallNotice& call, int to) {
     if (to == collective_context.rank()) return;
     tell_call(collective_context.world_ranks()[static_cast<std::size_t>(to)], call);
+    tell_notices();
 }
 
 /// No collective on it can be trusted to end any more.
@@ -63,11 +66,19 @@ void end_because(CollectiveContext& collective_context, int code, const std::str
     end_collectives(collective_context, code, call);
 }
 
+void end_failed(CollectiveContext& collective_context, const std::string& who, const wire::CallNotice& call) {
+    end_because(
+        collective_context, MPI_ERR_OTHER,
+        "The " + described(call) + " failed on some ranks of its communicator, and " + who + " waits in it.",
+        call);
+}
+
 /// What rank `source` says of a call is compared with what is known of it here.
 void compare(CollectiveContext& collective_context, CollectiveContext::Called& own, int source,
              const wire::CallNotice& theirs) {
     const std::string rank = "rank " + std::to_string(source);
-    const bool known = own.procedure && own.call.number == theirs.number;  // else not called yet, or long ago
+    const bool kept = own.call.number == theirs.number;  // else not called yet, or long ago
+    const bool known = own.procedure && kept;
     const int code = known ? difference(own.call, theirs) : MPI_SUCCESS;
     if (code != MPI_SUCCESS)
         return end_because(collective_context, code,
@@ -81,14 +92,15 @@ void compare(CollectiveContext& collective_context, CollectiveContext::Called& o
                            "A collective was not called alike by all ranks of a communicator, says " + rank +
                                " of its " + std::to_string(collective_context.world_ranks().size()) + ".",
                            theirs);
-    if (!known) return;
-    if (theirs.failed)
-        own.failed = true;
-    else if (own.failed)
-        end_because(collective_context, MPI_ERR_OTHER,
-                    std::string(own.procedure) + " failed on some ranks of its communicator, and " + rank +
-                        " waits in it.",
-                    own.call);
+    if (!theirs.failed) {
+        if (kept && own.failed) end_failed(collective_context, rank, theirs);
+        return;
+    }
+    // Before this rank has made the call too, but not in place of the one it may be in.
+    if (!kept && theirs.number > own.call.number &&
+        theirs.number + 1 < collective_context.next_number() + wire::calls_kept)
+        own = {theirs, nullptr, false};
+    if (own.call.number == theirs.number) own.failed = true;
 }
 
 /// `world_source` waits, or a call of it has failed.
@@ -113,13 +125,16 @@ void hear_call(std::int32_t world_source, const wire::CallNotice& theirs) {
 /// From all realms whose processes meet in collectives.
 void hear_calls() {
     Guard guard;
-    std::vector<const Realm*> heard;
-    for (const CollectiveContext* one : process.collective_contexts->all) {
+    auto& [all, next] = *process.collective_contexts;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return;
+    next = now + between_hearings;
+    std::vector<const Realm*> realms;
+    for (const CollectiveContext* one : all) {
         const Realm& realm = realm_of(one->world_ranks());
-        if (std::ranges::find(heard, &realm) != heard.end()) continue;
-        heard.push_back(&realm);
-        hear_notices(realm);
+        if (std::ranges::find(realms, &realm) == realms.end()) realms.push_back(&realm);
     }
+    for (const Realm* realm : realms) hear_notices(*realm);
     tell_notices();
 }
 
@@ -140,9 +155,10 @@ void forget(CollectiveContext& collective_context) {
 void remember_call(CollectiveContext& collective_context, std::uint64_t number, const CollectivePlan& plan) {
     CollectiveContext::Called& called = collective_context.called(number);
     called.procedure = nullptr;
-    called.failed = false;
+    called.failed = called.failed && called.call.number == number;
     // Between groups the ranks' parts differ.
     if (plan.comm->inter || !plan.participants.empty()) return;
+    called.call = {};
     called.call.context = collective_context.context();
     called.call.number = number;
     called.call.bytes = coll::agreed_bytes(plan.collective, plan.call).value_or(wire::CallNotice::no_bytes);
@@ -175,6 +191,7 @@ void LongWait::look(CollectiveContext& collective_context, std::uint64_t number)
         call.ended = collective_context.ended != MPI_SUCCESS;
         tell(collective_context, call, 0);
         if (call.root > 0) tell(collective_context, call, call.root);
+        if (own.failed && !call.ended) end_failed(collective_context, "this rank", own.call);
     }
     patience_ = std::min<Clock::duration>(2 * patience_, longest_patience);
     next_ = now + patience_;

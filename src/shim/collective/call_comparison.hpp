@@ -4,8 +4,8 @@
 // than its own, or of one that has failed, reports it, ends its collectives of the communicator in an error, and tells
 // the one that asked.
 //
-// It costs nothing before they have passed. A rank that is outside MPI, or waits inside the MPI library, hears
-// nothing until it is back.
+// It costs nothing before they have passed but a look at the clock now and then. A rank that is outside MPI, or waits
+// inside the MPI library, hears nothing until it is back.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class LongWait {
     using Clock = std::chrono::steady_clock;
     void look(CollectiveContext& collective_context, std::uint64_t number);
 
-    static constexpr unsigned passes_between_looks = 1024;
+    static constexpr unsigned passes_between_looks = 64;
     unsigned passes_ = 0;
     Clock::time_point next_{};
     Clock::duration patience_{};

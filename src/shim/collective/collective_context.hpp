@@ -108,12 +108,13 @@ class CollectiveContext {
     const fabric::Topology& topology() const { return topology_; }
     /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.
     CollectiveSequence next(bool blocking);
+    std::uint64_t next_number() const { return next_number_; }
 
     /// One of the last calls: what it was, for ranks that wait in another one (call_comparison.hpp).
     struct Called {
         wire::CallNotice call;
         const char* procedure = nullptr;  ///< null: there is nothing to compare
-        bool failed = false;              ///< here, or as another rank has said
+        bool failed = false;              ///< here, or as another rank has said, maybe before the call
     };
     /// Where the call of this number is, or an older or newer one in its place.
     Called& called(std::uint64_t number) { return called_[number % called_.size()]; }
@@ -140,7 +141,7 @@ class CollectiveContext {
     std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;
     std::shared_ptr<CollectiveKeys> keys_;
     std::optional<fabric::NodeMemory> memory_;
-    std::array<Called, 8> called_;
+    std::array<Called, wire::calls_kept> called_;
 };
 
 /// That calls on it are compared: from its beginning to its end (call_comparison.cpp).

@@ -64,6 +64,13 @@ class CollectiveOperation final : public Operation {
     }
 
     void step() override {
+        // A step may wait for room inside a node, where everything moves.
+        if (std::exchange(stepping_, true)) return;
+        step_alone();
+        stepping_ = false;
+    }
+
+    void step_alone() {
         const int failure = failures_.now_and_then([this] { return failure_on(*comm_); });
         if (failure != MPI_SUCCESS) return give_up(failure);
         if (collective_context_->ended != MPI_SUCCESS) [[unlikely]]
@@ -117,7 +124,7 @@ class CollectiveOperation final : public Operation {
     }
 
     static constexpr unsigned polls_at_once = 256;
-    bool blocking_, started_ = false;
+    bool blocking_, started_ = false, stepping_ = false;
     std::uint64_t number_ = 0;
     LongWait wait_;
     std::shared_ptr<CollectiveContext> collective_context_;

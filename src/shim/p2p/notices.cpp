@@ -4,8 +4,9 @@
 #include <array>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
-#include <unordered_map>
+#include <utility>
 
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/operation.hpp"
@@ -20,7 +21,8 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr std::chrono::seconds longest_farewell{5};
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds longest_farewell{5}, longest_hearing{5};
 
 struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
@@ -31,39 +33,62 @@ struct Untold {
     std::uint64_t sent = 0;
 };
 
-/// The notice that is being received, into which buffer, and from whom.
+/// The notice that is being received, into which buffer, from whom, and since when.
 struct Hearing {
     std::unique_ptr<Operation> receiving;
     wire::SkipNotice notice;
     int source = 0;
+    Clock::time_point since = Clock::now();
 };
 
 }  // namespace
 
 /// Under the Guard.
 struct Notices {
-    std::unordered_map<std::int32_t, Untold> untold_by_peer;
-    std::uint64_t heard = 0;  ///< notices
-    Hearing hearing;
+    std::map<std::int32_t, Untold> untold_by_peer;  ///< may grow while one is being told
+    std::uint64_t heard = 0;                        ///< notices that count
+    std::unique_ptr<Hearing> hearing;
+    bool busy = false;  ///< hearing or telling (Turn)
 };
 
 namespace {
 
-/// Takes what is to be told next to `notice`; its bytes, 0 when there is nothing.
-std::size_t next_notice(Untold& untold) {
+/// Telling may wait for room inside a node, where everything moves, and come here again: then nothing is done.
+class Turn {
+  public:
+    Turn() : mine_(!std::exchange(process.notices->busy, true)) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+        if (mine_) process.notices->busy = false;
+    }
+    explicit operator bool() const { return mine_; }
+
+  private:
+    bool mine_;
+};
+
+struct NextNotice {
+    std::size_t bytes = 0;  ///< 0 when there is nothing
+    bool counts = true;
+};
+
+/// Takes what is to be told next to `notice`.
+NextNotice next_notice(Untold& untold) {
     if (!untold.calls.empty()) {
+        const bool asks = untold.calls.front().asks();
         const wire::EncodedCall call = wire::encode_call(untold.calls.front());
         untold.calls.pop_front();
         std::ranges::copy(call, untold.notice->begin());
-        return call.size();
+        return {call.size(), asks};
     }
-    if (untold.runs.empty()) return 0;
+    if (untold.runs.empty()) return {};
     const auto end = untold.runs.begin() +
                      static_cast<std::ptrdiff_t>(std::min(untold.runs.size(), wire::most_skipped_runs));
     const std::vector<wire::CounterRun> first(untold.runs.begin(), end);
     untold.runs.erase(untold.runs.begin(), end);
     *untold.notice = wire::encode_skips(first);
-    return untold.notice->size();
+    return {untold.notice->size(), true};
 }
 
 /// True while there is something to tell, or being told.
@@ -74,51 +99,71 @@ bool tell(std::int32_t peer, Untold& untold) {
         untold.runs.clear();
         untold.calls.clear();
     }
-    const std::size_t bytes = next_notice(untold);
+    const auto [bytes, counts] = next_notice(untold);
     if (bytes == 0) return false;
     const std::uint64_t counted = outgoing(peer).sent;
     untold.telling = begin_send({SendSpec::Mode::synchronous, untold.notice->data(),
                                  static_cast<MPI_Count>(bytes), constants.byte, rank_in_realm(peer),
                                  notice_tag(), realm_of(peer).channel, "a notice of MPIsec"});
     outgoing(peer).sent = counted;
-    if (!untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS) ++untold.sent;
+    const bool begun = !untold.telling->complete() || untold.telling->outcome().error == MPI_SUCCESS;
+    if (begun && counts) ++untold.sent;
+    return true;
+}
+
+/// The next notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE; null when none is announced.
+std::unique_ptr<Hearing> begin_hearing(const Realm& realm, int peer) {
+    int flag = 0;
+    MPI_Status found;
+    if (real.Iprobe(peer, notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return nullptr;
+    const int from = from_named_source(peer, found).MPI_SOURCE;
+    auto hearing = std::make_unique<Hearing>();
+    hearing->source = realm.first + from;
+    const std::uint64_t counted = incoming(hearing->source).opened;
+    hearing->receiving =
+        begin_receive({hearing->notice.data(), static_cast<MPI_Count>(hearing->notice.size()), constants.byte,
+                       from, notice_tag(), realm.channel, "a notice of MPIsec"});
+    incoming(hearing->source).opened = counted;
+    return hearing;
+}
+
+/// False where it says nothing. Then it counts as well: it may have been changed on the way.
+bool take(const Hearing& hearing) {
+    const Outcome& outcome = hearing.receiving->outcome();
+    const bool good = outcome.error == MPI_SUCCESS;
+    if (good && outcome.bytes == wire::call_notice_bytes) {
+        const wire::CallNotice call = wire::decode_call(hearing.notice.data());
+        if (call.asks()) ++process.notices->heard;
+        if (const auto call_heard = process.call_heard.load(std::memory_order_relaxed))
+            call_heard(hearing.source, call);
+        return true;
+    }
+    ++process.notices->heard;
+    if (!good || outcome.bytes != hearing.notice.size()) return false;
+    for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
+        for (std::uint64_t counter = run.first; counter <= run.last; ++counter)
+            incoming(hearing.source).replay.insert(counter);
     return true;
 }
 
 /// One notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has come whole. Does not wait: somebody
 /// may announce a message and never send it.
 bool hear_one(const Realm& realm, int peer) {
-    Hearing& hearing = process.notices->hearing;
-    if (!hearing.receiving) {
-        int flag = 0;
-        MPI_Status found;
-        if (real.Iprobe(peer, notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag)
-            return false;
-        const int from = from_named_source(peer, found).MPI_SOURCE;
-        hearing.source = realm.first + from;
-        const std::uint64_t counted = incoming(hearing.source).opened;
-        hearing.receiving =
-            begin_receive({hearing.notice.data(), static_cast<MPI_Count>(hearing.notice.size()),
-                           constants.byte, from, notice_tag(), realm.channel, "a notice of MPIsec"});
-        incoming(hearing.source).opened = counted;
-    }
-    PeerReceiveState& pair = incoming(hearing.source);
+    const Turn turn;
+    if (!turn) return false;
+    std::unique_ptr<Hearing>& hearing = process.notices->hearing;
+    if (!hearing) hearing = begin_hearing(realm, peer);
+    if (!hearing) return false;
+    PeerReceiveState& pair = incoming(hearing->source);
     const std::uint64_t counted = pair.opened;
-    if (!hearing.receiving->advance()) return false;
-    pair.opened = counted;  // like what was not counted as sent; nor is it where it was not sealed
-    const Outcome outcome = hearing.receiving->outcome();
-    hearing.receiving.reset();
-    ++process.notices->heard;
-    if (outcome.error != MPI_SUCCESS) return false;
-    const auto call_heard = process.call_heard.load(std::memory_order_relaxed);
-    if (outcome.bytes == wire::call_notice_bytes && call_heard) {
-        call_heard(hearing.source, wire::decode_call(hearing.notice.data()));
-        return true;
+    if (!hearing->receiving->advance()) {
+        if (Clock::now() - hearing->since < longest_hearing) return false;
+        (void)hearing.release();  // MPI may still write into its buffer
+        ++process.notices->heard;
+        return false;
     }
-    if (outcome.bytes != hearing.notice.size()) return false;
-    for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
-        for (std::uint64_t counter = run.first; counter <= run.last; ++counter) pair.replay.insert(counter);
-    return true;
+    pair.opened = counted;  // like what was not counted as sent; nor is it where it was not sealed
+    return take(*std::exchange(hearing, nullptr));
 }
 
 }  // namespace
@@ -136,18 +181,18 @@ void skip_counter(std::int32_t world_peer, std::uint64_t counter) {
 void tell_call(std::int32_t world_peer, const wire::CallNotice& call) {
     Guard guard;
     std::deque<wire::CallNotice>& calls = process.notices->untold_by_peer[world_peer].calls;
-    std::erase_if(calls, [&](const wire::CallNotice& older) { return older.context == call.context; });
+    std::erase_if(calls, [&](const wire::CallNotice& older) { return older.superseded_by(call); });
     calls.push_back(call);
     notices_untold.store(true, std::memory_order_relaxed);
 }
 
 void tell_notices() {
     Guard guard;
-    // A notice is a message, too, and comes here when it is started.
-    if (!notices_untold.exchange(false, std::memory_order_relaxed)) return;
+    const Turn turn;  // a notice is a message, too, and comes here when it is started
+    if (!turn || !notices_untold.exchange(false, std::memory_order_relaxed)) return;
     bool more = false;
     for (auto& [peer, untold] : process.notices->untold_by_peer) more = tell(peer, untold) || more;
-    notices_untold.store(more, std::memory_order_relaxed);
+    if (more) notices_untold.store(true, std::memory_order_relaxed);
 }
 
 void hear_notices(std::int32_t world_source) {
@@ -165,23 +210,25 @@ void hear_notices(const Realm& realm) {
 
 std::vector<std::uint64_t> notices_sent() {
     Guard guard;
-    notices_untold.store(false, std::memory_order_relaxed);  // what is sent from now on is in no sum
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
-    for (const auto& [peer, untold] : process.notices->untold_by_peer)
+    for (auto& [peer, untold] : process.notices->untold_by_peer) {
         if (peer < state.world.size) sent[static_cast<std::size_t>(peer)] = untold.sent;
+        untold.runs.clear();  // would be in no sum
+        std::erase_if(untold.calls, [](const wire::CallNotice& call) { return call.asks(); });
+    }
     return sent;
 }
 
 void finish_notices(std::uint64_t expected) {
-    const auto limit = std::chrono::steady_clock::now() + longest_farewell;
+    const auto limit = Clock::now() + longest_farewell;
     Guard guard;
-    auto& [untold_by_peer, heard, hearing] = *process.notices;
-    for (bool busy = true; busy && std::chrono::steady_clock::now() < limit;) {
-        busy = heard < expected;
-        if (busy) hear_one(state.world, MPI_ANY_SOURCE);
-        for (auto& [peer, untold] : untold_by_peer) {
+    process.call_heard.store(nullptr, std::memory_order_relaxed);  // nobody waits for an answer
+    for (bool left = true; left && Clock::now() < limit;) {
+        hear_one(state.world, MPI_ANY_SOURCE);
+        left = process.notices->heard < expected;
+        for (auto& [peer, untold] : process.notices->untold_by_peer) {
             if (untold.telling && untold.telling->advance()) untold.telling.reset();
-            busy = busy || untold.telling;
+            left = left || untold.telling;
         }
     }
     forget_notices();
@@ -189,16 +236,16 @@ void finish_notices(std::uint64_t expected) {
 
 void forget_notices() {
     Guard guard;
-    auto& [untold_by_peer, heard, hearing] = *process.notices;
+    Notices& notices = *process.notices;
     // MPI may still read the buffer of one that was lost, so that one stays.
-    for (auto& [peer, untold] : untold_by_peer)
+    for (auto& [peer, untold] : notices.untold_by_peer)
         if (untold.telling && !untold.telling->advance()) {
             (void)untold.telling.release();
             (void)untold.notice.release();
         }
-    (void)hearing.receiving.release();
-    untold_by_peer.clear();
-    heard = 0;
+    (void)notices.hearing.release();
+    notices.untold_by_peer.clear();
+    notices.heard = 0;
     notices_untold.store(false, std::memory_order_relaxed);
 }
 

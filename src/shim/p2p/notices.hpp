@@ -25,7 +25,7 @@ struct Realm;
 /// Sender: the message to `world_peer` with this counter was not sent and never will be.
 void skip_counter(std::int32_t world_peer, std::uint64_t counter);
 
-/// Sender: what it has called, to a rank that may know better. Of one communicator the newest only waits to be sent.
+/// Sender: what it has called, to a rank that may know better. Those that it supersedes are not sent any more.
 void tell_call(std::int32_t world_peer, const wire::CallNotice& call);
 
 /// Sender: there are notices to send; then, to be called now and then, under the Guard.
@@ -39,10 +39,12 @@ inline constexpr std::size_t gaps_before_look = 32, messages_between_looks = 16;
 void hear_notices(std::int32_t world_source);
 void hear_notices(const Realm& realm);
 
-/// In MPI_Finalize: notices sent to each rank of the world; no more are sent.
+/// In MPI_Finalize: notices that were sent to each rank of the world. Only calls that failed or ended are still told: others
+/// may wait for that.
 std::vector<std::uint64_t> notices_sent();
 /// In MPI_Finalize, when all ranks are: receives the rest of the `expected` notices to this rank, and waits
-/// for its own to be received; for a few seconds at most, for one may have been lost on the way.
+/// for its own to be received; for a few seconds at most, for one may have been lost on the way. From then on calls are not
+/// heard.
 void finish_notices(std::uint64_t expected);
 
 /// Before the channels are freed, those of sessions too: lets go of what is still under way.

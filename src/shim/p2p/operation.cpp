@@ -204,11 +204,15 @@ int finish_nonblocking(int started_error, MPI_Request* request) {
 }
 
 void SpinThenYield::pause() {
+    pause_inside();
+    if (polls_ % polls_between_news == 0) [[unlikely]]
+        if (const auto waited_long = process.waited_long.load(std::memory_order_relaxed)) waited_long();
+}
+
+void SpinThenYield::pause_inside() {
     // A rank yields at once where ranks outnumber the cores: what it waits for may need this core. Others, after a while: a
     // yield costs little when nobody else wants the core.
     ++polls_;
-    if (polls_ % polls_between_news == 0) [[unlikely]]
-        if (const auto waited_long = process.waited_long.load(std::memory_order_relaxed)) waited_long();
     if (state.yield_while_waiting || polls_ > 64) sched_yield();
 }
 

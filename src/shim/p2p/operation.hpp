@@ -207,9 +207,11 @@ int finish_nonblocking(int started_error, MPI_Request* request);
 class SpinThenYield {
   public:
     void pause();
+    /// Without hearing: for waits inside an operation, which must not be entered again.
+    void pause_inside();
 
   private:
-    static constexpr unsigned polls_between_news = 1u << 16;
+    static constexpr unsigned polls_between_news = 256;
     unsigned polls_ = 0;
 };
 

@@ -154,7 +154,7 @@ void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
         agreement.state.store(Agreement::made, std::memory_order_release);
     }
     SpinThenYield backoff;
-    while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause();
+    while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause_inside();
 }
 
 Agreement& agreement_of(const Records& records) {
@@ -285,7 +285,7 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
         if (const fabric::SentRecord* record = memory.first(node_peer)) return record;
         int flag = 0;
         if (i % looks == looks - 1) real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
-        backoff.pause();
+        backoff.pause_inside();
     }
     return nullptr;
 }

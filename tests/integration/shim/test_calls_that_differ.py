@@ -9,7 +9,8 @@ PROGRAM = Path(__file__).parent / "calls_that_differ.c"
 MPIS = ["mpich-5", *slow("openmpi-4", "openmpi-5", "impi")]
 # MPICH 4.0 is not among those that go on: it takes a message that is too long for a fatal error of its own, and may hang in MPI_Finalize after errors.
 OLDER = slow("mpich-4")
-CALLS = ["bcast-more", "bcast-fewer", "allreduce", "reduce", "alltoall", "allgather", "scatter", "barrier", "root", "ibcast-more"]
+CALLS = ["bcast-more", "bcast-fewer", "allreduce", "reduce", "alltoall", "allgather", "scatter", "barrier", "root", "ibcast-more",
+         "ibcast-polled"]
 # Of a scatter or gather whose root gives itself too much, the root alone is told, as plain, and the communicator stays good.
 HARMLESS = {"scatter"}
 
@@ -42,7 +43,7 @@ def test_every_rank_goes_on(told, mpi, call):
     assert any(error != "success" for error in outcomes), result.stdout
     if call in HARMLESS:
         assert sorted(outcomes) == ["MPI_ERR_TRUNCATE", *["success"] * 7], result.stdout
-    if call in ("bcast-more", "ibcast-more"):
+    if call in ("bcast-more", "ibcast-more", "ibcast-polled"):
         assert set(outcomes) == {"MPI_ERR_TRUNCATE"}, result.stdout
         assert "as bcast from or to rank 0 of 2097152 bytes" in result.stderr, result.stderr
 
@@ -61,6 +62,17 @@ def test_a_root_that_has_gone_on_to_the_end_is_asked(told, mpi):
     result, _ = told(mpi, "bcast-fewer", "end")
     assert not result.timed_out, result.stdout + result.stderr
     assert result.returncode != 0
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("root", [0, 2])
+def test_who_waits_in_a_call_that_failed_elsewhere_is_told(run, compile_mpi, mpi, root):
+    """Root 0: the rank that failed is outside MPI since. Root 2: rank 0, which is asked, has not made the call yet."""
+    result = run([compile_mpi(PROGRAM.with_name("failed_elsewhere.c"), mpi), root], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    assert not result.timed_out, result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "the rank that fails: error" in result.stdout, result.stdout + result.stderr
+    assert "the rank that waits: error in time" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("mpi", [*MPIS, *OLDER])

@@ -41,5 +41,23 @@ TEST(CallNotice, IsLaidOutAsTheProtocolSays) {
     EXPECT_EQ(bytes[39], 0);
 }
 
+TEST(CallNotice, AFailureIsNotSupersededByTheNextCall) {
+    CallNotice waits, fails, ends;
+    fails.failed = ends.ended = true;
+    CallNotice next = waits;
+    next.number = 1;
+    EXPECT_TRUE(waits.superseded_by(next));
+    EXPECT_TRUE(waits.superseded_by(fails));
+    EXPECT_FALSE(fails.superseded_by(next));
+    EXPECT_FALSE(ends.superseded_by(next));
+    EXPECT_TRUE(fails.superseded_by(ends));
+    EXPECT_TRUE(ends.superseded_by(ends));
+    next.number = calls_kept;  // the other has forgotten the call that failed
+    EXPECT_TRUE(fails.superseded_by(next));
+    EXPECT_FALSE(ends.superseded_by(next));
+    next.context.fill(1);
+    EXPECT_FALSE(waits.superseded_by(next));
+}
+
 }  // namespace
 }  // namespace mpisec::wire
