@@ -27,6 +27,7 @@ inline constexpr int cu_pointer_context = 1, cu_pointer_memory_type = 2, cu_poin
 inline constexpr unsigned cu_memory_of_device = 2;
 inline constexpr int cu_device_multiprocessors = 16, cu_device_major = 75, cu_device_minor = 76;
 inline constexpr unsigned cu_stream_non_blocking = 1;
+inline constexpr unsigned cu_pinned_for_all_contexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 
 // NAME(name in the library, parameters)
 #define MPISEC_CUDA_PROCEDURES(NAME)                                                                   \
@@ -51,6 +52,8 @@ inline constexpr unsigned cu_stream_non_blocking = 1;
     NAME(cuMemFree_v2, CuAddress address)                                                              \
     NAME(cuMemHostAlloc, void** memory, std::size_t bytes, unsigned flags)                             \
     NAME(cuMemFreeHost, void* memory)                                                                  \
+    NAME(cuMemHostRegister_v2, void* memory, std::size_t bytes, unsigned flags)                        \
+    NAME(cuMemHostUnregister, void* memory)                                                            \
     NAME(cuMemcpyHtoDAsync_v2, CuAddress to, const void* from, std::size_t bytes, CuStream stream)     \
     NAME(cuMemcpyDtoHAsync_v2, void* to, CuAddress from, std::size_t bytes, CuStream stream)           \
     NAME(cuMemsetD8Async, CuAddress to, unsigned char value, std::size_t bytes, CuStream stream)       \

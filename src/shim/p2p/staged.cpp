@@ -28,7 +28,7 @@ int raise_of(MPI_Comm comm, int code, const char* call) {
 /// What is under way in the host's memory.
 class StagedOperation : public Operation {
   public:
-    StagedOperation(Communicator* comm, Buffer host) : Operation(comm), host_(std::move(host)) {}
+    StagedOperation(Communicator* comm, StagingMemory host) : Operation(comm), host_(std::move(host)) {}
     ~StagedOperation() override {
         leave_work_list(*this);
         drop_comm();
@@ -55,14 +55,14 @@ class StagedOperation : public Operation {
     }
 
   private:
-    Buffer host_;
+    StagingMemory host_;
     std::unique_ptr<Operation> inner_;  ///< ends before its buffer
 };
 
 class StagedReceiveOperation final : public StagedOperation {
   public:
     StagedReceiveOperation(Communicator* comm, StagedReceive staged)
-        : StagedOperation(comm, Buffer()), staged_(std::move(staged)) {
+        : StagedOperation(comm, StagingMemory()), staged_(std::move(staged)) {
         staged_.given.type = keep_type(staged_.given.type);
     }
     ~StagedReceiveOperation() override { release_type(staged_.given.type); }
@@ -83,7 +83,7 @@ bool is_in_device(const void* buf, MPI_Count count, MPI_Datatype type) {
 StagedSend::StagedSend(const SendSpec& given) : spec(given), error(MPI_SUCCESS) {
     const TypeFacts facts = facts_of(given.buf, given.type);
     const std::size_t n = bytes_of(given.count, facts);
-    host = Buffer(n + 1);
+    host = StagingMemory(given.buf, n);
     error = pack(given.buf, given.count, given.type, facts, host.data());
     spec.buf = host.data();
     spec.count = static_cast<MPI_Count>(n);
@@ -93,7 +93,7 @@ StagedSend::StagedSend(const SendSpec& given) : spec(given), error(MPI_SUCCESS) 
 StagedReceive::StagedReceive(const ReceiveSpec& receive)
     : spec(receive), given(receive), facts(facts_of(receive.buf, receive.type)) {
     const std::size_t n = bytes_of(receive.count, facts);
-    host = Buffer(n + 1);
+    host = StagingMemory(receive.buf, n);
     spec.buf = host.data();
     spec.count = static_cast<MPI_Count>(n);
     spec.type = constants.packed;

@@ -23,7 +23,7 @@ inline bool needs_staging(const Spec& spec) {
 /// A copy in the host's memory.
 struct StagedSend {
     explicit StagedSend(const SendSpec& spec);
-    Buffer host;
+    StagingMemory host;
     SendSpec spec;  ///< of the copy
     int error;      ///< of packing
 };
@@ -33,7 +33,7 @@ struct StagedReceive {
     explicit StagedReceive(const ReceiveSpec& spec);
     /// `bytes` of the room to the GPU.
     int deliver(std::size_t bytes) const;
-    Buffer host;
+    StagingMemory host;
     ReceiveSpec spec;  ///< into the room
     ReceiveSpec given;
     TypeFacts facts;

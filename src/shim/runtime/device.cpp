@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -25,10 +27,24 @@ struct Staging {
     std::uint8_t* pinned[2]{};
 };
 
+/// One message's at a time. It is the host's own memory, which the driver has only pinned: when the program ends the
+/// context, copies of it become slow, and nothing else.
+struct PinnedMemory {
+    std::uint8_t* data;
+    std::size_t bytes;  ///< a power of two
+    gpu::CuContext context;
+    bool in_use;
+
+    bool holds(const std::uint8_t* from, std::size_t n) const {
+        return data <= from && from + n <= data + bytes;
+    }
+};
+
 struct DeviceMemory {
     std::mutex mutex;
     std::unique_ptr<gpu::Driver> driver;
     std::vector<std::unique_ptr<Staging>> stagings;
+    std::vector<std::unique_ptr<PinnedMemory>> pinned;
     void* markers[2]{};  ///< handles
     unsigned newest = 0;
     bool marked = false;
@@ -132,6 +148,12 @@ struct Copy {
         return driver.cuMemcpyDtoHAsync_v2(pinned(piece), device + piece * Staging::bytes, size(piece),
                                            stream(piece));
     }
+    /// Where the host's memory is pinned, too.
+    gpu::CuResult directly(bool from_device) const {
+        const gpu::CuResult error = from_device ? driver.cuMemcpyDtoHAsync_v2(host, device, bytes, stream(0))
+                                                : driver.cuMemcpyHtoDAsync_v2(device, host, bytes, stream(0));
+        return error == gpu::cu_success ? wait(0) : error;
+    }
     gpu::CuResult out() const {
         gpu::CuResult error = start_out(0);
         for (std::size_t i = 0; i < pieces() && error == gpu::cu_success; ++i) {
@@ -155,6 +177,45 @@ struct Copy {
     }
 };
 
+// What fits into one buffer of Staging is copied through that in less time.
+constexpr std::size_t smallest_pinned = Staging::bytes;
+/// Of memory that no message has, the most that stays pinned.
+constexpr std::size_t most_unused = std::size_t{256} << 20;
+
+/// Null when it cannot be had.
+PinnedMemory* pin(DeviceMemory& memory, const void* device, std::size_t bytes) {
+    const gpu::Driver& driver = *memory.driver;
+    const gpu::CuContext context = context_of(driver, reinterpret_cast<gpu::CuAddress>(device));
+    const gpu::CurrentContext current(driver, context);
+    void* data = current ? std::aligned_alloc(smallest_pinned, bytes) : nullptr;
+    if (!data) return nullptr;
+    if (driver.cuMemHostRegister_v2(data, bytes, gpu::cu_pinned_for_all_contexts) != gpu::cu_success) {
+        std::free(data);
+        return nullptr;
+    }
+    auto made = std::make_unique<PinnedMemory>(static_cast<std::uint8_t*>(data), bytes, context, true);
+    return memory.pinned.emplace_back(std::move(made)).get();
+}
+
+void unpin(const gpu::Driver& driver, const PinnedMemory& one) {
+    {
+        const gpu::CurrentContext current(driver, one.context);
+        if (current) driver.cuMemHostUnregister(one.data);
+    }
+    explicit_bzero(one.data, one.bytes);
+    std::free(one.data);
+}
+
+/// Gives back what no message has, but for `most` bytes.
+void unpin_unused(DeviceMemory& memory, std::size_t most) {
+    std::size_t unused = 0;
+    std::erase_if(memory.pinned, [&](const auto& one) {
+        if (one->in_use || (unused += one->bytes) <= most) return false;
+        unpin(*memory.driver, *one);
+        return true;
+    });
+}
+
 bool copy(void* host, const void* device, std::size_t bytes, bool out) {
     if (bytes == 0) return true;
     DeviceMemory& memory = *process.device_memory;
@@ -170,7 +231,9 @@ bool copy(void* host, const void* device, std::size_t bytes, bool out) {
     Staging* staging = staging_of(memory, context);
     if (!staging) return false;
     const Copy one{driver, *staging, static_cast<std::uint8_t*>(host), address, bytes};
-    const gpu::CuResult error = out ? one.out() : one.in();
+    const bool pinned =
+        std::ranges::any_of(memory.pinned, [&](const auto& it) { return it->holds(one.host, bytes); });
+    const gpu::CuResult error = pinned ? one.directly(out) : out ? one.out() : one.in();
     return error == gpu::cu_success ||
            driver_failed(driver, error, "copy a message from or to a GPU's memory");
 }
@@ -222,6 +285,31 @@ bool library_takes_device_memory() {
     return ask && ask() == 1;
 }
 
+StagingMemory::StagingMemory(const void* device, std::size_t bytes) {
+    if (bytes >= smallest_pinned) {
+        DeviceMemory& memory = *process.device_memory;
+        std::lock_guard lock(memory.mutex);
+        const std::size_t room = std::bit_ceil(bytes);
+        const auto unused = std::ranges::find_if(
+            memory.pinned, [&](const auto& one) { return !one->in_use && one->bytes == room; });
+        pinned_ = unused != memory.pinned.end() ? unused->get() : pin(memory, device, room);
+        if (pinned_) pinned_->in_use = true;
+    }
+    if (!pinned_) buffer_ = Buffer(bytes + 1);
+}
+
+StagingMemory::~StagingMemory() {
+    if (!pinned_) return;
+    DeviceMemory& memory = *process.device_memory;
+    std::lock_guard lock(memory.mutex);
+    pinned_->in_use = false;
+    unpin_unused(memory, most_unused);
+}
+
+std::uint8_t* StagingMemory::data() const {
+    return pinned_ ? pinned_->data : buffer_.data();
+}
+
 bool copy_from_device(void* to, const void* from, std::size_t bytes) {
     return copy(to, from, bytes, true);
 }
@@ -247,6 +335,7 @@ void release_device_memory() {
         }
     }
     memory.stagings.clear();
+    if (memory.driver) unpin_unused(memory, 0);
 }
 
 }  // namespace mpisec::shim

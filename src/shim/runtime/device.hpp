@@ -1,5 +1,5 @@
 // Memory of GPUs in MPI calls (docs/gpu.md). The library below may not know such memory, and sealing works on
-// the host's, so what is there is copied through pinned memory.
+// the host's, so what is there is copied to and from pinned memory.
 //
 // A program that has no CUDA driver in its process has no such memory. Whether it has one is known without
 // asking: the dynamic linker appends what it loads to a list, of which MPIsec's marker (a library without
@@ -10,8 +10,11 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "shim/process/process.hpp"
+#include "shim/runtime/pool.hpp"
 
 namespace mpisec::shim {
 
@@ -52,6 +55,27 @@ template <class... Buffers>
 inline bool any_foreign_to_library(Buffers... buffers) {
     return any_on_device(buffers...) && !library_takes_device_memory();
 }
+
+/// Memory of the host for a message of a GPU's. A large one's is pinned, so that it is copied directly, and kept for the next.
+class StagingMemory {
+  public:
+    StagingMemory() = default;
+    /// `device`: the message, which tells the GPU.
+    StagingMemory(const void* device, std::size_t bytes);
+    StagingMemory(StagingMemory&& other) noexcept
+        : pinned_(std::exchange(other.pinned_, nullptr)), buffer_(std::move(other.buffer_)) {}
+    StagingMemory& operator=(StagingMemory&& other) noexcept {
+        std::swap(pinned_, other.pinned_);
+        std::swap(buffer_, other.buffer_);
+        return *this;
+    }
+    ~StagingMemory();
+    std::uint8_t* data() const;
+
+  private:
+    struct PinnedMemory* pinned_ = nullptr;
+    Buffer buffer_;  ///< where it is not pinned
+};
 
 /// Copies and waits for it. False, with a sentence said, when the driver fails.
 bool copy_from_device(void* to, const void* from, std::size_t bytes);

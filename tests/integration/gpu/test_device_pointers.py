@@ -37,6 +37,13 @@ def test_every_call_arrives_with_other_libraries(program, run, driver, mpi, when
     test_every_call_arrives_or_is_refused(program, run, driver, mpi, when)
 
 
+def test_memory_that_cannot_be_pinned_is_copied_all_the_same(program, run, fake_driver):
+    """Through the two buffers that are pinned by themselves, as small messages are."""
+    result = run([program("mpich-5"), fake_driver, "late"], ranks=4, timeout=120, env={"FAKE_CUDA_FAIL": "cuMemHostRegister_v2"})
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("all of a GPU's memory arrived") == 4
+
+
 def test_libraries_fault_on_such_memory(program, run, fake_driver):
     """Without MPIsec: else the other tests would show nothing."""
     result = run([program("mpich-5"), fake_driver, "early"], nodes=2, ranks=4, plain=True)

@@ -202,6 +202,13 @@ EXPORT cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
 EXPORT cuMemFreeHost(void* memory) {
     return give_back(reinterpret_cast<std::uintptr_t>(memory));
 }
+EXPORT cuMemHostRegister_v2(void*, std::size_t, unsigned) {
+    if (fails("cuMemHostRegister_v2")) return out_of_memory;
+    return contexts > 0 ? cu_success : invalid_context;
+}
+EXPORT cuMemHostUnregister(void*) {
+    return contexts > 0 ? cu_success : invalid_context;
+}
 EXPORT cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, std::size_t bytes, CuStream) {
     if (fails("cuMemcpyHtoDAsync_v2")) return 719;
     std::lock_guard lock(mutex);
