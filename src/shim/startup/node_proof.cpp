@@ -177,7 +177,8 @@ void NodeMemory::open() {
                 close(descriptor);
         }
         if (stall.seconds() > settings_.node_seconds) {
-            abort_job(leader + " says that it is on this node, but no memory could be shared with it.");
+            abort_job(leader + " says that it is on this node, but no memory could be shared with it" +
+                      too_late());
         }
         if (!shared_) {
             usleep(200);
@@ -197,6 +198,12 @@ void NodeMemory::enter() {
     wake_all(shared_->entered);
 }
 
+/// The end of a sentence: how long it was waited for.
+std::string NodeMemory::too_late() const {
+    return " within " + std::to_string(static_cast<long>(settings_.node_seconds)) +
+           " s. Where ranks start more slowly, set MPISEC_NODE_TIME to more.";
+}
+
 /// Ranks of a node come here within moments of each other; one that does not come within MPISEC_NODE_TIME was
 /// never there, or its hello was changed.
 void NodeMemory::close_list() {
@@ -212,10 +219,11 @@ void NodeMemory::close_list() {
     if (const int error = fabric::NodeArena::format(descriptor_, arena_begin())) abort_without(error);
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
-        if (!entry.written.load(std::memory_order_acquire) ||
-            entry.nonce != hellos_[static_cast<std::size_t>(members_[i])].nonce) {
+        const bool came = entry.written.load(std::memory_order_acquire);
+        if (!came || entry.nonce != hellos_[static_cast<std::size_t>(members_[i])].nonce) {
             abort_job(name_of(hellos_, members_[i]) +
-                      " says that it is on this node, but does not share its memory.");
+                      " says that it is on this node, but does not share its memory" +
+                      (came ? "." : too_late()));
         }
     }
     shared_->hellos = digest(hellos_);

@@ -63,6 +63,7 @@ class NodeMemory {
     void enter();
     void choose_aead();
     void close_list();
+    std::string too_late() const;
     void require_listed();
     void publish(Stage stage);
     void await(Stage stage, const char* what);
