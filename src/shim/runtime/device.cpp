@@ -193,7 +193,8 @@ PinnedMemory* pin(DeviceMemory& memory, const void* device, std::size_t bytes) {
         std::free(data);
         return nullptr;
     }
-    auto made = std::make_unique<PinnedMemory>(static_cast<std::uint8_t*>(data), bytes, context, true);
+    auto made =
+        std::make_unique<PinnedMemory>(PinnedMemory{static_cast<std::uint8_t*>(data), bytes, context, true});
     return memory.pinned.emplace_back(std::move(made)).get();
 }
 
