@@ -68,14 +68,17 @@ Element times_x(const Element& a) {
 
 /// Multiplication of block i of a window by `power`: where windows.hpp wants the bits.
 void set_matrix(Matrices& matrices, unsigned i, Element power) {
-    for (unsigned exponent = 0; exponent < 128; ++exponent, power = times_x(power)) {
-        const unsigned column = exponent / 8 * 8 + 7 - exponent % 8, word = column / 32;  // of the block
-        const Block image = block_of(power);
-        for (unsigned row = 0; row < 128; ++row) {
-            const unsigned half = row / 32 * 4 + row % 4, lane = row % 32 / 4 * 4 + i % 4;
-            const std::uint32_t set = image.word[row / 32] >> (row % 32) & 1;
-            MatrixFragment& fragment = matrices.of[i / 4 * 2 + word / 2][half / 2][lane];
-            fragment.word[word % 2 * 2 + half % 2] |= set << (column % 32);
+    Block images[128];  // of the block's bits
+    for (unsigned exponent = 0; exponent < 128; ++exponent, power = times_x(power))
+        images[exponent / 8 * 8 + 7 - exponent % 8] = block_of(power);
+    for (unsigned k = 0; k < 16; ++k) {
+        const unsigned from = k / 4, to = k % 4;
+        std::uint32_t rows[32];
+        for (unsigned bit = 0; bit < 32; ++bit) rows[bit] = images[32 * from + bit].word[to];
+        transpose(rows);
+        for (unsigned row = 0; row < 32; ++row) {
+            const unsigned half = 4 * to + row % 4, lane = row / 4 * 4 + i % 4;
+            matrices.of[i / 4 * 2 + from / 2][half / 2][lane].word[from % 2 * 2 + half % 2] = rows[row];
         }
     }
 }
@@ -102,7 +105,6 @@ void expand_key(std::span<const std::uint8_t> key, KeyMaterial& material) {
         for (unsigned i = 1; i < std::size(powers); ++i) powers[i] = multiply(powers[i - 1], step);
         step = multiply(powers[std::size(powers) - 1], step);
     }
-    material.matrices = {};
     for (unsigned i = 0; i < window_blocks; ++i)
         set_matrix(material.matrices, i, power(material, window_blocks - 1 - i));
 }

@@ -119,26 +119,26 @@ __device__ __forceinline__ void accumulate_of_warp(Element& sum, const Element& 
 
 #else
 
-/// The same by the definition of the instruction, with what the other lanes would have.
+/// The same by the definition of the instruction, with what the other lanes would have: those of the bits that this lane needs.
 template <class Load>
 inline Parities parities_for(std::uint32_t lane, const Matrices& matrices, std::uint32_t groups,
                              const Load& load) {
     Parities parities{};
-    const std::uint32_t group = lane / group_windows;
+    const std::uint32_t group = lane / group_windows, window = lane % group_windows;
     if (group >= groups) return parities;
-    Block columns[group_windows][window_blocks];
-    for (std::uint32_t window = 0; window < group_windows; ++window)
-        for (std::uint32_t i = 0; i < window_blocks; ++i) columns[window][i] = load(group, window, i);
-    for (unsigned k = 0; k < half_tiles * lanes_of_warp; ++k) {
-        const unsigned half = k / lanes_of_warp, voter = k % lanes_of_warp;
-        const Block* column = columns[voter % 4 * 2 + lane % 2];
+    Block column[window_blocks];
+    for (std::uint32_t i = 0; i < window_blocks; ++i) column[i] = load(group, window, i);
+    for (unsigned k = 0; k < half_tiles * 8; ++k) {
+        const unsigned half = k / 8, row = k % 8;
         std::uint32_t common = 0;
         for (unsigned step = 0; step < matrix_steps; ++step)
-            for (unsigned j = 0; j < 4; ++j)
-                for (unsigned word = 0; word < 2; ++word)
-                    common ^= matrices.of[step][half / 2][voter / 4 * 4 + j].word[2 * word + half % 2] &
-                              column[step / 2 * 4 + j].word[step % 2 * 2 + word];
-        parities.of[half] |= static_cast<std::uint32_t>(__builtin_parity(common)) << voter;
+            for (unsigned j = 0; j < 4; ++j) {
+                const MatrixFragment& rows = matrices.of[step][half / 2][4 * row + j];
+                const Block& block = column[step / 2 * 4 + j];
+                common ^= (rows.word[half % 2] & block.word[step % 2 * 2]) ^
+                          (rows.word[2 + half % 2] & block.word[step % 2 * 2 + 1]);
+            }
+        parities.of[half] |= static_cast<std::uint32_t>(__builtin_parity(common)) << (4 * row + window / 2);
     }
     return parities;
 }

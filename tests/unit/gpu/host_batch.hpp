@@ -17,12 +17,22 @@ using Bytes = std::vector<std::uint8_t>;
 /// By which of them a batch is hashed depends on the GPU.
 inline constexpr const Kernel* hashes[] = {&kernel::hash, &kernel::hash_windows};
 
+/// The last key's is kept: expanding it takes longer than a small packet.
+inline std::shared_ptr<const KeyMaterial> expanded(const Bytes& key) {
+    static Bytes last;
+    static std::shared_ptr<KeyMaterial> material;
+    if (key != last) {
+        material = std::make_shared<KeyMaterial>();
+        expand_key(key, *material);
+        last = key;
+    }
+    return material;
+}
+
 class HostBatch {
   public:
     HostBatch(const Bytes& key, const Kernel& hash)
-        : material_(new KeyMaterial{}), rounds_(rounds_of(key.size())), hash_(hash) {
-        expand_key(key, *material_);
-    }
+        : material_(expanded(key)), rounds_(rounds_of(key.size())), hash_(hash) {}
 
     /// `nonce`: 12 bytes. What is pointed to must outlive run().
     void add(const std::uint8_t* from, std::uint8_t* to, std::size_t bytes, const std::uint8_t* nonce,
@@ -51,7 +61,7 @@ class HostBatch {
     }
 
   private:
-    std::unique_ptr<KeyMaterial> material_;
+    std::shared_ptr<const KeyMaterial> material_;
     unsigned rounds_;
     const Kernel& hash_;
     std::vector<Packet> packets_;

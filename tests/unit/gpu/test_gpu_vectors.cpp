@@ -31,8 +31,10 @@ void check_by(const Kernel& hash, const Vector& one) {
     seals.run(Task::seal);
     EXPECT_EQ(sealed, one.sealed) << one.name;
 }
+/// By one and the other in turn: most are shorter than a window.
 void check(const Vector& one) {
-    for (const Kernel* hash : hashes) check_by(*hash, one);
+    static unsigned checked = 0;
+    check_by(*hashes[checked++ % std::size(hashes)], one);
 }
 
 TEST(GpuVectors, NistGcm) {
