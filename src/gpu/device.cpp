@@ -10,7 +10,7 @@
 namespace mpisec::gpu {
 namespace {
 
-constexpr unsigned threads_per_block = 128;  // as kernels.cu says
+constexpr unsigned threads_per_block = warps_of_block * lanes_of_warp;  // as kernels.cu says
 
 /// Tables one behind the other, each on a multiple of 256 bytes.
 class Tables {

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -31,7 +30,7 @@ struct Staging {
 /// context, copies of it become slow, and nothing else.
 struct PinnedMemory {
     std::uint8_t* data;
-    std::size_t bytes;  ///< a power of two
+    std::size_t bytes;
     gpu::CuContext context;
     bool in_use;
 
@@ -179,7 +178,7 @@ struct Copy {
 
 // What fits into one buffer of Staging is copied through that in less time.
 constexpr std::size_t smallest_pinned = Staging::bytes;
-/// Of memory that no message has, the most that stays pinned.
+/// Of memory that no message has, the most that stays pinned; and so the largest message that gets some.
 constexpr std::size_t most_unused = std::size_t{256} << 20;
 
 /// Null when it cannot be had.
@@ -211,7 +210,11 @@ void unpin(const gpu::Driver& driver, const PinnedMemory& one) {
 void unpin_unused(DeviceMemory& memory, std::size_t most) {
     std::size_t unused = 0;
     std::erase_if(memory.pinned, [&](const auto& one) {
-        if (one->in_use || (unused += one->bytes) <= most) return false;
+        if (one->in_use) return false;
+        if (unused + one->bytes <= most) {
+            unused += one->bytes;
+            return false;
+        }
         unpin(*memory.driver, *one);
         return true;
     });
@@ -287,12 +290,13 @@ bool library_takes_device_memory() {
 }
 
 StagingMemory::StagingMemory(const void* device, std::size_t bytes) {
-    if (bytes >= smallest_pinned) {
+    if (bytes >= smallest_pinned && bytes <= most_unused) {
         DeviceMemory& memory = *process.device_memory;
         std::lock_guard lock(memory.mutex);
-        const std::size_t room = std::bit_ceil(bytes);
-        const auto unused = std::ranges::find_if(
-            memory.pinned, [&](const auto& one) { return !one->in_use && one->bytes == room; });
+        const std::size_t room = (bytes + smallest_pinned - 1) / smallest_pinned * smallest_pinned;
+        const auto unused = std::ranges::find_if(memory.pinned, [&](const auto& one) {
+            return !one->in_use && one->bytes >= room && one->bytes <= 2 * room;
+        });
         pinned_ = unused != memory.pinned.end() ? unused->get() : pin(memory, device, room);
         if (pinned_) pinned_->in_use = true;
     }
