@@ -55,6 +55,7 @@ Element hash_key(const KeyMaterial& material, unsigned rounds) {
     encrypt(state, material.round_keys, rounds);
     Block block{};
     for (unsigned i = 0; i < planes; ++i) block.word[i / 32] |= (state[i] & 1) << (i % 32);
+    explicit_bzero(state, sizeof state);
     return element_of(block);
 }
 
@@ -80,7 +81,9 @@ void set_matrix(Matrices& matrices, unsigned i, Element power) {
             const unsigned half = 4 * to + row % 4, lane = row / 4 * 4 + i % 4;
             matrices.of[i / 4 * 2 + from / 2][half / 2][lane].word[from % 2 * 2 + half % 2] = rows[row];
         }
+        explicit_bzero(rows, sizeof rows);
     }
+    explicit_bzero(images, sizeof images);
 }
 
 }  // namespace
