@@ -37,8 +37,8 @@ fi
 echo "the above took $((SECONDS - start)) s; next: tests of the program, the lab and MPI jobs (pytest)"
 
 if [[ " ${SKIP:-} " != *" pytest "* ]]; then
-    # Half of a job's time is waiting. Each process has nodes of its own.
-    processes=$((jobs < 4 ? jobs : 4))
+    # Half of a job's time is waiting: one process more than there are cores. Each has nodes of its own.
+    processes=$((jobs < 4 ? jobs + 1 : 4))
     # shellcheck disable=SC2086  # PYTEST_ARGS is a list of words
     .deps/test-venv/bin/python -m pytest tests -n "$processes" --dist worksteal --timeout=600 --durations=10 ${PYTEST_ARGS:-} || failed+=(pytest)
 fi
