@@ -2,6 +2,7 @@
 // with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
 // plus the progress loop (M5).
 #include "shim/calls/entry.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/failures.hpp"
 #include "shim/p2p/notices.hpp"
@@ -156,7 +157,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
 /// MPI_Mprobe, which keeps the core while it waits, or what does not.
 int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* matched) {
     if (may_block()) return real.Mprobe(spec.peer, spec.tag, spec.comm, message, matched);
-    SpinThenYield backoff;
+    Backoff backoff;
     for (;;) {
         int flag = 0;
         const int code = real.Improbe(spec.peer, spec.tag, spec.comm, &flag, message, matched);

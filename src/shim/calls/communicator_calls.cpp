@@ -9,6 +9,7 @@
 #include "shim/collective/tag_reserve.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/realms.hpp"
@@ -235,7 +236,7 @@ void finish_duplications(Communicator& parent, const char* procedure) {
                                    [&](const Duplication* each) { return each->is_made_from(parent); });
     };
     WaitScope waiting(procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (under_way()) {
         progress();
         backoff.pause();

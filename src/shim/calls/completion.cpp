@@ -5,6 +5,7 @@
 
 #include "shim/calls/empty_status.hpp"
 #include "shim/calls/entry.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/violations.hpp"
@@ -208,7 +209,7 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
     WaitScope waiting("MPI_Waitall", MPI_ANY_SOURCE, MPI_ANY_TAG);
     wait_for_sole_requests(mixture, plain_statuses, plain_errors, done);
 
-    SpinThenYield backoff;
+    Backoff backoff;
     for (bool all = false; !all;) {
         all = true;
         for (int i = 0; i < count; ++i) {
@@ -293,7 +294,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
     if (straight_to_mpi(count, requests)) return real.Waitany(count, requests, index, status);
     WaitScope waiting("MPI_Waitany", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         int flag = 0;
         const int code = Testany(count, requests, index, &flag, status);
@@ -343,7 +344,7 @@ int Waitsome(int incount, MPI_Request* requests, int* outcount, int* indices, MP
     if (straight_to_mpi(incount, requests))
         return real.Waitsome(incount, requests, outcount, indices, statuses);
     WaitScope waiting("MPI_Waitsome", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         const int code = Testsome(incount, requests, outcount, indices, statuses);
         if (*outcount != 0 || code != MPI_SUCCESS) return code;

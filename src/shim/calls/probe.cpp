@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "shim/calls/entry.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
@@ -150,7 +151,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
 template <class Attempt>
 int until_found(const ReceiveSpec& spec, Attempt attempt) {
     WaitScope waiting(spec.call, spec.peer, spec.tag);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         int flag = 0;
         const int code = attempt(&flag);

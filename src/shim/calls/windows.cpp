@@ -16,6 +16,7 @@
 #include "shim/calls/window_locks.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/mpi_fabric.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/realms.hpp"
@@ -86,7 +87,7 @@ int exposure_tag(const Window& window) {
 template <class Take>
 void wait_for_lock(const char* call, Take take) {
     WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     for (unsigned looks = 0; !take(looks); ++looks) {
         progress();
         {
@@ -204,7 +205,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
 
 int Win_wait(MPI_Win win) {
     WaitScope waiting("MPI_Win_wait", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (!may_block()) {
         int flag = 0;
         const int code = real.Win_test(win, &flag);

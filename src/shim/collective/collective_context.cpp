@@ -6,6 +6,7 @@
 #include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
 #include "shim/collective/tag_reserve.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
@@ -188,7 +189,7 @@ void equip(Communicator& comm, const TagBlocks& blocks) {
 
 void finish_collectives(Communicator& comm) {
     WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (comm.collectives > 0) {
         progress();
         backoff.pause();

@@ -4,6 +4,7 @@
 
 #include <climits>
 
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/datatype.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/requests.hpp"
@@ -42,7 +43,7 @@ bool take(const Communicator* comm, std::size_t n) {
 /// Until every message in it has left (MPI standard section 3.6.1).
 void wait_until_unused(const char* call, const AttachedBuffer& buffer) {
     WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         {
             Guard guard;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/failures.hpp"
 #include "shim/p2p/notices.hpp"
@@ -31,7 +32,7 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
                                          state.world.channel, "MPI_Finalize (message audit)"});
     }
     FailureWatch failures;
-    SpinThenYield backoff;
+    Backoff backoff;
     const WaitInfo at = operation->wait_info();
     WaitScope waiting(at.call, at.peer, at.tag);
     // Not inside the MPI library: others may wait in a collective, and ask what this rank has called (call_comparison.hpp).

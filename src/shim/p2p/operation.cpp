@@ -1,10 +1,9 @@
 #include "shim/p2p/operation.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/staged.hpp"
@@ -138,7 +137,7 @@ void progress() {
 }
 
 void finish_detached() {
-    SpinThenYield backoff;
+    Backoff backoff;
     auto first = [] {
         Guard guard;
         const auto& detached = process.work->detached;
@@ -161,7 +160,7 @@ void finish_detached() {
 void complete_operation(Operation& operation) {
     const WaitInfo at = operation.wait_info();
     WaitScope waiting(at.call, at.peer, at.tag);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         if (may_block()) {
             // Nothing else to move: let MPI block on the one request there is.
@@ -188,7 +187,7 @@ void complete_operation(Operation& operation) {
 int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
     if (started != MPI_SUCCESS) return started;
     WaitScope waiting("a message of this node", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         if (may_block()) return real.Wait(request, status);
         int flag = 0;
@@ -201,19 +200,6 @@ int complete_plain(int started, MPI_Request* request, MPI_Status* status) {
 
 int finish_nonblocking(int started_error, MPI_Request* request) {
     return complete_plain(started_error, request, MPI_STATUS_IGNORE);
-}
-
-void SpinThenYield::pause() {
-    pause_inside();
-    if (polls_ % polls_between_news == 0) [[unlikely]]
-        if (const auto waited_long = process.waited_long.load(std::memory_order_relaxed)) waited_long();
-}
-
-void SpinThenYield::pause_inside() {
-    // A rank yields at once where ranks outnumber the cores: what it waits for may need this core. Others, after a while: a
-    // yield costs little when nobody else wants the core.
-    ++polls_;
-    if (state.yield_while_waiting || polls_ > 64) sched_yield();
 }
 
 }  // namespace mpisec::shim

@@ -202,17 +202,4 @@ void complete_operation(Operation& operation);
 int complete_plain(int started, MPI_Request* request, MPI_Status* status);
 int finish_nonblocking(int started_error, MPI_Request* request);
 
-/// Called between polls that found nothing: gives the core away now and then, and after some milliseconds hears what others
-/// have to say (notices.hpp).
-class SpinThenYield {
-  public:
-    void pause();
-    /// Without hearing: for waits inside an operation, which must not be entered again.
-    void pause_inside();
-
-  private:
-    static constexpr unsigned polls_between_news = 256;
-    unsigned polls_ = 0;
-};
-
 }  // namespace mpisec::shim

@@ -2,6 +2,7 @@
 // log2(members) rounds.
 #include <algorithm>
 
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/failures.hpp"
@@ -38,7 +39,7 @@ int complete(std::unique_ptr<Operation>& operation, Look look) {
         return MPI_SUCCESS;
     }
     FailureWatch failures;
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         progress();
         {

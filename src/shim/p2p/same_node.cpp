@@ -17,6 +17,7 @@
 #include "base/hex.hpp"
 #include "fabric/sent_records.hpp"
 #include "keys/schedule.hpp"
+#include "shim/p2p/backoff.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -153,7 +154,7 @@ void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
         decide(agreement, key_bytes);
         agreement.state.store(Agreement::made, std::memory_order_release);
     }
-    SpinThenYield backoff;
+    Backoff backoff;
     while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause_inside();
 }
 
@@ -280,7 +281,7 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
     constexpr unsigned looks = 100;
     fabric::SentRecords& memory = opened().memory;
     if (node_peer == static_cast<unsigned>(state.world.rank_on_node)) return nullptr;  // nothing is under way
-    SpinThenYield backoff;
+    Backoff backoff;
     for (unsigned i = 0; memory.more_announced(node_peer); ++i) {
         if (const fabric::SentRecord* record = memory.first(node_peer)) return record;
         int flag = 0;

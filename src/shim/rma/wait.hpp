@@ -1,6 +1,7 @@
 // How calls on a window wait: in MPIsec's progress loop (M5).
 #pragma once
 
+#include "shim/p2p/backoff.hpp"
 #include "shim/rma/window.hpp"
 #include "shim/runtime/watchdog.hpp"
 
@@ -9,7 +10,7 @@ namespace mpisec::shim::rma {
 template <class Done>
 int Window::wait(const char* call, Done done) {
     WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
-    SpinThenYield backoff;
+    Backoff backoff;
     while (true) {
         {
             Guard guard;

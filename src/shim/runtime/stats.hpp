@@ -29,6 +29,14 @@ inline Stats::Row& stats_row(Traffic traffic, Stats::Kind kind) {
     return stats.rows[static_cast<std::size_t>(traffic)][kind];
 }
 
+/// All that was sealed and opened: changes when something has moved.
+inline std::uint64_t messages_counted() {
+    std::uint64_t messages = 0;
+    for (const auto& kinds : stats.rows)
+        for (const Stats::Row& row : kinds) messages += row.messages.load(std::memory_order_relaxed);
+    return messages;
+}
+
 /// One sealing or opening whose time is added later, when it is known.
 inline void count(Traffic traffic, Stats::Kind kind, std::size_t bytes) {
     Stats::Row& row = stats_row(traffic, kind);

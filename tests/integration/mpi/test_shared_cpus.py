@@ -42,3 +42,31 @@ int main(int argc, char** argv) {
     assert result.returncode == 0, result.stdout + result.stderr
     each = [int(bytes_) for bytes_ in re.findall(r"^ +sealed in collectives +\d+ +(\d+)", result.stderr, re.MULTILINE)]
     assert each == [sealed] * 4, result.stderr
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_long_wait_leaves_the_cpu_to_others(run, compile_mpi, tmp_path, mpi):
+    """Where ranks outnumber CPUs one that waits long sleeps between its polls."""
+    source = tmp_path / "wait.c"
+    source.write_text("""#include <mpi.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+    int rank, word = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) {
+        sleep(1);
+        MPI_Send(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+    } else {
+        clock_t used = clock();
+        MPI_Recv(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("used %ld ms\\n", (long)(clock() - used) * 1000 / CLOCKS_PER_SEC);
+    }
+    return MPI_Finalize();
+}
+""")
+    result = run([compile_mpi(source, mpi)], mpi=mpi, env={"MPISEC_YIELD": "on"})
+    assert result.returncode == 0, result.stderr
+    assert int(re.search(r"used (\d+) ms", result.stdout)[1]) < 500, result.stdout
