@@ -253,9 +253,11 @@ Result<Prediction> predict(const std::string& path, const config::Settings& sett
 }
 
 std::string as_text(const Prediction& prediction) {
-    std::string text = fmt::format(
-        "{} ranks on {} nodes ran {:.2f} s plain. Sealed ({}, timed on this machine) they would do:\n",
-        prediction.ranks.size(), prediction.nodes, prediction.seconds, prediction.library);
+    std::string text =
+        fmt::format("{} ranks on {} ran {:.2f} s plain. Sealed ({}, timed on this machine) they would do:\n",
+                    prediction.ranks.size(),
+                    prediction.nodes == 1 ? "one node" : fmt::format("{} nodes", prediction.nodes),
+                    prediction.seconds, prediction.library);
     if (prediction.nodes < 2)
         return text + "    nothing: all ranks are on one node, where messages stay in shared memory\n";
     const RankPrediction sum = prediction.sum();

@@ -100,7 +100,8 @@ def test_the_prediction_is_near_to_what_is_measured(cluster, run, compile_mpi, t
 def test_of_one_node_nothing(cluster, compile_mpi, tmp_path):
     command = [places.find_mpisec(), "profile", "--", compile_mpi(PROGRAM, "mpich-5")]
     result = cluster(1).run(command, ranks=2, plain=True)
-    assert result.returncode == 0 and "nothing: all ranks are on one node" in result.stderr, result.stderr
+    assert result.returncode == 0 and "2 ranks on one node ran" in result.stderr, result.stderr
+    assert "nothing: all ranks are on one node" in result.stderr, result.stderr
 
 
 def test_the_status_of_the_program(cluster, compile_mpi):
