@@ -30,20 +30,23 @@ enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3, pa
 
 using Nonce = std::array<std::uint8_t, aead::nonce_bytes>;
 
-/// epoch-and-kind(4) | counter(8): kind in the top byte of the first four, epoch in the lower 24 bits.
+/// epoch-and-kind(4) | counter(6) | back(2): kind in the top byte of the first four, epoch in the lower 24 bits.
 /// The counter is one sequence per (sender, receiver), whatever the kind, and never repeats (S4).
 inline constexpr std::uint32_t max_epoch = (1u << 24) - 1;
+inline constexpr std::uint64_t max_counter = (1ull << 48) - 1;
 struct NonceFields {
     Kind kind;
-    std::uint32_t epoch;    ///< 0 … max_epoch
-    std::uint64_t counter;  ///< of the pair of ranks
+    std::uint32_t epoch;     ///< 0 … max_epoch
+    std::uint64_t counter;   ///< of the pair of ranks, 0 … max_counter
+    std::uint16_t back = 0;  ///< to the last message with this communicator and tag (predecessors.hpp)
 };
 
 inline Nonce make_nonce(const NonceFields& fields) {
     assert(fields.epoch <= max_epoch);
     Nonce nonce;
     store_le(nonce.data(), static_cast<std::uint32_t>(fields.kind) << 24 | fields.epoch);
-    store_le(nonce.data() + 4, fields.counter);
+    assert(fields.counter <= max_counter);
+    store_le(nonce.data() + 4, fields.counter | static_cast<std::uint64_t>(fields.back) << 48);
     return nonce;
 }
 
@@ -54,7 +57,9 @@ inline bool parse_nonce(const std::uint8_t* bytes, NonceFields& fields) {
     if (kind != static_cast<std::uint32_t>(Kind::small) &&
         kind != static_cast<std::uint32_t>(Kind::large_header))
         return false;
-    fields = {static_cast<Kind>(kind), epoch_and_kind & max_epoch, load_le<std::uint64_t>(bytes + 4)};
+    const auto counter_and_back = load_le<std::uint64_t>(bytes + 4);
+    fields = {static_cast<Kind>(kind), epoch_and_kind & max_epoch, counter_and_back & max_counter,
+              static_cast<std::uint16_t>(counter_and_back >> 48)};
     return true;
 }
 

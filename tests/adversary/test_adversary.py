@@ -56,7 +56,7 @@ def check(result, said, expected, ways=WAYS):
     assert result.returncode == 0, everything
 
 
-# Bytes of a small message: nonce 0-11 (kind in 3, epoch in 0-2, counter in 4-11), ciphertext, tag in the last 16.
+# Bytes of a small message: nonce 0-11 (kind in 3, epoch in 0-2, counter in 4-9, way back in 10-11), ciphertext, tag in the last 16.
 # Bytes of a large one's first part: nonce, sealed header 12-43, segment 0 from 44, its tag in the last 16.
 FLIPS = [
     (SMALL, "0"), (SMALL, "3"), (SMALL, "4"), (SMALL, "11"), (SMALL, "12"), (SMALL, "middle"), (SMALL, "-17"), (SMALL, "-16"),
@@ -138,6 +138,15 @@ def test_reordered(attack, size):
     for way in WAYS.split(","):
         lines = [said[1, way, number] for number in (1, 2)]
         assert any(line.startswith("error MPIsec integrity error") for line in lines), lines
+
+
+@pytest.mark.parametrize("size,way", [
+    (SMALL, "recv"), (SMALL, "any"), (SMALL, "wait"), (SMALL, "mprobe"), (SMALL, "persistent"), (LARGE, "recv"), (LARGE, "probe"), (LARGE, "imrecv")])
+def test_the_next_message_does_not_take_the_place_of_a_dropped_one(attack, size, way):
+    """S2: of two messages with one tag the first never arrives; the receive that it was for is the integrity error."""
+    result, said = attack("drop", "two", size=size, ways=way, env={"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"})
+    assert said[1, way, 1].startswith("error MPIsec integrity error"), said
+    assert "one with this tag that was sent before it is missing" in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize("kind", ["swap-segments:1", "replay-segment:1", "swap-segments:2"])

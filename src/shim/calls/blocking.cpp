@@ -55,7 +55,7 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
     if (code == MPI_SUCCESS) [[likely]]
         ++outgoing(world_peer).sent;
     else
-        skip_counter(world_peer, counter);
+        skip(spec, comm, world_peer, counter);
     return code;
 }
 

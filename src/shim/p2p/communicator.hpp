@@ -17,6 +17,7 @@
 #include "shim/p2p/verify.hpp"
 #include "wire/frame.hpp"
 #include "wire/order.hpp"
+#include "wire/predecessors.hpp"
 
 namespace mpisec::shim {
 
@@ -76,6 +77,7 @@ struct Communicator {
     PostedReceive* newest = nullptr;
     std::unordered_map<std::uint64_t, wire::OrderTracker> order;  ///< per (source, tag)
     std::size_t order_sweep = 64;           ///< entries at which stale ones are swept out
+    wire::Predecessors predecessors;        ///< of messages to other ranks; in a SealingScope
     std::list<ReceivedMessage> unexpected;  ///< taken out of MPI by a probe, not yet received (M4)
 
     void post(PostedReceive& receive) {

@@ -140,8 +140,10 @@ std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& r
 
 /// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`.
 /// Under the Guard.
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
                 std::int32_t world_peer, int tag);
+/// The message with this counter will not arrive: MPI refused it, or it was cancelled.
+void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std::uint64_t counter);
 /// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the
 /// user's `capacity`.
 std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mixed);

@@ -169,6 +169,9 @@ void name_peers(const Realm& realm) {
 }
 
 void renew_keys(PeerSendState& pair) {
+    if (pair.next_counter.load(std::memory_order_relaxed) > wire::max_counter - state.settings.rekey_messages)
+        abort_job("as many messages were sent to world rank " + std::to_string(pair.destination) +
+                  " as the protocol can count (2^48)");
     if (pair.epoch_messages >= state.settings.rekey_messages ||
         pair.epoch_bytes >= state.settings.rekey_bytes) {
         if (pair.epoch == wire::max_epoch)

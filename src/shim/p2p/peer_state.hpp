@@ -41,8 +41,9 @@ struct PeerReceiveState {
     std::int32_t number = 0;                   ///< of the peer (realms.hpp)
     std::int32_t source = 0, destination = 0;  ///< ranks in their realm: what travels
     wire::ReplaySet replay;
-    std::uint64_t opened = 0;      ///< messages accepted; compared at Finalize (S8)
-    unsigned receives_posted = 0;  ///< segments that have a receive
+    std::uint64_t opened = 0;       ///< messages accepted; compared at Finalize (S8)
+    std::uint64_t unaccounted = 0;  ///< rejected messages whose counters nobody knows
+    unsigned receives_posted = 0;   ///< segments that have a receive
     /// of the newest epoch, and of one other (messages received late)
     EpochKeys* keys[2] = {nullptr, nullptr};
     std::uint64_t last_use = 0;

@@ -198,7 +198,9 @@ class Watch final : public Operation {
         wire::LargeHeader header{};
         if (wire::decode(rests.payload.data() + 8, realm_of(rests.source).threshold, header)) {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
-            if (incoming(rests.source).replay.insert(counter)) {
+            PeerReceiveState& pair = incoming(rests.source);
+            if (pair.replay.insert(counter)) {
+                if (pair.unaccounted > 0) --pair.unaccounted;
                 const Rejection& rejection = answered.front();
                 if (claimed_counter(rejection) == counter && named.size() < most_untold)
                     named.emplace(counter, rejection);

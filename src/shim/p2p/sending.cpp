@@ -33,11 +33,36 @@ namespace mpisec::shim {
 
 using Mode = SendSpec::Mode;
 
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, const Communicator& comm,
+namespace {
+
+/// Pairs of ranks and tags: what MPI keeps in order.
+std::uint64_t stream_of(std::int32_t world_peer, int tag) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(world_peer)) << 32 |
+           static_cast<std::uint32_t>(tag);
+}
+
+/// MPIsec's own notices need no order, and some are never received.
+std::uint16_t back_from(Communicator& comm, std::int32_t world_peer, int tag, std::uint64_t counter) {
+    return comm.is_channel ? std::uint16_t{0}
+                           : comm.predecessors.back_from(stream_of(world_peer, tag), counter);
+}
+
+}  // namespace
+
+void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std::uint64_t counter) {
+    {
+        SealingScope alone(spec.call);
+        comm.predecessors.forget(stream_of(world_peer, spec.tag), counter);
+    }
+    skip_counter(world_peer, counter);
+}
+
+void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
                 std::int32_t world_peer, int tag) {
     PeerSendState& pair = outgoing(world_peer);
     const SendSequence sequence = take_sequence_number(pair, n);
-    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, sequence.epoch, sequence.counter});
+    const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, sequence.epoch, sequence.counter,
+                                                back_from(comm, world_peer, tag, sequence.counter)});
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::small, comm.context, pair.source, pair.destination, tag, n);
     std::memcpy(wire, nonce.data(), nonce.size());
@@ -84,7 +109,7 @@ class SealedSend final : public Operation {
         outcome_.cancelled = cancelled != 0;
         if (outcome_.cancelled) {
             --outgoing(world_peer_).sent;
-            skip_counter(world_peer_, counter_);
+            skip(spec_, *comm_, world_peer_, counter_);
         }
         first_done(code);
     }
@@ -146,7 +171,8 @@ class SealedSend final : public Operation {
 
         wire_ = Buffer(first_bytes);
         const wire::Nonce nonce =
-            wire::make_nonce({wire::Kind::large_header, sequence.epoch, sequence.counter});
+            wire::make_nonce({wire::Kind::large_header, sequence.epoch, sequence.counter,
+                              back_from(*comm_, world_peer_, spec_.tag, sequence.counter)});
         const wire::AssociatedData ad = wire::associated_data(
             wire::Kind::large_header, comm_->context, pair.source, pair.destination, spec_.tag, first_bytes);
         std::uint8_t plain_header[wire::large_header_bytes];
@@ -175,7 +201,7 @@ class SealedSend final : public Operation {
         const int code = start_of(mode)(wire_.data(), static_cast<int>(bytes), constants.byte, spec_.peer,
                                         spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) {
-            skip_counter(world_peer_, counter_);
+            skip(spec_, *comm_, world_peer_, counter_);
             return finish(code, true);
         }
         ++outgoing(world_peer_).sent;

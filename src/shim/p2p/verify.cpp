@@ -1,5 +1,8 @@
 #include "shim/p2p/verify.hpp"
 
+#include <sched.h>
+
+#include <chrono>
 #include <cstring>
 
 #include "shim/p2p/communicator.hpp"
@@ -42,6 +45,26 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
     if (entry->second.empty()) comm.order.erase(entry);
     if (comm.order.size() > comm.order_sweep) sweep_order(comm);
     return true;
+}
+
+/// What this message says came before it, with the same source and tag, was held back on the way: it has not come, and no earlier
+/// receive is left that could have got it. What was rejected may have been that, and may say any counter; what the sender
+/// cancelled is named in a notice, which may come a little later.
+[[gnu::cold, gnu::noinline]] bool missing(const Communicator& comm, const ReceivedMessage& received,
+                                          std::uint64_t position, std::uint64_t before,
+                                          PeerReceiveState& pair) {
+    if (pair.replay.contains(before) || comm.oldest_position(received.source, received.tag) < position)
+        return false;
+    if (pair.unaccounted > 0) {
+        --pair.unaccounted;
+        return false;
+    }
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (!pair.replay.contains(before) && std::chrono::steady_clock::now() < patience) {
+        hear_notices(pair.number);
+        sched_yield();
+    }
+    return !pair.replay.contains(before);
 }
 
 struct Opening {
@@ -88,6 +111,9 @@ struct Delivered {
 [[gnu::cold, gnu::noinline]] void reject(const Delivered& it, Violation violation,
                                          const char* detail = nullptr) {
     ReceivedMessage& received = it.received;
+    if (it.comm.has_peer(received.source) &&
+        (violation == Violation::forged || violation == Violation::malformed))
+        ++incoming(it.comm.peers[static_cast<std::size_t>(received.source)].world).unaccounted;
     received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
     received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
@@ -143,6 +169,14 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         if (!received.large) wipe_delivered(received, to);
         if (received.large) throw_away(pair.number, received.header);
         return reject(delivered, Violation::reordered);
+    }
+    if (const std::uint64_t before = nonce.counter - nonce.back;
+        before >= pair.replay.base() && nonce.back != 0 && missing(comm, received, position, before, pair))
+        [[unlikely]] {
+        if (!received.large) wipe_delivered(received, to);
+        if (received.large) throw_away(pair.number, received.header);
+        return reject(delivered, Violation::reordered,
+                      "one with this tag that was sent before it is missing");
     }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;

@@ -19,8 +19,8 @@ ContextId counting_context() {
     return context;
 }
 
-TEST(Nonce, LayoutIsEpochKindCounterLittleEndian) {
-    const Nonce nonce = make_nonce({Kind::large_header, 0x030201, 0x1122334455667788});
+TEST(Nonce, LayoutIsEpochKindCounterBackLittleEndian) {
+    const Nonce nonce = make_nonce({Kind::large_header, 0x030201, 0x334455667788, 0x1122});
     const Nonce expected = {0x01, 0x02, 0x03, 0x02, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
     EXPECT_EQ(nonce, expected);
 }
@@ -29,10 +29,12 @@ TEST(Nonce, RoundTrip) {
     std::mt19937_64 random(random_seed);
     for (int i = 0; i < 10000; ++i) {
         const NonceFields in{random() % 2 ? Kind::small : Kind::large_header,
-                             static_cast<std::uint32_t>(random()) & max_epoch, random()};
+                             static_cast<std::uint32_t>(random()) & max_epoch, random() & max_counter,
+                             static_cast<std::uint16_t>(random())};
         NonceFields out{};
         ASSERT_TRUE(parse_nonce(make_nonce(in).data(), out));
-        ASSERT_EQ(std::tuple(in.kind, in.epoch, in.counter), std::tuple(out.kind, out.epoch, out.counter));
+        ASSERT_EQ(std::tuple(in.kind, in.epoch, in.counter, in.back),
+                  std::tuple(out.kind, out.epoch, out.counter, out.back));
     }
 }
 
@@ -50,7 +52,8 @@ TEST(Nonce, DifferentFieldsGiveDifferentNonces) {  // S4
     std::size_t made = 0;
     for (Kind kind : {Kind::small, Kind::large_header})
         for (std::uint32_t epoch : {0u, 1u, 255u, 256u, max_epoch})
-            for (std::uint64_t counter : {0ull, 1ull, 255ull, 256ull, 1ull << 32, ~0ull}) {
+            for (std::uint64_t counter : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{255},
+                                          std::uint64_t{1} << 32, max_counter}) {
                 seen.insert(make_nonce({kind, epoch, counter}));
                 ++made;
             }
