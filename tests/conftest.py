@@ -101,7 +101,8 @@ def run(cluster):
     returncode, …).
 
     app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds,
-    60); see Cluster.run. A job that runs out of time is killed and has returncode 124. The pipeline threshold is the one that
+    60); see Cluster.run. A job that runs out of time is killed and has returncode 124; a plain one is tried once more, since
+    what hangs there now and then on a busy machine (MPICH's spawn, MPICH 4's end) is not MPIsec. The pipeline threshold is the one that
     the tests' sizes are about, however many ranks share this machine's cores. Debug and sanitizer builds of MPIsec write down
     every nonce: the test fails when two ranks have used the same under one key.
     """
@@ -113,7 +114,10 @@ def run(cluster):
         try:
             ours = {"MPISEC_PIPELINE_THRESHOLD": "64K"} | ({} if options.get("plain") else {NONCE_LEDGER: ledgers})
             options["env"] = ours | (options.get("env") or {})
-            result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **{"timeout": 60, **options})
+            options = {"timeout": 60, **options}
+            result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
+            if options.get("plain") and result.timed_out:
+                result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
             twice = repeats(ledgers)
             assert not twice, twice[:5]
             return result
