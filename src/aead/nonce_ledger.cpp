@@ -57,11 +57,12 @@ void write_process_ledger() {
 }  // namespace
 
 // Which bytes count follows from the nonce itself, so that every nonce has one place. Those of a pair's
-// messages have their kind in byte 3 and count in bytes 4 to 11; those of segments count in bytes 0 to 7, and
+// messages have their kind in the upper half of byte 2 and count in bytes 4 to 11; those of segments count in bytes 0 to 7, and
 // those of a collective's sealed blocks come again and again with the next number in bytes 0 to 3.
 bool NonceLedger::record(const KeyFingerprint& key, const std::uint8_t* nonce) {
     static_assert(nonce_bytes == 12);
-    const std::uint32_t counts_from = nonce[3] == 1 || nonce[3] == 2 ? 4 : 0;
+    const int kind = nonce[2] >> 4;
+    const std::uint32_t counts_from = kind == 1 || kind == 2 ? 4 : 0;
     const auto rest = load_le<std::uint32_t>(nonce + (counts_from == 4 ? 0 : 8));
     const auto count = load_le<std::uint64_t>(nonce + counts_from);
     std::lock_guard lock(mutex_);

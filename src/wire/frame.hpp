@@ -30,36 +30,47 @@ enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3, pa
 
 using Nonce = std::array<std::uint8_t, aead::nonce_bytes>;
 
-/// epoch-and-kind(4) | counter(6) | back(2): kind in the top byte of the first four, epoch in the lower 24 bits.
-/// The counter is one sequence per (sender, receiver), whatever the kind, and never repeats (S4).
-inline constexpr std::uint32_t max_epoch = (1u << 24) - 1;
+/// How many counters before a message's own is that of the sender's last message with the same communicator (predecessors.hpp).
+struct WayBack {
+    std::uint16_t same_tag = 0;  ///< and the same tag
+    std::uint8_t any_tag = 0;
+    bool operator==(const WayBack&) const = default;
+};
+
+/// epoch, kind and the way back whatever the tag(4) | counter(6) | way back with the same tag(2): in the first four the epoch has
+/// the lowest 20 bits, the kind the next 4. The counter is one sequence per (sender, receiver), whatever the kind, and never
+/// repeats (S4).
+inline constexpr std::uint32_t max_epoch = (1u << 20) - 1;
 inline constexpr std::uint64_t max_counter = (1ull << 48) - 1;
 struct NonceFields {
     Kind kind;
-    std::uint32_t epoch;     ///< 0 … max_epoch
-    std::uint64_t counter;   ///< of the pair of ranks, 0 … max_counter
-    std::uint16_t back = 0;  ///< to the last message with this communicator and tag (predecessors.hpp)
+    std::uint32_t epoch;    ///< 0 … max_epoch
+    std::uint64_t counter;  ///< of the pair of ranks, 0 … max_counter
+    WayBack back = {};
 };
 
 inline Nonce make_nonce(const NonceFields& fields) {
     assert(fields.epoch <= max_epoch);
     Nonce nonce;
-    store_le(nonce.data(), static_cast<std::uint32_t>(fields.kind) << 24 | fields.epoch);
+    store_le(nonce.data(), static_cast<std::uint32_t>(fields.back.any_tag) << 24 |
+                               static_cast<std::uint32_t>(fields.kind) << 20 | fields.epoch);
     assert(fields.counter <= max_counter);
-    store_le(nonce.data() + 4, fields.counter | static_cast<std::uint64_t>(fields.back) << 48);
+    store_le(nonce.data() + 4, fields.counter | static_cast<std::uint64_t>(fields.back.same_tag) << 48);
     return nonce;
 }
 
 /// Fields as they claim to be: nothing is authenticated until the message opens. False for an unknown kind.
 inline bool parse_nonce(const std::uint8_t* bytes, NonceFields& fields) {
-    const auto epoch_and_kind = load_le<std::uint32_t>(bytes);
-    const std::uint32_t kind = epoch_and_kind >> 24;
+    const auto first = load_le<std::uint32_t>(bytes);
+    const std::uint32_t kind = first >> 20 & 0xf;
     if (kind != static_cast<std::uint32_t>(Kind::small) &&
         kind != static_cast<std::uint32_t>(Kind::large_header))
         return false;
-    const auto counter_and_back = load_le<std::uint64_t>(bytes + 4);
-    fields = {static_cast<Kind>(kind), epoch_and_kind & max_epoch, counter_and_back & max_counter,
-              static_cast<std::uint16_t>(counter_and_back >> 48)};
+    const auto second = load_le<std::uint64_t>(bytes + 4);
+    fields = {static_cast<Kind>(kind),
+              first & max_epoch,
+              second & max_counter,
+              {static_cast<std::uint16_t>(second >> 48), static_cast<std::uint8_t>(first >> 24)}};
     return true;
 }
 

@@ -7,6 +7,12 @@
 
 namespace mpisec::wire {
 
+/// Of a communicator's messages, what MPI keeps in order: those of one peer with one tag.
+constexpr std::uint64_t stream_of(std::int32_t peer, std::int32_t tag) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 |
+           static_cast<std::uint32_t>(tag);
+}
+
 /// One per (communicator, source, tag). A receive has a position: the order in which it was posted. Each
 /// position gets one message and each counter is accepted once (ReplaySet), before it comes here.
 ///

@@ -2,7 +2,7 @@
 
 namespace mpisec::wire {
 
-bool Predecessors::look_up(std::uint64_t stream, std::uint64_t counter) {
+bool LastCounters::look_up(std::uint64_t stream, std::uint64_t counter) {
     auto entry = last_.find(stream);
     const bool is_new = entry == last_.end();
     if (is_new) {
@@ -14,7 +14,7 @@ bool Predecessors::look_up(std::uint64_t stream, std::uint64_t counter) {
     return is_new;
 }
 
-void Predecessors::forget(std::uint64_t stream, std::uint64_t counter) {
+void LastCounters::forget(std::uint64_t stream, std::uint64_t counter) {
     const auto entry = last_.find(stream);
     if (entry == last_.end() || entry->second != counter) return;
     last_.erase(entry);

@@ -1,5 +1,5 @@
-// What a message says of the one before it with the same communicator and tag (S2; MPI 5.0 section 3.5): a message that was held
-// back on the way must not have its place taken by the next one.
+// What a message says of those before it with the same communicator (S2; MPI 5.0 section 3.5): one that was held back on the way must
+// not have its place taken by the next one.
 #pragma once
 
 #include <cstddef>
@@ -7,26 +7,29 @@
 #include <limits>
 #include <unordered_map>
 
+#include "wire/frame.hpp"
+#include "wire/order.hpp"
+
 namespace mpisec::wire {
 
-/// A sender's, one per communicator. A stream is what MPI keeps in order: the messages to one rank with one tag.
-class Predecessors {
+/// The counter of the last message of each stream.
+class LastCounters {
   public:
-    Predecessors() = default;
-    Predecessors(const Predecessors&) = delete;  // `latest_` points into it
-    Predecessors& operator=(const Predecessors&) = delete;
+    LastCounters() = default;
+    LastCounters(const LastCounters&) = delete;  // `latest_` points into it
+    LastCounters& operator=(const LastCounters&) = delete;
 
     /// How many counters before `counter` that of the stream's last message was, which `counter` is from here on. 0: there was
-    /// none, it was forgotten, or it is further back than the field of the nonce can say.
-    std::uint16_t back_from(std::uint64_t stream, std::uint64_t counter) {
+    /// none, or it was forgotten.
+    std::uint64_t back_from(std::uint64_t stream, std::uint64_t counter) {
         if (!latest_ || stream != latest_stream_) [[unlikely]]
             if (look_up(stream, counter)) return 0;
         const std::uint64_t back = counter - *latest_;
         *latest_ = counter;
-        return back <= std::numeric_limits<std::uint16_t>::max() ? static_cast<std::uint16_t>(back) : 0;
+        return back;
     }
 
-    /// The message with `counter` will not arrive (MPI refused it, or it was cancelled): the next one must not name it.
+    /// The message with `counter` is not one to name.
     void forget(std::uint64_t stream, std::uint64_t counter);
 
     std::size_t streams() const { return last_.size(); }
@@ -41,6 +44,33 @@ class Predecessors {
     std::unordered_map<std::uint64_t, std::uint64_t> last_;  // stream -> counter
     std::uint64_t latest_stream_ = 0;                        // of the message before
     std::uint64_t* latest_ = nullptr;                        // its entry
+};
+
+/// A sender's, one per communicator.
+class Predecessors {
+  public:
+    /// What the message with `counter` says, which is the last one to `peer` with `tag` from here on. 0 where there was none before,
+    /// it was forgotten, or it is further back than the field of the nonce can say.
+    WayBack back_from(std::int32_t peer, std::int32_t tag, std::uint64_t counter) {
+        return {fitting<std::uint16_t>(same_tag_.back_from(stream_of(peer, tag), counter)),
+                fitting<std::uint8_t>(any_tag_.back_from(static_cast<std::uint32_t>(peer), counter))};
+    }
+
+    /// The message with `counter` will not arrive (MPI refused it, or it was cancelled): the next ones must not name it.
+    void forget(std::int32_t peer, std::int32_t tag, std::uint64_t counter) {
+        same_tag_.forget(stream_of(peer, tag), counter);
+        any_tag_.forget(static_cast<std::uint32_t>(peer), counter);
+    }
+
+    std::size_t streams() const { return same_tag_.streams(); }
+
+  private:
+    template <class Field>
+    static Field fitting(std::uint64_t back) {
+        return back <= std::numeric_limits<Field>::max() ? static_cast<Field>(back) : Field{0};
+    }
+
+    LastCounters same_tag_, any_tag_;
 };
 
 }  // namespace mpisec::wire

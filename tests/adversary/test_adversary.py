@@ -56,7 +56,7 @@ def check(result, said, expected, ways=WAYS):
     assert result.returncode == 0, everything
 
 
-# Bytes of a small message: nonce 0-11 (kind in 3, epoch in 0-2, counter in 4-9, way back in 10-11), ciphertext, tag in the last 16.
+# Bytes of a small message: nonce 0-11 (epoch and kind in 0-2, counter in 4-9, way back in 3 and 10-11), ciphertext, tag in the last 16.
 # Bytes of a large one's first part: nonce, sealed header 12-43, segment 0 from 44, its tag in the last 16.
 FLIPS = [
     (SMALL, "0"), (SMALL, "3"), (SMALL, "4"), (SMALL, "11"), (SMALL, "12"), (SMALL, "middle"), (SMALL, "-17"), (SMALL, "-16"),
@@ -147,6 +147,20 @@ def test_the_next_message_does_not_take_the_place_of_a_dropped_one(attack, size,
     result, said = attack("drop", "two", size=size, ways=way, env={"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"})
     assert said[1, way, 1].startswith("error MPIsec integrity error"), said
     assert "one with this tag that was sent before it is missing" in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("size,way", [(SMALL, way) for way in WAYS.split(",")] + [(LARGE, way) for way in ("recv", "wait", "probe", "mprobe")])
+def test_one_with_another_tag_does_not_take_the_place_of_a_dropped_one(attack, size, way):
+    """S2: of two messages with two tags the first never arrives; the receive with MPI_ANY_TAG that it was for is the integrity error."""
+    result, said = attack("drop", "any-tags", size=size, ways=way, env={"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"})
+    assert said[1, way, 1].startswith("error MPIsec integrity error"), said
+    assert "one that was sent before it is missing" in result.stderr, result.stderr
+
+
+def test_after_an_attack_another_tag_may_be_received_first(attack):
+    """One that did not authenticate may be the one that is missing: the others are received, with MPI_ANY_TAG too."""
+    result, said = attack("flip:20", "any-tags", ways=WAYS)
+    check(result, said, {(1, 1): INTEGRITY, (1, 2): FINE, (1, 9): FINE})
 
 
 @pytest.mark.parametrize("kind", ["swap-segments:1", "replay-segment:1", "swap-segments:2"])

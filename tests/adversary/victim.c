@@ -7,6 +7,7 @@
  *
  * SCENARIO   one     a message, then one that nobody touches
  *            two     two messages of one tag          tags    of two tags
+ *            any-tags of two tags, received with MPI_ANY_TAG
  *            comms   on two communicators              peers   to ranks 1 and 2
  *            later   three messages, a replay, a fourth
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
@@ -79,7 +80,10 @@ static int receive_into(unsigned char* in, int from, int tag, MPI_Comm comm) {
         MPI_Request_free(&request);
         return code;
     }
-    if (strcmp(way, "probe") == 0 && (code = MPI_Probe(from, tag, comm, &status)) != MPI_SUCCESS) return code;
+    if (strcmp(way, "probe") == 0) {
+        if ((code = MPI_Probe(from, tag, comm, &status)) != MPI_SUCCESS) return code;
+        tag = status.MPI_TAG;
+    }
     if (strcmp(way, "mprobe") == 0 || strcmp(way, "imrecv") == 0) {
         if ((code = MPI_Mprobe(from, tag, comm, &handle, &status)) != MPI_SUCCESS) return code;
         if (way[0] == 'm') return MPI_Mrecv(in, n, MPI_BYTE, &handle, &status);
@@ -102,7 +106,7 @@ static void tell(int number, int message, int code, const unsigned char* in) {
     for (int i = 0; i < n + 64; ++i) {
         int as_sent = i < n && in[i] == content(message, i);
         right += as_sent;
-        if (strcmp(scenario, "two") == 0 && i < n)
+        if ((strcmp(scenario, "two") == 0 || strcmp(scenario, "any-tags") == 0) && i < n)
             as_sent |= in[i] == content(3 - message, i); /* authentic, too early */
         foreign += !as_sent && in[i] != PREFILL && (in[i] != 0 || i >= n);
     }
@@ -186,8 +190,8 @@ static void receiver(void) {
         receive(9, 9, 0, TAG + 4, MPI_COMM_WORLD);
         return;
     }
-    int peers = strcmp(scenario, "peers") == 0;
-    receive(1, peers && rank == 2 ? 2 : 1, 0, TAG, MPI_COMM_WORLD);
+    int peers = strcmp(scenario, "peers") == 0, any_tags = strcmp(scenario, "any-tags") == 0;
+    receive(1, peers && rank == 2 ? 2 : 1, 0, any_tags ? MPI_ANY_TAG : TAG, MPI_COMM_WORLD);
     if (strncmp(scenario, "slow", 4) == 0) linger();
     if (strstr(scenario, "window")) {
         const char* attack = getenv("MPISEC_LAB_ATTACK");
@@ -195,7 +199,7 @@ static void receiver(void) {
         for (int i = 1; i < WINDOW + one_more; ++i) receive(1, 1, 0, TAG, MPI_COMM_WORLD);
     }
     if (strcmp(scenario, "two") == 0) receive(2, 2, 0, TAG, MPI_COMM_WORLD);
-    if (strstr(scenario, "tags")) receive(2, 2, 0, TAG + 1, MPI_COMM_WORLD);
+    if (strstr(scenario, "tags")) receive(2, 2, 0, any_tags ? MPI_ANY_TAG : TAG + 1, MPI_COMM_WORLD);
     if (strcmp(scenario, "comms") == 0) receive(2, 2, 0, TAG, other);
     if (strcmp(scenario, "later") == 0) {
         receive(2, 2, 0, TAG, MPI_COMM_WORLD);

@@ -136,7 +136,8 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
     received.source = delivered.status.MPI_SOURCE;
     received.tag = delivered.status.MPI_TAG;
     verify(received, comm, {wire.data(), bytes},
-           {static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0}, delivered.position);
+           {static_cast<std::uint8_t*>(spec.buf), spec.buf ? capacity : 0},
+           {delivered.position, spec.tag == MPI_ANY_TAG});
     if (received.large && received.error == MPI_SUCCESS) {
         received.wire = std::move(wire);
         std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(received));

@@ -46,6 +46,11 @@ Outcome outcome_of(const ReceivedMessage& received) {
     return {received.source, received.tag, received.total, false, received.error, false};
 }
 
+/// `spec` has shown the sealed message `found`, which stays in MPI.
+void note_shown(const ReceiveSpec& spec, Communicator& comm, const MPI_Status& found) {
+    if (spec.tag == MPI_ANY_TAG) comm.shown_first = {found.MPI_SOURCE, found.MPI_TAG, comm.next_position};
+}
+
 /// The program gets `message`, which stays in MPI and has its place among the receives from here on.
 void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found, bool verified) {
     Matched matched;
@@ -103,6 +108,7 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     found = from_named_source(spec.peer, found);
     if (!must_open(comm, found)) {
         show(comm, found, status);
+        if (!comm.is_local(found.MPI_SOURCE)) note_shown(spec, comm, found);
         return MPI_SUCCESS;
     }
     MPI_Message message;
@@ -111,7 +117,9 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     if (code != MPI_SUCCESS || !*flag) return code;
     found = from_named_source(source, found);
     ReceivedMessage* received = nullptr;
-    if (code = enqueue_unexpected(comm, message, found, received); code != MPI_SUCCESS) return code;
+    if (code = enqueue_unexpected(comm, message, found, spec.tag == MPI_ANY_TAG, received);
+        code != MPI_SUCCESS)
+        return code;
     write_status(outcome_of(*received), status);  // not accepted: the receive raises it
     return MPI_SUCCESS;
 }
@@ -132,11 +140,14 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
         const bool local = comm.is_local(found.MPI_SOURCE);
         if (!must_open(comm, found)) {
             show(comm, found, status);
+            if (!local) note_shown(spec, comm, found);
             if (!local || comm.verifies) keep_matched(comm, *message, found, local);
             return MPI_SUCCESS;
         }
         ReceivedMessage* received = nullptr;
-        if (code = enqueue_unexpected(comm, *message, found, received); code != MPI_SUCCESS) return code;
+        if (code = enqueue_unexpected(comm, *message, found, spec.tag == MPI_ANY_TAG, received);
+            code != MPI_SUCCESS)
+            return code;
         matched.received = std::move(*received);
         comm.unexpected.remove_if([&](const ReceivedMessage& mine) { return &mine == received; });
         matched.taken = true;

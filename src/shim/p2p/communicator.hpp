@@ -80,6 +80,14 @@ struct Communicator {
     wire::Predecessors predecessors;        ///< of messages to other ranks; in a SealingScope
     std::list<ReceivedMessage> unexpected;  ///< taken out of MPI by a probe, not yet received (M4)
 
+    /// A small message that a probe for MPI_ANY_TAG showed and left in MPI, and the position of the first receive that could get it:
+    /// nothing that its sender sent before was left then.
+    struct ShownFirst {
+        int source, tag;
+        std::uint64_t position;
+    };
+    std::optional<ShownFirst> shown_first;
+
     void post(PostedReceive& receive) {
         receive.position = next_position++;
         receive.older = newest;
@@ -98,6 +106,13 @@ struct Communicator {
             if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
                 (receive->tag == tag || receive->tag == MPI_ANY_TAG))
                 return receive->position;
+        return next_position;
+    }
+
+    /// The oldest receive that a message of this source, whatever its tag, might still match.
+    std::uint64_t oldest_position(int source) const {
+        for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
+            if (receive->source == source || receive->source == MPI_ANY_SOURCE) return receive->position;
         return next_position;
     }
 

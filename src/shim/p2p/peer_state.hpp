@@ -37,13 +37,23 @@ struct PeerSendState {
     std::uint64_t last_use = 0;
 };
 
+/// Rejected messages whose counters nobody knows: so many may be missing. One of them is named by two at most: by the next with its
+/// tag, and by the next of all.
+struct Unaccounted {
+    std::uint64_t same_tag = 0, any_tag = 0;
+    void add() { ++same_tag, ++any_tag; }
+    void found_one() {
+        for (std::uint64_t* left : {&same_tag, &any_tag}) *left -= *left > 0;
+    }
+};
+
 struct PeerReceiveState {
     std::int32_t number = 0;                   ///< of the peer (realms.hpp)
     std::int32_t source = 0, destination = 0;  ///< ranks in their realm: what travels
     wire::ReplaySet replay;
-    std::uint64_t opened = 0;       ///< messages accepted; compared at Finalize (S8)
-    std::uint64_t unaccounted = 0;  ///< rejected messages whose counters nobody knows
-    unsigned receives_posted = 0;   ///< segments that have a receive
+    std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
+    Unaccounted unaccounted;
+    unsigned receives_posted = 0;  ///< segments that have a receive
     /// of the newest epoch, and of one other (messages received late)
     EpochKeys* keys[2] = {nullptr, nullptr};
     std::uint64_t last_use = 0;

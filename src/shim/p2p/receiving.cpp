@@ -54,7 +54,7 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
 }
 
 int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
-    ++incoming(comm.peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).unaccounted;
+    incoming(comm.peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).unaccounted.add();
     tell_rejected(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");
@@ -107,6 +107,7 @@ class SealedReceive final : public Operation {
     void sole_request_done(int code, const MPI_Status& delivered) override {
         request_ = constants.request_null;
         const std::uint64_t position = posted_ ? posted_->position : 0;
+        const bool any_tag = posted_ && posted_->tag == MPI_ANY_TAG;
         const MPI_Status status = posted_ ? from_named_source(posted_->source, delivered) : delivered;
         if (posted_) comm_->unpost(*posted_);
         posted_.reset();
@@ -124,7 +125,7 @@ class SealedReceive final : public Operation {
             return finish();
         }
         real.Get_elements_x(&status, constants.byte, &bytes);
-        matched(status, static_cast<std::size_t>(bytes), position);
+        matched(status, static_cast<std::size_t>(bytes), {position, any_tag});
     }
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
@@ -149,16 +150,16 @@ class SealedReceive final : public Operation {
     }
 
     /// Step 4.
-    void matched(const MPI_Status& status, std::size_t bytes, std::uint64_t position) {
+    void matched(const MPI_Status& status, std::size_t bytes, const Match& match) {
         show(status.MPI_SOURCE, status.MPI_TAG, bytes);
         if (comm_->is_local(status.MPI_SOURCE)) {
-            if (comm_->verifies) return matched_local(status, position, MPI_SUCCESS);
+            if (comm_->verifies) return matched_local(status, match.position, MPI_SUCCESS);
             return finish(place(wire_.data(), bytes));
         }
         received_.source = status.MPI_SOURCE;
         received_.tag = status.MPI_TAG;
         auto* direct = facts_.contiguous ? static_cast<std::uint8_t*>(spec_.buf) : nullptr;
-        verify(received_, *comm_, {wire_.data(), bytes}, {direct, direct ? capacity_ : 0}, position);
+        verify(received_, *comm_, {wire_.data(), bytes}, {direct, direct ? capacity_ : 0}, match);
         outcome_.bytes = received_.total;
         if (received_.error != MPI_SUCCESS) return finish(received_.error);
         if (received_.large) return start_pipeline();

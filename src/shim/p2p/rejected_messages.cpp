@@ -200,7 +200,7 @@ class Watch final : public Operation {
             const auto counter = load_le<std::uint64_t>(rests.payload.data());
             PeerReceiveState& pair = incoming(rests.source);
             if (pair.replay.insert(counter)) {
-                if (pair.unaccounted > 0) --pair.unaccounted;
+                pair.unaccounted.found_one();
                 const Rejection& rejection = answered.front();
                 if (claimed_counter(rejection) == counter && named.size() < most_untold)
                     named.emplace(counter, rejection);

@@ -36,15 +36,9 @@ using Mode = SendSpec::Mode;
 namespace {
 
 /// Pairs of ranks and tags: what MPI keeps in order.
-std::uint64_t stream_of(std::int32_t world_peer, int tag) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(world_peer)) << 32 |
-           static_cast<std::uint32_t>(tag);
-}
-
 /// MPIsec's own notices need no order, and some are never received.
-std::uint16_t back_from(Communicator& comm, std::int32_t world_peer, int tag, std::uint64_t counter) {
-    return comm.is_channel ? std::uint16_t{0}
-                           : comm.predecessors.back_from(stream_of(world_peer, tag), counter);
+wire::WayBack back_from(Communicator& comm, std::int32_t world_peer, int tag, std::uint64_t counter) {
+    return comm.is_channel ? wire::WayBack{} : comm.predecessors.back_from(world_peer, tag, counter);
 }
 
 }  // namespace
@@ -52,7 +46,7 @@ std::uint16_t back_from(Communicator& comm, std::int32_t world_peer, int tag, st
 void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std::uint64_t counter) {
     {
         SealingScope alone(spec.call);
-        comm.predecessors.forget(stream_of(world_peer, spec.tag), counter);
+        comm.predecessors.forget(world_peer, spec.tag, counter);
     }
     skip_counter(world_peer, counter);
 }

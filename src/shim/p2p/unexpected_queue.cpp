@@ -35,7 +35,7 @@ ReceivedMessage* earliest(Communicator& comm, int source, int tag) {
 
 }  // namespace
 
-int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status,
+int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status, bool any_tag,
                        ReceivedMessage*& received) {
     const std::size_t bytes = wire_bytes_of(status);
     PostedReceive position;
@@ -49,7 +49,7 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
         real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
     if (code != MPI_SUCCESS) return code;
-    verify(taken, comm, {taken.wire.data(), bytes}, {}, position.position);
+    verify(taken, comm, {taken.wire.data(), bytes}, {}, {position.position, any_tag});
     comm.unexpected.push_back(std::move(taken));
     received = &comm.unexpected.back();
     return MPI_SUCCESS;
@@ -65,7 +65,7 @@ ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag) {
         !flag)
         return found;
     ReceivedMessage* earlier = nullptr;
-    if (enqueue_unexpected(comm, message, status, earlier) != MPI_SUCCESS) return found;
+    if (enqueue_unexpected(comm, message, status, true, earlier) != MPI_SUCCESS) return found;
     return earliest(comm, found->source, tag);
 }
 

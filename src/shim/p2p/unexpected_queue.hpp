@@ -18,9 +18,9 @@ ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag);
 bool take_unexpected(Communicator& comm, int source, int tag, ReceivedMessage& received);
 
 /// Receives the message that a matched probe took from MPI, verifies and queues it. Blocks for as long
-/// as MPI needs to hand over a message that has begun to arrive. Returns an MPI error code (raised by MPI
-/// already) when that fails; when the message is not accepted `received` carries the error.
-int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status,
+/// as MPI needs to hand over a message that has begun to arrive. `any_tag`: the probe asked for MPI_ANY_TAG. Returns an MPI error
+/// code (raised by MPI already) when that fails; when the message is not accepted `received` carries the error.
+int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status, bool any_tag,
                        ReceivedMessage*& received);
 
 }  // namespace mpisec::shim

@@ -17,11 +17,6 @@
 namespace mpisec::shim {
 namespace {
 
-std::uint64_t order_key(int source, int tag) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) << 32 |
-           static_cast<std::uint32_t>(tag);
-}
-
 /// Entries that no message can contradict any more go; called when many have gathered (programs that never
 /// reuse a tag).
 void sweep_order(Communicator& comm) {
@@ -39,7 +34,7 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
     const bool nothing_older_waits = position < comm.oldest_position();
     if (comm.order.empty() && nothing_older_waits && counter + 1 == replay.base()) [[likely]]
         return true;
-    auto entry = comm.order.try_emplace(order_key(source, tag)).first;
+    auto entry = comm.order.try_emplace(wire::stream_of(source, tag)).first;
     if (!entry->second.record(position, counter)) return false;
     entry->second.prune(comm.oldest_position(), replay.base());
     if (entry->second.empty()) comm.order.erase(entry);
@@ -47,16 +42,12 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
     return true;
 }
 
-/// What this message says came before it, with the same source and tag, was held back on the way: it has not come, and no earlier
-/// receive is left that could have got it. What was rejected may have been that, and may say any counter; what the sender
-/// cancelled is named in a notice, which may come a little later.
-[[gnu::cold, gnu::noinline]] bool missing(const Communicator& comm, const ReceivedMessage& received,
-                                          std::uint64_t position, std::uint64_t before,
-                                          PeerReceiveState& pair) {
-    if (pair.replay.contains(before) || comm.oldest_position(received.source, received.tag) < position)
-        return false;
-    if (pair.unaccounted > 0) {
-        --pair.unaccounted;
+/// The message with this counter was held back on the way. What was rejected may have been that one, and may say any counter; what
+/// the sender cancelled is named in a notice, which may come a little later.
+bool missing(PeerReceiveState& pair, std::uint64_t before, std::uint64_t& unaccounted) {
+    if (pair.replay.contains(before)) return false;
+    if (unaccounted > 0) {
+        --unaccounted;
         return false;
     }
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -65,6 +56,37 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
         sched_yield();
     }
     return !pair.replay.contains(before);
+}
+
+/// Whether a message with this counter and this way back may say that one is missing which no look into the replay set rules out.
+bool names_a_gap(const wire::ReplaySet& replay, std::uint64_t counter, unsigned back) {
+    return back != 0 && counter - back >= replay.base();
+}
+
+/// The probe for MPI_ANY_TAG that showed this message, if one did, is over.
+[[gnu::cold, gnu::noinline]] bool was_shown_first(Communicator& comm, const ReceivedMessage& received,
+                                                  std::uint64_t position) {
+    const Communicator::ShownFirst& shown = *comm.shown_first;
+    if (shown.source != received.source || shown.tag != received.tag || position < shown.position)
+        return false;
+    comm.shown_first.reset();
+    return true;
+}
+
+/// Step 5. What is missing before this message, or null. Not what an earlier receive, which has not completed, could have got.
+[[gnu::cold, gnu::noinline]] const char* missing_before(const Communicator& comm,
+                                                        const ReceivedMessage& received, const Match& match,
+                                                        const wire::NonceFields& nonce,
+                                                        PeerReceiveState& pair) {
+    if (names_a_gap(pair.replay, nonce.counter, nonce.back.same_tag) &&
+        comm.oldest_position(received.source, received.tag) >= match.position &&
+        missing(pair, nonce.counter - nonce.back.same_tag, pair.unaccounted.same_tag))
+        return "one with this tag that was sent before it is missing";
+    if (match.any_tag && names_a_gap(pair.replay, nonce.counter, nonce.back.any_tag) &&
+        comm.oldest_position(received.source) >= match.position &&
+        missing(pair, nonce.counter - nonce.back.any_tag, pair.unaccounted.any_tag))
+        return "one that was sent before it is missing";
+    return nullptr;
 }
 
 struct Opening {
@@ -113,7 +135,7 @@ struct Delivered {
     ReceivedMessage& received = it.received;
     if (it.comm.has_peer(received.source) &&
         (violation == Violation::forged || violation == Violation::malformed))
-        ++incoming(it.comm.peers[static_cast<std::size_t>(received.source)].world).unaccounted;
+        incoming(it.comm.peers[static_cast<std::size_t>(received.source)].world).unaccounted.add();
     received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
     received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
@@ -142,8 +164,8 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
 }
 
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
-            std::span<std::uint8_t> to, std::uint64_t position) {
-    const Delivered delivered{received, comm, wire, position};
+            std::span<std::uint8_t> to, const Match& match) {
+    const Delivered delivered{received, comm, wire, match.position};
     if (!comm.has_peer(received.source)) [[unlikely]]
         return reject(delivered, Violation::malformed, "and there is no such rank");
     wire::NonceFields nonce;
@@ -165,19 +187,21 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         if (received.large) tell_misnamed(pair.number, nonce.counter);
         return reject(delivered, Violation::replayed);
     }
-    if (!in_order(comm, received.source, received.tag, position, nonce.counter, pair.replay)) [[unlikely]] {
+    if (!in_order(comm, received.source, received.tag, match.position, nonce.counter, pair.replay))
+        [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
         if (received.large) throw_away(pair.number, received.header);
         return reject(delivered, Violation::reordered);
     }
-    if (const std::uint64_t before = nonce.counter - nonce.back;
-        before >= pair.replay.base() && nonce.back != 0 && missing(comm, received, position, before, pair))
-        [[unlikely]] {
-        if (!received.large) wipe_delivered(received, to);
-        if (received.large) throw_away(pair.number, received.header);
-        return reject(delivered, Violation::reordered,
-                      "one with this tag that was sent before it is missing");
-    }
+    const bool first_of_all =
+        match.any_tag || (comm.shown_first && was_shown_first(comm, received, match.position));
+    if (names_a_gap(pair.replay, nonce.counter, nonce.back.same_tag) ||
+        (first_of_all && names_a_gap(pair.replay, nonce.counter, nonce.back.any_tag))) [[unlikely]]
+        if (const char* what = missing_before(comm, received, {match.position, first_of_all}, nonce, pair)) {
+            if (!received.large) wipe_delivered(received, to);
+            if (received.large) throw_away(pair.number, received.header);
+            return reject(delivered, Violation::reordered, what);
+        }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;
     if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&

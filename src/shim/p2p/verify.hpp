@@ -6,6 +6,7 @@
 //     ranks, tag and length (S2)
 //   3 the counter must be new (S3)
 //   4 and in the order in which MPI matched the receives (M4)
+//   5 and of the messages before it none may be missing that must have come (S2)
 #pragma once
 
 #include <mpi.h>
@@ -41,10 +42,16 @@ bool looks_large(const Communicator& comm, std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 
-/// Steps 1 to 4 for the message in `wire`. A small message is opened to `to` when that has room for it, else
-/// in place behind its nonce. `position` is that of the receive it was matched to. On failure the sentence
-/// has been said and error is set.
+/// What the message was matched to.
+struct Match {
+    std::uint64_t position;  ///< of the receive
+    bool
+        any_tag;  ///< which asked for MPI_ANY_TAG: nothing that the sender sent before, whatever its tag, may be left
+};
+
+/// Steps 1 to 5 for the message in `wire`. A small message is opened to `to` when that has room for it, else
+/// in place behind its nonce. On failure the sentence has been said and error is set.
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
-            std::span<std::uint8_t> to, std::uint64_t position);
+            std::span<std::uint8_t> to, const Match& match);
 
 }  // namespace mpisec::shim

@@ -51,7 +51,7 @@ def pair_info(label):
 
 
 def nonce(kind, counter):
-    return struct.pack("<IQ", kind << 24 | EPOCH, counter)
+    return struct.pack("<IQ", kind << 20 | EPOCH, counter)
 
 
 def associated_data(kind, context, length):

@@ -19,9 +19,9 @@ ContextId counting_context() {
     return context;
 }
 
-TEST(Nonce, LayoutIsEpochKindCounterBackLittleEndian) {
-    const Nonce nonce = make_nonce({Kind::large_header, 0x030201, 0x334455667788, 0x1122});
-    const Nonce expected = {0x01, 0x02, 0x03, 0x02, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
+TEST(Nonce, LayoutIsEpochKindBackCounterBackLittleEndian) {
+    const Nonce nonce = make_nonce({Kind::large_header, 0x30201, 0x334455667788, {0x1122, 0x99}});
+    const Nonce expected = {0x01, 0x02, 0x23, 0x99, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
     EXPECT_EQ(nonce, expected);
 }
 
@@ -29,19 +29,20 @@ TEST(Nonce, RoundTrip) {
     std::mt19937_64 random(random_seed);
     for (int i = 0; i < 10000; ++i) {
         const NonceFields in{random() % 2 ? Kind::small : Kind::large_header,
-                             static_cast<std::uint32_t>(random()) & max_epoch, random() & max_counter,
-                             static_cast<std::uint16_t>(random())};
+                             static_cast<std::uint32_t>(random()) & max_epoch,
+                             random() & max_counter,
+                             {static_cast<std::uint16_t>(random()), static_cast<std::uint8_t>(random())}};
         NonceFields out{};
         ASSERT_TRUE(parse_nonce(make_nonce(in).data(), out));
-        ASSERT_EQ(std::tuple(in.kind, in.epoch, in.counter, in.back),
-                  std::tuple(out.kind, out.epoch, out.counter, out.back));
+        ASSERT_EQ(std::tuple(in.kind, in.epoch, in.counter), std::tuple(out.kind, out.epoch, out.counter));
+        ASSERT_EQ(in.back, out.back);
     }
 }
 
 TEST(Nonce, UnknownKindsAreRefused) {
-    for (unsigned kind = 0; kind < 256; ++kind) {
+    for (unsigned kind = 0; kind < 16; ++kind) {
         Nonce nonce = make_nonce({Kind::small, 7, 7});
-        nonce[3] = static_cast<std::uint8_t>(kind);
+        nonce[2] = static_cast<std::uint8_t>(kind << 4);
         NonceFields fields{};
         EXPECT_EQ(parse_nonce(nonce.data(), fields), kind == 1 || kind == 2) << kind;
     }

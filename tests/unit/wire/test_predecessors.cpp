@@ -10,8 +10,8 @@
 namespace mpisec::wire {
 namespace {
 
-TEST(Predecessors, EachStreamHasItsOwn) {
-    Predecessors predecessors;
+TEST(LastCounters, EachStreamHasItsOwn) {
+    LastCounters predecessors;
     EXPECT_EQ(predecessors.back_from(5, 0), 0);
     EXPECT_EQ(predecessors.back_from(5, 1), 1);
     EXPECT_EQ(predecessors.back_from(6, 2), 0);
@@ -19,16 +19,8 @@ TEST(Predecessors, EachStreamHasItsOwn) {
     EXPECT_EQ(predecessors.back_from(6, 10), 8);
 }
 
-TEST(Predecessors, TooFarBackIsNotSaid) {
-    Predecessors predecessors;
-    predecessors.back_from(1, 7);
-    EXPECT_EQ(predecessors.back_from(1, 7 + 65535), 65535);
-    EXPECT_EQ(predecessors.back_from(1, 7 + 65535 + 65536), 0);
-    EXPECT_EQ(predecessors.back_from(1, 7 + 65535 + 65537), 1);
-}
-
-TEST(Predecessors, WhatWillNotArriveIsNotNamed) {
-    Predecessors predecessors;
+TEST(LastCounters, WhatWillNotArriveIsNotNamed) {
+    LastCounters predecessors;
     predecessors.back_from(1, 3);
     predecessors.back_from(1, 4);
     predecessors.forget(1, 3);  // 4 has named it already
@@ -39,9 +31,9 @@ TEST(Predecessors, WhatWillNotArriveIsNotNamed) {
     predecessors.forget(2, 7);
 }
 
-TEST(Predecessors, AsAModelSays) {
+TEST(LastCounters, AsAModelSays) {
     std::mt19937_64 random(20261127);
-    Predecessors predecessors;
+    LastCounters predecessors;
     std::map<std::uint64_t, std::uint64_t> model;
     for (std::uint64_t counter = 0; counter < 100000; ++counter) {
         const std::uint64_t stream = random() % 50;
@@ -55,11 +47,43 @@ TEST(Predecessors, AsAModelSays) {
     }
 }
 
-TEST(Predecessors, MemoryIsBounded) {
+TEST(LastCounters, MemoryIsBounded) {
+    LastCounters predecessors;
+    for (std::uint64_t counter = 0; counter < 3 * LastCounters::most_streams; ++counter)
+        EXPECT_EQ(predecessors.back_from(counter, counter), 0U);
+    EXPECT_LE(predecessors.streams(), LastCounters::most_streams);
+}
+
+WayBack back(unsigned same_tag, unsigned any_tag) {
+    return {static_cast<std::uint16_t>(same_tag), static_cast<std::uint8_t>(any_tag)};
+}
+
+TEST(Predecessors, OfTheSameTagAndOfAll) {
     Predecessors predecessors;
-    for (std::uint64_t counter = 0; counter < 3 * Predecessors::most_streams; ++counter)
-        EXPECT_EQ(predecessors.back_from(counter, counter), 0);
-    EXPECT_LE(predecessors.streams(), Predecessors::most_streams);
+    EXPECT_EQ(predecessors.back_from(1, 5, 0), back(0, 0));
+    EXPECT_EQ(predecessors.back_from(1, 6, 1), back(0, 1));
+    EXPECT_EQ(predecessors.back_from(1, 5, 3), back(3, 2));
+    EXPECT_EQ(predecessors.back_from(2, 5, 3), back(0, 0));  // another rank's counters
+    EXPECT_EQ(predecessors.back_from(1, 0, 4), back(0, 1));
+}
+
+TEST(Predecessors, TooFarBackIsNotSaid) {
+    Predecessors predecessors;
+    predecessors.back_from(1, 2, 7);
+    EXPECT_EQ(predecessors.back_from(1, 2, 7 + 255), back(255, 255));
+    EXPECT_EQ(predecessors.back_from(1, 2, 7 + 255 + 256), back(256, 0));
+    EXPECT_EQ(predecessors.back_from(1, 2, 7 + 511 + 65535), back(65535, 0));
+    EXPECT_EQ(predecessors.back_from(1, 2, 7 + 511 + 65535 + 65536), back(0, 0));
+    EXPECT_EQ(predecessors.back_from(1, 2, 7 + 511 + 65535 + 65537), back(1, 1));
+}
+
+TEST(Predecessors, WhatWillNotArriveIsNamedByNone) {
+    Predecessors predecessors;
+    predecessors.back_from(1, 5, 0);
+    predecessors.back_from(1, 6, 1);
+    predecessors.forget(1, 6, 1);
+    EXPECT_EQ(predecessors.back_from(1, 6, 2), back(0, 0));
+    EXPECT_EQ(predecessors.back_from(1, 5, 3), back(3, 1));
 }
 
 }  // namespace
