@@ -12,8 +12,11 @@
 //! run order-unchecked | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DORDER_UNCHECKED | assertion violated !(overtaken)
 //! run pruned-too-early | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DPRUNED_TOO_EARLY | assertion violated !(overtaken)
 //! run older-receives-forgotten | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DOLDER_RECEIVES_FORGOTTEN | assertion violated !(overtaken)
+//! run predecessor-unchecked | -DATTACKS=2 -DN=3 -DTHREADS=1 -DMPI_REFUSES=0 -DPREDECESSOR_UNCHECKED | assertion violated !(place_taken)
+//! run earlier-receives-ignored | -DATTACKS=0 -DEARLIER_RECEIVES_IGNORED | assertion violated !(honest_refused)
+//! run refused-named | -DATTACKS=0 -DREFUSED_NAMED | assertion violated !(honest_refused)
 // Counters, epochs, replay set and order of the messages from one rank to another on one communicator
-// (src/shim/p2p/peer_state.hpp, peer_state.cpp, sending.cpp; src/shim/p2p/verify.cpp, src/wire/replay.cpp, order.cpp).
+// (src/shim/p2p/peer_state.hpp, peer_state.cpp, sending.cpp; src/shim/p2p/verify.cpp, src/wire/replay.cpp, order.cpp, predecessors.hpp).
 //
 // THREADS threads of the sender send N messages with tags 0 and 1; MPI may refuse one of them. An epoch lasts REKEY messages. The
 // attacker drops, replays, reorders, changes and forges, ATTACKS times in all. The receiver posts RECEIVES receives; MPI matches
@@ -48,6 +51,8 @@ byte next_counter = 0, epoch = 0, epoch_messages = 0;
 byte messages_sealed = 0;
 // What was sealed, in the order of sending
 byte sealed_epoch[N], sealed_counter[N], sealed_tag[N];
+byte sealed_before[N];             // counter of the one before with the same tag, or EMPTY: the way back
+byte last_of_tag[2] = EMPTY;       // Predecessors
 // Ghost: pairs of key and nonce
 bool nonce_used[EPOCHS * COUNTERS];
 
@@ -65,11 +70,13 @@ byte got_sealed[RECEIVES], got_epoch[RECEIVES], got_counter[RECEIVES];
 bool matched[RECEIVES], finished[RECEIVES];
 byte order[2 * RECEIVES];           // trackers of the two tags: position -> counter, or EMPTY
 byte highest = 0;                  // used by broken variants alone
+byte unaccounted = 0;              // rejected messages whose counters nobody knows
 // Ghosts
 bool accepted[N], consumed[N];
 byte accepted_at[N];
+bool error_raised;
 // What must never be
-bool nonce_reused, key_worn_out, accepted_twice, overtaken, late_refused, new_refused, honest_refused, epoch_invented;
+bool nonce_reused, key_worn_out, accepted_twice, overtaken, place_taken, late_refused, new_refused, honest_refused, epoch_invented;
 
 inline renew() {
     if
@@ -99,6 +106,9 @@ inline hand_to_mpi() {
     if
     :: mpi_refused < MPI_REFUSES ->
         mpi_refused++;
+#ifdef REFUSED_NAMED
+        last_of_tag[my_tag] = my_counter;
+#endif
 #ifdef COUNTER_GIVEN_BACK
         next_counter--
 #else
@@ -108,6 +118,8 @@ inline hand_to_mpi() {
         sealed_epoch[messages_sealed] = my_epoch;
         sealed_counter[messages_sealed] = my_counter;
         sealed_tag[messages_sealed] = my_tag;
+        sealed_before[messages_sealed] = last_of_tag[my_tag];
+        last_of_tag[my_tag] = my_counter;
         net!messages_sealed, my_epoch, my_counter, my_tag;
         messages_sealed++
     fi
@@ -260,6 +272,26 @@ inline check_order() {
     fi
 }
 
+// verify.cpp, missing_before(), of the same tag. This receive counts as finished.
+inline check_predecessor() {
+    i = 0;
+    do
+    :: i < next_position && (finished[i] || posted_tag[i] != posted_tag[p]) -> i++
+    :: else -> break
+    od;
+    if
+    :: sealed_before[got_sealed[p]] == EMPTY || used[sealed_before[got_sealed[p]]]
+#ifndef EARLIER_RECEIVES_IGNORED
+    :: sealed_before[got_sealed[p]] != EMPTY && !used[sealed_before[got_sealed[p]]] && i < p
+#endif
+    :: else ->
+        if
+        :: unaccounted > 0 -> unaccounted--
+        :: else -> fits = false
+        fi
+    fi
+}
+
 #define genuine (got_sealed[p] != FORGED && sealed_epoch[got_sealed[p]] == got_epoch[p] && sealed_counter[got_sealed[p]] == got_counter[p] && sealed_tag[got_sealed[p]] == posted_tag[p])
 
 #if defined(WINDOW)
@@ -289,6 +321,24 @@ inline hand_to_program() {
         i++
     :: else -> i++
     od;
+    i = 0;
+    do
+    :: i < next_position && (finished[i] || posted_tag[i] != posted_tag[p]) -> i++
+    :: else -> break
+    od;
+    if
+    :: i < p                           // an earlier receive may yet have got what is missing
+    :: else ->
+        i = 0;
+        do
+        :: i == got_sealed[p] -> break
+        :: i < got_sealed[p] && !(sealed_tag[i] == posted_tag[p] && !consumed[i]) -> i++
+        :: i < got_sealed[p] && sealed_tag[i] == posted_tag[p] && !consumed[i] ->
+            place_taken = !error_raised;
+            assert(!place_taken);      // one that was held back, unless the program has had an error
+            i++
+        od
+    fi;
     accepted[got_sealed[p]] = true;
     accepted_at[got_sealed[p]] = p;
     if
@@ -311,10 +361,13 @@ inline accept() {
     if
     :: !(genuine && has_keys) ->
         late_refused = genuine;
-        assert(!late_refused)      // of whatever epoch
+        assert(!late_refused);     // of whatever epoch
+        unaccounted++;
+        error_raised = true
     :: genuine && has_keys && !is_new ->
         new_refused = !consumed[got_sealed[p]];
-        assert(!new_refused)       // only what came before is refused as replayed
+        assert(!new_refused);      // only what came before is refused as replayed
+        error_raised = true
     :: else ->
         used[got_counter[p]] = true;
         consumed[got_sealed[p]] = true;
@@ -327,9 +380,16 @@ inline accept() {
 #else
         check_order();
 #endif
+#ifndef PREDECESSOR_UNCHECKED
+        if
+        :: fits -> check_predecessor()
+        :: else
+        fi;
+#endif
         if
         :: fits -> hand_to_program()
         :: else ->
+            error_raised = true;
             honest_refused = (attacks == 0);
             assert(!honest_refused)
         fi

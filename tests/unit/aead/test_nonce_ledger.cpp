@@ -116,7 +116,7 @@ void seal_twice_with_one_counter() {
 
 TEST(NonceLedgerDeath, SealingTwiceUnderOneNonceEndsTheProcess) {
     EXPECT_DEATH(seal_twice_with_one_counter(),
-                 "a nonce was about to be used a second time under one key .*nonce 000000012900000000000000");
+                 "a nonce was about to be used a second time under one key .*nonce 000010002900000000000000");
 }
 #endif
 
