@@ -264,7 +264,8 @@ static void note_nonce(const struct call* call, MPI_Datatype type) {
     static FILE* out;
     const char* prefix = getenv("MPISEC_LAB_NONCES");
     if (!prefix || type != MPI_BYTE || call->n < SMALLEST_FRAME || call->to < 0) return;
-    if (call->bytes[3] != 1 && call->bytes[3] != 2) return; /* the kinds of frames (src/wire/frame.hpp) */
+    const int kind = call->bytes[2] >> 4; /* src/wire/frame.hpp */
+    if (kind != 1 && kind != 2) return;
     int rank = 0;
     if (!out) {
         char name[4096];
