@@ -2,23 +2,27 @@
 
 namespace mpisec::wire {
 
-bool LastCounters::look_up(std::uint64_t stream, std::uint64_t counter) {
-    auto entry = last_.find(stream);
-    const bool is_new = entry == last_.end();
-    if (is_new) {
-        if (last_.size() == most_streams) last_.clear();
-        entry = last_.emplace(stream, counter).first;
+void LastCounters::look_up(std::uint64_t stream) {
+    auto entry = recent_.find(stream);
+    if (entry == recent_.end()) {
+        const auto old = older_.find(stream);
+        const Counters known = old == older_.end() ? Counters{} : old->second;
+        if (old != older_.end()) older_.erase(old);
+        if (recent_.size() == most_streams / 2) {
+            older_ = std::move(recent_);
+            recent_.clear();
+        }
+        entry = recent_.emplace(stream, known).first;
     }
     latest_stream_ = stream;
     latest_ = &entry->second;
-    return is_new;
 }
 
 void LastCounters::forget(std::uint64_t stream, std::uint64_t counter) {
-    const auto entry = last_.find(stream);
-    if (entry == last_.end() || entry->second != counter) return;
-    last_.erase(entry);
-    latest_ = nullptr;
+    for (auto* counters : {&recent_, &older_})
+        if (const auto entry = counters->find(stream);
+            entry != counters->end() && entry->second.last == counter)
+            entry->second = {entry->second.before, none};
 }
 
 }  // namespace mpisec::wire

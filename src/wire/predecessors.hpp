@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "wire/frame.hpp"
 #include "wire/order.hpp"
@@ -23,27 +24,32 @@ class LastCounters {
     /// none, or it was forgotten.
     std::uint64_t back_from(std::uint64_t stream, std::uint64_t counter) {
         if (!latest_ || stream != latest_stream_) [[unlikely]]
-            if (look_up(stream, counter)) return 0;
-        const std::uint64_t back = counter - *latest_;
-        *latest_ = counter;
-        return back;
+            look_up(stream);
+        const std::uint64_t before = std::exchange(latest_->last, counter);
+        latest_->before = before;
+        return before == none ? 0 : counter - before;
     }
 
-    /// The message with `counter` is not one to name.
+    /// The message with `counter` is not one to name; the one before it is.
     void forget(std::uint64_t stream, std::uint64_t counter);
 
-    std::size_t streams() const { return last_.size(); }
+    std::size_t streams() const { return recent_.size() + older_.size(); }
 
-    /// Of so many streams the last messages are kept, then all are forgotten: for programs that never use a tag twice.
+    /// Of so many streams something is kept, at most; those that were used in the last half of it stay.
     static constexpr std::size_t most_streams = 1 << 14;
 
   private:
-    /// Makes it the latest; true when it is new, with this counter.
-    bool look_up(std::uint64_t stream, std::uint64_t counter);
+    static constexpr std::uint64_t none = ~std::uint64_t{0};  // no counter goes so far
+    struct Counters {
+        std::uint64_t last = none, before = none;
+    };
 
-    std::unordered_map<std::uint64_t, std::uint64_t> last_;  // stream -> counter
-    std::uint64_t latest_stream_ = 0;                        // of the message before
-    std::uint64_t* latest_ = nullptr;                        // its entry
+    /// Makes it the latest.
+    void look_up(std::uint64_t stream);
+
+    std::unordered_map<std::uint64_t, Counters> recent_, older_;  // by stream
+    std::uint64_t latest_stream_ = 0;                             // of the message before
+    Counters* latest_ = nullptr;                                  // its entry, in recent_
 };
 
 /// A sender's, one per communicator.
@@ -56,7 +62,7 @@ class Predecessors {
                 fitting<std::uint8_t>(any_tag_.back_from(static_cast<std::uint32_t>(peer), counter))};
     }
 
-    /// The message with `counter` will not arrive (MPI refused it, or it was cancelled): the next ones must not name it.
+    /// The message with `counter` will not arrive (MPI refused it, or it was cancelled): the next ones name the one before it.
     void forget(std::int32_t peer, std::int32_t tag, std::uint64_t counter) {
         same_tag_.forget(stream_of(peer, tag), counter);
         any_tag_.forget(static_cast<std::uint32_t>(peer), counter);

@@ -157,6 +157,14 @@ def test_one_with_another_tag_does_not_take_the_place_of_a_dropped_one(attack, s
     assert "one that was sent before it is missing" in result.stderr, result.stderr
 
 
+def test_what_an_earlier_receive_could_have_got_is_looked_for_when_that_completes(attack):
+    """S2: the second receive, waited for first, gets the second message while the first one may yet be in the first receive, which turns
+    out to have got one of another rank."""
+    result, said = attack("drop", "pending", ways="wait", ranks=3)
+    check(result, said, {(1, 2): FINE, (1, 1): INTEGRITY, (1, 9): FINE}, "wait")
+    assert "one that rank 0 sent before a message received already is missing" in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("scenario", ["two", "any-tags"])
 def test_what_did_not_authenticate_is_not_missing(attack, scenario):
     """Nobody knows its counter, which the next message names."""

@@ -13,6 +13,8 @@
  *            reflect rank 0 to rank 1; then rank 1 to rank 0, which the adversary replaces by the former
  *            window  24 messages of one tag, all under way at once
  *            overtaken   three messages of one tag, all received at once, the last waited for first
+ *            pending two messages of one tag, received from MPI_ANY_SOURCE beside one of rank 2, whose receive, posted
+ *                    first, is waited for last
  *            slow-window, slow-tags   like window and tags, all but the first received a second later
  *            audit   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
  *            lost    rank 1 gives up waiting after a second and finalizes
@@ -137,6 +139,23 @@ static void receive_last_first(void) {
     for (int i = 2; i >= 0; --i) tell(i + 1, i + 1, MPI_Wait(&requests[i], MPI_STATUS_IGNORE), in[i]);
 }
 
+static void receive_beside_another(void) {
+    MPI_Request requests[2];
+    unsigned char* in[2];
+    for (int i = 0; i < 2; ++i)
+        MPI_Irecv(in[i] = prefilled(), n, MPI_BYTE, MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &requests[i]);
+    send(9, 2, TAG + 5, MPI_COMM_WORLD); /* both are posted */
+    tell(2, 2, MPI_Wait(&requests[1], MPI_STATUS_IGNORE), in[1]);
+    tell(1, 3, MPI_Wait(&requests[0], MPI_STATUS_IGNORE), in[0]);
+}
+
+static void stand_beside(void) {
+    receive(9, 9, 1, TAG + 5, MPI_COMM_WORLD);
+    send(3, 1, TAG, MPI_COMM_WORLD);
+    sleep_ms(200); /* it arrives first */
+    send(9, 0, TAG + 5, MPI_COMM_WORLD);
+}
+
 static void send_window(void) {
     MPI_Request requests[WINDOW];
     arm();
@@ -152,11 +171,13 @@ static void sender(void) {
         return;
     }
     MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    const int pending = strcmp(scenario, "pending") == 0;
+    if (pending) receive(9, 9, 2, TAG + 5, MPI_COMM_WORLD);
     int two = strcmp(scenario, "two") == 0, tags = strstr(scenario, "tags") != NULL;
     int comms = strcmp(scenario, "comms") == 0, peers = strcmp(scenario, "peers") == 0;
     arm();
     start_send(1, 1, TAG, MPI_COMM_WORLD, &requests[0]);
-    if (two || tags || comms || peers)
+    if (two || tags || comms || peers || pending)
         start_send(2, peers ? 2 : 1, tags ? TAG + 1 : TAG, comms ? other : MPI_COMM_WORLD, &requests[1]);
     if (strcmp(scenario, "later") == 0) send(2, 1, TAG, MPI_COMM_WORLD), send(3, 1, TAG, MPI_COMM_WORLD);
     if (strcmp(scenario, "overtaken") == 0)
@@ -187,6 +208,11 @@ static void receiver(void) {
     }
     if (strcmp(scenario, "overtaken") == 0) {
         receive_last_first();
+        receive(9, 9, 0, TAG + 4, MPI_COMM_WORLD);
+        return;
+    }
+    if (strcmp(scenario, "pending") == 0) {
+        receive_beside_another();
         receive(9, 9, 0, TAG + 4, MPI_COMM_WORLD);
         return;
     }
@@ -249,6 +275,8 @@ int main(int argc, char** argv) {
             sender();
         else if (rank == 1 || strcmp(scenario, "peers") == 0)
             receiver(); /* other ranks only stand by */
+        else if (strcmp(scenario, "pending") == 0)
+            stand_beside();
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Comm_free(&other);

@@ -81,12 +81,20 @@ struct Communicator {
     std::list<ReceivedMessage> unexpected;  ///< taken out of MPI by a probe, not yet received (M4)
 
     /// A small message that a probe for MPI_ANY_TAG showed and left in MPI, and the position of the first receive that could get it:
-    /// nothing that its sender sent before was left then.
+    /// nothing that its sender sent before was left then. Nothing once it is received, however that was.
     struct ShownFirst {
         int source, tag;
         std::uint64_t position;
     };
     std::optional<ShownFirst> shown_first;
+
+    /// What a message named as sent before it, and what has not come while receives older than its own may yet get it.
+    struct Awaited {
+        int source, tag;         ///< which receives may: those of this tag, or of any for MPI_ANY_TAG
+        std::uint64_t counter;   ///< of what was named
+        std::uint64_t position;  ///< of the receive that got the message which named it
+    };
+    std::list<Awaited> awaited;
 
     void post(PostedReceive& receive) {
         receive.position = next_position++;
@@ -100,19 +108,12 @@ struct Communicator {
         (receive.newer ? receive.newer->older : newest) = receive.older;
     }
     std::uint64_t oldest_position() const { return oldest ? oldest->position : next_position; }
-    /// The oldest receive that a message of this source and tag would still match.
+    /// The oldest receive that a message of this source and tag (whatever its tag for MPI_ANY_TAG) would still match.
     std::uint64_t oldest_position(int source, int tag) const {
         for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
             if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
-                (receive->tag == tag || receive->tag == MPI_ANY_TAG))
+                (receive->tag == tag || receive->tag == MPI_ANY_TAG || tag == MPI_ANY_TAG))
                 return receive->position;
-        return next_position;
-    }
-
-    /// The oldest receive that a message of this source, whatever its tag, might still match.
-    std::uint64_t oldest_position(int source) const {
-        for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
-            if (receive->source == source || receive->source == MPI_ANY_SOURCE) return receive->position;
         return next_position;
     }
 

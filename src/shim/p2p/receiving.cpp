@@ -54,7 +54,8 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
 }
 
 int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
-    incoming(comm.peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).unaccounted.add();
+    if (!comm.is_channel)
+        incoming(comm.peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).unaccounted.add();
     tell_rejected(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");

@@ -35,7 +35,6 @@ using Mode = SendSpec::Mode;
 
 namespace {
 
-/// Pairs of ranks and tags: what MPI keeps in order.
 /// MPIsec's own notices need no order, and some are never received.
 wire::WayBack back_from(Communicator& comm, std::int32_t world_peer, int tag, std::uint64_t counter) {
     return comm.is_channel ? wire::WayBack{} : comm.predecessors.back_from(world_peer, tag, counter);
@@ -104,6 +103,7 @@ class SealedSend final : public Operation {
         if (outcome_.cancelled) {
             --outgoing(world_peer_).sent;
             skip(spec_, *comm_, world_peer_, counter_);
+            tell_notices();  // a message that names it may be on the way already
         }
         first_done(code);
     }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/notices.hpp"
@@ -42,25 +44,77 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
     return true;
 }
 
-/// The message with this counter was held back on the way. What was rejected may have been that one, and may say any counter; what
-/// the sender cancelled is named in a notice, which may come a little later.
-bool missing(PeerReceiveState& pair, std::uint64_t before, std::uint64_t& unaccounted) {
-    if (pair.replay.contains(before)) return false;
+using Awaited = Communicator::Awaited;
+
+PeerReceiveState& pair_of(const Communicator& comm, int source) {
+    return incoming(comm.peers[static_cast<std::size_t>(source)].world);
+}
+
+/// Whether a message with this counter and this way back names one that may not have come.
+bool names_a_gap(const wire::ReplaySet& replay, std::uint64_t counter, unsigned back) {
+    return back != 0 && counter - back >= replay.base();
+}
+
+bool may_yet_come(const Communicator& comm, const Awaited& it) {
+    return comm.oldest_position(it.source, it.tag) < it.position;
+}
+
+/// It was held back on the way. What was rejected may have been that one, and may say any counter; what the sender cancelled is
+/// named in a notice, which may come a little later.
+bool was_held_back(const Communicator& comm, const Awaited& it) {
+    PeerReceiveState& pair = pair_of(comm, it.source);
+    std::uint64_t& unaccounted = it.tag == MPI_ANY_TAG ? pair.unaccounted.any_tag : pair.unaccounted.same_tag;
     if (unaccounted > 0) {
         --unaccounted;
         return false;
     }
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    while (!pair.replay.contains(before) && std::chrono::steady_clock::now() < patience) {
+    while (!pair.replay.contains(it.counter) && std::chrono::steady_clock::now() < patience) {
         hear_notices(pair.number);
         sched_yield();
     }
-    return !pair.replay.contains(before);
+    return !pair.replay.contains(it.counter);
 }
 
-/// Whether a message with this counter and this way back may say that one is missing which no look into the replay set rules out.
-bool names_a_gap(const wire::ReplaySet& replay, std::uint64_t counter, unsigned back) {
-    return back != 0 && counter - back >= replay.base();
+/// What this message named is missing. What an earlier receive may yet get is awaited.
+bool names_a_missing_one(Communicator& comm, const Awaited& named) {
+    if (pair_of(comm, named.source).replay.contains(named.counter)) return false;
+    if (!may_yet_come(comm, named)) return was_held_back(comm, named);
+    comm.awaited.push_back(named);
+    return false;
+}
+
+/// One of those awaited that can come no more. At most one that still can is looked at: its turn comes again.
+std::optional<Awaited> awaited_in_vain(Communicator& comm) {
+    while (!comm.awaited.empty()) {
+        const Awaited it = comm.awaited.front();
+        const bool has_come = pair_of(comm, it.source).replay.contains(it.counter);
+        if (!has_come && may_yet_come(comm, it)) {
+            comm.awaited.splice(comm.awaited.end(), comm.awaited, comm.awaited.begin());
+            return std::nullopt;
+        }
+        comm.awaited.pop_front();
+        if (!has_come && was_held_back(comm, it)) return it;
+    }
+    return std::nullopt;
+}
+
+/// Step 5. What is missing before this message, or before one that was received earlier; empty when nothing is.
+[[gnu::cold, gnu::noinline]] std::string missing_before(Communicator& comm, const ReceivedMessage& received,
+                                                        const Match& match, const wire::NonceFields& nonce) {
+    const wire::ReplaySet& replay = pair_of(comm, received.source).replay;
+    const auto names_missing = [&](int tag, unsigned back) {
+        return names_a_gap(replay, nonce.counter, back) &&
+               names_a_missing_one(comm, {received.source, tag, nonce.counter - back, match.position});
+    };
+    if (names_missing(received.tag, nonce.back.same_tag))
+        return "one with this tag that was sent before it is missing";
+    if (match.any_tag && names_missing(MPI_ANY_TAG, nonce.back.any_tag))
+        return "one that was sent before it is missing";
+    if (const std::optional<Awaited> it = awaited_in_vain(comm))
+        return "one that rank " + std::to_string(it->source) +
+               " sent before a message received already is missing";
+    return {};
 }
 
 /// The probe for MPI_ANY_TAG that showed this message, if one did, is over.
@@ -71,22 +125,6 @@ bool names_a_gap(const wire::ReplaySet& replay, std::uint64_t counter, unsigned 
         return false;
     comm.shown_first.reset();
     return true;
-}
-
-/// Step 5. What is missing before this message, or null. Not what an earlier receive, which has not completed, could have got.
-[[gnu::cold, gnu::noinline]] const char* missing_before(const Communicator& comm,
-                                                        const ReceivedMessage& received, const Match& match,
-                                                        const wire::NonceFields& nonce,
-                                                        PeerReceiveState& pair) {
-    if (names_a_gap(pair.replay, nonce.counter, nonce.back.same_tag) &&
-        comm.oldest_position(received.source, received.tag) >= match.position &&
-        missing(pair, nonce.counter - nonce.back.same_tag, pair.unaccounted.same_tag))
-        return "one with this tag that was sent before it is missing";
-    if (match.any_tag && names_a_gap(pair.replay, nonce.counter, nonce.back.any_tag) &&
-        comm.oldest_position(received.source) >= match.position &&
-        missing(pair, nonce.counter - nonce.back.any_tag, pair.unaccounted.any_tag))
-        return "one that was sent before it is missing";
-    return nullptr;
 }
 
 struct Opening {
@@ -133,9 +171,9 @@ struct Delivered {
 [[gnu::cold, gnu::noinline]] void reject(const Delivered& it, Violation violation,
                                          const char* detail = nullptr) {
     ReceivedMessage& received = it.received;
-    if (it.comm.has_peer(received.source) &&
+    if (it.comm.has_peer(received.source) && !it.comm.is_channel &&
         (violation == Violation::forged || violation == Violation::malformed))
-        incoming(it.comm.peers[static_cast<std::size_t>(received.source)].world).unaccounted.add();
+        pair_of(it.comm, received.source).unaccounted.add();
     received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
     received.total = 0;
     // What did not authenticate may have been the first part of a large message, whose sender waits for the
@@ -168,6 +206,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
     const Delivered delivered{received, comm, wire, match.position};
     if (!comm.has_peer(received.source)) [[unlikely]]
         return reject(delivered, Violation::malformed, "and there is no such rank");
+    const bool was_shown = comm.shown_first && was_shown_first(comm, received, match.position);
     wire::NonceFields nonce;
     if (wire.size() < wire::small_overhead || !wire::parse_nonce(wire.data(), nonce)) [[unlikely]]
         return reject(delivered, Violation::malformed);
@@ -193,14 +232,15 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         if (received.large) throw_away(pair.number, received.header);
         return reject(delivered, Violation::reordered);
     }
-    const bool first_of_all =
-        match.any_tag || (comm.shown_first && was_shown_first(comm, received, match.position));
+    const bool any_tag = match.any_tag || was_shown;
     if (names_a_gap(pair.replay, nonce.counter, nonce.back.same_tag) ||
-        (first_of_all && names_a_gap(pair.replay, nonce.counter, nonce.back.any_tag))) [[unlikely]]
-        if (const char* what = missing_before(comm, received, {match.position, first_of_all}, nonce, pair)) {
+        (any_tag && names_a_gap(pair.replay, nonce.counter, nonce.back.any_tag)) || !comm.awaited.empty())
+        [[unlikely]]
+        if (const std::string what = missing_before(comm, received, {match.position, any_tag}, nonce);
+            !what.empty()) {
             if (!received.large) wipe_delivered(received, to);
             if (received.large) throw_away(pair.number, received.header);
-            return reject(delivered, Violation::reordered, what);
+            return reject(delivered, Violation::reordered, what.c_str());
         }
     confirm_epoch(pair, opening.keys);
     ++pair.opened;

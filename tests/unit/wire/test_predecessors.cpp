@@ -26,9 +26,28 @@ TEST(LastCounters, WhatWillNotArriveIsNotNamed) {
     predecessors.forget(1, 3);  // 4 has named it already
     EXPECT_EQ(predecessors.back_from(1, 5), 1);
     predecessors.forget(1, 5);
-    EXPECT_EQ(predecessors.back_from(1, 6), 0);
-    EXPECT_EQ(predecessors.back_from(1, 7), 1);
+    EXPECT_EQ(predecessors.back_from(1, 6), 2);  // 4
+    predecessors.forget(1, 6);
+    predecessors.forget(1, 4);  // the one before is not known any more
+    EXPECT_EQ(predecessors.back_from(1, 7), 0);
+    EXPECT_EQ(predecessors.back_from(1, 8), 1);
     predecessors.forget(2, 7);
+    EXPECT_EQ(predecessors.back_from(2, 9), 0);
+}
+
+TEST(LastCounters, StreamsInUseOutliveThoseThatAreNot) {
+    LastCounters predecessors;
+    std::uint64_t counter = 0;
+    predecessors.back_from(7, counter);
+    for (std::uint64_t other = 100; other < 100 + 4 * LastCounters::most_streams; ++other) {
+        predecessors.back_from(other, ++counter);
+        if (other % 1000 == 0) {
+            const std::uint64_t back = predecessors.back_from(7, ++counter);
+            ASSERT_GT(back, 0U) << other;
+            ASSERT_LE(back, 1001U);
+        }
+    }
+    EXPECT_LE(predecessors.streams(), LastCounters::most_streams);
 }
 
 TEST(LastCounters, AsAModelSays) {
@@ -39,11 +58,10 @@ TEST(LastCounters, AsAModelSays) {
         const std::uint64_t stream = random() % 50;
         const auto last = model.find(stream);
         EXPECT_EQ(predecessors.back_from(stream, counter), last == model.end() ? 0 : counter - last->second);
-        model[stream] = counter;
-        if (random() % 10 == 0) {
+        if (random() % 10 == 0)
             predecessors.forget(stream, counter);
-            model.erase(stream);
-        }
+        else
+            model[stream] = counter;
     }
 }
 
@@ -82,7 +100,7 @@ TEST(Predecessors, WhatWillNotArriveIsNamedByNone) {
     predecessors.back_from(1, 5, 0);
     predecessors.back_from(1, 6, 1);
     predecessors.forget(1, 6, 1);
-    EXPECT_EQ(predecessors.back_from(1, 6, 2), back(0, 0));
+    EXPECT_EQ(predecessors.back_from(1, 6, 2), back(0, 2));
     EXPECT_EQ(predecessors.back_from(1, 5, 3), back(3, 1));
 }
 

@@ -91,6 +91,22 @@ static void after_probe(int peer, int way, int receiver) {
     receive(peer, MPI_ANY_TAG, peer, 4, 11);
 }
 
+/* What a probe for any tag shows is received with any tag; the next one of its tag is then received before one sent earlier. With
+ * `large` another probe takes a large message out of MPI in between. */
+static void after_probe_for_any_tag(int peer, int large, int receiver) {
+    const int list[][2] = {{4, 12}, {5, 13}, {4, 14}, {6, large ? BIG : 15}};
+    if (!receiver) {
+        send_these(peer, list, 4);
+        return;
+    }
+    probe(peer, MPI_ANY_TAG, peer, 4, 12);
+    if (large) probe(peer, 6, peer, 6, BIG);
+    receive(peer, MPI_ANY_TAG, peer, 4, 12);
+    receive(peer, 4, peer, 4, 14);
+    receive(peer, MPI_ANY_TAG, peer, 5, 13);
+    receive(peer, MPI_ANY_TAG, peer, 6, list[3][1]);
+}
+
 /* A matched message may be received long after later ones. */
 static void matched_and_kept(int peer, int n, int receiver) {
     const int list[][2] = {{6, n}, {6, 3}, {6, OTHER}};
@@ -142,6 +158,7 @@ void rule_probe(void) {
             tag_four_first(peer, THRESHOLD, receiver);
             tag_four_first(peer, OTHER, receiver);
             for (int way = 0; way < 3; ++way) after_probe(peer, way, receiver);
+            for (int large = 0; large < 2; ++large) after_probe_for_any_tag(peer, large, receiver);
             matched_and_kept(peer, BIG, receiver);
             matched_and_kept(peer, 20, receiver);
         }
