@@ -14,7 +14,10 @@ POINTS = [
 MORE = [("mpich-5", 2, 2), ("mpich-5", 4, 12), ("openmpi-5", 4, 4), ("mpich-4", 4, 4), ("openmpi-4", 4, 4)]
 SMOKE = [("impi", 2, 2), ("mpich-5-abi", 2, 4)]
 PLAIN = [("openmpi-5", 2, 3)]
-MORE_PLAIN = [("mpich-5", 2, 3), ("mpich-4", 2, 2), ("openmpi-4", 2, 2)]
+MORE_PLAIN = [("mpich-5", 2, 2), ("mpich-4", 2, 2), ("openmpi-4", 2, 2)]  # a core per rank: plain MPICH polls without pause
+# What these libraries do not do between nodes by themselves: Open MPI 4.1 has no one-sided component for TCP, and what MPICH 4.0
+# puts into a window stays -1.
+PLAIN_CANNOT = {("openmpi-4", "one_sided"), ("openmpi-4", "one_sided_locks"), ("openmpi-4", "one_sided_epochs"), ("mpich-4", "one_sided")}
 
 
 def broken(verdicts):
@@ -57,6 +60,8 @@ def test_rule_sealed(verdicts, point, rule):
 def test_rule_plain(verdicts, point, rule):
     """The same without MPIsec: what a rule asks for is what the MPI gives."""
     why = verdicts(point, plain=True)[rule]
+    if why and (point[0], rule) in PLAIN_CANNOT:
+        pytest.xfail(why)
     assert why is None, why
 
 
