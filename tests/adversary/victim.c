@@ -49,10 +49,14 @@ static void sleep_ms(long ms) {
     nanosleep(&time, NULL);
 }
 
-static void start_send(int message, int to, int tag, MPI_Comm comm, MPI_Request* request) {
-    unsigned char* out = malloc((size_t)n + 1); /* left to the end of the program */
+static unsigned char* filled(int message) { /* left to the end of the program */
+    unsigned char* out = malloc((size_t)n + 1);
     for (int i = 0; i < n; ++i) out[i] = content(message, i);
-    MPI_Isend(out, n, MPI_BYTE, to, tag, comm, request);
+    return out;
+}
+
+static void start_send(int message, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+    MPI_Isend(filled(message), n, MPI_BYTE, to, tag, comm, request);
 }
 static void send(int message, int to, int tag, MPI_Comm comm) {
     MPI_Request request;
@@ -151,8 +155,8 @@ static void receive_beside_another(void) {
 
 static void stand_beside(void) {
     receive(9, 9, 1, TAG + 5, MPI_COMM_WORLD);
-    send(3, 1, TAG, MPI_COMM_WORLD);
-    sleep_ms(200); /* it arrives first */
+    MPI_Ssend(filled(3), n, MPI_BYTE, 1, TAG,
+              MPI_COMM_WORLD); /* the first receive has it before rank 0 sends */
     send(9, 0, TAG + 5, MPI_COMM_WORLD);
 }
 
