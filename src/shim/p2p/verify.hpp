@@ -42,11 +42,11 @@ bool looks_large(const Communicator& comm, std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 
-/// What the message was matched to.
+/// The receive that the message was matched to.
 struct Match {
-    std::uint64_t position;  ///< of the receive
-    bool
-        any_tag;  ///< which asked for MPI_ANY_TAG: nothing that the sender sent before, whatever its tag, may be left
+    std::uint64_t position;
+    /// It asked for MPI_ANY_TAG: of what the sender sent before, whatever its tag, nothing may be left.
+    bool any_tag;
 };
 
 /// Steps 1 to 5 for the message in `wire`. A small message is opened to `to` when that has room for it, else
