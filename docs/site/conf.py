@@ -10,8 +10,8 @@ copyright = author
 # The order in which a reader needs them. Every page has its place here: one without is an error.
 NAVIGATION = {
     "First success": ["Overview <self>", "docs/install"],
-    "Use": ["commands/mpisec", "docs/slurm", "docs/kubernetes", "docs/troubleshooting", "docs/procedures", "docs/provider", "docs/gpu", "docs/failures",
-            "docs/lab"],
+    "Use": ["commands/mpisec", "docs/slurm", "docs/kubernetes", "docs/cloud", "docs/troubleshooting", "docs/procedures", "docs/provider", "docs/gpu",
+            "docs/failures", "docs/lab"],
     "Configuration": ["docs/configuration", "docs/crypto-libraries", "docs/collectives"],
     "How it works": ["docs/architecture", "docs/protocol", "docs/adr/README", "docs/glossary"],
     "Proof": ["SECURITY", "docs/security-questions", "docs/threat-model", "docs/adversary", "docs/formal/README", "docs/conformance", "docs/programs"],

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """soak.py --seconds N [--mpi mpich-5,openmpi-5] …: random traffic (soak.c), sealed, on nodes of the lab whose links flap and whose CPUs others
-take, for a given time. Judges: no wrong byte, no hang, memory of every rank flat. Prints a summary, and writes it as JSON with -o. As root.
+take, for a given time; with --slurm started by srun on nodes whose Slurm daemons end and start again. Judges: no wrong byte, no hang, memory of
+every rank flat. Prints a summary, and writes it as JSON with -o. As root.
 
     .deps/test-venv/bin/python tests/soak/soak.py --seconds 3600 --nodes 2 --ranks 4 -o soak.json
 """
@@ -21,8 +22,11 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "lab"))
 
-from mpisec_lab import build
+from mpisec_lab import build, places
 from mpisec_lab.cluster import Cluster, Result
+from mpisec_lab.errors import LabError
+from mpisec_lab.mpis import find_mpi
+from mpisec_lab.slurm import SlurmCluster
 
 WARM_UP = 1 / 3  # of the time: caches of the MPI library and of the allocator fill
 _BUSY = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"  # a second or so of one CPU
@@ -38,6 +42,7 @@ class Summary:
     rounds: int = 0
     flaps: int = 0
     pressures: int = 0
+    restarts: int = 0  # of Slurm's daemons
     growth: list[float] = field(default_factory=list)  # by rank: per cent from the second third of the time to the last
     resident: list[int] = field(default_factory=list)  # by rank: KiB at the end
     longest_silence: float = 0  # seconds
@@ -45,7 +50,7 @@ class Summary:
 
 
 class Trouble:
-    """Makes trouble in a thread until stop(): takes links down for up to a second and a half, takes CPU time on the nodes."""
+    """Makes trouble in a thread until stop(): takes links down for up to a second and a half, takes CPU time on the nodes, restarts Slurm's daemons."""
 
     def __init__(self, cluster: Cluster, summary: Summary, options: argparse.Namespace) -> None:
         self._cluster, self._summary, self._options = cluster, summary, options
@@ -59,12 +64,24 @@ class Trouble:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._random.expovariate(1 / self._options.every)):
-            if self._random.random() < 0.5:
-                self._flap()
-            elif self._options.pressure:
-                self._summary.pressures += 1
-                self._cluster.popen(self._random.randrange(len(self._cluster.names)), ["sh", "-c", _BUSY])
+        kinds = [self._flap]
+        if self._options.pressure:
+            kinds.append(self._take_cpu)
+        if isinstance(self._cluster, SlurmCluster):
+            kinds.append(self._restart)
+        try:
+            while not self._stop.wait(self._random.expovariate(1 / self._options.every)):
+                self._random.choice(kinds)()
+        except LabError as error:
+            self._summary.faults.append(str(error))
+
+    def _take_cpu(self) -> None:
+        self._cluster.popen(self._random.randrange(len(self._cluster.names)), ["sh", "-c", _BUSY])
+        self._summary.pressures += 1
+
+    def _restart(self) -> None:
+        self._cluster.restart(self._random.randrange(len(self._cluster.names)))
+        self._summary.restarts += 1
 
     def _flap(self) -> None:
         """The bridge's end of one node's wire: what is in flight is lost, and TCP sends it again."""
@@ -111,16 +128,25 @@ def judge(summary: Summary, result: Result, directory: Path, options: argparse.N
             summary.faults.append(f"memory of rank {rank} has grown by {grown:.2f} %")
 
 
+def run(cluster: Cluster, command: list[object], mpi: str, timeout: float, options: argparse.Namespace) -> Result:
+    """Runs the job by the MPI's own launcher, or by srun where there is Slurm."""
+    if not isinstance(cluster, SlurmCluster):
+        return cluster.run(command, ranks=options.ranks, mpi=mpi, plain=options.plain, timeout=timeout)
+    pmi = "pmix" if find_mpi(mpi).family == "openmpi" else "pmi2"
+    srun = ["srun", f"-N{options.nodes}", f"-n{options.ranks}", "--overcommit", f"--mpi={pmi}"]
+    sealed = [] if options.plain else [places.find_mpisec(), "exec"]
+    return cluster.submit([*srun, *sealed, *command], mpi=mpi, env={"MPISEC_KEY_FILE": cluster.key()}, timeout=timeout)
+
+
 def soak(mpi: str, seconds: float, options: argparse.Namespace) -> Summary:
     summary = Summary(mpi, seconds, options.seed)
     app = build.compile_mpi(Path(__file__).with_name("soak.c"), mpi, flags=["-std=gnu11", "-O2"])
     directory = Path(tempfile.mkdtemp(prefix="mpisec-soak-"))
     try:
-        with Cluster(options.nodes) as cluster:
+        with (SlurmCluster if options.slurm else Cluster)(options.nodes) as cluster:
             trouble = Trouble(cluster, summary, options)
             try:
-                command = [app, seconds, options.seed, directory]
-                result = cluster.run(command, ranks=options.ranks, mpi=mpi, plain=options.plain, timeout=seconds + options.time_limit)
+                result = run(cluster, [app, seconds, options.seed, directory], mpi, seconds + options.time_limit, options)
             finally:
                 trouble.stop()
         judge(summary, result, directory, options)
@@ -133,7 +159,7 @@ def show(summary: Summary) -> str:
     growth = ", ".join(f"{one:+.2f}" for one in summary.growth)
     resident = max(summary.resident, default=0) // 1024
     text = (f"{summary.mpi}: {summary.rounds} rounds in {summary.seconds:.0f} s (seed {summary.seed}), {summary.flaps} links down and up, CPU taken "
-            f"{summary.pressures} times; memory {growth} % per rank ({resident} MiB at most); longest silence "
+            f"{summary.pressures} times, daemons restarted {summary.restarts} times; memory {growth} % per rank ({resident} MiB at most); longest silence "
             f"{summary.longest_silence:.1f} s")
     return "\n".join([text, *(f"FAULT: {fault}" for fault in summary.faults)])
 
@@ -146,6 +172,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=float, default=8, help="seconds between two troubles, on average")
+    parser.add_argument("--slurm", action="store_true", help="started by srun; Slurm's daemons are restarted too")
     parser.add_argument("--no-pressure", dest="pressure", action="store_false", help="leave the CPUs to the job")
     parser.add_argument("--growth", type=float, default=1, help="per cent of memory that a rank may grow by after the first third of the time")
     parser.add_argument("--time-limit", type=float, default=120, help="seconds after the end of the time, then it is a hang")

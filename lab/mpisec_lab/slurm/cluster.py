@@ -34,6 +34,9 @@ mount -t tmpfs -o mode=755 none /run && mkdir -m 755 /run/munge &&
 mount --bind "$0" /etc/slurm && exec munged --key-file="$1" --log-file=/run/munge/log --seed-file=/run/munge/seed
 """
 
+# Ends the daemon with process id $0, within ten seconds.
+_END = 'kill "$0" && for i in $(seq 100); do kill -0 "$0" 2>/dev/null || exit 0; sleep 0.1; done; exit 1'
+
 
 class SubmitOptions(TypedDict, total=False):
     """How SlurmCluster.submit() runs a command on the head."""
@@ -107,6 +110,15 @@ class SlurmCluster(Cluster):
     def left_over(self, grace: float = 5) -> list[str]:
         """Command lines of what is on the nodes beside the daemons `grace` seconds from now at the latest; it is killed."""
         return self.sweep(grace=grace)
+
+    def restart(self, node: int) -> None:
+        """Ends the daemon of a node (the head's is slurmctld, another's slurmd) as a service manager would, and starts it anew. Jobs go on."""
+        name = self.names[node]
+        program, file = ("slurmctld", "slurmctld.pid") if node == self.head else ("slurmd", f"slurmd-{name}.pid")
+        ended = self.execute(node, ["sh", "-c", _END, (self._slurm / file).read_text().strip()], sweep=False)
+        if ended.returncode != 0:
+            raise LabError(f"{program} does not end on {name}: {ended.stderr.strip()}\n{self.logs()}")
+        self._daemon(node, program)
 
     def _start_slurm(self) -> None:
         etc = configuration.write(self.directory, self.names, self._settings, self._plugstack)

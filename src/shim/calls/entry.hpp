@@ -19,6 +19,8 @@ namespace mpisec::shim {
 int Init(int* argc, char*** argv);
 int Init_thread(int* argc, char*** argv, int required, int* provided);
 int Finalize();
+/// What MPI_Init does after the library's own, where the library starts its world with the first session (Intel MPI).
+void start_world_of_session();
 
 // Blocking point-to-point (blocking.cpp)
 int Send(const void* buf, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);

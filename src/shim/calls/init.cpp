@@ -192,6 +192,13 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
     return code;
 }
 
+void start_world_of_session() {
+    Starting starting;
+    int level = MPI_THREAD_SINGLE;
+    if (starting && real.Query_thread(&level) == MPI_SUCCESS)
+        starting.end(start(level, starting.closed_before()));
+}
+
 int Finalize() {
     pass_gate("MPI_Finalize");
     // The gate does not open again: delete callbacks of other communicators may run after shut_down and still

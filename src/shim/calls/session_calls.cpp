@@ -214,8 +214,10 @@ bool grants_threads(MPI_Session session) {
 }  // namespace
 
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+    const bool world_was_on = world_model_is_on();
     const int code = real.Session_init(info, errhandler, session);
     if (code != MPI_SUCCESS) return code;
+    if (!world_was_on && world_model_is_on()) start_world_of_session();
     const bool with_threads = grants_threads(*session);
     const std::lock_guard lock(process.life);  // waits while another thread ends protection
     ++process.open_sessions;

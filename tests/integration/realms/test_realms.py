@@ -26,6 +26,10 @@ WORLDS = {
 }
 
 
+# (MPI, nodes), but for Open MPI, which has tests of its own below.
+PLACES = [("mpich-5", 2), ("mpich-5", 1), ("mpich-5-abi", 2)]
+
+
 @pytest.fixture
 def job(run, compile_mpi):
     """job(modes, …): the Result of realms.c."""
@@ -47,11 +51,16 @@ def fine(result, modes, ranks=4):
     assert not result.left_over, result.left_over
 
 
-@pytest.mark.parametrize("nodes", [2, 1])
+@pytest.mark.parametrize("mpi, nodes", [*PLACES, ("impi", 2)])
 @pytest.mark.parametrize("name", SESSIONS)
-def test_sessions(job, name, nodes):
-    """M11: sessions without MPI_Init and beside it."""
-    fine(job(SESSIONS[name], nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
+def test_sessions(job, name, mpi, nodes):
+    """M11: sessions without MPI_Init and beside it. Intel MPI starts its world with the first session."""
+    fine(job(SESSIONS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
+
+
+def test_sessions_beside_the_world_of_mpich_4(job):
+    """M11: without MPI_Init its 4.0 hangs or ends with an internal error, plain too."""
+    fine(job(SESSIONS["beside"], mpi="mpich-4"), SESSIONS["beside"])
 
 
 def test_progress_thread_of_a_session(job):
@@ -80,19 +89,27 @@ def test_sessions_of_open_mpi(job, modes):
     fine(job(modes, mpi="openmpi-5"), modes)
 
 
-@pytest.mark.parametrize("nodes", [2, 1])
+@pytest.mark.parametrize("mpi, nodes", [*PLACES, pytest.param("impi", 2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WORLDS)
-def test_worlds(job, name, nodes):
+def test_worlds(job, name, mpi, nodes):
     """M11: spawned worlds, and worlds connected by a port and a socket, also where the first is on one node."""
-    fine(job(WORLDS[name], nodes=nodes, ranks=2 * nodes), WORLDS[name], ranks=2 * nodes)
+    fine(job(WORLDS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes), WORLDS[name], ranks=2 * nodes)
 
 
-@pytest.mark.parametrize("modes", [SESSIONS["session"], WORLDS["spawn"], WORLDS["port"]], ids=["sessions", "spawn", "port"])
+WATCHED = [
+    pytest.param("mpich-5", SESSIONS["session"], id="sessions"),
+    pytest.param("mpich-5", WORLDS["spawn"], id="spawn"),
+    pytest.param("mpich-5", WORLDS["port"], id="port"),
+    pytest.param("impi", SESSIONS["session"], id="sessions-impi", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("mpi, modes", WATCHED)
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "sealed"])
-def test_wire(job, cluster, tmp_path, modes, plain):
+def test_wire(job, cluster, tmp_path, mpi, modes, plain):
     """S1: sealed, neither data nor tags nor names of services are on the wire; plain they are."""
     with cluster(2).capture(tmp_path / "pcap") as capture:
-        result = job(modes, plain=plain)
+        result = job(modes, mpi=mpi, plain=plain)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
     seen = count(capture.streams(), MARKER)
     assert seen > 100 if plain else seen == 0
