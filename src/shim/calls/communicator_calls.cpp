@@ -7,6 +7,7 @@
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/collective/tag_reserve.hpp"
+#include "shim/communicators/assertions.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
 #include "shim/p2p/backoff.hpp"
@@ -252,17 +253,24 @@ int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm) {
                      [&](MPI_Comm* made) { return real.Comm_dup(comm, made); });
 }
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm) {
+    const HintsForLibrary hints(info);
     return duplicate("MPI_Comm_dup_with_info", comm, newcomm,
-                     [&](MPI_Comm* made) { return real.Comm_dup_with_info(comm, info, made); });
+                     [&](MPI_Comm* made) { return real.Comm_dup_with_info(comm, hints.get(), made); });
 }
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
     return idup("MPI_Comm_idup", comm, newcomm, request,
                 [&](MPI_Comm* made, MPI_Request* started) { return real.Comm_idup(comm, made, started); });
 }
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request) {
+    const HintsForLibrary hints(info);
     return idup("MPI_Comm_idup_with_info", comm, newcomm, request, [&](MPI_Comm* made, MPI_Request* started) {
-        return real.Comm_idup_with_info(comm, info, made, started);
+        return real.Comm_idup_with_info(comm, hints.get(), made, started);
     });
+}
+
+int Comm_set_info(MPI_Comm comm, MPI_Info info) {
+    const HintsForLibrary hints(info);
+    return real.Comm_set_info(comm, hints.get());
 }
 
 int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm) {
@@ -317,9 +325,10 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return real.Comm_split_type(comm, split_type, key, info, newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
+    const HintsForLibrary hints(info);
     if (!parent->crosses)
         return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
-            return real.Comm_split_type(comm, split_type, key, info, made);
+            return real.Comm_split_type(comm, split_type, key, hints.get(), made);
         });
     if (parent->inter) {
         const int own = own_number(parent->members);
@@ -339,7 +348,7 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.
     const int code = split_in_node(
         "MPI_Comm_split_type finer", *find_communicator(on_node), newcomm,
-        [&](MPI_Comm* made) { return real.Comm_split_type(on_node, split_type, key, info, made); });
+        [&](MPI_Comm* made) { return real.Comm_split_type(on_node, split_type, key, hints.get(), made); });
     Comm_free(&on_node);
     return code;
 }

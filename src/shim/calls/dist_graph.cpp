@@ -5,6 +5,7 @@
 #include "shim/calls/entry.hpp"
 #include "shim/calls/topology_calls.hpp"
 #include "shim/collective/collectives.hpp"
+#include "shim/communicators/assertions.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -65,8 +66,9 @@ struct Ends {
 int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
                       const int* weights, MPI_Info info, int /*reorder*/, MPI_Comm* newcomm) {
     Communicator* parent = find_communicator(comm);
+    const HintsForLibrary hints(info);
     auto call = [&](MPI_Comm* made) {
-        return real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, 0, made);
+        return real.Dist_graph_create(comm, n, sources, degrees, destinations, weights, hints.get(), 0, made);
     };
     if (comm == constants.comm_null) return call(newcomm);
     if (auto error = bad_arguments(dist_graph_create, parent, newcomm)) return *error;

@@ -101,6 +101,7 @@ int Cancel(MPI_Request* request);
 
 // Communicators (communicator_calls.cpp)
 int Comm_dup(MPI_Comm comm, MPI_Comm* newcomm);
+int Comm_set_info(MPI_Comm comm, MPI_Info info);
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm);
 int Comm_idup(MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request);
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request);

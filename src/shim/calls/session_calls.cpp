@@ -9,6 +9,7 @@
 
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
+#include "shim/communicators/assertions.hpp"
 #include "shim/communicators/session_proof.hpp"
 #include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
@@ -79,7 +80,8 @@ struct FromGroup {
     std::string constructor() const { return std::string(create_from_group) + " " + tag; }
     int ask_library(const std::string& said, MPI_Comm* made) const {
         WaitScope waiting(create_from_group, MPI_ANY_SOURCE, MPI_ANY_TAG);
-        return real.Comm_create_from_group(group, said.c_str(), info, handler, made);
+        const HintsForLibrary hints(info);
+        return real.Comm_create_from_group(group, said.c_str(), hints.get(), handler, made);
     }
 };
 
@@ -159,10 +161,11 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
 int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
                                  int remote_leader, const char* stringtag, MPI_Info info,
                                  MPI_Errhandler errhandler, MPI_Comm* newcomm) {
+    const HintsForLibrary hints(info);
     auto ask = [&](const char* tag, MPI_Comm* made) {
         WaitScope waiting(create_from_groups, MPI_ANY_SOURCE, MPI_ANY_TAG);
         return real.Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader, tag,
-                                                 info, errhandler, made);
+                                                 hints.get(), errhandler, made);
     };
     auto none = [](MPI_Group group) {
         return group == constants.group_null || group == constants.group_empty;

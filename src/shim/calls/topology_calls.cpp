@@ -7,6 +7,7 @@
 
 #include "shim/calls/entry.hpp"
 #include "shim/calls/topology_calls.hpp"
+#include "shim/communicators/assertions.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -162,9 +163,10 @@ int Graph_create(MPI_Comm comm, int nnodes, const int* index, const int* edges, 
 
 int make_dist_graph(const char* procedure, MPI_Comm comm, const Neighbours& ends, MPI_Info info,
                     MPI_Comm* newcomm) {
+    const HintsForLibrary hints(info);
     auto call_on = [&](MPI_Comm ranks, MPI_Comm* made) {
         return real.Dist_graph_create_adjacent(ranks, ends.in, ends.sources, ends.source_weights, ends.out,
-                                               ends.destinations, ends.dest_weights, info, 0, made);
+                                               ends.destinations, ends.dest_weights, hints.get(), 0, made);
     };
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return call_on(comm, newcomm);

@@ -1,0 +1,40 @@
+#include "shim/communicators/assertions.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+std::vector<std::string> assertions_in(MPI_Info info) {
+    std::vector<std::string> found;
+    int keys = 0;
+    if (info == constants.info_null || real.Info_get_nkeys(info, &keys) != MPI_SUCCESS) return found;
+    for (int i = 0; i < keys; ++i) {
+        char key[MPI_MAX_INFO_KEY + 1] = "";
+        real.Info_get_nthkey(info, i, key);
+        if (std::string_view(key).starts_with("mpi_assert_")) found.emplace_back(key);
+    }
+    return found;
+}
+
+}  // namespace
+
+HintsForLibrary::HintsForLibrary(MPI_Info given) : hints_(given) {
+    const std::vector<std::string> assertions = assertions_in(given);
+    if (assertions.empty()) return;
+    copied_ = real.Info_dup(given, &hints_) == MPI_SUCCESS;
+    if (!copied_) hints_ = constants.info_null;
+    for (const std::string& key : assertions)
+        if (copied_) real.Info_delete(hints_, key.c_str());
+}
+
+HintsForLibrary::~HintsForLibrary() {
+    if (copied_) real.Info_free(&hints_);
+}
+
+}  // namespace mpisec::shim
