@@ -5,9 +5,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -70,8 +72,19 @@ bool runs_privileged(const std::string& path) {
            getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
+/// What starts a program in a container: under another root directory, where the library to be preloaded is missing
+/// and the loader goes on without it, or with another environment.
+constexpr std::string_view container_starters[] = {"apptainer", "ch-run", "docker",  "enroot",
+                                                   "podman",    "sarus",  "shifter", "singularity"};
+
 Result<void> refuse_unreachable(const Program& program) {
     const std::string& path = program.executable;
+    for (std::string_view name : {base_name(program.path), base_name(path)})
+        if (std::ranges::find(container_starters, name) != std::end(container_starters))
+            return fail(
+                program.path +
+                " starts a program in a container, where MPIsec does not get from out here. Put mpisec exec "
+                "in front of the program in the container: apptainer exec image.sif mpisec exec ./app");
     if (program.elf.bits != 64 || program.elf.machine != this_machine)
         return fail(path + " is built for another kind of processor than mpisec (ELF" +
                     std::to_string(program.elf.bits) + ", machine " + std::to_string(program.elf.machine) +

@@ -23,7 +23,7 @@ struct Program {
 
 /// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD cannot reach and would thus run
 /// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs,
-/// programs for another processor.
+/// programs for another processor, and what starts a program in a container.
 Result<Program> find_program(const std::string& name);
 
 /// The file that execvp would start for `name`; empty when there is none.

@@ -1,11 +1,13 @@
 """Fixtures that folders of integration tests share."""
 
+import fcntl
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from bare_environment import ask, bare, fetch
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,3 +25,26 @@ def report_of(tmp_path):
         return page.read_text(encoding="utf-8")
 
     return text
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """A directory of all processes of this session."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
+
+
+@pytest.fixture(scope="session")
+def wheel(shared):
+    """Path of the wheel: the one that MPISEC_LAB_WHEEL names, else made now (minutes), once."""
+    given = os.environ.get("MPISEC_LAB_WHEEL")
+    if given:
+        return Path(given).absolute()
+    directory = shared / "dist"
+    with open(shared / "wheel.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(directory.glob("mpisec-*.whl")):
+            fetch([ROOT / "tools/venv.sh", ".deps/wheel-venv", "tools/wheel-requirements.txt"], cwd=ROOT)
+            ask([ROOT / "tools/wheel.sh", directory], cwd=ROOT, env=bare())
+    (made,) = directory.glob("mpisec-*.whl")
+    return made

@@ -35,6 +35,7 @@ std::string pmi_server() {
     ucred peer{};
     socklen_t n = sizeof peer;
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) return "-";
+    if (peer.pid == 0) return "-";  // no number here: our container numbers its own processes
     return std::to_string(peer.pid);
 }
 

@@ -14,7 +14,7 @@ namespace mpisec::shim {
 /// be spliced into this job by who relays messages between the two. A hash: it travels in clear.
 std::array<std::uint8_t, 16> node_id();
 /// Hydra and slurmstepd: the process at the other end of the PMI socket serves the ranks of one job on one
-/// node. Its id, or "-".
+/// node. Its id, or "-", also where that process is outside of our PID namespace.
 std::string pmi_server();
 /// Whether the launcher says something by which the node id tells this job from another.
 bool launcher_is_known();

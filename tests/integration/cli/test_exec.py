@@ -184,6 +184,18 @@ def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
         assert ran.returncode == 126 and words in ran.stderr, (name, ran)
 
 
+@pytest.mark.parametrize("name", ["apptainer", "singularity", "podman"])
+def test_refuses_to_start_containers(mpisec, tmp_path, name):
+    """S1: in a container the loader does not find the library, says so, and runs the program without it. A wrapper script is no way around."""
+    shutil.copy("/bin/true", tmp_path / name)
+    (tmp_path / "bin").mkdir()
+    script = executable(tmp_path / "bin" / name, "#!/bin/sh\ntrue\n")
+    for starter in (tmp_path / name, script):
+        ran = mpisec("exec", "--mpi", "mpich", starter, "exec", "image.sif", "./app")
+        assert ran.returncode == 126 and f"{starter} starts a program in a container" in ran.stderr, ran
+        assert "image.sif mpisec exec ./app" in ran.stderr
+
+
 @pytest.mark.parametrize("arguments, status, words", [
     ((), 2, "which program"),
     (("--",), 2, "which program"),
