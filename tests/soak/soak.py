@@ -37,6 +37,9 @@ class Summary:
     """What became of one job."""
 
     mpi: str
+    launcher: str  # the MPI's own, or srun
+    nodes: int
+    ranks: int
     seconds: float
     seed: int
     rounds: int = 0
@@ -139,7 +142,7 @@ def run(cluster: Cluster, command: list[object], mpi: str, timeout: float, optio
 
 
 def soak(mpi: str, seconds: float, options: argparse.Namespace) -> Summary:
-    summary = Summary(mpi, seconds, options.seed)
+    summary = Summary(mpi, "srun" if options.slurm else "own", options.nodes, options.ranks, seconds, options.seed)
     app = build.compile_mpi(Path(__file__).with_name("soak.c"), mpi, flags=["-std=gnu11", "-O2"])
     directory = Path(tempfile.mkdtemp(prefix="mpisec-soak-"))
     try:
