@@ -42,18 +42,23 @@ class Podman:
         shutil.rmtree(self.directory)  # gigabytes
 
 
-@pytest.fixture(scope="module")
-def podman(lab, tmp_path_factory):
+@pytest.fixture(scope="session")
+def programs():
+    """Of the session, as the wheel is: no wheel is made where these are missing."""
     for program in ("podman", "debootstrap"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: apt-get install podman crun debootstrap")
+
+
+@pytest.fixture(scope="module")
+def podman(lab, programs, tmp_path_factory):
     one = Podman(tmp_path_factory.mktemp("podman"))
     yield one
     one.close()
 
 
 @pytest.fixture(scope="module")
-def image(podman, wheel, tmp_path_factory):
+def image(programs, podman, wheel, tmp_path_factory):
     """The image, on a Debian that debootstrap makes."""
     root, context = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("context")
     ask(["debootstrap", "--variant=minbase", "bookworm", root], env=bare())
