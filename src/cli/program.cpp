@@ -9,7 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <ranges>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -77,14 +78,24 @@ bool runs_privileged(const std::string& path) {
 constexpr std::string_view container_starters[] = {"apptainer", "ch-run", "docker",  "enroot",
                                                    "podman",    "sarus",  "shifter", "singularity"};
 
+/// What starts the program that is among its arguments.
+constexpr std::string_view wrappers[] = {"chrt",    "env",    "ionice",  "nice", "numactl",
+                                         "setarch", "stdbuf", "taskset", "time", "timeout"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+Result<void> refuse_container(const std::string& starter) {
+    return fail(starter +
+                " starts a program in a container, where MPIsec does not get from out here. Put mpisec exec "
+                "in front of the program in the container: apptainer exec image.sif mpisec exec ./app");
+}
+
 Result<void> refuse_unreachable(const Program& program) {
     const std::string& path = program.executable;
     for (std::string_view name : {base_name(program.path), base_name(path)})
-        if (std::ranges::find(container_starters, name) != std::end(container_starters))
-            return fail(
-                program.path +
-                " starts a program in a container, where MPIsec does not get from out here. Put mpisec exec "
-                "in front of the program in the container: apptainer exec image.sif mpisec exec ./app");
+        if (is_one_of(container_starters, name)) return refuse_container(program.path);
     if (program.elf.bits != 64 || program.elf.machine != this_machine)
         return fail(path + " is built for another kind of processor than mpisec (ELF" +
                     std::to_string(program.elf.bits) + ", machine " + std::to_string(program.elf.machine) +
@@ -130,6 +141,13 @@ std::string search_path(const std::string& name) {
         std::string candidate = (directory.empty() ? "." : directory) + "/" + name;
         if (is_executable_file(candidate)) return candidate;
     }
+    return {};
+}
+
+Result<void> refuse_container_behind(const Program& program, const std::vector<std::string>& command) {
+    if (!is_one_of(wrappers, base_name(program.path))) return {};
+    for (const std::string& word : command | std::views::drop(1))
+        if (is_one_of(container_starters, base_name(word))) return refuse_container(word);
     return {};
 }
 

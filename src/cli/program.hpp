@@ -25,6 +25,8 @@ struct Program {
 /// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs,
 /// programs for another processor, and what starts a program in a container.
 Result<Program> find_program(const std::string& name);
+/// The same of a container's starter behind env, numactl and their like: `command` is the program's, with its name.
+Result<void> refuse_container_behind(const Program& program, const std::vector<std::string>& command);
 
 /// The file that execvp would start for `name`; empty when there is none.
 std::string search_path(const std::string& name);

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,16 +84,21 @@ def _up(options: argparse.Namespace) -> int:
     else:
         raise LabError(f"a cluster with Slurm stands already ({', '.join(standing['nodes'])}): `mpisec lab slurm down` ends it")
     words = [word for setting in options.conf for word in ("--conf", setting)]
-    holder = subprocess.Popen(
-        [sys.executable, "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    said = holder.stdout.readline() if holder.stdout else ""
-    if not said:
-        return holder.wait() or 1  # it has said why
+    with tempfile.TemporaryFile("w+") as errors:  # no pipe of the user's: the daemons would keep it open
+        holder = subprocess.Popen(
+            [sys.executable, "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            text=True,
+        )
+        said = holder.stdout.readline() if holder.stdout else ""
+        if not said:
+            status = holder.wait() or 1
+            errors.seek(0)
+            sys.stderr.write(errors.read())
+            return status
     print(said, end="")
     return 0
 
@@ -101,6 +107,11 @@ def _settings(option: str, items: Sequence[str]) -> dict[str, str]:
     if not all("=" in item for item in items):
         raise LabError(f"{option} takes NAME=VALUE")
     return dict(item.split("=", 1) for item in items)
+
+
+def _own_settings() -> dict[str, str]:
+    """MPIsec's, as users set them in front of a command; not those of the lab itself."""
+    return {name: value for name, value in os.environ.items() if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")}
 
 
 def _keep(options: argparse.Namespace) -> int:
@@ -128,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
     if not command:
         raise LabError("give the command to run: mpisec lab slurm run srun -N2 -n4 --mpi=pmi2 mpisec exec ./app")
     state = _state()
-    variables = slurm.variables_for(options.mpi) | {"MPISEC_KEY_FILE": state["key"]} | _settings("--env", options.env)
+    variables = slurm.variables_for(options.mpi) | {"MPISEC_KEY_FILE": state["key"]} | _own_settings() | _settings("--env", options.env)
     words = ["env", *(f"{name}={value}" for name, value in variables.items()), *command]
     line = f"cd {slurm.shell_line([os.getcwd()])} && exec {slurm.shell_line(words)}"
     sys.stdout.flush()

@@ -196,6 +196,13 @@ def test_refuses_to_start_containers(mpisec, tmp_path, name):
         assert "image.sif mpisec exec ./app" in ran.stderr
 
 
+@pytest.mark.parametrize("wrapper", [("env", "A=b"), ("nice", "-n", "1"), ("taskset", "-c", "0")])
+def test_refuses_to_start_containers_behind_a_wrapper(mpisec, tmp_path, wrapper):
+    starter = executable(tmp_path / "apptainer", "#!/bin/sh\ntrue\n")
+    ran = mpisec("exec", "--mpi", "mpich", *wrapper, starter, "exec", "image.sif", "./app")
+    assert ran.returncode == 126 and f"{starter} starts a program in a container" in ran.stderr, ran
+
+
 @pytest.mark.parametrize("arguments, status, words", [
     ((), 2, "which program"),
     (("--",), 2, "which program"),

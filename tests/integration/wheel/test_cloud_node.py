@@ -23,8 +23,7 @@ def system(request, lab, wheel, tmp_path_factory):
     """An empty Debian with the files that a machine would fetch."""
     if shutil.which("debootstrap") is None:
         pytest.skip("debootstrap is not installed: apt-get install debootstrap")
-    packages = ["python3-venv", "cloud-init", "iproute2", "procps", "tcpdump"]
-    one = BareSystem(tmp_path_factory.mktemp("system") / "root", request.param, packages)
+    one = BareSystem(tmp_path_factory.mktemp("system") / "root", request.param, ["python3-venv", "iproute2", "procps", "tcpdump"])
     for file in (CLOUD / "node.sh", CLOUD / "cloud-init.yaml", wheel, Path(__file__).with_name("marker.py")):
         one.copy(file)
     yield one
@@ -48,6 +47,7 @@ def node(wheel, *command):
 
 
 def test_cloud_init_knows_the_user_data(system):
+    system("apt-get update && apt-get install -y --no-install-recommends cloud-init")
     said = system("cloud-init schema --config-file /root/cloud-init.yaml 2>&1")
     assert "valid" in said.lower() and "invalid" not in said.lower(), said
 
@@ -82,8 +82,15 @@ def test_a_job_with_a_key_derived_from_the_sites(system, wheel):
 
 @pytest.mark.parametrize("line, words", [("echo no such secret >&2; false", "no such secret"), ("echo", "key"), ("echo mpisec-key-1 00 00", "key")])
 def test_a_key_that_cannot_be_had_is_an_error(system, wheel, secret, line, words):
-    said = system(f"! {node(wheel, secret(line))} 2>&1")
+    """The key of before stays."""
+    system(node(wheel))
+    system(f"rm -f {SITE_KEY} && mpisec key new {SITE_KEY}")
+    system(node(wheel, "cat", SITE_KEY))
+    before = (system.root / "etc/mpisec/site.key").read_bytes()
+    said = system(f"! PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin {node(wheel, secret(line))} 2>&1")
     assert words in said, said
+    assert (system.root / "etc/mpisec/site.key").read_bytes() == before
+    assert [file.name for file in (system.root / "etc/mpisec").iterdir()] == ["site.key"]
 
 
 @pytest.mark.parametrize("line", [f'printf %s "$(cat {SITE_KEY})"', f"cat {SITE_KEY}; echo"])
