@@ -3,7 +3,8 @@
  *
  *     soak SECONDS SEED DIRECTORY     DIRECTORY: for files, which all ranks see
  *
- * Rank 0 prints "round N SECONDS" about once a second; every rank then adds "SECONDS RSS-KiB" to DIRECTORY/memory.RANK. */
+ * The first rounds are the largest that any can be, so that caches have what the largest takes from the start, and memory that grows later is a
+ * leak. Rank 0 prints "round N SECONDS" about once a second; every rank then adds "SECONDS RSS-KiB" to DIRECTORY/memory.RANK. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { longest = 1 << 20, messages = 24, kinds = 7 };
+enum { longest = 1 << 20, messages = 24, kinds = 7, largest_rounds = 20 * kinds };
 
 static int rank, size;
 static uint64_t state;
@@ -32,8 +33,13 @@ static uint64_t draw(uint64_t below) {
     return (state >> 11) % below;
 }
 
+static int is_largest(void) {
+    return number_of_round < largest_rounds;
+}
+
 /* Small ones often, large ones now and then. */
 static int draw_bytes(void) {
+    if (is_largest()) return longest;
     return (int)draw((uint64_t)1 << (4 + draw(17)));
 }
 
@@ -65,9 +71,10 @@ static void point_to_point(void) {
     MPI_Request requests[2 * messages];
     int count = 0, used_to = 0, used_from = 0, got[messages], at[messages], bytes[messages];
     uint64_t keys[messages];
-    const int number = 1 + (int)draw(messages);
+    const int number = is_largest() ? messages : 1 + (int)draw(messages);
     for (int i = 0; i < number; ++i) {
-        const int from = (int)draw((uint64_t)size), to = (int)draw((uint64_t)size), mode = (int)draw(3);
+        const int from = (int)draw((uint64_t)size), mode = (int)draw(3);
+        const int to = (int)(is_largest() ? number_of_round / kinds % size : (long)draw((uint64_t)size));
         bytes[i] = draw_bytes();
         keys[i] = draw(UINT64_MAX);
         got[i] = to == rank;
@@ -235,7 +242,7 @@ static void note_memory(double seconds) {
 }
 
 static void one_round(void) {
-    switch (draw(kinds)) {
+    switch (is_largest() ? (uint64_t)(number_of_round % kinds) : draw(kinds)) {
         case 0:
             return point_to_point();
         case 1:
