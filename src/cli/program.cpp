@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <ranges>
 #include <span>
 #include <sstream>
 #include <string_view>
@@ -146,9 +145,10 @@ std::string search_path(const std::string& name) {
 
 Result<void> refuse_container_behind(const Program& program, const std::vector<std::string>& command) {
     if (!is_one_of(wrappers, base_name(program.path))) return {};
-    for (const std::string& word : command | std::views::drop(1))
-        if (is_one_of(container_starters, base_name(word))) return refuse_container(word);
-    return {};
+    const auto starter = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
+        return is_one_of(container_starters, base_name(word));
+    });
+    return starter == command.end() ? Result<void>{} : refuse_container(*starter);
 }
 
 Result<Program> find_program(const std::string& name) {
