@@ -12,8 +12,10 @@ umask 022
 wheel=$1
 shift
 case $wheel in s3://*)
-    aws s3 cp --only-show-errors "$wheel" /tmp/
-    wheel=/tmp/${wheel##*/}
+    fetched=$(mktemp -d)  # where no other user can put a wheel
+    trap 'rm -rf "$fetched"' EXIT
+    aws s3 cp --only-show-errors "$wheel" "$fetched/"
+    wheel=$fetched/${wheel##*/}
     ;;
 esac
 python3 -m venv /opt/mpisec

@@ -80,6 +80,16 @@ def test_a_job_with_a_key_derived_from_the_sites(system, wheel):
     assert streams and count(streams, MARKER.encode()) == 0
 
 
+def test_a_wheel_in_a_bucket(system, wheel, tmp_path):
+    """With a stand-in for `aws`; nothing stays of what was fetched."""
+    (tmp_path / "aws").write_text('#!/bin/sh\ntest "$1 $2 $3" = "s3 cp --only-show-errors" && cp "/root/${4##*/}" "$5"\n')
+    (tmp_path / "aws").chmod(0o755)
+    system.copy(tmp_path / "aws", "usr/local/bin")
+    before = set((system.root / "tmp").iterdir())
+    system(f"rm -rf /opt/mpisec && sh /root/node.sh s3://my-files/{wheel.name} && mpisec --version")
+    assert set((system.root / "tmp").iterdir()) == before
+
+
 @pytest.mark.parametrize("line, words", [("echo no such secret >&2; false", "no such secret"), ("echo", "key"), ("echo mpisec-key-1 00 00", "key")])
 def test_a_key_that_cannot_be_had_is_an_error(system, wheel, secret, line, words):
     """The key of before stays."""
