@@ -9,6 +9,7 @@
 //   collective sealed block key  "mpisec v1 collective box"  | context(16) | epoch(8)
 //   partitioned key              "mpisec v1 partitioned"     | message(16) | start(8)
 //   node memory name             "mpisec v1 node memory"     | context(16)
+//   weight of a message          "mpisec v1 message weight"  | source(4) | destination(4)
 //   same-node key                "mpisec v1 same node"       | node(4)
 //   same-node hash key           "mpisec v1 short hash"      | node(4)
 // Expand(pair message key, info):
@@ -102,6 +103,14 @@ void partitioned_key(const Secret& job_secret, std::span<const std::uint8_t, 16>
 void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out) {
     expand(job_secret, "mpisec v1 node memory", context, {}, out);
+}
+
+std::uint64_t message_weight(const Secret& job_secret, std::int32_t source, std::int32_t destination) {
+    std::uint8_t from[4], to[4], weight[8];
+    store_le(from, source);
+    store_le(to, destination);
+    expand(job_secret, "mpisec v1 message weight", from, to, weight);
+    return load_le<std::uint64_t>(weight);
 }
 
 void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out) {

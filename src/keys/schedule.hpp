@@ -45,6 +45,10 @@ void partitioned_key(const Secret& job_secret, std::span<const std::uint8_t, 16>
 void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out);
 
+/// What a message from `source` to `destination` weighs in the sum of the message audit: nobody outside of the job
+/// can tell which messages would make up for each other.
+std::uint64_t message_weight(const Secret& job_secret, std::int32_t source, std::int32_t destination);
+
 /// The key of the checks that ranks of node number `node` leave each other (32 bytes to `out`).
 void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out);
 

@@ -337,6 +337,21 @@ def test_the_message_audit_attacked(attack, mpi):
     assert "messages were lost" not in result.stderr, result.stderr
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("segment", [1, 2])
+def test_sums_of_the_message_audit_attacked(attack, mpi, segment):
+    """S8: a message is unread, so that sums for each rank follow the sum over all ranks. Of what rank 0 hands down to the other node one
+    is changed: the first, and those ranks cannot know that more follows, or the second. All say so, and leave."""
+    result, _ = attack(f"flip-segment:{segment}:20", "unread", ways="recv", ranks=4, mpi=mpi, env={"MPISEC_STATS": "1"})
+    assert result.returncode == 0 and not result.timed_out, result.stderr
+    for rank in range(4) if segment == 1 else (2, 3):
+        assert re.search(rf"rank {rank} .*could not be compared", result.stderr), result.stderr
+    assert "could not leave together" not in result.stderr, result.stderr
+    result, _ = attack("count", "unread", ways="recv", ranks=4, mpi=mpi, env={"MPISEC_STATS": "1"})
+    counted = re.search(r"rank 2 .* (\d+) sealed messages were sent to this rank and (\d+) were received", result.stderr)
+    assert counted and int(counted[1]) == int(counted[2]) + 1, result.stderr
+
+
 @pytest.mark.parametrize("scenario", ["tags", "two"])
 def test_swap_on_open_mpi(attack, scenario):
     """S2, M4: large messages that change places, whose senders are told which of them were refused."""

@@ -17,6 +17,7 @@
  *                    first, is waited for last
  *            slow-window, slow-tags   like window and tags, all but the first received a second later
  *            audit   nothing but MPI_Finalize (the message audit), which the adversary sees of rank 1
+ *            unread  the same, of rank 0, after a message to rank 2 that is never received
  *            lost    rank 1 gives up waiting after a second and finalizes
  * WAY        recv, any, wait, waitall, test, probe, mprobe, imrecv, persistent, sendrecv: how rank 1 receives
  */
@@ -272,7 +273,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     watch(MPI_COMM_WORLD), watch(other);
     for (way = strtok(argv[3], ","); way; way = strtok(NULL, ",")) {
-        if (strcmp(scenario, "audit") == 0) continue;
+        if (strcmp(scenario, "audit") == 0 || strcmp(scenario, "unread") == 0) continue;
         if (strcmp(scenario, "reflect") == 0)
             reflect();
         else if (rank == 0)
@@ -285,6 +286,10 @@ int main(int argc, char** argv) {
     }
     MPI_Comm_free(&other);
     if (strcmp(scenario, "audit") == 0 && rank == 1) arm();
+    if (strcmp(scenario, "unread") == 0 && rank == 0) {
+        send(3, 2, TAG, MPI_COMM_WORLD);
+        arm();
+    }
     printf("rank %d: done\n", rank);
     fflush(stdout);
     MPI_Finalize();

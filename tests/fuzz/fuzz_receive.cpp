@@ -64,7 +64,6 @@ void start_shim() {
     world.rank = 0;
     world.size = world_size;
     world.node = {0, 1, 0, 2};
-    world.same_node = {1, 0, 1, 0};
     world.nodes = 3;
     world.threshold = threshold;
     world.crosses_nodes = true;

@@ -36,7 +36,7 @@ int conclude(Operation& operation, MPI_Status* status) {
 }
 
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
-    const std::int32_t world_peer = comm.peers[static_cast<std::size_t>(spec.peer)].world;
+    const std::int32_t world_peer = comm.peer(spec.peer);
     if (notices_untold.load(std::memory_order_relaxed)) [[unlikely]]
         tell_notices();
     Buffer wire(wire::small_wire_bytes(n));
@@ -72,9 +72,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
     if (state.fault_tolerant && !null && route.comm && route.comm->has_peer(spec.peer))
         // The library lets a short message that nobody waits for pass.
-        if (const int code =
-                failure_of_peer(*route.comm, route.comm->peers[static_cast<std::size_t>(spec.peer)].world);
-            code != MPI_SUCCESS)
+        if (const int code = failure_of_peer(*route.comm, route.comm->peer(spec.peer)); code != MPI_SUCCESS)
             return raise(route.comm, code, spec.call);
     if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages(route.comm))
         return send_buffered(spec, route);

@@ -216,7 +216,7 @@ int end_of_attempts(const Communicator& parent, const char* procedure, const Att
 
 std::uint64_t number_of_call(Communicator& comm, const char* procedure) {
     Guard guard;
-    return comm.creations[procedure]++;
+    return comm.count_creation(procedure);
 }
 
 // Each attempt fails because a process has died since the one before it, or by an attack.

@@ -152,7 +152,7 @@ void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_
     const Communicator* bridge = find_communicator(peer_comm);
     theirs.hello[0] = no_bridge;
     if (!bridge || !bridge->has_peer(remote_leader)) return;
-    const std::int32_t other = bridge->peers[static_cast<std::size_t>(remote_leader)].world;
+    const std::int32_t other = bridge->peer(remote_leader);
     const wire::ContextId context = with_tag(bridge->context, tag);
     auto exchange = [&](const void* out, void* in, std::size_t bytes) {
         return realm_of(other).job_secret ? exchange_with(other, out, in, bytes, context)

@@ -32,12 +32,6 @@ constexpr int part_of_reserve = 4;
 // in the caches.
 constexpr unsigned blocking_slots = 2;
 
-fabric::Topology topology_of(const std::vector<std::int32_t>& world_ranks) {
-    std::vector<int> node;
-    for (std::int32_t world : world_ranks) node.push_back(node_of(world));
-    return fabric::Topology(node);
-}
-
 /// So few that the sealed blocks under one key, of all ranks together, stay below its limits (S6;
 /// wire::has_own_key).
 std::uint64_t collectives_per_epoch(std::size_t ranks) {
@@ -77,8 +71,8 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
 
 }  // namespace
 
-ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, std::vector<std::int32_t> world_ranks)
-    : handle_(handle), world_ranks_(std::move(world_ranks)) {
+ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, const std::vector<std::int32_t>& world_ranks)
+    : handle_(handle), world_ranks_(world_ranks) {
     real.Comm_set_errhandler(handle_, constants.errors_return);
 }
 
@@ -88,31 +82,29 @@ ShadowCommunicator::~ShadowCommunicator() {
     if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
-TagBlocks all_blocks(MPI_Comm shadow, std::vector<std::int32_t> world_ranks) {
+TagBlocks all_blocks(MPI_Comm shadow, const std::vector<std::int32_t>& world_ranks) {
     const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
-    return {std::make_shared<ShadowCommunicator>(shadow, std::move(world_ranks)), 0,
+    return {std::make_shared<ShadowCommunicator>(shadow, world_ranks), 0,
             static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
 }
 
-TagBlocks blocks_of_channel(std::vector<std::int32_t> world_ranks) {
+TagBlocks blocks_of_channel(const std::vector<std::int32_t>& world_ranks) {
     const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
     const int count = collective_tags_end() / tags_of_block - first;
     if (count < 1) return {};
     const int reserved = count / part_of_reserve;
     set_reserve(first + count - reserved, reserved);
-    return {std::make_shared<ShadowCommunicator>(state.world.channel, std::move(world_ranks)), first,
-            count - reserved};
+    return {std::make_shared<ShadowCommunicator>(state.world.channel, world_ranks), first, count - reserved};
 }
 
-CollectiveContext::CollectiveContext(const TagBlocks& blocks, std::vector<std::int32_t> world_ranks,
+CollectiveContext::CollectiveContext(const TagBlocks& blocks, const std::vector<std::int32_t>& world_ranks,
                                      const wire::ContextId& context)
     : shadow_(blocks.shadow),
       spare_{blocks.shadow, blocks.first + 1, blocks.count - 1},
       context_(context),
       rank_(static_cast<int>(std::ranges::find(world_ranks, own_number(world_ranks)) - world_ranks.begin())),
-      world_ranks_(std::move(world_ranks)),
+      world_ranks_(world_ranks),
       shadow_ranks_(ranks_on(*shadow_, world_ranks_)),
-      topology_(topology_of(world_ranks_)),
       first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
       numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {
@@ -125,7 +117,6 @@ CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint6
       rank_(beside.rank_),
       world_ranks_(beside.world_ranks_),
       shadow_ranks_(beside.shadow_ranks_),
-      topology_(beside.topology_),
       first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
       tags_(1),
       numbers_in_epoch_(beside.numbers_in_epoch_) {
@@ -168,11 +159,11 @@ CollectiveSequence CollectiveContext::next(bool blocking) {
 }
 
 fabric::NodeMemory::Slot* CollectiveContext::next_slot(bool blocking) {
-    const int node = topology_.node(rank_);
-    if (topology_.node_size(node) == 1) return nullptr;
+    const int node = topology().node(rank_);
+    if (topology().node_size(node) == 1) return nullptr;
     if (!memory_) {
         auto memory = fabric::NodeMemory::attach(memory_name(context_, node),
-                                                 static_cast<unsigned>(topology_.node_size(node)));
+                                                 static_cast<unsigned>(topology().node_size(node)));
         if (!memory) abort_job("For collectives, " + memory.error().message + ".");
         memory_.emplace(std::move(*memory));
     }

@@ -23,6 +23,7 @@
 #include "fabric/node_memory.hpp"
 #include "fabric/topology.hpp"
 #include "keys/secret.hpp"
+#include "shim/p2p/roster.hpp"
 #include "wire/call_notice.hpp"
 #include "wire/collective.hpp"
 
@@ -52,7 +53,7 @@ struct CollectiveSequence {
 class ShadowCommunicator {
   public:
     /// Owns `handle`, whose ranks are `world_ranks`, unless it is the channel.
-    ShadowCommunicator(MPI_Comm handle, std::vector<std::int32_t> world_ranks);
+    ShadowCommunicator(MPI_Comm handle, const std::vector<std::int32_t>& world_ranks);
     ShadowCommunicator(const ShadowCommunicator&) = delete;
     ShadowCommunicator& operator=(const ShadowCommunicator&) = delete;
     ~ShadowCommunicator();
@@ -61,7 +62,7 @@ class ShadowCommunicator {
 
   private:
     MPI_Comm handle_;
-    const std::vector<std::int32_t> world_ranks_;
+    const SharedNumbers world_ranks_;
 };
 
 /// Blocks of tags on a shadow communicator, one for each communicator. None is used twice, so that messages
@@ -74,16 +75,16 @@ struct TagBlocks {
     bool none() const { return count == 0; }
 };
 /// All blocks of a new shadow communicator.
-TagBlocks all_blocks(MPI_Comm shadow, std::vector<std::int32_t> world_ranks);
+TagBlocks all_blocks(MPI_Comm shadow, const std::vector<std::int32_t>& world_ranks);
 /// Those that the channel has for collectives: none where the MPI library has few tags. Keeps back the
 /// reserve.
-TagBlocks blocks_of_channel(std::vector<std::int32_t> world_ranks);
+TagBlocks blocks_of_channel(const std::vector<std::int32_t>& world_ranks);
 
 class CollectiveContext {
   public:
     /// Of `world_ranks`, who are all on the shadow communicator. The first block is this context's, the
     /// others are for communicators that will be made from this one.
-    CollectiveContext(const TagBlocks& blocks, std::vector<std::int32_t> world_ranks,
+    CollectiveContext(const TagBlocks& blocks, const std::vector<std::int32_t>& world_ranks,
                       const wire::ContextId& context);
     ~CollectiveContext();
     CollectiveContext(const CollectiveContext&) = delete;
@@ -105,7 +106,7 @@ class CollectiveContext {
     int rank() const { return rank_; }                                             ///< among them
     const std::vector<std::int32_t>& world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
     const wire::ContextId& context() const { return context_; }
-    const fabric::Topology& topology() const { return topology_; }
+    const fabric::Topology& topology() const { return world_ranks_.roster().topology(); }
     /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.
     CollectiveSequence next(bool blocking);
     std::uint64_t next_number() const { return next_number_; }
@@ -133,9 +134,8 @@ class CollectiveContext {
     TagBlocks spare_;
     wire::ContextId context_;
     int rank_ = 0;
-    std::vector<std::int32_t> world_ranks_;
+    SharedNumbers world_ranks_;
     std::vector<int> shadow_ranks_;  ///< by rank; empty where they are the same
-    fabric::Topology topology_;
     int first_tag_, tags_;
     std::uint64_t numbers_in_epoch_;
     std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;

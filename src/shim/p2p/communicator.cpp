@@ -53,16 +53,14 @@ std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, const Realm& 
 }
 
 void describe_peers(Communicator& comm) {
-    bool any_local = false;
     const Realm& realm = realm_of(comm.members);
-    for (std::int32_t world : comm.inter ? comm.remote_members : comm.members) {
-        const bool local = on_this_node(world) && !seals_on_node(realm);
-        comm.peers.push_back({world, local});
-        any_local = any_local || local;
-        comm.seals = comm.seals || !local;
+    comm.peers = comm.inter ? comm.remote_members.list() : comm.members.list();
+    if (seals_on_node(realm)) {
+        comm.seals = !comm.peers.empty();
+        return;
     }
-    comm.mixed = any_local;
-    comm.verifies = any_local && &realm == &state.world && verifies_same_node();
+    for (std::int32_t peer : comm.peers) (facts_of(peer).same_node ? comm.mixed : comm.seals) = true;
+    comm.verifies = comm.mixed && &realm == &state.world && verifies_same_node();
 }
 
 Communicator* enter(std::unique_ptr<Communicator> comm) {
@@ -184,7 +182,7 @@ wire::ContextId derive_context(Communicator& parent, const std::string& construc
     append(bytes, swap ? remote_members : members);
     append(bytes, swap ? members : remote_members);
     Guard guard;
-    const std::uint64_t count = parent.creations[bytes]++;
+    const std::uint64_t count = parent.count_creation(bytes);
     bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
     const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
     wire::ContextId context;

@@ -10,10 +10,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "keys/hkdf.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/roster.hpp"
 #include "shim/p2p/verify.hpp"
 #include "wire/frame.hpp"
 #include "wire/order.hpp"
@@ -24,11 +28,6 @@ namespace mpisec::shim {
 class CollectiveContext;
 class Operation;
 struct TagBlocks;
-
-struct Peer {
-    std::int32_t world;  ///< its number (realms.hpp)
-    bool local;          ///< proven to share memory with this process: its messages are plain
-};
 
 /// A receive whose message has not come yet, in the order of posting. Lives in the operation; linked into its
 /// communicator.
@@ -54,13 +53,14 @@ struct Communicator {
     bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
     int persistent_requests = 0;  ///< they may be started after the user has freed it
     int holders = 0;              ///< operations that use it
-    std::vector<Peer> peers;      ///< by rank as used in source and destination arguments (remote group of an
-                                  ///< inter-communicator)
+    std::span<const std::int32_t>
+        peers;                    ///< numbers, by rank as used in source and destination arguments (remote
+                                  ///< group of an inter-communicator)
     std::uint64_t threshold = 0;  ///< of its realm
     bool is_channel = false;      ///< of its realm
     Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
-    std::vector<std::int32_t> members;          ///< numbers of the local group, in rank order
-    std::vector<std::int32_t> remote_members;   ///< of the remote group; empty unless inter
+    SharedNumbers members;                      ///< of the local group, in rank order
+    SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
     std::shared_ptr<CollectiveContext>
@@ -68,8 +68,12 @@ struct Communicator {
     int collectives = 0;                       ///< under way
     std::uint64_t persistent_collectives = 0;  ///< made so far
 
-    /// communicators made from this one, counted per constructor and members
-    std::map<std::string, std::uint64_t> creations;
+    /// Communicators made from this one, by the hash of constructor and members.
+    std::map<keys::Digest, std::uint64_t> creations;
+    /// How many there were before, of those that `constructor_and_members` describes. Under the Guard.
+    std::uint64_t count_creation(const std::string& constructor_and_members) {
+        return creations[keys::sha256(keys::as_bytes(constructor_and_members))]++;
+    }
 
     // Receives, in the order that MPI matches them.
     std::uint64_t next_position = 0;
@@ -120,9 +124,11 @@ struct Communicator {
     bool has_peer(int rank_of_peer) const {
         return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
     }
-    /// False for what is no peer: a status may show what somebody wrote into an envelope.
+    std::int32_t peer(int rank_of_peer) const { return peers[static_cast<std::size_t>(rank_of_peer)]; }
+    /// Proven to share memory with this process: its messages are plain. False for what is no peer: a status may
+    /// show what somebody wrote into an envelope.
     bool is_local(int rank_of_peer) const {
-        return has_peer(rank_of_peer) && peers[static_cast<std::size_t>(rank_of_peer)].local;
+        return mixed && has_peer(rank_of_peer) && facts_of(peer(rank_of_peer)).same_node;
     }
 };
 

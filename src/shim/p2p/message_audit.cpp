@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "keys/schedule.hpp"
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/channel_tags.hpp"
 #include "shim/p2p/failures.hpp"
@@ -20,7 +23,10 @@
 namespace mpisec::shim {
 namespace {
 
-bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
+using Words = std::vector<std::uint64_t>;
+
+/// Sends all of `values`, or receives at most as many: how many those were, or nothing where that failed.
+std::optional<std::size_t> transfer(bool sending, Words& values, int peer) {
     const auto bytes = static_cast<MPI_Count>(values.size() * sizeof values[0]);
     std::unique_ptr<Operation> operation;
     {
@@ -48,77 +54,153 @@ bool transfer(bool sending, std::vector<std::uint64_t>& values, int peer) {
         operation->cancel();
         leave_work_list(*operation);
         (void)operation.release();  // MPI may have its memory
-        return false;
+        return std::nullopt;
     }
-    return operation->outcome().error == MPI_SUCCESS;
+    const Outcome& outcome = operation->outcome();
+    if (outcome.error != MPI_SUCCESS) return std::nullopt;
+    return sending ? values.size() : static_cast<std::size_t>(outcome.bytes) / sizeof values[0];
+}
+
+bool send_words(Words& values, int peer) {
+    return transfer(true, values, peer).has_value();
+}
+
+/// What comes from there, of at most so many words; nothing where that fails.
+Words receive_words(std::size_t most, int peer) {
+    Words values(most);
+    values.resize(transfer(false, values, peer).value_or(0));
+    return values;
 }
 
 /// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
 /// end after a rejected message too: the others wait for this rank's part. One word more counts the ranks
 /// whose part is in the sum: false, on every rank that got an incomplete one, or none. Of the last `maxima`
-/// words it is the largest.
-bool sum_everywhere(std::vector<std::uint64_t>& values, std::size_t maxima = 0) {
+/// words it is the largest. Others may be summing vectors of another length, at most `other` words: then this rank has no part in
+/// that sum, and gets it, incomplete, as `values`.
+bool sum_everywhere(Words& values, std::size_t maxima = 0, std::size_t other = 0) {
     const std::size_t summed = values.size() - maxima;
     const int rank = state.world.rank, size = state.world.size;
     values.push_back(1);
-    std::vector<std::uint64_t> theirs(values.size());
+    const std::size_t most = std::max(values.size(), other + 1);
     int mask = 1;
     for (; mask < size && !(rank & mask); mask *= 2) {
-        if (rank + mask >= size || !transfer(false, theirs, rank + mask)) continue;
+        if (rank + mask >= size) continue;
+        const Words theirs = receive_words(most, rank + mask);
+        if (theirs.size() != values.size()) continue;
         for (std::size_t i = 0; i < values.size(); ++i)
             values[i] =
                 i < summed || i + 1 == values.size() ? values[i] + theirs[i] : std::max(values[i], theirs[i]);
     }
     if (rank != 0) {
-        transfer(true, values, rank - mask);
-        if (!transfer(false, values, rank - mask)) values.back() = 0;
+        send_words(values, rank - mask);
+        Words sums = receive_words(most, rank - mask);
+        if (sums.size() == values.size() || (other > 0 && sums.size() == other + 1))
+            values = std::move(sums);
+        else
+            values.back() = 0;
     }
     for (mask /= 2; mask > 0; mask /= 2)
-        if (rank + mask < size) transfer(true, values, rank + mask);
-    return values.back() == static_cast<std::uint64_t>(size);
+        if (rank + mask < size) send_words(values, rank + mask);
+    const bool complete = values.back() == static_cast<std::uint64_t>(size);
+    values.pop_back();
+    return complete;
 }
 
-}  // namespace
+using MessageCounts = std::vector<MessageCount>;
 
-void audit_messages() {
-    if (any_failure()) {
-        finish_notices(0);
-        return say(
-            "MPI_Finalize: a process has died, so the counts of sent and received messages are not compared");
+/// Adds up to 0 over all ranks when what each accepted from each is what that one sent it; else to something that
+/// nobody without the job's secret can choose, which is 0 with a probability of one in 2^64 over the greatest power of
+/// two that divides all differences.
+std::uint64_t weighed_difference(const MessageCounts& counts) {
+    const std::int32_t rank = state.world.rank;
+    std::uint64_t difference = 0;
+    for (const auto& [peer, sent, opened] : counts) {
+        if (sent) difference += sent * keys::message_weight(*state.world.job_secret, rank, peer);
+        if (opened) difference -= opened * keys::message_weight(*state.world.job_secret, peer, rank);
     }
-    std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
-    std::uint64_t opened = 0;
-    for (int peer = 0; peer < state.world.size; ++peer) {
-        sent[static_cast<std::size_t>(peer)] = sent_to(peer);
-        opened += opened_from(peer);
-    }
-    const std::vector<std::uint64_t> skips = notices_sent();
-    sent.insert(sent.end(), skips.begin(), skips.end());
-    const std::size_t counters = sent.size();
-    const std::vector<std::uint64_t> sums = stats_sums(), maxima = stats_maxima();
-    sent.insert(sent.end(), sums.begin(), sums.end());
-    sent.insert(sent.end(), maxima.begin(), maxima.end());
-    if (!sum_everywhere(sent, maxima.size())) {
-        finish_notices(0);
-        return say("MPI_Finalize: the counts of sent and received messages could not be compared");
-    }
-    const auto first = sent.begin() + static_cast<std::ptrdiff_t>(counters);
-    const auto middle = first + static_cast<std::ptrdiff_t>(sums.size());
-    if (state.world.rank == 0) print_job_stats({first, middle}, {middle, sent.end()});
+    return difference;
+}
+
+/// What all ranks together have to say, in as many words for any number of ranks.
+struct AuditTotals {
+    bool complete = false;  ///< every rank's part is in it
+    std::uint64_t difference = 0, notices = 0, asking = 0;
+};
+
+AuditTotals add_up(const MessageCounts& counts, const Words& notices) {
+    const Words sums = stats_sums(), maxima = stats_maxima();
+    Words words = {weighed_difference(counts), std::reduce(notices.begin(), notices.end()),
+                   state.settings.stats.empty() ? 0U : 1U};
+    const auto own = static_cast<std::ptrdiff_t>(words.size());
+    words.insert(words.end(), sums.begin(), sums.end());
+    words.insert(words.end(), maxima.begin(), maxima.end());
+    AuditTotals totals;
+    totals.complete = sum_everywhere(words, maxima.size());
+    totals.difference = words[0], totals.notices = words[1], totals.asking = words[2];
+    const auto first = words.begin() + own, middle = first + static_cast<std::ptrdiff_t>(sums.size());
+    if (totals.complete && state.world.rank == 0) print_job_stats({first, middle}, {middle, words.end()});
+    return totals;
+}
+
+std::size_t words_by_receiver() {
+    return 2 * static_cast<std::size_t>(state.world.size);
+}
+
+struct ForThisRank {
+    std::uint64_t messages, notices;
+};
+
+/// What was sent to this rank; two words for each rank travel.
+std::optional<ForThisRank> sum_by_receiver(const MessageCounts& counts, Words notices) {
+    Words words(static_cast<std::size_t>(state.world.size));
+    for (const MessageCount& count : counts) words[static_cast<std::size_t>(count.peer)] = count.sent;
+    words.insert(words.end(), notices.begin(), notices.end());
+    if (!sum_everywhere(words)) return std::nullopt;
     const auto rank = static_cast<std::size_t>(state.world.rank);
-    const std::uint64_t expected = sent[rank];
-    finish_notices(sent[static_cast<std::size_t>(state.world.size) + rank]);
-    if (expected == opened || state.settings.stats.empty())
+    return ForThisRank{words[rank], words[static_cast<std::size_t>(state.world.size) + rank]};
+}
+
+void say_difference(std::uint64_t sent, const MessageCounts& counts) {
+    std::uint64_t opened = 0;
+    for (const MessageCount& count : counts) opened += count.opened;
+    if (sent == opened || state.settings.stats.empty())
         return;  // programs may leave messages unreceived, and plain MPI is silent
-    say("MPI_Finalize: " + std::to_string(expected) + " sealed messages were sent to this rank and " +
+    say("MPI_Finalize: " + std::to_string(sent) + " sealed messages were sent to this rank and " +
         std::to_string(opened) +
         " were received: messages were lost on the way, or the program never received them");
 }
 
-void final_barrier() {
+}  // namespace
+
+AuditEnd audit_messages() {
+    if (any_failure()) {
+        finish_notices(0);
+        say("MPI_Finalize: a process has died, so the counts of sent and received messages are not compared");
+        return AuditEnd::known;
+    }
+    const MessageCounts counts = message_counts();
+    const Words notices = notices_sent();
+    const AuditTotals totals = add_up(counts, notices);
+    std::optional<ForThisRank> sent = ForThisRank{0, 0};
+    const bool by_receiver = totals.notices > 0 || (totals.difference != 0 && totals.asking > 0);
+    if (totals.complete && by_receiver) sent = sum_by_receiver(counts, notices);
+    finish_notices(totals.complete && sent ? sent->notices : 0);
+    if (!totals.complete || !sent)
+        say("MPI_Finalize: the counts of sent and received messages could not be compared");
+    else if (by_receiver)
+        say_difference(sent->messages, counts);
+    return totals.complete ? AuditEnd::known : AuditEnd::unknown;
+}
+
+void final_barrier(AuditEnd audit) {
     if (any_failure()) return;
-    std::vector<std::uint64_t> nothing;
-    if (!sum_everywhere(nothing)) say("MPI_Finalize: the ranks could not leave together");
+    Words nothing;
+    bool together = sum_everywhere(nothing, 0, audit == AuditEnd::known ? 0 : words_by_receiver());
+    if (!nothing.empty()) {  // it was the sums by receiver
+        nothing.clear();
+        together = sum_everywhere(nothing);
+    }
+    if (!together) say("MPI_Finalize: the ranks could not leave together");
 }
 
 }  // namespace mpisec::shim

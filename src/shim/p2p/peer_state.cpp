@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <new>
-#include <tuple>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "shim/p2p/realms.hpp"
@@ -33,14 +33,14 @@ struct PeerNumbers {
 
 namespace {
 
-/// Calls it with the state of each direction.
-template <class Visit>
-void for_each_pair(Visit visit) {
-    if (!peer_send_states) return;
+/// Calls it with every state in the table.
+template <class PairState, class Visit>
+void for_each(PairState** by_number, Visit visit) {
+    if (!by_number) return;
     const PeerNumbers& numbers = *process.peer_numbers;
     for (std::size_t i = 0; i < numbers.end; ++i) {
         if (i == numbers.world) i = numbers.others;
-        if (i < numbers.end) visit(peer_send_states[i], peer_receive_states[i]);
+        if (i < numbers.end && by_number[i]) visit(*by_number[i]);
     }
 }
 
@@ -55,8 +55,10 @@ void drop(EpochKeys*& keys) {
 void drop_oldest() {
     std::uint64_t sum = 0, pairs = 0;
     auto each = [&](auto&& visit) {
-        for_each_pair([&](PeerSendState& out, PeerReceiveState& in) {
+        for_each(process.peer_send_states, [&](PeerSendState& out) {
             if (out.keys) visit(out.last_use, out.keys, out.keys);
+        });
+        for_each(process.peer_receive_states, [&](PeerReceiveState& in) {
             if (in.keys[0] || in.keys[1]) visit(in.last_use, in.keys[0], in.keys[1]);
         });
     };
@@ -90,21 +92,20 @@ T* set_aside(std::size_t room) {
     return static_cast<T*>(memory);
 }
 
-/// Makes those from `begin` to `end`, whose memory is as it was set aside or was used before.
+/// Those from `begin` to `end` may be used from now on. They are all zero, and take memory when they are used.
 template <class T>
-void make(T* table, std::size_t begin, std::size_t end) {
+void open(T* table, std::size_t begin, std::size_t end) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto from = reinterpret_cast<std::uintptr_t>(table + begin) / page * page;
     const auto to = reinterpret_cast<std::uintptr_t>(table + end);
     if (end > begin && mprotect(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE) != 0)
         abort_job("there is no memory for the state of the other ranks");
-    for (std::size_t i = begin; i < end; ++i) new (table + i) T();
 }
 
-void make_all(std::size_t begin, std::size_t end) {
-    make(peer_send_states, begin, end);
-    make(peer_receive_states, begin, end);
-    make(process.peer_facts, begin, end);
+void open_all(std::size_t begin, std::size_t end) {
+    open(process.peer_send_states, begin, end);
+    open(process.peer_receive_states, begin, end);
+    open(process.peer_facts, begin, end);
 }
 
 /// Before MPI_Init, in a session, MPI_COMM_WORLD has no processes yet.
@@ -114,8 +115,18 @@ void set_tables_aside(bool world) {
     numbers.end = numbers.others;
     numbers.room = numbers.others + room_for_others;
     process.peer_facts = set_aside<PeerFacts>(numbers.room);
-    peer_receive_states = set_aside<PeerReceiveState>(numbers.room);
-    peer_send_states = set_aside<PeerSendState>(numbers.room);
+    process.peer_receive_states = set_aside<PeerReceiveState*>(numbers.room);
+    process.peer_send_states = set_aside<PeerSendState*>(numbers.room);
+}
+
+/// Two threads may come here for one pair: it gets the state of one of them.
+template <class PairState>
+PairState& install(PairState** by_number, std::unique_ptr<PairState> made) {
+    PairState* there = nullptr;
+    if (!std::atomic_ref(by_number[made->number])
+             .compare_exchange_strong(there, made.get(), std::memory_order_acq_rel))
+        return *there;
+    return *made.release();
 }
 
 }  // namespace
@@ -124,47 +135,55 @@ void make_peer_states() {
     PeerNumbers& numbers = *process.peer_numbers;
     const auto size = static_cast<std::size_t>(state.world.size);
     if (numbers.world > 0) return;
-    if (!peer_send_states) set_tables_aside(true);
+    if (!process.peer_send_states) set_tables_aside(true);
     if (size > numbers.others)
         abort_job(
             "MPI_COMM_WORLD has more ranks than a program may have that makes a session before MPI_Init");
-    make_all(0, size);
+    open_all(0, size);
     numbers.world = size;
-    const auto& [node, same_node] = std::tie(state.world.node, state.world.same_node);
-    for (std::size_t rank = 0; rank < size; ++rank)
-        process.peer_facts[rank] = {&state.world, rank < node.size() ? node[rank] : 0,
-                                    rank < same_node.size() && same_node[rank] != 0};
-    name_peers(state.world);
 }
 
 std::int32_t add_peers(int count) {
-    if (!peer_send_states) set_tables_aside(false);
+    if (!process.peer_send_states) set_tables_aside(false);
     PeerNumbers& numbers = *process.peer_numbers;
     const auto n = static_cast<std::size_t>(count);
     const std::size_t first = numbers.end;
     if (first + n > numbers.room)
         abort_job("this process has met more processes in other worlds and sessions than MPIsec can number");
-    make_all(first, first + n);
+    open_all(first, first + n);
     numbers.end += n;
     return static_cast<std::int32_t>(first);
 }
 
-void wipe_keys(const Realm& realm) {
-    for (std::int32_t number = realm.first; number < realm.first + realm.size; ++number) {
-        drop(peer_send_states[number].keys);
-        drop(peer_receive_states[number].keys[0]);
-        drop(peer_receive_states[number].keys[1]);
-        peer_receive_states[number].replay = {};
-    }
+PeerSendState& make_outgoing(std::int32_t number) {
+    if (!process.peer_send_states)
+        make_peer_states();  // what a program left behind ends after forget_peer_states()
+    const Realm& realm = realm_of(number);
+    auto pair = std::make_unique<PeerSendState>();
+    pair->number = number;
+    pair->source = realm.rank;
+    pair->destination = number - realm.first;
+    return install(process.peer_send_states, std::move(pair));
 }
 
-void name_peers(const Realm& realm) {
-    for (int rank = 0; rank < realm.size; ++rank) {
-        PeerSendState& out = peer_send_states[realm.first + rank];
-        PeerReceiveState& in = peer_receive_states[realm.first + rank];
-        out.number = in.number = realm.first + rank;
-        out.source = in.destination = realm.rank;
-        out.destination = in.source = rank;
+PeerReceiveState& make_incoming(std::int32_t number) {
+    if (!process.peer_receive_states) make_peer_states();
+    const Realm& realm = realm_of(number);
+    auto pair = std::make_unique<PeerReceiveState>();
+    pair->number = number;
+    pair->source = number - realm.first;
+    pair->destination = realm.rank;
+    return install(process.peer_receive_states, std::move(pair));
+}
+
+void wipe_keys(const Realm& realm) {
+    for (std::int32_t number = realm.first; number < realm.first + realm.size; ++number) {
+        if (PeerSendState* out = state_in(process.peer_send_states, number)) drop(out->keys);
+        if (PeerReceiveState* in = state_in(process.peer_receive_states, number)) {
+            drop(in->keys[0]);
+            drop(in->keys[1]);
+            in->replay = {};
+        }
     }
 }
 
@@ -195,35 +214,40 @@ EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
     return keys;
 }
 
-std::uint64_t sent_to(std::int32_t world_rank) {
-    return peer_send_states ? peer_send_states[world_rank].sent : 0;
-}
-
-std::uint64_t opened_from(std::int32_t world_rank) {
-    return peer_receive_states ? peer_receive_states[world_rank].opened : 0;
+std::vector<MessageCount> message_counts() {
+    std::vector<MessageCount> counts;
+    for (std::int32_t peer = 0; peer < state.world.size; ++peer) {
+        const PeerSendState* out = state_in(process.peer_send_states, peer);
+        const PeerReceiveState* in = state_in(process.peer_receive_states, peer);
+        if (out || in) counts.push_back({peer, out ? out->sent : 0, in ? in->opened : 0});
+    }
+    return counts;
 }
 
 std::size_t replay_runs() {
     std::size_t runs = 0;
-    for_each_pair([&](const PeerSendState&, const PeerReceiveState& in) { runs += in.replay.runs(); });
+    for_each(process.peer_receive_states, [&](const PeerReceiveState& in) { runs += in.replay.runs(); });
     return runs;
 }
 
 void forget_peer_states() {
-    for_each_pair([](PeerSendState& out, PeerReceiveState& in) {
+    for_each(process.peer_send_states, [](PeerSendState& out) {
         drop(out.keys);
+        delete &out;
+    });
+    for_each(process.peer_receive_states, [](PeerReceiveState& in) {
         drop(in.keys[0]);
         drop(in.keys[1]);
-        in.~PeerReceiveState();
+        delete &in;
     });
     PeerNumbers& numbers = *process.peer_numbers;
-    if (peer_send_states) {
-        munmap(peer_send_states, numbers.room * sizeof(PeerSendState));
-        munmap(peer_receive_states, numbers.room * sizeof(PeerReceiveState));
+    if (process.peer_send_states) {
+        munmap(process.peer_send_states, numbers.room * sizeof(PeerSendState*));
+        munmap(process.peer_receive_states, numbers.room * sizeof(PeerReceiveState*));
         munmap(process.peer_facts, numbers.room * sizeof(PeerFacts));
     }
-    peer_send_states = nullptr;
-    peer_receive_states = nullptr;
+    process.peer_send_states = nullptr;
+    process.peer_receive_states = nullptr;
     process.peer_facts = nullptr;
     numbers = {};
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "aead/aead.hpp"
 #include "keys/schedule.hpp"
@@ -59,29 +60,32 @@ struct PeerReceiveState {
     std::uint64_t last_use = 0;
 };
 
-// What a message needs is inline; what only the first of a pair or of an epoch needs is not.
-inline constexpr PeerSendState*& peer_send_states = process.peer_send_states;  ///< by world rank
-inline constexpr PeerReceiveState*& peer_receive_states = process.peer_receive_states;
-void make_peer_states();  ///< all of them, before the first call of the program is let through: none is made
-                          ///< twice (S4)
-/// Numbers for so many processes of a further realm; the first of them. What is kept of the others stays where
-/// it is.
+/// Room for the state of every rank of MPI_COMM_WORLD, before the first call of the program is let through.
+void make_peer_states();
+/// Numbers for so many processes of a further realm; the first of them.
 std::int32_t add_peers(int count);
 void wipe_keys(const Realm& realm);
-/// Fills in the ranks of a realm that has numbers.
-void name_peers(const Realm& realm);
+/// A pair has a state from its first message on, made once (S4), which stays where it is: a rank keeps nothing
+/// of the many to whom it never speaks.
+PeerSendState& make_outgoing(std::int32_t number);
+PeerReceiveState& make_incoming(std::int32_t number);
 void renew_keys(PeerSendState& pair);
 EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch);
 
-inline PeerSendState& outgoing(std::int32_t world_rank) {
-    if (!peer_send_states) [[unlikely]]
-        make_peer_states();  // what a program left behind ends after forget_peer_states()
-    return peer_send_states[world_rank];
+// What a message needs is inline; what only the first of a pair or of an epoch needs is not.
+template <class PairState>
+PairState* state_in(PairState** by_number, std::int32_t number) {
+    return by_number ? std::atomic_ref(by_number[number]).load(std::memory_order_acquire) : nullptr;
 }
-inline PeerReceiveState& incoming(std::int32_t world_rank) {
-    if (!peer_receive_states) [[unlikely]]
-        make_peer_states();
-    return peer_receive_states[world_rank];
+inline PeerSendState& outgoing(std::int32_t number) {
+    if (PeerSendState* pair = state_in(process.peer_send_states, number)) [[likely]]
+        return *pair;
+    return make_outgoing(number);
+}
+inline PeerReceiveState& incoming(std::int32_t number) {
+    if (PeerReceiveState* pair = state_in(process.peer_receive_states, number)) [[likely]]
+        return *pair;
+    return make_incoming(number);
 }
 
 /// Takes the next counter for a message of `bytes` and the keys to seal it with, renewing them when the limit
@@ -115,9 +119,12 @@ inline void confirm_epoch(PeerReceiveState& pair, const EpochKeys* keys) {
         std::swap(pair.keys[0], pair.keys[1]);
 }
 
-/// Sums of sent and of accepted messages, per world rank.
-std::uint64_t sent_to(std::int32_t world_rank);
-std::uint64_t opened_from(std::int32_t world_rank);
+/// What this rank sent to and accepted from each rank of MPI_COMM_WORLD with which it had to do.
+struct MessageCount {
+    std::int32_t peer;  ///< world rank
+    std::uint64_t sent, opened;
+};
+std::vector<MessageCount> message_counts();
 
 /// Gaps in the sets of all senders, for MPISEC_STATS.
 std::size_t replay_runs();

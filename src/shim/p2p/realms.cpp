@@ -29,9 +29,8 @@ Realm& add_realm(std::unique_ptr<Realm> realm, bool same_node) {
     Realm& added = *realm;
     added.first = add_peers(added.size);
     for (std::int32_t number = added.first; number < added.first + added.size; ++number)
-        facts_of(number) = {&added, same_node ? added.first : number,
-                            same_node || number == added.own_number()};
-    name_peers(added);
+        process.peer_facts[number] = {&added, same_node ? added.first : number,
+                                      same_node || number == added.own_number()};
     realms.all.push_back(std::move(realm));
     return added;
 }

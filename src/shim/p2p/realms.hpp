@@ -17,14 +17,17 @@ struct PeerFacts {
     bool same_node = false;  ///< proven to share memory with this process (M1)
 };
 
-/// Of a process in a realm of this one.
-inline PeerFacts& facts_of(std::int32_t number) {
-    return process.peer_facts[number];
+/// Of a process in a realm of this one. Ranks of MPI_COMM_WORLD with one node number were proven to share memory.
+inline PeerFacts facts_of(std::int32_t number) {
+    World& world = state.world;
+    if (number >= world.size) return process.peer_facts[number];
+    const std::int32_t node = world.node_of(number);
+    return {&world, node, node == world.node_of(world.rank)};
 }
 /// The realm of a communicator's members, who are all of one; the world when there are none.
 Realm& realm_of(const std::vector<std::int32_t>& members);
 inline Realm& realm_of(std::int32_t number) {
-    return *facts_of(number).realm;
+    return number < state.world.size ? state.world : *process.peer_facts[number].realm;
 }
 inline std::int32_t rank_in_realm(std::int32_t number) {
     return number - realm_of(number).first;

@@ -54,8 +54,7 @@ bool is_overlong(int code, const Communicator& comm, const MPI_Status& status) {
 }
 
 int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position) {
-    if (!comm.is_channel)
-        incoming(comm.peers[static_cast<std::size_t>(status.MPI_SOURCE)].world).unaccounted.add();
+    if (!comm.is_channel) incoming(comm.peer(status.MPI_SOURCE)).unaccounted.add();
     tell_rejected(comm, {status.MPI_SOURCE, status.MPI_TAG, position}, nullptr);
     return report_violation(Violation::malformed, comm, status.MPI_SOURCE, status.MPI_TAG,
                             "longer than any of MPIsec's");
@@ -201,7 +200,7 @@ class SealedReceive final : public Operation {
             to = packed_.data();
         }
         const wire::SegmentPlan plan{received_.total, comm_->threshold, received_.header.segment_bytes};
-        const int world_peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
+        const int world_peer = comm_->peer(received_.source);
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);
         pipeline_->count_as(comm_->traffic);
@@ -242,7 +241,7 @@ class SealedReceive final : public Operation {
             if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
             return;
         }
-        const int peer = comm_->peers[static_cast<std::size_t>(received_.source)].world;
+        const int peer = comm_->peer(received_.source);
         if (const int code = failures_.now_and_then([&] { return failure_of_peer(*comm_, peer); });
             code != MPI_SUCCESS)
             return give_up(code);

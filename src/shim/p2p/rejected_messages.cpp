@@ -254,7 +254,7 @@ LargeSend::~LargeSend() {
 void tell_rejected(Communicator& comm, const RejectedAt& at, const std::uint8_t* nonce) {
     if (comm.is_channel || !comm.has_peer(at.source)) return;
     Guard guard;
-    const std::int32_t world_source = comm.peers[static_cast<std::size_t>(at.source)].world;
+    const std::int32_t world_source = comm.peer(at.source);
     wire::NonceFields claimed{};
     const std::uint64_t counter = nonce && wire::parse_nonce(nonce, claimed) ? claimed.counter : no_counter;
     Told& told = process.rejected_messages->told_by_source[world_source];

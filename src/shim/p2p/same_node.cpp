@@ -164,7 +164,7 @@ Agreement& agreement_of(const Records& records) {
 }
 
 std::int32_t own_node() {
-    return state.world.node[static_cast<std::size_t>(state.world.rank)];
+    return state.world.node_of(state.world.rank);
 }
 
 [[gnu::cold, gnu::noinline]] void make_mac(Records& records) {
@@ -354,7 +354,7 @@ unsigned node_peer_of(std::int32_t world_rank) {
     return opened().node_peer_of[static_cast<std::size_t>(world_rank)];
 }
 unsigned node_peer_at(const Communicator& comm, int peer) {
-    return node_peer_of(comm.peers[static_cast<std::size_t>(peer)].world);
+    return node_peer_of(comm.peer(peer));
 }
 
 /// Leaves a record that was announced; `fill` fills the check.
@@ -441,14 +441,14 @@ void open_records() {
     const auto node_peers = static_cast<unsigned>(world.ranks_on_node);
     constexpr wire::ContextId context = {'s', 'a', 'm', 'e', ' ', 'n', 'o', 'd',
                                          'e', ' ', 'r', 'e', 'c', 'o', 'r', 'd'};
-    const int node = world.node[static_cast<std::size_t>(world.rank)];
+    const int node = own_node();
     auto memory = fabric::SentRecords::attach(memory_name(context, node), node_peers,
                                               static_cast<unsigned>(world.rank_on_node));
     if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
     std::vector<unsigned> node_peer_of(world.node.size(), 0);
     unsigned node_peer = 0;
     for (std::size_t rank = 0; rank < node_peer_of.size(); ++rank)
-        if (world.same_node[rank]) node_peer_of[rank] = node_peer++;
+        if (world.node[rank] == node) node_peer_of[rank] = node_peer++;
     require_candidate();
     process.same_node_records->records.emplace(
         Records{std::move(*memory), {}, {}, false, std::move(node_peer_of), std::vector<Lanes>(node_peers)});

@@ -208,7 +208,7 @@ int isend_verified(const SendSpec& spec, Communicator& comm, MPI_Request* reques
     LeftRecord record{};
     const int code = announced(
         spec, comm, [&] { return isend_plain(spec, request); }, &record);
-    if (code == MPI_SUCCESS && comm.peers[static_cast<std::size_t>(spec.peer)].world == state.world.rank)
+    if (code == MPI_SUCCESS && comm.peer(spec.peer) == state.world.rank)
         process.sent_to_self->last[*request] = record;
     return code;
 }

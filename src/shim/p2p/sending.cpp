@@ -70,7 +70,7 @@ namespace {
 class SealedSend final : public Operation {
   public:
     SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
-        : Operation(comm), spec_(spec), world_peer_(comm->peers[static_cast<std::size_t>(spec.peer)].world) {
+        : Operation(comm), spec_(spec), world_peer_(comm->peer(spec.peer)) {
         n_ = static_cast<std::size_t>(spec.count) * facts.size;
         plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
         if (spec.mode == Mode::buffered) place_ = place_in_buffer(comm);

@@ -24,7 +24,7 @@ namespace {
 void sweep_order(Communicator& comm) {
     for (auto entry = comm.order.begin(); entry != comm.order.end();) {
         const auto source = static_cast<std::size_t>(entry->first >> 32);
-        entry->second.prune(comm.oldest_position(), incoming(comm.peers[source].world).replay.base());
+        entry->second.prune(comm.oldest_position(), incoming(comm.peers[source]).replay.base());
         entry = entry->second.empty() ? comm.order.erase(entry) : std::next(entry);
     }
     comm.order_sweep = 64 + 2 * comm.order.size();
@@ -47,7 +47,7 @@ bool in_order(Communicator& comm, int source, int tag, std::uint64_t position, s
 using Awaited = Communicator::Awaited;
 
 PeerReceiveState& pair_of(const Communicator& comm, int source) {
-    return incoming(comm.peers[static_cast<std::size_t>(source)].world);
+    return incoming(comm.peer(source));
 }
 
 /// Whether a message with this counter and this way back names one that may not have come.
@@ -215,7 +215,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         return reject(delivered, Violation::malformed, "its length does not fit its kind");
     received.counter = nonce.counter;
 
-    PeerReceiveState& pair = incoming(comm.peers[static_cast<std::size_t>(received.source)].world);
+    PeerReceiveState& pair = incoming(comm.peer(received.source));
     Opening opening{pair, keys_of_epoch(pair, nonce.epoch), nonce};
     const bool opened = received.large ? open_header(received, comm, opening, wire)
                                        : open_small(received, comm, opening, wire, to);

@@ -42,8 +42,7 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
     std::string sentence = texts[kind].error_string;
     sentence += "; from rank " + std::to_string(source);
     if (source >= 0 && source < static_cast<int>(comm.peers.size()))
-        sentence +=
-            " (world rank " + std::to_string(comm.peers[static_cast<std::size_t>(source)].world) + ")";
+        sentence += " (world rank " + std::to_string(comm.peer(source)) + ")";
     sentence += ", tag " + std::to_string(tag);
     if (detail) sentence += std::string(", ") + detail;
     say(sentence + ". Nothing of it was delivered.");

@@ -145,7 +145,7 @@ PartitionedEnd::PartitionedEnd(const PartitionedSpec& given, Communicator* known
       facts(type_facts),
       sealed(is_sealed),
       direction(to_or_from),
-      world_peer(known ? known->peers[static_cast<std::size_t>(given.peer)].world : MPI_PROC_NULL),
+      world_peer(known ? known->peer(given.peer) : MPI_PROC_NULL),
       partition_bytes_(static_cast<std::uint64_t>(given.count) * type_facts.size) {
     MPI_Aint lower_bound = 0, extent = 0;
     real.Type_get_extent(spec.type, &lower_bound, &extent);

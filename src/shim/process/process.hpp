@@ -141,6 +141,7 @@ struct PeerSendState;
 struct RefusedCalls;
 struct RejectedMessages;
 struct Realms;
+struct Rosters;
 struct RmaWindows;
 struct SameNodeRecords;
 struct Selections;
@@ -164,9 +165,9 @@ struct Process {
     SealingLock sealing_lock;                           ///< threads.cpp
     std::atomic<std::size_t> work_count{0};             ///< operation.cpp; operations on the work list
     std::atomic<bool> notices_untold{false};            ///< notices.cpp
-    PeerSendState* peer_send_states = nullptr;          ///< peer_state.cpp; by world rank
-    PeerReceiveState* peer_receive_states = nullptr;    ///< the same
-    PeerFacts* peer_facts = nullptr;                    ///< the same
+    PeerSendState** peer_send_states = nullptr;         ///< peer_state.cpp; by number, null until first used
+    PeerReceiveState** peer_receive_states = nullptr;   ///< the same
+    PeerFacts* peer_facts = nullptr;                    ///< realms.hpp; of further realms, by number
     std::uint64_t clock_of_use = 0;                     ///< the same
     std::size_t ready_keys = 0;                         ///< the same
     std::atomic<std::uint64_t> registry_generation{1};  ///< communicator.cpp; communicators made and freed
@@ -205,6 +206,7 @@ struct Process {
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;  ///< communicator.cpp
+    FirstUse<Rosters> rosters;                     ///< roster.cpp
     FirstUse<TypeCache> types;                     ///< datatype.cpp
     FirstUse<WorkList> work;                       ///< operation.cpp
     FirstUse<UserRequests> requests;               ///< requests.cpp

@@ -36,9 +36,8 @@ struct Realm {
 };
 
 struct World : Realm {
-    std::vector<std::int32_t> node;  ///< per world rank: number of its node, 0 … nodes-1, by lowest rank
-    /// per world rank: 1 when it was proven to share memory with this rank (M1)
-    std::vector<std::uint8_t> same_node;
+    /// Per world rank: number of its node, 0 … nodes-1, by lowest rank. Ranks of a node were proven to share memory (M1).
+    std::vector<std::int32_t> node;
     int nodes = 1;
     int rank_on_node = 0;
     int ranks_on_node = 1;
@@ -46,6 +45,7 @@ struct World : Realm {
     coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
     bool crosses_nodes = false;  ///< false: channel, secret and selection are unset, nothing to protect
     aead::Selection selection;   ///< of all realms of this process
+    std::int32_t node_of(std::int32_t world_rank) const { return node[static_cast<std::size_t>(world_rank)]; }
 };
 
 }  // namespace mpisec::shim

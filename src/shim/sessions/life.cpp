@@ -232,10 +232,10 @@ void end_protection() {
     const bool world_is_protected = state.world.job_secret.has_value();
     stop_progress_thread();
     finish_detached();
-    if (world_is_protected) audit_messages();
+    const AuditEnd audit = world_is_protected ? audit_messages() : AuditEnd::known;
     forget_rejections();
     process.node_peers->forget();  // those that have left together end, each in its own time
-    if (world_is_protected) final_barrier();
+    if (world_is_protected) final_barrier(audit);
     io::forget_files();
     rma::close_windows();
     stop_stats_writer();

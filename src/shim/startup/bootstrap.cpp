@@ -20,8 +20,6 @@ World make_world(int rank, std::vector<std::int32_t> node, const std::vector<std
     World world;
     world.rank = rank;
     world.size = static_cast<int>(node.size());
-    world.same_node.assign(node.size(), 0);
-    for (std::int32_t member : members) world.same_node[static_cast<std::size_t>(member)] = 1;
     world.nodes = 1 + *std::max_element(node.begin(), node.end());
     world.node = std::move(node);
     world.ranks_on_node = static_cast<int>(members.size());

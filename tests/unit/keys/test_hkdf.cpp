@@ -103,6 +103,7 @@ TEST(Schedule, KnownAnswers) {
     std::iota(message.begin(), message.end(), std::uint8_t{0});
     partitioned_key(counting_secret(), message, 5, key);
     EXPECT_EQ(hex(key), "414fa5b01daa2dcb20972c0ed345a92d59df13d3db97dc512c86cb98da670eb8");
+    EXPECT_EQ(message_weight(counting_secret(), 3, 1000), 0xef7f78aa934590bb);
     EXPECT_EQ(fingerprint(counting_secret()), "a5fea65a61d210dd");
 }
 
