@@ -270,6 +270,12 @@ void install_statuses_and_types() {
         *count = static_cast<MPI_Count>(count_of(*status));
         return MPI_SUCCESS;
     };
+    real.Get_count = [](const MPI_Status* status, MPI_Datatype type, int* count) {
+        MPI_Count bytes = 0;
+        const int code = real.Get_elements_x(status, type, &bytes);
+        *count = static_cast<int>(bytes);
+        return code;
+    };
     real.Status_set_elements_x = [](MPI_Status* status, MPI_Datatype, MPI_Count count) {
         set_count(*status, static_cast<std::size_t>(count));
         return MPI_SUCCESS;

@@ -1,8 +1,7 @@
-// The hellos of start-up, as they arrive in clear: only those that agree in every setting pass, whatever a
-// hello says of itself; the rest ends the job with a sentence that a terminal can show.
+// The cards of start-up, with the hellos in them, as they arrive in clear: only those pass that have every rank once and
+// agree in every setting, whatever else they say; the rest ends the job with a sentence that a terminal can show.
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 #include "fake_mpi.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/startup/cores.hpp"
-#include "shim/startup/hello.hpp"
+#include "shim/startup/node_cards.hpp"
 #include "wire/frame.hpp"
 
 using namespace mpisec;
@@ -50,74 +49,93 @@ bool agree(const Hello& one, const Hello& other) {
            one.selection == other.selection && one.purpose == other.purpose;
 }
 
-void check_nodes(const std::vector<Hello>& hellos) {
-    const std::vector<std::int32_t> node = node_map(hellos);
-    FUZZ_CHECK(node.size() == hellos.size());
-    std::int32_t nodes = 0;
-    for (std::size_t r = 0; r < hellos.size(); ++r) {
-        FUZZ_CHECK(node[r] >= 0 && node[r] <= nodes);  // numbered by their lowest rank
-        nodes = std::max(nodes, node[r] + 1);
-        for (std::size_t other = 0; other < r; ++other)
-            FUZZ_CHECK((node[r] == node[other]) == (hellos[r].place == hellos[other].place));
+void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
+    const std::vector<std::int32_t> node = node_map(cards, ranks);
+    std::int32_t known = 0;
+    for (std::size_t r = 0; r < node.size(); ++r) {
+        FUZZ_CHECK(node[r] >= 0 && node[r] <= known);  // numbered by their lowest rank
+        known = std::max(known, node[r] + 1);
+        FUZZ_CHECK(!name_of(cards, static_cast<std::int32_t>(r)).empty());
     }
-    for (const Hello& hello : hellos) (void)oversubscribed(hellos, hello.rank);
-    (void)cpus_of_job(hellos, node);
-    const std::uint64_t threshold = pipeline_threshold(hellos);
-    FUZZ_CHECK(threshold == hellos[0].threshold || threshold == 64 * 1024 || threshold == 512 * 1024);
+    std::size_t listed = 0;
+    for (const NodeCard& card : cards) {
+        listed += card.ranks.size();
+        FUZZ_CHECK(card.hello.rank == card.ranks.front() && agree(card.hello, cards[0].hello));
+        if (nodes == Nodes::by_id)
+            FUZZ_CHECK(std::ranges::count(cards, card.hello.place,
+                                          [](auto& each) { return each.hello.place; }) == 1);
+        (void)oversubscribed(card.hello, {card.hello}, cards);
+    }
+    FUZZ_CHECK(listed == node.size());
+    (void)cpus_of_job(cards);
+    const std::uint64_t threshold = pipeline_threshold(cards);
+    FUZZ_CHECK(threshold == 64 * 1024 || threshold == 512 * 1024);
+    const auto again = decode(encode(cards), ranks);
+    FUZZ_CHECK(again && encode(*again) == encode(cards) && digest(*again) == digest(cards));
 }
 
-/// Hellos of `ranks` with what the network makes of them.
-std::vector<Hello> arriving(fuzz::Input& input, int ranks) {
+struct Message {
+    int source;
+    std::vector<std::uint8_t> bytes;
+};
+
+std::vector<std::uint8_t> cards_from(int begin, int end, Nodes nodes) {
     std::vector<Hello> hellos;
-    for (int r = 0; r < ranks; ++r) hellos.push_back(genuine(r));
-    auto* bytes = reinterpret_cast<std::uint8_t*>(hellos.data());
-    while (!input.empty()) {
-        const auto at = input.take<std::uint16_t>();
-        bytes[at % (hellos.size() * sizeof(Hello))] = input.take<std::uint8_t>();
-    }
-    return hellos;
+    for (int r = begin; r < end; ++r) hellos.push_back(genuine(r));
+    return encode(cards_of(hellos, nodes));
 }
 
 /// Along the tree (docs/protocol.md): the ranks below this one send theirs, the one above sends all.
-void arrive_by_tree(const std::vector<Hello>& hellos, int rank) {
-    constexpr int hellos_tag = 32767;
-    const int ranks = static_cast<int>(hellos.size());
-    const auto arrive_from = [&](int source, int begin, int end) {
-        const auto* bytes = reinterpret_cast<const std::uint8_t*>(hellos.data());
-        fuzz::arrive({MPI_COMM_WORLD,
-                      source,
-                      hellos_tag,
-                      {bytes + begin * sizeof(Hello), bytes + end * sizeof(Hello)}});
-    };
+std::vector<Message> messages_to(int rank, int ranks, Nodes nodes) {
+    std::vector<Message> messages;
     for (int bit = 1; (rank & bit) == 0 && rank + bit < ranks; bit *= 2)
-        arrive_from(rank + bit, rank + bit, std::min(rank + 2 * bit, ranks));
-    if (rank > 0) arrive_from(rank & (rank - 1), 0, ranks);
+        messages.push_back({rank + bit, cards_from(rank + bit, std::min(rank + 2 * bit, ranks), nodes)});
+    if (rank > 0) messages.push_back({rank & (rank - 1), cards_from(0, ranks, nodes)});
+    return messages;
+}
+
+/// What the network makes of them: a byte changed, or the end cut off.
+bool change(fuzz::Input& input, std::vector<Message>& messages) {
+    bool changed = false;
+    while (!input.empty() && !messages.empty()) {
+        auto& bytes = messages[input.take<std::uint8_t>() % messages.size()].bytes;
+        const auto at = input.take<std::uint16_t>();
+        const auto value = input.take<std::uint8_t>();
+        if (bytes.empty()) continue;
+        if (at >= 0xfff0) {
+            bytes.resize(bytes.size() - std::min<std::size_t>(bytes.size(), value));
+            changed = changed || value > 0;
+            continue;
+        }
+        changed = changed || bytes[at % bytes.size()] != value;
+        bytes[at % bytes.size()] = value;
+    }
+    return changed;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    constexpr int cards_tag = 32767;
     fuzz::Input input(data, size);
     const int ranks = 1 + input.take<std::uint8_t>() % 6, rank = input.take<std::uint8_t>() % ranks;
+    const Nodes nodes = input.take<std::uint8_t>() % 4 == 0 ? Nodes::of_one_process : Nodes::by_id;
     state.world.rank = rank;
     fuzz::install_fake_mpi(ranks);
     fuzz::reset_fake_mpi();
-    std::vector<Hello> sent = arriving(input, ranks);
-    const Hello own = genuine(rank);
-    if (rank == 0) sent[0] = own;  // nobody sends it back
-    arrive_by_tree(sent, rank);
-    bool good = std::memcmp(&own, &sent[static_cast<std::size_t>(rank)], sizeof own) == 0;
-    for (int r = 0; r < ranks; ++r) good = good && sent[static_cast<std::size_t>(r)].rank == r;
-    for (const Hello& hello : sent)
-        good = good && agree(hello, sent[0]) && (hello.job == own.job || hello.job == JobMark{});
+    std::vector<Message> messages = messages_to(rank, ranks, nodes);
+    const bool changed = change(input, messages);
+    for (Message& message : messages)
+        fuzz::arrive({MPI_COMM_WORLD, message.source, cards_tag, std::move(message.bytes)});
     try {
-        const std::vector<Hello> hellos = exchange_hellos(own, ranks, MPI_COMM_WORLD, {});
-        for (const Hello& hello : hellos) FUZZ_CHECK(!name_of(hello).empty());
-        require_agreement(hellos, rank);
-        FUZZ_CHECK(good);
-        check_nodes(hellos);
+        const Hello own = genuine(rank);
+        const NodeCards cards = exchange_cards(own, ranks, MPI_COMM_WORLD, nodes, {});
+        require_agreement(leaders_of(cards), own);
+        for (const NodeCard& card : cards)
+            FUZZ_CHECK(card.hello.rank != rank || std::memcmp(&card.hello, &own, sizeof own) == 0);
+        check_cards(cards, ranks, nodes);
     } catch (const fuzz::Aborted&) {
-        FUZZ_CHECK(!good);
+        FUZZ_CHECK(changed);
     }
     check_sentences();
     return 0;

@@ -53,13 +53,11 @@ MPI_Comm make_channel(MPI_Comm all) {
     return channel;
 }
 
-keys::Secret agree(const Realm& realm, const std::vector<Hello>& hellos, aead::Cipher cipher) {
+keys::Secret agree(const Realm& realm, const NodeCards& cards, aead::Cipher cipher) {
     auto key = keys::read_key_file(state.settings.key_file);
     if (!key) abort_job(key.error().message);
-    std::vector<std::int32_t> nodes(hellos.size());
-    std::iota(nodes.begin(), nodes.end(), 0);
     WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    return agree_on_job_secret({hellos, nodes, realm.rank, realm.channel, *key, cipher, state.settings});
+    return agree_on_job_secret({cards, realm.rank, realm.size, realm.channel, *key, cipher, state.settings});
 }
 
 std::vector<std::int32_t> everyone_in(const Realm& realm) {
@@ -69,9 +67,9 @@ std::vector<std::int32_t> everyone_in(const Realm& realm) {
 }
 
 /// Contexts of one realm are unlike those of others, whose processes have the same ranks.
-void name_realm(const Realm& realm, const std::vector<Hello>& hellos) {
+void name_realm(const Realm& realm, const NodeCards& cards) {
     keys::Sha256 hash;
-    hash.update(keys::as_bytes("mpisec realm")).update(digest(hellos));
+    hash.update(keys::as_bytes("mpisec realm")).update(digest(cards));
     keys::Digest name;
     hash.finish(name.data());
     std::copy_n(name.begin(), no_parent(realm).context.size(), no_parent(realm).context.begin());
@@ -94,8 +92,9 @@ std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place p
     own.job_rank = place.job_rank;
     if (place.job_rank < 0) own.job = {};  // worlds that spawn or connect are jobs of their own
     own.purpose = purpose_mark(call + " " + std::to_string(size));
-    std::vector<Hello> hellos = exchange_hellos(own, size, all, state.settings);
-    require_agreement(hellos, rank);
+    std::vector<Hello> hellos =
+        leaders_of(exchange_cards(own, size, all, Nodes::of_one_process, state.settings));
+    require_agreement(hellos, own);
     return hellos;
 }
 
@@ -114,6 +113,7 @@ bool may_be_one_node(const std::vector<Hello>& hellos) {
 
 Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     const aead::Cipher cipher = choose_crypto();
+    const NodeCards cards = cards_of(hellos, Nodes::of_one_process);
     make_ready(all);
     auto realm = std::make_unique<Realm>();
     real.Comm_rank(all, &realm->rank);
@@ -121,17 +121,18 @@ Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     name_process(realm->rank);
     realm->channel = make_channel(all);
     realm->seals_on_node = true;
-    realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(hellos);
-    realm->job_secret = agree(*realm, hellos, cipher);
+    realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(cards);
+    realm->job_secret = agree(*realm, cards, cipher);
     check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
+    const Hello& own = hellos[static_cast<std::size_t>(realm->rank)];
     using Yield = config::Settings::Yield;
     if (state.settings.yield == Yield::on ||
-        (state.settings.yield == Yield::automatic && oversubscribed(hellos, realm->rank)))
+        (state.settings.yield == Yield::automatic && oversubscribed(own, {own}, cards)))
         state.yield_while_waiting = true;
     close_gate();
     Guard guard;
     Realm& added = add_realm(std::move(realm), false);
-    name_realm(added, hellos);
+    name_realm(added, cards);
     const Membership members{everyone_in(added)};
     if (read_membership(all, added) != members || read_membership(added.channel, added) != members)
         abort_job(wrong_private);

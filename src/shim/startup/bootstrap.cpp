@@ -8,8 +8,8 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/startup/cores.hpp"
-#include "shim/startup/hello.hpp"
 #include "shim/startup/key_exchange.hpp"
+#include "shim/startup/node_cards.hpp"
 #include "shim/startup/node_proof.hpp"
 #include "shim/startup/waiting.hpp"
 
@@ -36,12 +36,12 @@ keys::Secret long_term_key(const config::Settings& settings) {
 }
 
 /// The leader's, from the other nodes; the members have none yet.
-std::optional<keys::Secret> job_secret(const NodeMemory& node, const std::vector<Hello>& hellos,
-                                       const World& world, const config::Settings& settings) {
+std::optional<keys::Secret> job_secret(const NodeMemory& node, const NodeCards& cards, const World& world,
+                                       const config::Settings& settings) {
     if (!node.leads()) return std::nullopt;
     const keys::Secret key = long_term_key(settings);
     return agree_on_job_secret(
-        {hellos, world.node, world.rank, constants.comm_world, key, world.selection.cipher, settings});
+        {cards, world.rank, world.size, constants.comm_world, key, world.selection.cipher, settings});
 }
 
 /// While it lives, errors on MPI_COMM_WORLD are MPIsec's to say.
@@ -72,25 +72,24 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
     const ErrorsReturned errors;
-    // MPI makes the channel while the hellos travel and the leaders agree: at start-up, with more ranks than
+    // MPI makes the channel while the cards travel and the leaders agree: at start-up, with more ranks than
     // cores, each round is dear.
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
-    const std::vector<Hello> hellos =
-        exchange_hellos(make_hello(rank, settings, selection), size, constants.comm_world, settings);
-    require_agreement(hellos, rank);
-    std::vector<std::int32_t> map = node_map(hellos);
-    NodeMemory node(hellos, map, rank, settings);
+    const Hello own = make_hello(rank, settings, selection);
+    const NodeCards cards = exchange_cards(own, size, constants.comm_world, Nodes::by_id, settings);
+    require_agreement(leaders_of(cards), own);
+    NodeMemory node(cards, own, settings);
     process.node_peers->know(node.processes(), rank);
-    World world = make_world(rank, std::move(map), node.members());
-    world.oversubscribed = oversubscribed(hellos, rank);
-    world.cpus = cpus_of_job(hellos, world.node);
-    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(hellos);
+    World world = make_world(rank, node_map(cards, size), node.members());
+    world.oversubscribed = oversubscribed(own, node.hellos(), cards);
+    world.cpus = cpus_of_job(cards);
+    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);
     if (world.crosses_nodes) {
         world.selection = node.select_aead();
         node.keep();
-        world.job_secret = node.share_job_secret(job_secret(node, hellos, world, settings));
+        world.job_secret = node.share_job_secret(job_secret(node, cards, world, settings));
     }
     // What goes wrong on the channel is said through the user's communicators.
     complete(&channel_made, "the other ranks to make a communicator", settings);

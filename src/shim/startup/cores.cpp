@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +27,12 @@ std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
     return mark;
 }
 
+using Mask = std::pair<std::uint64_t, std::uint64_t>;  // kernel, set
+
+Mask mask_of(const Hello& hello) {
+    return {hello.kernel, hello.cpu_set};
+}
+
 }  // namespace
 
 Cores cores_here() {
@@ -44,40 +49,37 @@ Cores cores_here() {
     return cores;
 }
 
-bool oversubscribed(const std::vector<Hello>& hellos, int rank) {
-    const Hello& own = hellos[static_cast<std::size_t>(rank)];
+bool oversubscribed(const Hello& own, const std::vector<Hello>& node, const NodeCards& cards) {
     if (own.cpus == 0) return false;  // the system does not say
-    std::uint32_t under_kernel = 0, with_mask = 0;
-    for (const Hello& hello : hellos) {
-        if (hello.kernel != own.kernel) continue;
-        ++under_kernel;
-        if (hello.cpu_set == own.cpu_set) ++with_mask;
+    std::size_t under_kernel = 0, with_mask = 0;
+    for (const Hello& hello : node) with_mask += mask_of(hello) == mask_of(own);
+    for (const NodeCard& card : cards) {
+        if (card.hello.kernel != own.kernel) continue;
+        under_kernel += card.ranks.size();
+        const bool is_own = std::ranges::binary_search(card.ranks, own.rank);
+        if (!is_own && !card.bound_apart && mask_of(card.hello) == mask_of(own))
+            with_mask += card.ranks.size();
     }
     if (with_mask > own.cpus) return true;
-    return under_kernel > static_cast<std::uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    return under_kernel > static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-coll::Cpus cpus_of_job(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& node) {
-    using Mask = std::pair<std::uint64_t, std::uint64_t>;  // kernel, set
-    std::map<std::int32_t, Mask> mask_of_node;
-    std::map<Mask, std::set<std::int32_t>> nodes_of_mask;
-    for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
-        const Mask mask(hellos[rank].kernel, hellos[rank].cpu_set);
-        if (mask_of_node.emplace(node[rank], mask).first->second != mask)
-            return coll::Cpus::own;  // bound apart
-        nodes_of_mask[mask].insert(node[rank]);
-    }
-    for (const Hello& hello : hellos)
-        if (hello.cpus == 0 || hello.cpus > nodes_of_mask[{hello.kernel, hello.cpu_set}].size())
-            return coll::Cpus::own;
-    return coll::Cpus::shared;
+coll::Cpus cpus_of_job(const NodeCards& cards) {
+    std::map<Mask, std::size_t> nodes_with;
+    for (const NodeCard& card : cards) ++nodes_with[mask_of(card.hello)];
+    const bool shared = std::ranges::all_of(cards, [&](const NodeCard& card) {
+        return !card.bound_apart && card.hello.cpus > 0 && card.hello.cpus <= nodes_with[mask_of(card.hello)];
+    });
+    return shared ? coll::Cpus::shared : coll::Cpus::own;
 }
 
-std::uint64_t pipeline_threshold(const std::vector<Hello>& hellos) {
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> ranks;  // by kernel and mask
-    for (const Hello& hello : hellos)
-        if (++ranks[{hello.kernel, hello.cpu_set}] > hello.cpus && hello.cpus > 0)
-            return threshold_of_shared_cpus;
+std::uint64_t pipeline_threshold(const NodeCards& cards) {
+    std::map<Mask, std::size_t> ranks_with;
+    for (const NodeCard& card : cards)
+        if (!card.bound_apart)
+            if ((ranks_with[mask_of(card.hello)] += card.ranks.size()) > card.hello.cpus &&
+                card.hello.cpus > 0)
+                return threshold_of_shared_cpus;
     return threshold;
 }
 

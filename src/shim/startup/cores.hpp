@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coll/selection/selection_settings.hpp"
-#include "shim/startup/hello.hpp"
+#include "shim/startup/node_cards.hpp"
 
 namespace mpisec::shim {
 
@@ -18,17 +18,17 @@ struct Cores {
 };
 Cores cores_here();
 
-/// More ranks than CPUs have the mask of `rank`, or run under its kernel at all.
-bool oversubscribed(const std::vector<Hello>& hellos, int rank);
+/// More ranks than CPUs have this rank's mask, or run under its kernel at all. `node`: the hellos of its node.
+bool oversubscribed(const Hello& own, const std::vector<Hello>& node, const NodeCards& cards);
 
 /// coll::Cpus::shared when all ranks of each node have one affinity mask, and at least as many nodes have it
-/// as there are CPUs in it, as far as the system tells. `node`: the number of each rank's node. The same
-/// answer on all ranks.
-coll::Cpus cpus_of_job(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& node);
+/// as there are CPUs in it, as far as the system tells. The same answer on all ranks.
+coll::Cpus cpus_of_job(const NodeCards& cards);
 
 /// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
 /// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
-/// and nothing is sealed while something else is sent anyway.
-std::uint64_t pipeline_threshold(const std::vector<Hello>& hellos);
+/// and nothing is sealed while something else is sent anyway. Ranks of a node that are bound apart have CPUs of
+/// their own.
+std::uint64_t pipeline_threshold(const NodeCards& cards);
 
 }  // namespace mpisec::shim

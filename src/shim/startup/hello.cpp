@@ -5,19 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <string_view>
 #include <thread>
 
 #include "base/version.hpp"
 #include "keys/secret.hpp"
-#include "shim/pmpi/constants.hpp"
-#include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/startup/cores.hpp"
-#include "shim/startup/hello_exchange.hpp"
 #include "shim/startup/node_id.hpp"
-#include "shim/startup/waiting.hpp"
 #include "wire/frame.hpp"
 
 namespace mpisec::shim {
@@ -28,7 +23,7 @@ void put(std::array<char, n>& to, std::string_view text) {
     std::memcpy(to.data(), text.data(), std::min(n - 1, text.size()));
 }
 
-/// A received string: up to its zero, and nothing that would upset a terminal.
+/// A received string: up to its first, and nothing that would upset a terminal.
 template <std::size_t n>
 std::string get(const std::array<char, n>& from) {
     std::string text(from.data(), strnlen(from.data(), n));
@@ -38,16 +33,16 @@ std::string get(const std::array<char, n>& from) {
     return text;
 }
 
-/// Collects in what one rank differs from rank 0.
+/// Collects in what one rank differs from the first.
 class Comparison {
   public:
-    void values(const char* what, const std::string& theirs, const std::string& rank0s) {
-        if (theirs == rank0s) return;
+    void values(const char* what, const std::string& theirs, const std::string& firsts) {
+        if (theirs == firsts) return;
         if (!text_.empty()) text_ += ", ";
-        text_ += std::string(what) + " " + theirs + " instead of " + rank0s;
+        text_ += std::string(what) + " " + theirs + " instead of " + firsts;
     }
-    void values(const char* what, std::uint64_t theirs, std::uint64_t rank0s) {
-        values(what, std::to_string(theirs), std::to_string(rank0s));
+    void values(const char* what, std::uint64_t theirs, std::uint64_t firsts) {
+        values(what, std::to_string(theirs), std::to_string(firsts));
     }
     const std::string& text() const { return text_; }
 
@@ -55,40 +50,37 @@ class Comparison {
     std::string text_;
 };
 
-/// Empty when `hello` agrees with rank 0's.
-std::string differences(const Hello& hello, const Hello& zero) {
+/// Empty when `hello` agrees with the first.
+std::string differences(const Hello& hello, const Hello& first) {
     Comparison comparison;
-    comparison.values("MPIsec version", get(hello.version), get(zero.version));
-    comparison.values("protocol version", hello.protocol, zero.protocol);
-    if (hello.protocol != zero.protocol) return comparison.text();  // the rest may mean something else
-    comparison.values("wire version", hello.wire_version, zero.wire_version);
+    comparison.values("MPIsec version", get(hello.version), get(first.version));
+    comparison.values("protocol version", hello.protocol, first.protocol);
+    if (hello.protocol != first.protocol) return comparison.text();  // the rest may mean something else
+    comparison.values("wire version", hello.wire_version, first.wire_version);
     auto policy = [](const Hello& c) { return std::string(c.policy & 1 ? "allow" : "refuse"); };
-    comparison.values("MPISEC_UNPROTECTED", policy(hello), policy(zero));
+    comparison.values("MPISEC_UNPROTECTED", policy(hello), policy(first));
     auto same_node = [](const Hello& c) {
         constexpr const char* modes[] = {"plain", "seal", "verify", "auto"};  // by Settings::SameNode
         return std::string(modes[c.policy >> 1 & 3]);
     };
-    comparison.values("MPISEC_SAME_NODE", same_node(hello), same_node(zero));
+    comparison.values("MPISEC_SAME_NODE", same_node(hello), same_node(first));
     auto pipeline = [](const Hello& c) {
         constexpr const char* modes[] = {"auto", "on", "off", "another"};  // by Settings::Pipeline
         return std::string(modes[c.policy >> 3 & 3]);
     };
-    comparison.values("MPISEC_PIPELINE", pipeline(hello), pipeline(zero));
-    comparison.values("further policy", hello.policy >> 5, zero.policy >> 5);
+    comparison.values("MPISEC_PIPELINE", pipeline(hello), pipeline(first));
+    comparison.values("further policy", hello.policy >> 5, first.policy >> 5);
     auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
-    comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(zero.threshold));
-    comparison.values("MPISEC_SEGMENT", size(hello.segment), size(zero.segment));
-    comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, zero.rekey_messages);
-    comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, zero.rekey_bytes);
-    if (hello.purpose != zero.purpose) comparison.values("call and arguments", "others", "the same");
-    if (hello.selection != zero.selection)
+    comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(first.threshold));
+    comparison.values("MPISEC_SEGMENT", size(hello.segment), size(first.segment));
+    comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, first.rekey_messages);
+    comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, first.rekey_bytes);
+    if (hello.purpose != first.purpose) comparison.values("call and arguments", "others", "the same");
+    if (hello.selection != first.selection)
         comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
                           "the same");
     return comparison.text();
 }
-
-constexpr const char* forged =
-    "; something between the nodes changes messages, or MPIsec is not loaded on every rank.";
 
 }  // namespace
 
@@ -121,10 +113,6 @@ std::string name_of(const Hello& hello) {
     return "rank " + std::to_string(hello.rank) + " (" + get(hello.host) + ")";
 }
 
-std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank) {
-    return name_of(hellos[static_cast<std::size_t>(rank)]);
-}
-
 std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
     keys::Sha256 hash;
     hash.update(keys::as_bytes("mpisec start-up")).update(keys::as_bytes(call));
@@ -135,24 +123,7 @@ std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
     return mark;
 }
 
-std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
-                                   const config::Settings& settings) {
-    // Nothing of the program's can be under way on the communicator yet.
-    std::vector<Hello> hellos = gather_hellos(own, size, comm, settings);
-    if (std::memcmp(&hellos[static_cast<std::size_t>(own.rank)], &own, sizeof own) != 0) {
-        abort_job(std::string("The settings that this rank sent came back changed") + forged);
-    }
-    for (std::int32_t r = 0; const Hello& hello : hellos) {
-        if (hello.rank != r) {
-            abort_job("The settings of rank " + std::to_string(r) + " did not arrive as it sent them" +
-                      forged);
-        }
-        ++r;
-    }
-    return hellos;
-}
-
-/// A rank of another job has its own hellos: somebody leads the connections of one job to the other.
+/// A rank of another job has hellos of its own: somebody leads the connections of one job to the other.
 void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
     constexpr JobMark unknown{};
     if (own.job == unknown) return;
@@ -167,7 +138,7 @@ void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
         "each job.");
 }
 
-void require_agreement(const std::vector<Hello>& hellos, int rank) {
+void require_agreement(const std::vector<Hello>& hellos, const Hello& own) {
     constexpr int named = 5;
     std::string sentence;
     int differing = 0;
@@ -177,27 +148,12 @@ void require_agreement(const std::vector<Hello>& hellos, int rank) {
         if (++differing <= named)
             sentence += (sentence.empty() ? "" : "; ") + name_of(hello) + " has " + difference;
     }
-    if (differing == 0) return require_one_job(hellos, hellos[static_cast<std::size_t>(rank)]);
+    if (differing == 0) return require_one_job(hellos, own);
     if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
     // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
-    if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    if (own.rank != hellos[0].rank) std::this_thread::sleep_for(std::chrono::seconds(2));
     abort_job("The ranks' settings differ from those of " + name_of(hellos[0]) + ": " + sentence +
               ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");
-}
-
-std::vector<std::int32_t> node_map(const std::vector<Hello>& hellos) {
-    std::map<std::array<std::uint8_t, 16>, std::int32_t> number;
-    std::vector<std::int32_t> node;
-    for (const Hello& hello : hellos) {
-        node.push_back(
-            number.try_emplace(hello.place, static_cast<std::int32_t>(number.size())).first->second);
-    }
-    return node;
-}
-
-keys::Digest digest(const std::vector<Hello>& hellos) {
-    return keys::sha256(
-        {reinterpret_cast<const std::uint8_t*>(hellos.data()), hellos.size() * sizeof(Hello)});
 }
 
 }  // namespace mpisec::shim

@@ -1,9 +1,9 @@
-// What every rank tells every other before there is a key: who it is, on which node, and its settings (S7).
+// What every rank says of itself before there is a key: who it is, on which node, and its settings (S7).
 // (The cipher is not among them: it may depend on a calibration, and is compared in the handshake.)
 //
-// Hellos travel in clear and unauthenticated. What makes them trustworthy afterwards is the handshake: its
-// prologue holds the hash of all hellos, so it succeeds only between leaders that received the same ones, and
-// members compare the hash with their leader's.
+// It travels in clear and unauthenticated, as part of its node's card (node_cards.hpp). What makes it trustworthy
+// afterwards: the ranks of a node show each other their hellos in its memory, and the handshake succeeds only between
+// leaders that received the same cards.
 #pragma once
 
 #include <mpi.h>
@@ -19,7 +19,7 @@
 
 namespace mpisec::shim {
 
-inline constexpr std::uint32_t protocol_version = 2;  ///< of the start-up exchange; docs/protocol.md
+inline constexpr std::uint32_t protocol_version = 3;  ///< of the start-up exchange; docs/protocol.md
 
 /// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each
 /// other.
@@ -56,21 +56,11 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
 /// Of a start-up that is not MPI_Init's: what all who take part know of it before, the call and its arguments.
 std::array<std::uint8_t, 16> purpose_mark(const std::string& call);
 
-/// Collective over `comm`, on which nothing else travels meanwhile: all hellos by rank. Ends the job when this
-/// rank's own comes back changed.
-std::vector<Hello> exchange_hellos(const Hello& own, int size, MPI_Comm comm,
-                                   const config::Settings& settings);
-
-/// Ends the job, naming who differs from rank 0 in what, or is of another job than this rank, unless all agree.
-void require_agreement(const std::vector<Hello>& hellos, int rank);
-
-/// Per world rank the number of its node, 0 … nodes-1 by lowest rank: equal node ids are one node.
-std::vector<std::int32_t> node_map(const std::vector<Hello>& hellos);
-
-keys::Digest digest(const std::vector<Hello>& hellos);
+/// Ends the job, naming who differs from the first of them in what, or is of another job than this rank, unless all
+/// agree.
+void require_agreement(const std::vector<Hello>& hellos, const Hello& own);
 
 /// "rank 3 (host)"
 std::string name_of(const Hello& hello);
-std::string name_of(const std::vector<Hello>& hellos, std::int32_t rank);
 
 }  // namespace mpisec::shim

@@ -1,12 +1,12 @@
 // Messages, all on MPI_COMM_WORLD, before the program can send any; little-endian:
 //
-//   1  child to parent   digest of the hellos (32) and cipher (4), both in clear | Noise message 1 (48)
+//   1  child to parent   digest of the cards (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
 //   3  parent to child   transport message: job secret (32) and tag
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
 //
 // Prologue of the handshake, the same on both sides:
-//   "mpisec handshake" | protocol version (4) | cipher (4) | world size (4) | digest of the hellos (32)
+//   "mpisec handshake" | protocol version (4) | cipher (4) | world size (4) | digest of the cards (32)
 //   | child's rank (4) | parent's rank (4)
 #include "shim/startup/key_exchange.hpp"
 
@@ -40,7 +40,7 @@ enum Tag : int { tag_initiation = 1, tag_answer, tag_job_secret, tag_count };
 /// One node leader's part.
 class Leader {
   public:
-    explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.hellos)) { find_neighbours(); }
+    explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
 
     keys::Secret run() {
         handshakes();
@@ -60,17 +60,13 @@ class Leader {
     /// The binomial tree: node n is below n without its lowest bit, and above n + 1, n + 2, n + 4 … as far as
     /// those bits are free.
     void find_neighbours() {
-        std::vector<int> leaders;
-        for (std::size_t r = 0; r < own_.node.size(); ++r) {
-            // Nodes are numbered by lowest rank: a new number is that of the next node's leader.
-            if (static_cast<std::size_t>(own_.node[r]) == leaders.size())
-                leaders.push_back(static_cast<int>(r));
-        }
-        nodes_ = leaders.size();
-        const auto own = static_cast<std::size_t>(own_.node[static_cast<std::size_t>(own_.rank)]);
-        if (own != 0) parent_ = Link{leaders[own & (own - 1)], {}, {}};
+        nodes_ = own_.cards.size();
+        const auto leader = [&](std::size_t node) { return own_.cards[node].hello.rank; };
+        std::size_t own = 0;
+        while (leader(own) != own_.rank) ++own;
+        if (own != 0) parent_ = Link{leader(own & (own - 1)), {}, {}};
         for (std::size_t bit = 1; own + bit < nodes_ && (own & bit) == 0; bit <<= 1) {
-            children_.push_back(Link{leaders[own + bit], {}, {}});
+            children_.push_back(Link{leader(own + bit), {}, {}});
         }
     }
 
@@ -84,7 +80,7 @@ class Leader {
         add("mpisec handshake", 16);
         add_number(protocol_version);
         add_number(static_cast<std::uint32_t>(own_.cipher));
-        add_number(static_cast<std::uint32_t>(own_.hellos.size()));
+        add_number(static_cast<std::uint32_t>(own_.size));
         add(digest_.data(), digest_.size());
         add_number(static_cast<std::uint32_t>(child));
         add_number(static_cast<std::uint32_t>(parent));
@@ -96,7 +92,7 @@ class Leader {
         for (Link& child : children_) answer(child);
         if (!parent_) return;
         auto message = receive(parent_->rank, tag_answer, answer_bytes, "the handshake's answer");
-        // It accepted our first message, so it has our key and our hellos: only what came back can be wrong.
+        // It accepted our first message, so it has our key and our cards: only what came back can be wrong.
         if (!parent_->handshake->read_message(message))
             abort_changed(parent_->rank, "The answer to the handshake");
         finish(*parent_);
@@ -191,7 +187,7 @@ class Leader {
         int count = 0;
         int code = real.Irecv(bytes.data(), static_cast<int>(bytes.size()), constants.byte, from, tag,
                               own_.comm, &request);
-        const std::string waiting = std::string(what) + " from " + name_of(own_.hellos, from);
+        const std::string waiting = std::string(what) + " from " + name_of(own_.cards, from);
         if (code == MPI_SUCCESS) code = complete(&request, waiting, own_.settings, &status);
         if (code == MPI_SUCCESS) code = real.Get_count(&status, constants.byte, &count);
         if (code != MPI_SUCCESS || count != static_cast<int>(n)) abort_changed(from, what);
@@ -204,13 +200,13 @@ class Leader {
         for (const aead::CipherInfo& known : aead::ciphers()) {
             if (static_cast<std::uint32_t>(known.id) == cipher) theirs = known.name;
         }
-        abort_job(name_of(own_.hellos, peer) + " uses the cipher " + theirs + ", this rank uses " +
+        abort_job(name_of(own_.cards, peer) + " uses the cipher " + theirs + ", this rank uses " +
                   std::string(aead::info(own_.cipher).name) +
                   ": set MPISEC_AEAD alike on all nodes; `mpisec doctor` shows where a setting comes from.");
     }
 
     [[noreturn]] void abort_wrong_key(int peer) {
-        abort_job("The handshake with " + name_of(own_.hellos, peer) +
+        abort_job("The handshake with " + name_of(own_.cards, peer) +
                   " failed: its node has another key than this one (" + own_.settings.key_file +
                   ", fingerprint " + keys::fingerprint(own_.key) +
                   "), or something between the nodes changed the message. Run `mpisec key show` on both "
@@ -219,7 +215,7 @@ class Leader {
     }
 
     [[noreturn]] void abort_changed(int peer, const std::string& what) {
-        abort_job(what + ", between this rank and " + name_of(own_.hellos, peer) +
+        abort_job(what + ", between this rank and " + name_of(own_.cards, peer) +
                   ", is not what it should be: something between the nodes changes messages.");
     }
 

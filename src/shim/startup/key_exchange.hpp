@@ -10,15 +10,15 @@
 #include "aead/aead.hpp"
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
-#include "shim/startup/hello.hpp"
+#include "shim/startup/node_cards.hpp"
 
 namespace mpisec::shim {
 
 /// What a leader brings to the handshakes.
 struct Leadership {
-    const std::vector<Hello>& hellos;
-    const std::vector<std::int32_t>& node;  ///< the node map
+    const NodeCards& cards;
     int rank;
+    int size;                 ///< ranks of all nodes
     MPI_Comm comm;            ///< on which nothing of the program's can be under way
     const keys::Secret& key;  ///< the long-term one
     aead::Cipher cipher;
@@ -28,7 +28,7 @@ struct Leadership {
 /// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node
 /// n & (n - 1); the child initiates, so that all handshakes run at once. The job secret goes down as a
 /// transport message and the count of nodes that have it comes back up, so when rank 0 returns every node
-/// holds the same key file, hellos, cipher and job secret. Ends the job, saying with whom and why, when a
+/// holds the same key file, cards, cipher and job secret. Ends the job, saying with whom and why, when a
 /// handshake fails.
 keys::Secret agree_on_job_secret(const Leadership& own);
 

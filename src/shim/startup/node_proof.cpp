@@ -67,12 +67,17 @@ aead::Selection select_or_abort(const config::Settings& settings) {
     return *selection;
 }
 
+const NodeCard& card_with(const NodeCards& cards, std::int32_t rank) {
+    return *std::ranges::find_if(
+        cards, [&](const NodeCard& card) { return std::ranges::binary_search(card.ranks, rank); });
+}
+
 }  // namespace
 
 /// One process that found the memory; at the place of its rank among the members.
 struct NodeMemory::Entry {
     std::atomic<std::uint32_t> written;  ///< 1: complete
-    std::array<std::uint8_t, 16> nonce;  ///< of its hello
+    Hello hello;
     NodePeer process;
 };
 
@@ -80,7 +85,7 @@ struct NodeMemory::Shared {
     std::atomic<std::uint32_t> stage;
     std::atomic<std::uint32_t> entered;
     std::atomic<std::uint32_t> copied;  ///< members that have the job secret
-    keys::Digest hellos;                ///< as the leader received them
+    keys::Digest cards;                 ///< as the leader received them
     keys::Digest aead_wish;
     std::uint32_t cipher;
     std::array<std::array<char, 32>, aead::size_classes> libraries;
@@ -90,19 +95,20 @@ struct NodeMemory::Shared {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-NodeMemory::NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& map, int rank,
-                       const config::Settings& settings)
-    : hellos_(hellos), rank_(rank), settings_(settings) {
-    for (std::size_t r = 0; r < map.size(); ++r) {
-        if (map[r] == map[static_cast<std::size_t>(rank)]) members_.push_back(static_cast<std::int32_t>(r));
-    }
-    const bool crosses_nodes = members_.size() < map.size();
+NodeMemory::NodeMemory(const NodeCards& cards, const Hello& own, const config::Settings& settings)
+    : cards_(cards),
+      card_(card_with(cards, own.rank)),
+      own_(own),
+      settings_(settings),
+      members_(card_.ranks) {
+    const bool crosses_nodes = cards.size() > 1;
     if (members_.size() == 1) {
+        require_card();
         if (crosses_nodes) selection_ = select_or_abort(settings_);
         return;
     }
     bytes_ = sizeof(Shared) + members_.size() * sizeof(Entry);
-    name_ = "/mpisec-" + hex(hellos[static_cast<std::size_t>(members_.front())].nonce);
+    name_ = "/mpisec-" + hex(card_.hello.nonce);
     leads() ? create() : open();
     enter();
     if (leads() && crosses_nodes) choose_aead();  // while the others come
@@ -162,7 +168,7 @@ void NodeMemory::create() {
 
 /// Waits until the leader has made it.
 void NodeMemory::open() {
-    const std::string leader = name_of(hellos_, members_.front());
+    const std::string leader = name_of(cards_, members_.front());
     StallClock stall(settings_, "shared memory with " + leader);
     while (!shared_) {
         int descriptor = shm_open(name_.c_str(), O_RDWR, 0);
@@ -189,10 +195,10 @@ void NodeMemory::open() {
 }
 
 void NodeMemory::enter() {
-    auto place = std::lower_bound(members_.begin(), members_.end(), rank_) - members_.begin();
+    auto place = std::lower_bound(members_.begin(), members_.end(), own_.rank) - members_.begin();
     Entry& entry = shared_->entries()[place];
-    entry.nonce = hellos_[static_cast<std::size_t>(rank_)].nonce;
-    entry.process = this_process(rank_);
+    entry.hello = own_;
+    entry.process = this_process(own_.rank);
     entry.written.store(1, std::memory_order_release);
     shared_->entered.fetch_add(1, std::memory_order_release);
     wake_all(shared_->entered);
@@ -220,22 +226,38 @@ void NodeMemory::close_list() {
     for (std::size_t i = 0; i < members_.size(); ++i) {
         Entry& entry = shared_->entries()[i];
         const bool came = entry.written.load(std::memory_order_acquire);
-        if (!came || entry.nonce != hellos_[static_cast<std::size_t>(members_[i])].nonce) {
-            abort_job(name_of(hellos_, members_[i]) +
+        if (!came || entry.hello.rank != members_[i]) {
+            abort_job(name_of(cards_, members_[i]) +
                       " says that it is on this node, but does not share its memory" +
                       (came ? "." : too_late()));
         }
     }
-    shared_->hellos = digest(hellos_);
+    require_agreement(hellos(), own_);
+    require_card();
+    shared_->cards = digest(cards_);
     publish(formed);
+}
+
+/// By the leader: what the network brought is what these ranks sent.
+void NodeMemory::require_card() const {
+    if (encode(cards_of(hellos(), Nodes::by_id)) == encode({card_})) return;
+    abort_job(
+        "What this node's ranks said of themselves came back changed; something between the nodes changes "
+        "messages.");
+}
+
+std::vector<Hello> NodeMemory::hellos() const {
+    if (!shared_) return {own_};
+    std::vector<Hello> all;
+    for (std::size_t i = 0; i < members_.size(); ++i) all.push_back(shared_->entries()[i].hello);
+    return all;
 }
 
 void NodeMemory::require_listed() {
     await(formed, "the list of this node's ranks");
-    if (shared_->hellos == digest(hellos_)) return;
+    if (shared_->cards == digest(cards_)) return;
     abort_job("The settings and node map that this rank received are not those that " +
-              name_of(hellos_, members_.front()) +
-              " received: something between the nodes changes messages.");
+              name_of(cards_, members_.front()) + " received: something between the nodes changes messages.");
 }
 
 std::vector<NodePeer> NodeMemory::processes() const {
@@ -250,7 +272,7 @@ void NodeMemory::publish(Stage stage) {
 }
 
 void NodeMemory::await(Stage stage, const char* what) {
-    StallClock stall(settings_, std::string(what) + " from " + name_of(hellos_, members_.front()));
+    StallClock stall(settings_, std::string(what) + " from " + name_of(cards_, members_.front()));
     Nap nap;
     for (;;) {
         std::uint32_t seen = shared_->stage.load(std::memory_order_acquire);
@@ -279,7 +301,7 @@ aead::Selection NodeMemory::select_aead() {
         aead::Selection own = select_or_abort(settings_);
         if (own.cipher == selection.cipher) return own;
         abort_job("This rank uses the cipher " + std::string(aead::info(own.cipher).name) + ", " +
-                  name_of(hellos_, members_.front()) + " uses " +
+                  name_of(cards_, members_.front()) + " uses " +
                   std::string(aead::info(selection.cipher).name) + ": set MPISEC_AEAD alike on all ranks.");
     }
     for (std::size_t i = 0; i < selection.library.size(); ++i) {

@@ -1,12 +1,11 @@
 // Which ranks share memory with this one, proven by sharing memory (M1), and what the ranks of a node tell
 // each other through it.
 //
-// The hellos propose: ranks with the same node id. But hellos arrive over the network, so each rank of the
-// proposed node opens one shared-memory object, named after a random value of the lowest of them, and enters
-// itself there with the random value of its own hello. Only when exactly the proposed ranks are found in that
-// memory, with the values on their hellos, are they a node; anything else ends the job (S1). MPI's own shared
-// split is not asked: it too is made of unauthenticated messages, and its blocking rounds cost 0.1 to 4 s
-// where there are more ranks than cores.
+// The cards propose. But they arrive over the network, so each rank of the proposed node opens one shared-memory
+// object, named after a random value of the lowest of them, and shows its hello there. Only when exactly the proposed ranks
+// are found in that memory, and their hellos agree and make the card that the network brought, are they a node;
+// anything else ends the job (S1, S7). MPI's own shared split is not asked: it too is made of unauthenticated messages, and its
+// blocking rounds cost 0.1 to 4 s where there are more ranks than cores.
 #pragma once
 
 #include <mpi.h>
@@ -20,15 +19,14 @@
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/runtime/node_peers.hpp"
-#include "shim/startup/hello.hpp"
+#include "shim/startup/node_cards.hpp"
 
 namespace mpisec::shim {
 
 class NodeMemory {
   public:
-    /// Called by all ranks of the node that `map` proposes.
-    NodeMemory(const std::vector<Hello>& hellos, const std::vector<std::int32_t>& map, int rank,
-               const config::Settings& settings);
+    /// Called by all ranks of the node that a card proposes.
+    NodeMemory(const NodeCards& cards, const Hello& own, const config::Settings& settings);
     ~NodeMemory();
     NodeMemory(const NodeMemory&) = delete;
     NodeMemory& operator=(const NodeMemory&) = delete;
@@ -36,7 +34,9 @@ class NodeMemory {
     const std::vector<std::int32_t>& members() const {
         return members_;
     }  ///< world ranks, ascending; holds this rank
-    bool leads() const { return members_.front() == rank_; }
+    bool leads() const { return members_.front() == own_.rank; }
+    /// Theirs, in the order of members().
+    std::vector<Hello> hellos() const;
 
     // Each of the following is called by all members, once, in this order.
 
@@ -63,6 +63,7 @@ class NodeMemory {
     void enter();
     void choose_aead();
     void close_list();
+    void require_card() const;
     std::string too_late() const;
     void require_listed();
     void publish(Stage stage);
@@ -70,10 +71,11 @@ class NodeMemory {
     off_t arena_begin() const;
     [[noreturn]] void abort_without(int error) const;
 
-    const std::vector<Hello>& hellos_;
-    int rank_;
+    const NodeCards& cards_;
+    const NodeCard& card_;
+    const Hello& own_;
     const config::Settings& settings_;
-    std::vector<std::int32_t> members_;
+    const std::vector<std::int32_t>& members_;
     std::string name_;
     std::size_t bytes_ = 0;
     Shared* shared_ = nullptr;

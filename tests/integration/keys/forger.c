@@ -7,11 +7,14 @@
  * - TAG:+N sends N bytes more (or less, -N),
  * - TAG:drop never sends it.
  *
- * FORGER_HELLO names a hello as it arrives here (src/shim/startup/hello.hpp):
+ * FORGER_HELLO changes the cards that arrive here, or with FORGER_WAY=out those that leave (src/shim/startup/node_cards.hpp):
  *
- * - RANK:BYTE flips a bit of that byte of RANK's hello,
- * - RANK:here makes RANK's hello say that it is on the receiver's node,
- * - RANK:job prints the job's mark in RANK's hello. */
+ * - RANK:BYTE flips a bit of that byte of the hello of the node that RANK leads,
+ * - RANK:here moves RANK to the card of the receiver's node,
+ * - RANK:place makes the hello of RANK's card say that it is on the receiver's node,
+ * - RANK:away takes RANK out of all cards,
+ * - RANK:apart says that the ranks of the node that RANK leads have not all one affinity mask,
+ * - RANK:job prints the job's mark in the hello of the node that RANK leads. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -19,14 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    hello_bytes = 256,
-    place_at = 112,
-    place_bytes = 16,
-    job_at = 232,
-    job_bytes = 16,
-    hellos_tag = 32767
-};
+enum { hello_bytes = 256, place_at = 112, place_bytes = 16, rank_at = 128, job_at = 232, job_bytes = 16 };
+enum { most_ranks = 64, cards_tag = 32767 };
 
 static int my_rank(void) {
     int rank;
@@ -71,7 +68,14 @@ int PMPI_Send(const void* buffer, int count, MPI_Datatype type, int to, int tag,
     return count < 0 ? MPI_SUCCESS : next(changed, count, type, to, tag, comm);
 }
 
-/* Hellos. What is sent stays in memory. */
+static size_t forge_cards(unsigned char* at, size_t bytes);
+
+static int forges_what_leaves(void) {
+    const char* way = getenv("FORGER_WAY");
+    return way && strcmp(way, "out") == 0;
+}
+
+/* Cards. What is sent stays in memory. */
 int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
     int (*next)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) = (int (*)(
@@ -80,6 +84,11 @@ int PMPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag
     static int used;
     const void* sent = buffer;
     if (used < 8 && forge(buffer, changed[used], sizeof changed[used], &count, tag)) sent = changed[used++];
+    if (used < 8 && tag == cards_tag && forges_what_leaves() && (size_t)count < sizeof changed[0] / 2) {
+        memcpy(changed[used], buffer, (size_t)count);
+        count = (int)forge_cards(changed[used], (size_t)count);
+        sent = changed[used++];
+    }
     return next(sent, count, type, to, tag, comm, request);
 }
 
@@ -90,10 +99,10 @@ static void print_job(const unsigned char* mark) {
     fflush(stdout);
 }
 
-/* Hellos that arrive: those of the ranks from `first` on. */
+/* Cards that arrive. */
 static struct {
     unsigned char* at;
-    int first, count;
+    size_t room;
     MPI_Request request;
 } arriving[8];
 
@@ -102,38 +111,136 @@ int PMPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MP
     int (*next)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
         (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))dlsym(RTLD_NEXT, "PMPI_Irecv");
     int code = next(buffer, count, type, from, tag, comm, request);
-    for (int i = 0; tag == hellos_tag && i < 8; i++) {
+    for (int i = 0; tag == cards_tag && !forges_what_leaves() && i < 8; i++) {
         if (arriving[i].at) continue;
         arriving[i].at = buffer;
-        arriving[i].first = from < my_rank() ? 0 : from; /* all of them come from the rank above */
-        arriving[i].count = count / hello_bytes;
+        arriving[i].room = (size_t)count;
         arriving[i].request = *request;
         break;
     }
     return code;
 }
 
-static void forge_hello(unsigned char* hellos, int first, int count) {
+/* The card of a node. */
+static struct card {
+    unsigned char hello[hello_bytes];
+    unsigned apart;
+    int ranks[most_ranks], count;
+} cards[most_ranks];
+static int count_of_cards;
+
+static void read_cards(const unsigned char* at, size_t bytes) {
+    const unsigned char* end = at + bytes;
+    for (count_of_cards = 0; at < end; ++count_of_cards) {
+        struct card* card = &cards[count_of_cards];
+        unsigned runs, run[3];
+        memcpy(card->hello, at, hello_bytes);
+        memcpy(&card->apart, at + hello_bytes, 4);
+        memcpy(&runs, at + hello_bytes + 4, 4);
+        card->count = 0;
+        for (at += hello_bytes + 8; runs > 0; --runs, at += sizeof run) {
+            memcpy(run, at, sizeof run);
+            for (unsigned i = 0; i < run[1]; ++i) card->ranks[card->count++] = (int)(run[0] + i * run[2]);
+        }
+    }
+}
+
+/* A run for each rank; as long as there is room. Returns how many bytes. */
+static size_t write_cards(unsigned char* to) {
+    unsigned char* at = to;
+    for (struct card* card = cards; card < cards + count_of_cards; ++card) {
+        memcpy(at, card->hello, hello_bytes);
+        memcpy(at + hello_bytes, &card->apart, 4);
+        memcpy(at + hello_bytes + 4, &card->count, 4);
+        at += hello_bytes + 8;
+        for (int i = 0; i < card->count; ++i, at += 12) {
+            const int run[3] = {card->ranks[i], 1, 1};
+            memcpy(at, run, sizeof run);
+        }
+    }
+    return (size_t)(at - to);
+}
+
+static struct card* card_with(int rank) {
+    for (struct card* card = cards; card < cards + count_of_cards; ++card)
+        for (int i = 0; i < card->count; ++i)
+            if (card->ranks[i] == rank) return card;
+    return NULL;
+}
+
+static int by_first_rank(const void* one, const void* other) {
+    return ((const struct card*)one)->ranks[0] - ((const struct card*)other)->ranks[0];
+}
+
+static void take_out(int rank) {
+    struct card* card = card_with(rank);
+    int left = 0;
+    for (int i = 0; i < card->count; ++i)
+        if (card->ranks[i] != rank) card->ranks[left++] = card->ranks[i];
+    card->count = left;
+    if (left > 0) { /* as if the next were the first */
+        memcpy(card->hello + rank_at, &card->ranks[0], sizeof(int));
+        return;
+    }
+    *card = cards[--count_of_cards];
+    qsort(cards, (size_t)count_of_cards, sizeof cards[0], by_first_rank);
+}
+
+/* `hello`: the rank's, or that of its node. The lowest rank's is the card's. */
+static void put_in(int rank, const unsigned char* hello, struct card* card) {
+    int at = card->count++;
+    for (; at > 0 && card->ranks[at - 1] > rank; --at) card->ranks[at] = card->ranks[at - 1];
+    card->ranks[at] = rank;
+    if (at > 0) return;
+    unsigned char place[place_bytes];
+    memcpy(place, card->hello + place_at, place_bytes);
+    memcpy(card->hello, hello, hello_bytes);
+    memcpy(card->hello + rank_at, &rank, sizeof rank);
+    memcpy(card->hello + place_at, place, place_bytes);
+}
+
+/* Returns how many bytes there are then. */
+static size_t forge_cards(unsigned char* at, size_t bytes) {
     int rank;
     const char* what;
-    if (!setting("FORGER_HELLO", &rank, &what) || rank < first || rank >= first + count) return;
-    if (strcmp(what, "job") == 0)
-        print_job(hellos + (rank - first) * hello_bytes + job_at);
-    else if (strcmp(what, "here") == 0)
-        memcpy(hellos + (rank - first) * hello_bytes + place_at,
-               hellos + (my_rank() - first) * hello_bytes + place_at, place_bytes);
-    else
-        hellos[(rank - first) * hello_bytes + atoi(what)] ^= 0x10;
+    if (!setting("FORGER_HELLO", &rank, &what)) return bytes;
+    read_cards(at, bytes);
+    struct card* card = card_with(rank);
+    struct card* own = card_with(my_rank());
+    if (!card) return bytes;
+    if (strcmp(what, "job") == 0) {
+        print_job(card->hello + job_at);
+    } else if (strcmp(what, "here") == 0) {
+        if (!own) return bytes;
+        unsigned char hello[hello_bytes];
+        memcpy(hello, card->hello, hello_bytes);
+        take_out(rank);
+        put_in(rank, hello, card_with(my_rank()));
+        qsort(cards, (size_t)count_of_cards, sizeof cards[0], by_first_rank);
+    } else if (strcmp(what, "place") == 0) {
+        memcpy(card->hello + place_at, own ? own->hello + place_at : card->hello + place_at, place_bytes);
+    } else if (strcmp(what, "away") == 0) {
+        take_out(rank);
+    } else if (strcmp(what, "apart") == 0) {
+        card->apart ^= 1;
+    } else {
+        card->hello[atoi(what)] ^= 0x10;
+    }
+    return write_cards(at);
 }
 
 int PMPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
     int (*next)(MPI_Request*, int*, MPI_Status*) =
         (int (*)(MPI_Request*, int*, MPI_Status*))dlsym(RTLD_NEXT, "PMPI_Test");
     const MPI_Request watched = *request;
-    int code = next(request, done, status);
+    MPI_Status own;
+    if (status == MPI_STATUS_IGNORE) status = &own;
+    int code = next(request, done, status), bytes = 0;
     for (int i = 0; *done && i < 8; i++) {
         if (!arriving[i].at || arriving[i].request != watched) continue;
-        forge_hello(arriving[i].at, arriving[i].first, arriving[i].count);
+        MPI_Get_count(status, MPI_BYTE, &bytes);
+        if ((size_t)bytes <= arriving[i].room)
+            MPI_Status_set_elements(status, MPI_BYTE, (int)forge_cards(arriving[i].at, (size_t)bytes));
         arriving[i].at = NULL;
     }
     return code;

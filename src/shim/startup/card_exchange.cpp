@@ -1,0 +1,144 @@
+#include "shim/startup/card_exchange.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <memory>
+#include <utility>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/startup/waiting.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+constexpr const char* the_cards = "the other ranks' settings";
+// The program's messages come after all of these, which MPI keeps in order.
+constexpr int cards_tag = 32767;
+
+/// Cards that are to come. There is room for as many as they may be, of which only what comes takes memory.
+struct Arriving {
+    int from;
+    std::size_t room;
+    std::unique_ptr<std::uint8_t[]> bytes;
+    MPI_Request request;
+};
+
+/// Cards that leave.
+struct Leaving {
+    std::vector<std::uint8_t> bytes;
+    MPI_Request request;
+};
+
+class CardMessages {
+  public:
+    CardMessages(int size, MPI_Comm comm, const config::Settings& settings)
+        : comm_(comm), settings_(settings), size_(size) {}
+
+    /// From there, of at most so many ranks.
+    Arriving expect(int from, int ranks) const {
+        Arriving arriving{from, std::min<std::size_t>(longest_encoding(ranks), INT_MAX), nullptr, {}};
+        arriving.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(arriving.room);
+        check_mpi(real.Irecv(arriving.bytes.get(), static_cast<int>(arriving.room), constants.byte, from,
+                             cards_tag, comm_, &arriving.request),
+                  "MPI_Irecv");
+        return arriving;
+    }
+
+    NodeCards wait(Arriving& arriving) const {
+        MPI_Status status;
+        int count = 0;
+        check_mpi(complete(&arriving.request, the_cards, settings_, &status), "MPI_Irecv");
+        check_mpi(real.Get_count(&status, constants.byte, &count), "MPI_Get_count");
+        const auto bytes = static_cast<std::size_t>(std::clamp(count, 0, static_cast<int>(arriving.room)));
+        std::optional<NodeCards> cards = decode({arriving.bytes.get(), bytes}, size_);
+        if (!cards)
+            abort_job(
+                "The settings that rank " + std::to_string(arriving.from) +
+                " sent did not arrive as it sent them; something between the nodes changes messages, or "
+                "MPIsec is not loaded on every rank.");
+        return std::move(*cards);
+    }
+
+    std::unique_ptr<Leaving> send(const NodeCards& cards, int to) const {
+        auto leaving = std::make_unique<Leaving>(Leaving{encode(cards), {}});
+        check_mpi(real.Isend(leaving->bytes.data(), static_cast<int>(leaving->bytes.size()), constants.byte,
+                             to, cards_tag, comm_, &leaving->request),
+                  "MPI_Isend");
+        return leaving;
+    }
+
+    void wait(Leaving& leaving) const { complete(&leaving.request, the_cards, settings_); }
+
+  private:
+    const MPI_Comm comm_;
+    const config::Settings& settings_;
+    const int size_;
+};
+
+#ifdef OPEN_MPI
+
+/// In each round a rank sends another all that it has found so far; after each it knows of twice as many ranks. With a
+/// power of two the rounds pair the ranks (recursive doubling); else a rank sends to the one so many below (dissemination: Hensgen,
+/// Finkel, Manber, International Journal of Parallel Programming 17(1), 1988). A first message between two ranks makes Open MPI
+/// connect them, so few pairs count: recursive doubling has half as many.
+NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& messages) {
+    const bool pairs = std::has_single_bit(static_cast<unsigned>(size));
+    std::vector<int> to;
+    std::vector<Arriving> arriving;
+    // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
+    for (int distance = 1; distance < size; distance *= 2) {
+        to.push_back(pairs ? own.rank ^ distance : (own.rank - distance + size) % size);
+        arriving.push_back(messages.expect(pairs ? to.back() : (own.rank + distance) % size, size));
+    }
+    NodeCards cards = cards_of({own}, nodes);
+    for (std::size_t round = 0; round < to.size(); ++round) {
+        const auto leaving = messages.send(cards, to[round]);
+        cards = merge(cards, messages.wait(arriving[round]), nodes);
+        messages.wait(*leaving);
+    }
+    return cards;
+}
+
+#else
+
+/// By a binomial tree: a rank collects the cards of the ranks below it, which are the ranks after it, and the
+/// root sends all of them down. MPI libraries connect two ranks at their first message, so few pairs count (n - 1 here,
+/// n/2 log2(n) and more in exchanges among all), and one of two must speak first: when two ranks of MPICH 5 over
+/// libfabric's TCP connect to each other at the same moment, both now and then wait for ever.
+NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& messages) {
+    const int rank = own.rank;
+    std::vector<int> children;
+    std::vector<Arriving> arriving;
+    for (int bit = 1; rank + bit < size && (rank & bit) == 0; bit *= 2) {
+        children.push_back(rank + bit);
+        arriving.push_back(messages.expect(rank + bit, std::min(bit, size - rank - bit)));
+    }
+    NodeCards cards = cards_of({own}, nodes);
+    for (Arriving& each : arriving) cards = merge(cards, messages.wait(each), nodes);
+    if (rank != 0) {
+        const int parent = rank & (rank - 1);
+        const auto leaving = messages.send(cards, parent);
+        messages.wait(*leaving);
+        Arriving all = messages.expect(parent, size);
+        cards = messages.wait(all);
+    }
+    std::vector<std::unique_ptr<Leaving> > leaving;
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+        leaving.push_back(messages.send(cards, *child));
+    for (const auto& each : leaving) messages.wait(*each);
+    return cards;
+}
+
+#endif
+
+}  // namespace
+
+NodeCards gather_cards(const Hello& own, int size, MPI_Comm comm, Nodes nodes,
+                       const config::Settings& settings) {
+    return gather(own, size, nodes, CardMessages(size, comm, settings));
+}
+
+}  // namespace mpisec::shim
