@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "cli/say.hpp"
+#include "cli/sim_startup.hpp"
 #include "cli/simulate.hpp"
 #include "cli/size_text.hpp"
 #include "fabric/sim/model_file.hpp"
@@ -260,14 +261,113 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
     command->callback([options, &status] { status = sim_collective(*options); });
 }
 
+struct StartupOptions {
+    int ranks = 0, nodes = 0;
+    std::string placement = "block";
+    std::string model;
+    double handshake_us = 0;  ///< 0: measured here
+    bool json = false;
+};
+
+NodeTraffic median_of(std::vector<NodeTraffic> traffic) {
+    NodeTraffic median;
+    for (auto member : {&NodeTraffic::sent, &NodeTraffic::received}) {
+        std::ranges::nth_element(traffic, traffic.begin() + static_cast<std::ptrdiff_t>(traffic.size() / 2),
+                                 {}, member);
+        median.*member = traffic[traffic.size() / 2].*member;
+    }
+    return median;
+}
+
+void print_startup(const StartupOptions& options, const StartupReport& report, double handshake) {
+    const NodeTraffic median = median_of(report.traffic), first = report.traffic.front();
+    fmt::print(
+        "Start-up of {} ranks on {} nodes, {} placement; cluster model: {}; a handshake computes for {:.0f} "
+        "µs\n\n",
+        options.ranks, options.nodes, options.placement, options.model.empty() ? "built in" : options.model,
+        handshake * 1e6);
+    fmt::print("{:<44} {:>14}\n", "messages one after the other", report.rounds);
+    fmt::print("{:<44} {:>14}\n", "bytes of all cards", report.card_bytes);
+    fmt::print("{:<44} {:>14}\n", "bytes that the median node receives, sends",
+               fmt::format("{}, {}", median.received, median.sent));
+    fmt::print("{:<44} {:>14}\n", "bytes that the first node receives, sends",
+               fmt::format("{}, {}", first.received, first.sent));
+    fmt::print("{:<44} {:>14}\n", "bytes of memory per rank: meanwhile, lasting",
+               fmt::format("{}, {}", report.bytes_while_starting, report.lasting_bytes));
+    const auto per_node = static_cast<std::uint64_t>((options.ranks + options.nodes - 1) / options.nodes);
+    fmt::print(
+        "{:<44} {:>14}\n", "of all ranks of a node",
+        fmt::format("{}, {}", report.bytes_while_starting * per_node, report.lasting_bytes * per_node));
+    fmt::print("{:<44} {:>14}\n", "virtual ms: cards, in all",
+               fmt::format("{:.2f}, {:.2f}", report.cards_seconds * 1e3, report.seconds * 1e3));
+}
+
+nlohmann::json to_json(const NodeTraffic& traffic) {
+    return {{"received", traffic.received}, {"sent", traffic.sent}};
+}
+
+Status sim_startup(const StartupOptions& options) {
+    if (options.nodes > options.ranks) {
+        complain("sim startup",
+                 {fmt::format("{} ranks cannot fill {} nodes.", options.ranks, options.nodes)});
+        return 2;
+    }
+    const Result<ClusterModel> model = fabric::sim::read_model(options.model);
+    if (!model) return complain("sim startup", model.error());
+    const double handshake = options.handshake_us > 0 ? options.handshake_us * 1e-6 : time_of_handshake();
+    const StartupReport report =
+        simulate_startup(placed(options.ranks, options.nodes, options.placement), *model, handshake);
+    if (!options.json) {
+        print_startup(options, report, handshake);
+        return 0;
+    }
+    const nlohmann::json document = {{"ranks", options.ranks},
+                                     {"nodes", options.nodes},
+                                     {"placement", options.placement},
+                                     {"model", to_json(*model)},
+                                     {"handshake_us", handshake * 1e6},
+                                     {"rounds", report.rounds},
+                                     {"card_bytes", report.card_bytes},
+                                     {"median_node", to_json(median_of(report.traffic))},
+                                     {"first_node", to_json(report.traffic.front())},
+                                     {"rank_bytes_meanwhile", report.bytes_while_starting},
+                                     {"rank_bytes_lasting", report.lasting_bytes},
+                                     {"cards_ms", report.cards_seconds * 1e3},
+                                     {"ms", report.seconds * 1e3}};
+    fmt::print("{}\n", document.dump(1));
+    return 0;
+}
+
+void add_sim_startup(CLI::App& sim, Status& status) {
+    auto options = std::make_shared<StartupOptions>();
+    CLI::App* command = sim.add_subcommand("startup", "What MPI_Init's start-up sends, keeps and takes");
+    command->footer("  mpisec sim startup --ranks 1048576 --nodes 8192");
+    command->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 1 << 24));
+    command->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 1 << 20));
+    command->add_option("--placement", options->placement, "block (the default) or cyclic")
+        ->check(CLI::IsMember({"block", "cyclic"}));
+    command->add_option(
+        "--model", options->model,
+        fmt::format("{} or a TOML file with a cluster's numbers; default: a 10 Gbit/s cluster",
+                    fmt::join(names_of_models(), ", ")));
+    command
+        ->add_option("--handshake", options->handshake_us,
+                     "µs that both sides of a handshake compute; default: measured here")
+        ->check(CLI::PositiveNumber);
+    command->add_flag("--json", options->json, "one JSON document");
+    command->callback([options, &status] { status = sim_startup(*options); });
+}
+
 }  // namespace
 
 void add_sim(CLI::App& app, Status& status) {
-    CLI::App* sim = app.add_subcommand("sim", "Predict what collectives cost on a cluster, in virtual time");
+    CLI::App* sim =
+        app.add_subcommand("sim", "Predict what collectives and start-up cost on a cluster, in virtual time");
     sim->footer("The algorithms are MPIsec's own; the cluster is a model (docs/collectives.md).");
     sim->require_subcommand(1);
     for (int i = 0; i < coll::collectives; ++i)
         add_sim_collective(*sim, static_cast<coll::Collective>(i), status);
+    add_sim_startup(*sim, status);
     CLI::App* compare = sim->add_subcommand(
         "compare-paper", "The all-gather paper's measurements beside the simulation of its clusters");
     run_in_python(*compare, status, "mpisec_bench.predict", {});

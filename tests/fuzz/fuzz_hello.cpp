@@ -50,7 +50,7 @@ bool agree(const Hello& one, const Hello& other) {
 }
 
 void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
-    const std::vector<std::int32_t> node = node_map(cards, ranks);
+    const std::vector<std::int32_t> node = wire::node_map(cards, ranks);
     std::int32_t known = 0;
     for (std::size_t r = 0; r < node.size(); ++r) {
         FUZZ_CHECK(node[r] >= 0 && node[r] <= known);  // numbered by their lowest rank
@@ -70,8 +70,8 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
     (void)cpus_of_job(cards);
     const std::uint64_t threshold = pipeline_threshold(cards);
     FUZZ_CHECK(threshold == 64 * 1024 || threshold == 512 * 1024);
-    const auto again = decode(encode(cards), ranks);
-    FUZZ_CHECK(again && encode(*again) == encode(cards) && digest(*again) == digest(cards));
+    const auto again = wire::decode(wire::encode(cards), ranks, nodes);
+    FUZZ_CHECK(again && wire::encode(*again) == wire::encode(cards) && digest(*again) == digest(cards));
 }
 
 struct Message {
@@ -82,7 +82,7 @@ struct Message {
 std::vector<std::uint8_t> cards_from(int begin, int end, Nodes nodes) {
     std::vector<Hello> hellos;
     for (int r = begin; r < end; ++r) hellos.push_back(genuine(r));
-    return encode(cards_of(hellos, nodes));
+    return wire::encode(wire::cards_of(hellos, nodes));
 }
 
 /// Along the tree (docs/protocol.md): the ranks below this one send theirs, the one above sends all.

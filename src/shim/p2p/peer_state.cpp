@@ -40,7 +40,8 @@ void for_each(PairState** by_number, Visit visit) {
     const PeerNumbers& numbers = *process.peer_numbers;
     for (std::size_t i = 0; i < numbers.end; ++i) {
         if (i == numbers.world) i = numbers.others;
-        if (i < numbers.end && by_number[i]) visit(*by_number[i]);
+        if (i >= numbers.end) break;
+        if (PairState* pair = state_in(by_number, static_cast<std::int32_t>(i))) visit(*pair);
     }
 }
 

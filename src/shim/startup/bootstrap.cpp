@@ -82,7 +82,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     require_agreement(leaders_of(cards), own);
     NodeMemory node(cards, own, settings);
     process.node_peers->know(node.processes(), rank);
-    World world = make_world(rank, node_map(cards, size), node.members());
+    World world = make_world(rank, wire::node_map(cards, size), node.members());
     world.oversubscribed = oversubscribed(own, node.hellos(), cards);
     world.cpus = cpus_of_job(cards);
     world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);

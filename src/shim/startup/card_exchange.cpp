@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <climits>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "shim/pmpi/constants.hpp"
@@ -34,12 +37,12 @@ struct Leaving {
 
 class CardMessages {
   public:
-    CardMessages(int size, MPI_Comm comm, const config::Settings& settings)
-        : comm_(comm), settings_(settings), size_(size) {}
+    CardMessages(const Hello& own, int size, MPI_Comm comm, Nodes nodes, const config::Settings& settings)
+        : own_(own), size_(size), comm_(comm), nodes_(nodes), settings_(settings) {}
 
     /// From there, of at most so many ranks.
     Arriving expect(int from, int ranks) const {
-        Arriving arriving{from, std::min<std::size_t>(longest_encoding(ranks), INT_MAX), nullptr, {}};
+        Arriving arriving{from, std::min<std::size_t>(wire::longest_encoding(ranks), INT_MAX), nullptr, {}};
         arriving.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(arriving.room);
         check_mpi(real.Irecv(arriving.bytes.get(), static_cast<int>(arriving.room), constants.byte, from,
                              cards_tag, comm_, &arriving.request),
@@ -53,17 +56,19 @@ class CardMessages {
         check_mpi(complete(&arriving.request, the_cards, settings_, &status), "MPI_Irecv");
         check_mpi(real.Get_count(&status, constants.byte, &count), "MPI_Get_count");
         const auto bytes = static_cast<std::size_t>(std::clamp(count, 0, static_cast<int>(arriving.room)));
-        std::optional<NodeCards> cards = decode({arriving.bytes.get(), bytes}, size_);
-        if (!cards)
+        std::optional<NodeCards> cards = wire::decode({arriving.bytes.get(), bytes}, size_, nodes_);
+        if (!cards) {
+            require_same_protocol({arriving.bytes.get(), bytes});
             abort_job(
                 "The settings that rank " + std::to_string(arriving.from) +
                 " sent did not arrive as it sent them; something between the nodes changes messages, or "
                 "MPIsec is not loaded on every rank.");
+        }
         return std::move(*cards);
     }
 
     std::unique_ptr<Leaving> send(const NodeCards& cards, int to) const {
-        auto leaving = std::make_unique<Leaving>(Leaving{encode(cards), {}});
+        auto leaving = std::make_unique<Leaving>(Leaving{wire::encode(cards), {}});
         check_mpi(real.Isend(leaving->bytes.data(), static_cast<int>(leaving->bytes.size()), constants.byte,
                              to, cards_tag, comm_, &leaving->request),
                   "MPI_Isend");
@@ -73,10 +78,28 @@ class CardMessages {
     void wait(Leaving& leaving) const { complete(&leaving.request, the_cards, settings_); }
 
   private:
-    const MPI_Comm comm_;
-    const config::Settings& settings_;
+    /// Another version of MPIsec says who it is in its first bytes, whatever follows.
+    void require_same_protocol(std::span<const std::uint8_t> bytes) const {
+        Hello hello;
+        if (bytes.size() < sizeof hello) return;
+        std::memcpy(&hello, bytes.data(), sizeof hello);
+        if (hello.protocol != protocol_version) require_agreement({own_, hello}, own_);
+    }
+
+    const Hello& own_;
     const int size_;
+    const MPI_Comm comm_;
+    const Nodes nodes_;
+    const config::Settings& settings_;
 };
+
+void add(NodeCards& cards, const NodeCards& others, Nodes nodes) {
+    auto both = merge(cards, others, nodes);
+    if (!both)
+        abort_job(
+            "The settings of a rank arrived in two versions; something between the nodes changes messages.");
+    cards = std::move(*both);
+}
 
 #ifdef OPEN_MPI
 
@@ -91,12 +114,12 @@ NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& me
     // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
     for (int distance = 1; distance < size; distance *= 2) {
         to.push_back(pairs ? own.rank ^ distance : (own.rank - distance + size) % size);
-        arriving.push_back(messages.expect(pairs ? to.back() : (own.rank + distance) % size, size));
+        arriving.push_back(messages.expect(pairs ? to.back() : (own.rank + distance) % size, distance));
     }
     NodeCards cards = cards_of({own}, nodes);
     for (std::size_t round = 0; round < to.size(); ++round) {
         const auto leaving = messages.send(cards, to[round]);
-        cards = merge(cards, messages.wait(arriving[round]), nodes);
+        add(cards, messages.wait(arriving[round]), nodes);
         messages.wait(*leaving);
     }
     return cards;
@@ -117,7 +140,7 @@ NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& me
         arriving.push_back(messages.expect(rank + bit, std::min(bit, size - rank - bit)));
     }
     NodeCards cards = cards_of({own}, nodes);
-    for (Arriving& each : arriving) cards = merge(cards, messages.wait(each), nodes);
+    for (Arriving& each : arriving) add(cards, messages.wait(each), nodes);
     if (rank != 0) {
         const int parent = rank & (rank - 1);
         const auto leaving = messages.send(cards, parent);
@@ -138,7 +161,7 @@ NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& me
 
 NodeCards gather_cards(const Hello& own, int size, MPI_Comm comm, Nodes nodes,
                        const config::Settings& settings) {
-    return gather(own, size, nodes, CardMessages(size, comm, settings));
+    return gather(own, size, nodes, CardMessages(own, size, comm, nodes, settings));
 }
 
 }  // namespace mpisec::shim

@@ -23,7 +23,7 @@ void put(std::array<char, n>& to, std::string_view text) {
     std::memcpy(to.data(), text.data(), std::min(n - 1, text.size()));
 }
 
-/// A received string: up to its first, and nothing that would upset a terminal.
+/// A received string: up to its zero, and nothing that would upset a terminal.
 template <std::size_t n>
 std::string get(const std::array<char, n>& from) {
     std::string text(from.data(), strnlen(from.data(), n));

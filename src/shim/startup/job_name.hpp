@@ -5,13 +5,13 @@
 // connections of one to the other (docs/formal/two_jobs.vp).
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
+
+#include "wire/hello.hpp"
 
 namespace mpisec::shim {
 
-using JobMark = std::array<std::uint8_t, 16>;
+using wire::JobMark;
 
 /// `given` is MPISEC_JOB; empty: the launcher's name. Zeros where nothing names the job.
 JobMark job_mark(const std::string& given);

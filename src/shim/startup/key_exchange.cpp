@@ -10,6 +10,7 @@
 //   | child's rank (4) | parent's rank (4)
 #include "shim/startup/key_exchange.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -62,8 +63,10 @@ class Leader {
     void find_neighbours() {
         nodes_ = own_.cards.size();
         const auto leader = [&](std::size_t node) { return own_.cards[node].hello.rank; };
-        std::size_t own = 0;
-        while (leader(own) != own_.rank) ++own;
+        const auto found =
+            std::ranges::find(own_.cards, own_.rank, [](const NodeCard& card) { return card.hello.rank; });
+        if (found == own_.cards.end()) abort_job("This rank leads no node; this is a fault of MPIsec.");
+        const auto own = static_cast<std::size_t>(found - own_.cards.begin());
         if (own != 0) parent_ = Link{leader(own & (own - 1)), {}, {}};
         for (std::size_t bit = 1; own + bit < nodes_ && (own & bit) == 0; bit <<= 1) {
             children_.push_back(Link{leader(own + bit), {}, {}});

@@ -76,6 +76,7 @@ const NodeCard& card_with(const NodeCards& cards, std::int32_t rank) {
 
 /// One process that found the memory; at the place of its rank among the members.
 struct NodeMemory::Entry {
+    std::atomic<std::uint32_t> taken;    ///< 1: by a process
     std::atomic<std::uint32_t> written;  ///< 1: complete
     Hello hello;
     NodePeer process;
@@ -197,6 +198,13 @@ void NodeMemory::open() {
 void NodeMemory::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), own_.rank) - members_.begin();
     Entry& entry = shared_->entries()[place];
+    // Whoever leads connections of one job to another may send a process of that one here, too: only one of the two may have
+    // this rank's keys (S4).
+    if (entry.taken.exchange(1) != 0)
+        abort_job(
+            "Another process has taken the place of this rank among those of its node: something between the "
+            "nodes "
+            "redirects one job's connections to another.");
     entry.hello = own_;
     entry.process = this_process(own_.rank);
     entry.written.store(1, std::memory_order_release);
@@ -240,7 +248,7 @@ void NodeMemory::close_list() {
 
 /// By the leader: what the network brought is what these ranks sent.
 void NodeMemory::require_card() const {
-    if (encode(cards_of(hellos(), Nodes::by_id)) == encode({card_})) return;
+    if (wire::encode(wire::cards_of(hellos(), Nodes::by_id)) == wire::encode({card_})) return;
     abort_job(
         "What this node's ranks said of themselves came back changed; something between the nodes changes "
         "messages.");
@@ -255,6 +263,7 @@ std::vector<Hello> NodeMemory::hellos() const {
 
 void NodeMemory::require_listed() {
     await(formed, "the list of this node's ranks");
+    require_agreement(hellos(), own_);
     if (shared_->cards == digest(cards_)) return;
     abort_job("The settings and node map that this rank received are not those that " +
               name_of(cards_, members_.front()) + " received: something between the nodes changes messages.");

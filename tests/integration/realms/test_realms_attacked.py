@@ -71,6 +71,11 @@ def test_forged_place_never_makes_a_process_local(attacked):
     assert refused_by.returncode != 0 and "session fine" not in refused_by.stdout, refused_by.stdout + refused_by.stderr
 
 
+def test_cards_of_several_processes(attacked):
+    """Each process of a session has a card of its own: one that has two is refused before anything is derived from it."""
+    refused(attacked(2, ranks=3, hello="0:here"), CHANGED)
+
+
 @pytest.mark.parametrize("change", [f"{ANSWER}:40", f"{JOB_SECRET}:5"])
 def test_changed_message_between_worlds(attacked, change):
     """The spawning world, of one process, is the one that forges: its own start-up has no such message."""

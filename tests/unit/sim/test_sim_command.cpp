@@ -140,6 +140,29 @@ TEST(SimCommand, NamedModelsAndNoEncryption) {
     EXPECT_NE(ran.out.find("cluster model: noleland, nothing encrypted"), std::string::npos) << ran.out;
 }
 
+nlohmann::json startup(const std::string& arguments) {
+    const Ran ran = sim_any("startup --handshake 100 --json " + arguments);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return nlohmann::json::parse(ran.out);
+}
+
+/// A card with one run: hello, two numbers, run.
+constexpr int card = 256 + 8 + 12;
+
+TEST(SimCommand, StartupSendsACardForEachNode) {
+    const auto two = startup("--ranks 2 --nodes 2");
+    EXPECT_EQ(two["card_bytes"], 2 * card);
+    EXPECT_EQ(two["first_node"]["received"], card + 84 + 20);  // its card, then the handshake's and the count
+    EXPECT_EQ(two["first_node"]["sent"], 2 * card + 48 + 48);
+    for (const char* shape :
+         {"--ranks 64 --nodes 16", "--ranks 1024 --nodes 16", "--ranks 1024 --nodes 16 --placement cyclic"})
+        EXPECT_EQ(startup(shape)["card_bytes"], 16 * card) << shape;
+    EXPECT_EQ(startup("--ranks 1024 --nodes 16")["median_node"]["received"],
+              startup("--ranks 64 --nodes 16")["median_node"]["received"]);
+    EXPECT_EQ(startup("--ranks 8 --nodes 1")["first_node"]["received"], 0);
+    EXPECT_EQ(sim_any("startup --ranks 2 --nodes 3").status, 2);
+}
+
 TEST(SimCommand, EarlierNamesOfAlgorithmsServe) {
     const Ran ran = sim_any("bcast --ranks 8 --nodes 2 --size 1K --algorithm naive");
     EXPECT_EQ(ran.status, 0) << ran.err;
