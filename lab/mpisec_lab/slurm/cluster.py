@@ -26,6 +26,7 @@ PACKAGES = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmi2-
 HEAD = "head"
 _PROGRAMS = ("slurmctld", "slurmd", "srun", "munged")
 _START_SECONDS = 60
+_STARTS = 5
 _TRANSPORTS = {"orte": "tcp,vader,self", "prrte": "tcp,sm,self"}  # as the lab's own launch of Open MPI asks for
 
 # A node's part, in its own mount namespace: /run and /etc/slurm are the node's own, then munged.
@@ -137,10 +138,14 @@ class SlurmCluster(Cluster):
         self._request("spare")
 
     def _daemon(self, node: int, program: str) -> None:
-        """Starts one, which goes into the background by itself when it is ready."""
-        started = self.execute(node, [program], sweep=False)
-        if started.returncode != 0:
-            raise LabError(f"{program} does not start on {self.names[node]}: {started.stderr.strip()}\n{self.logs()}")
+        """Starts one, which goes into the background by itself when it is ready. Once more where it does not: on a busy machine the one
+        before may not have let go of its port yet."""
+        for _ in range(_STARTS):
+            started = self.execute(node, [program], sweep=False)
+            if started.returncode == 0:
+                return
+            time.sleep(1)
+        raise LabError(f"{program} does not start on {self.names[node]}: {started.stderr.strip()}\n{self.logs()}")
 
     def _wait_until_idle(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
