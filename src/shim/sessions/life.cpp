@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "fabric/node_arena.hpp"
 #include "shim/collective/collective_choice.hpp"
@@ -117,15 +118,17 @@ void free_communicators() {
 }
 
 /// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
-/// without MPIsec (seen on 4.0.2 with UCX). All ranks have just met in audit_messages(): a moment more lets
-/// the last one come.
-void wait_for_mpich_4_0() {
+/// without MPIsec (seen on 4.0.2 with UCX: it closes a connection by a request that the other side must answer, who
+/// may have stopped looking). All ranks have just met in final_barrier(): a moment more lets the last one come, and where
+/// that took long, as with many more ranks than cores, as long again.
+void wait_for_mpich_4_0(std::chrono::steady_clock::duration meeting) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     real.Get_library_version(version, &length);
     const char* number = std::strstr(version, "MPICH Version:");
     if (number && std::strstr(number, "4.0.") != nullptr && std::strstr(number, "4.0.") < number + 32)
-        usleep(20'000);
+        std::this_thread::sleep_for(std::clamp<std::chrono::steady_clock::duration>(
+            2 * meeting, std::chrono::milliseconds(20), std::chrono::seconds(10)));
 }
 
 /// Without MPI_COMM_WORLD the processes do not leave together: the library ends with the last session of each. What comes
@@ -235,7 +238,9 @@ void end_protection() {
     const AuditEnd audit = world_is_protected ? audit_messages() : AuditEnd::known;
     forget_rejections();
     process.node_peers->forget();  // those that have left together end, each in its own time
+    const auto begun_to_meet = std::chrono::steady_clock::now();
     if (world_is_protected) final_barrier(audit);
+    const auto meeting = std::chrono::steady_clock::now() - begun_to_meet;
     io::forget_files();
     rma::close_windows();
     stop_stats_writer();
@@ -255,7 +260,7 @@ void end_protection() {
     free_communicators();
     state.ending = world;
     free_requests();
-    if (world_is_protected) wait_for_mpich_4_0();
+    if (world_is_protected) wait_for_mpich_4_0(meeting);
     state.engine.reset();
     forget_peer_states();
     if (world_is_protected) close_records();
