@@ -36,4 +36,5 @@ std::size_t longest_encoding(int ranks);
 
 /// Per rank the number of its node, 0 … nodes-1 by lowest rank; -1 where no card has it.
 std::vector<std::int32_t> node_map(const NodeCards& cards, int size);
+
 }  // namespace mpisec::wire

@@ -11,6 +11,7 @@ namespace mpisec::shim {
 struct Rosters {
     std::mutex mutex;
     std::unordered_multimap<std::size_t, const Roster*> by_hash;
+    const std::vector<std::int32_t> nobody;
 };
 
 namespace {
@@ -46,6 +47,10 @@ std::shared_ptr<const Roster> Roster::of(const std::vector<std::int32_t>& number
     std::shared_ptr<const Roster> made(new Roster(numbers), remove);
     rosters.by_hash.emplace(hash, made.get());
     return made;
+}
+
+const std::vector<std::int32_t>& Roster::nobody() {
+    return process.rosters->nobody;
 }
 
 const fabric::Topology& Roster::topology() const {

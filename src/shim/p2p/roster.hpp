@@ -17,6 +17,8 @@ class Roster : public std::enable_shared_from_this<Roster> {
     /// The one that there is, or a new one, which is gone with its last holder.
     static std::shared_ptr<const Roster> of(const std::vector<std::int32_t>& numbers);
 
+    static const std::vector<std::int32_t>& nobody();
+
     const std::vector<std::int32_t>& numbers() const { return numbers_; }  ///< of the processes (realms.hpp)
     const fabric::Topology& topology() const;                              ///< made when first asked for
 
@@ -31,11 +33,13 @@ class Roster : public std::enable_shared_from_this<Roster> {
 /// A roster as the list of its numbers.
 class SharedNumbers {
   public:
-    SharedNumbers() : SharedNumbers(std::vector<std::int32_t>{}) {}
-    SharedNumbers(const std::vector<std::int32_t>& numbers) : roster_(Roster::of(numbers)) {}
+    SharedNumbers() = default;  // of nobody
+    SharedNumbers(const std::vector<std::int32_t>& numbers) {
+        if (!numbers.empty()) roster_ = Roster::of(numbers);
+    }
 
-    const Roster& roster() const { return *roster_; }
-    const std::vector<std::int32_t>& list() const { return roster_->numbers(); }
+    const Roster& roster() const { return *roster_; }  ///< unless it is of nobody
+    const std::vector<std::int32_t>& list() const { return roster_ ? roster_->numbers() : Roster::nobody(); }
     operator const std::vector<std::int32_t>&() const { return list(); }
     auto begin() const { return list().begin(); }
     auto end() const { return list().end(); }

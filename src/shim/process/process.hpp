@@ -168,7 +168,7 @@ struct Process {
     PeerSendState** peer_send_states = nullptr;         ///< peer_state.cpp; by number, null until first used
     PeerReceiveState** peer_receive_states = nullptr;   ///< the same
     PeerFacts* peer_facts = nullptr;                    ///< realms.hpp; of further realms, by number
-    std::uint64_t clock_of_use = 0;                     ///< the same
+    std::uint64_t clock_of_use = 0;                     ///< peer_state.cpp
     std::size_t ready_keys = 0;                         ///< the same
     std::atomic<std::uint64_t> registry_generation{1};  ///< communicator.cpp; communicators made and freed
     std::atomic<std::uint64_t> type_generation{1};      ///< datatype.cpp; types freed

@@ -120,7 +120,7 @@ void free_communicators() {
 /// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
 /// without MPIsec (seen on 4.0.2 with UCX: it closes a connection by a request that the other side must answer, who
 /// may have stopped looking). All ranks have just met in final_barrier(): a moment more lets the last one come, and where
-/// that took long, as with many more ranks than cores, as long again.
+/// that took long, as with many more ranks than cores, twice as long.
 void wait_for_mpich_4_0(std::chrono::steady_clock::duration meeting) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
