@@ -11,7 +11,7 @@ namespace mpisec::shim {
 struct Rosters {
     std::mutex mutex;
     std::unordered_multimap<std::size_t, const Roster*> by_hash;
-    const std::vector<std::int32_t> nobody;
+    const std::vector<std::int32_t> nobody{};
 };
 
 namespace {
