@@ -108,22 +108,31 @@ class Predictor {
             seal += {calls, calls * size, calls * costs_.seal(size)};
             open += {calls, calls * size, calls * costs_.open(size)};
         };
-        const std::uint64_t threshold =
-            settings_.threshold ? settings_.threshold
-                                : (ranks_.segments_of_shared_cpus ? 512u : 64u) * std::uint64_t{1024};
+        const std::uint64_t threshold = settings_.threshold
+                                            ? settings_.threshold
+                                            : std::uint64_t{ranks_.segments_of_shared_cpus ? 512u
+                                                            : has_fast_cipher()            ? 128u
+                                                                                           : 64u} *
+                                                  1024;
         if (bytes <= static_cast<double>(threshold)) {
             piece(bytes);
         } else {
             const auto total = static_cast<std::uint64_t>(bytes);
             const std::uint64_t segment =
-                settings_.segment ? settings_.segment
-                                  : wire::automatic_segment_bytes(total, ranks_.segments_of_shared_cpus);
+                settings_.segment ? settings_.segment : wire::automatic_segment_bytes(total, cutting());
             const wire::SegmentPlan plan{total, threshold, segment};
             for (std::uint64_t i = 0; i < plan.count(); ++i) piece(static_cast<double>(plan.size(i)));
         }
         result_[from].seal[traffic] += seal;
         result_[to].open[traffic] += open;
     }
+
+    wire::Cutting cutting() const {
+        if (ranks_.segments_of_shared_cpus) return wire::Cutting::shared_cores;
+        return has_fast_cipher() ? wire::Cutting::fast_cipher : wire::Cutting::usual;
+    }
+    /// As aead::is_fast() has it.
+    bool has_fast_cipher() const { return costs_.seal(65536) < 65536 / 10.0; }
 
     void add_sends(std::size_t rank, const Json& row) {
         const auto values = numbers(row, 1, 5);  // world rank, bin, calls, bytes

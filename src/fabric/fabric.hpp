@@ -86,6 +86,8 @@ class Fabric {
     int node() const { return topology_.node(rank_); }
     int local() const { return topology_.local(rank_); }
     const std::vector<int>& node_peers() const { return topology_.members(node()); }
+    /// Sealing costs less than handing over: long data goes in few pieces. All ranks have the same.
+    bool fast_cipher() const { return fast_cipher_; }
 
     /// Messages of this collective, matched by sender and in the order of sending. What is sent and room that
     /// is received into must stay until awaited. Sizes of both ends are equal.
@@ -131,7 +133,8 @@ class Fabric {
     void fail() { failed_ = true; }
 
   protected:
-    Fabric(int rank, const Topology& topology) : topology_(topology), rank_(rank) {}
+    Fabric(int rank, const Topology& topology, bool fast_cipher)
+        : topology_(topology), rank_(rank), fast_cipher_(fast_cipher) {}
 
     virtual unsigned start_send(int to, std::span<std::uint8_t> bytes, bool sealed) = 0;
     virtual unsigned start_receive(int from, std::span<std::uint8_t> room, bool sealed) = 0;
@@ -149,6 +152,7 @@ class Fabric {
 
     const Topology& topology_;
     const int rank_;
+    const bool fast_cipher_;
     bool failed_ = false;
 
   private:

@@ -18,9 +18,16 @@ std::uint64_t SegmentPlan::size(std::uint64_t index) const {
     return index == 0 ? threshold : std::min(segment_bytes, total - offset(index));
 }
 
-std::uint64_t automatic_segment_bytes(std::uint64_t total, bool oversubscribed) {
-    return oversubscribed ? std::clamp<std::uint64_t>(std::bit_floor(total / 2), 512 * 1024, 1024 * 1024)
-                          : std::clamp<std::uint64_t>(std::bit_floor(total / 8), 128 * 1024, 512 * 1024);
+std::uint64_t automatic_segment_bytes(std::uint64_t total, Cutting cutting) {
+    constexpr std::uint64_t kib = 1024;
+    switch (cutting) {
+        case Cutting::fast_cipher:
+            return 512 * kib;
+        case Cutting::shared_cores:
+            return std::clamp(std::bit_floor(total / 2), 512 * kib, 1024 * kib);
+        default:
+            return std::clamp(std::bit_floor(total / 8), 128 * kib, 512 * kib);
+    }
 }
 
 }  // namespace mpisec::wire

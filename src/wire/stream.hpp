@@ -32,10 +32,14 @@ struct SegmentPlan {
     bool is_last(std::uint64_t index) const { return index + 1 == count(); }
 };
 
-/// Segment length for a message of `total` bytes where none is set: an eighth of it, because each segment
-/// costs MPI a handshake and the last one's opening cannot hide behind any other; a power of two from 128 KiB
-/// to 512 KiB. Half of it, 512 KiB or 1 MiB, where ranks wait for each other's turn on a CPU to shake hands
-/// (docs/adr/0007-pipelining-follows-the-cores.md).
-std::uint64_t automatic_segment_bytes(std::uint64_t total, bool oversubscribed);
+/// What decides how long segments are: each costs MPI a handshake, and the opening of the last one cannot hide behind any other.
+enum class Cutting {
+    usual,        ///< an eighth of the message, 128 to 512 KiB
+    fast_cipher,  ///< 512 KiB: opening takes less than a handshake (docs/adr/0019-few-segments-for-fast-ciphers.md)
+    shared_cores,  ///< half of it, 512 KiB or 1 MiB: ranks wait for each other's turn on a CPU to shake hands
+                   ///< (docs/adr/0007-pipelining-follows-the-cores.md)
+};
+/// Segment length for a message of `total` bytes where none is set, a power of two.
+std::uint64_t automatic_segment_bytes(std::uint64_t total, Cutting cutting);
 
 }  // namespace mpisec::wire

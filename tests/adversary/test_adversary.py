@@ -29,7 +29,7 @@ def attack(run, compile_mpi):
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = compile_mpi(HERE / "victim.c", mpi, flags=["-std=gnu11"])
-        env = {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind} | options.pop("env", {})
+        env = {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind, "MPISEC_SEGMENT": "128K"} | options.pop("env", {})
         nodes = options.pop("nodes", ranks)
         result = run([victim, scenario, size, ways], nodes=nodes, ranks=ranks, mpi=mpi, env=env,
                      **{"timeout": SECONDS, **options})

@@ -68,8 +68,10 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
     }
     FUZZ_CHECK(listed == node.size());
     (void)cpus_of_job(cards);
-    const std::uint64_t threshold = pipeline_threshold(cards);
-    FUZZ_CHECK(threshold == 64 * 1024 || threshold == 512 * 1024);
+    for (bool fast_cipher : {false, true}) {
+        const std::uint64_t threshold = pipeline_threshold(cards, fast_cipher);
+        FUZZ_CHECK(threshold == (fast_cipher ? 128 : 64) * 1024 || threshold == 512 * 1024);
+    }
     const auto again = wire::decode(wire::encode(cards), ranks, nodes);
     FUZZ_CHECK(again && wire::encode(*again) == wire::encode(cards) && digest(*again) == digest(cards));
 }

@@ -22,7 +22,7 @@ class Chunks {
   public:
     Chunks(Fabric& fabric, PlaintextBuffer data)
         : data_(data),
-          length_(bcast_segment(data.size())),
+          length_(segment_length(fabric, data.size())),
           segments_(std::max<std::size_t>(1, (data.size() + length_ - 1) / length_)),
           per_chunk_(std::max<std::size_t>(8, 2 * fabric.node_peers().size())),
           alone_(fabric.node_peers().size() == 1) {
@@ -47,6 +47,13 @@ class Chunks {
     }
 
   private:
+    static std::size_t segment_length(const Fabric& fabric, std::size_t bytes) {
+        // Ranks of a node share the segments out: there they must be many.
+        const bool one_each = fabric.topology().nodes() == fabric.topology().ranks();
+        return fabric.fast_cipher() && one_each ? bcast_segment(bytes, fabric.topology().nodes() > 2 ? 8 : 4)
+                                                : bcast_segment(bytes);
+    }
+
     const PlaintextBuffer data_;
     PlaintextBuffer shared_;
     const std::size_t length_, segments_, per_chunk_;

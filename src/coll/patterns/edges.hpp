@@ -16,6 +16,8 @@ class Edges {
     explicit Edges(fabric::Fabric& fabric)
         : fabric_(fabric), sent_(static_cast<std::size_t>(fabric.topology().ranks())), received_(sent_) {}
 
+    bool fast_cipher() const { return fabric_.fast_cipher(); }
+
     /// Started; to be awaited. `bytes` must stay as it is until then.
     fabric::Pending send(int to, fabric::Plaintext bytes);
 

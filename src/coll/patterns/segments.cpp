@@ -7,23 +7,42 @@ namespace mpisec::coll {
 using fabric::Plaintext;
 using fabric::PlaintextBuffer;
 
-std::vector<Range> segments(std::size_t bytes, std::size_t element) {
-    const std::size_t most = std::max<std::size_t>(segment_bytes / element, 1) * element;
+namespace {
+
+/// Ranges of `first`, then of `middle` bytes while more than `last` are left, then the rest.
+std::vector<Range> cut(std::size_t bytes, std::size_t element, std::size_t first, std::size_t middle,
+                       std::size_t last) {
     std::vector<Range> all;
-    for (std::size_t at = 0; at < bytes; at += most) all.push_back({at, std::min(most, bytes - at)});
+    for (std::size_t at = 0, wanted = first; at < bytes; at = all.back().end(), wanted = middle) {
+        const std::size_t left = bytes - at, whole = std::max<std::size_t>(wanted / element, 1) * element;
+        all.push_back({at, at > 0 && left <= last ? left : std::min(whole, left)});
+    }
     return all;
+}
+
+}  // namespace
+
+std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher) {
+    constexpr std::size_t first = segment_bytes, last = 2 * segment_bytes, longest = 5 * segment_bytes;
+    constexpr std::size_t page = std::max<std::size_t>(segment_bytes / 32, 1);
+    const auto share = [](std::size_t of, std::size_t parts) { return (of / parts + page) / page * page; };
+    if (!fast_cipher || bytes <= segment_bytes) return cut(bytes, element, segment_bytes, segment_bytes, 0);
+    if (bytes <= 4 * segment_bytes) return cut(bytes, element, share(bytes, 2), bytes, 0);
+    const std::size_t between = bytes - first - last;
+    return cut(bytes, element, first, share(between, (between + longest - 1) / longest), last);
 }
 
 std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plaintext out, std::size_t element) {
     std::vector<fabric::Pending> sending;
-    for (const Range& part : segments(out.size(), element)) sending.push_back(edges.send(to, part.of(out)));
+    for (const Range& part : segments(out.size(), element, edges.fast_cipher()))
+        sending.push_back(edges.send(to, part.of(out)));
     return sending;
 }
 
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlaintextBuffer in,
                                                std::size_t element) {
     std::vector<Edges::Receiving> receiving;
-    for (const Range& part : segments(in.size(), element))
+    for (const Range& part : segments(in.size(), element, edges.fast_cipher()))
         receiving.push_back(edges.receive(from, part.of(in)));
     return receiving;
 }
@@ -32,8 +51,8 @@ Passing::Passing(Edges& edges, const Exchange& exchange, std::size_t element, st
     : edges_(edges),
       to_(exchange.to),
       out_(exchange.out),
-      parts_out_(segments(exchange.out.size(), element)),
-      parts_(segments(exchange.in.size(), element)),
+      parts_out_(segments(exchange.out.size(), element, edges.fast_cipher())),
+      parts_(segments(exchange.in.size(), element, edges.fast_cipher())),
       receiving_(receive_segments(edges, exchange.from, exchange.in, element)) {
     while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
 }

@@ -16,7 +16,9 @@ inline constexpr std::size_t segment_bytes = 20;
 #else
 inline constexpr std::size_t segment_bytes = 128 * 1024;
 #endif
-std::vector<Range> segments(std::size_t bytes, std::size_t element);
+/// Whole elements, in order. Of segment_bytes each; with a fast cipher, where each costs more than it hides, halves, or
+/// from four segments on one segment, some of up to five, and two at the end.
+std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher);
 
 /// Started; each to be awaited, or finished by the edges.
 std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);

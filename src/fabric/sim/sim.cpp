@@ -29,8 +29,8 @@ class Cluster;
 
 class SimFabric final : public Fabric {
   public:
-    SimFabric(Cluster& cluster, int rank, const Topology& topology)
-        : Fabric(rank, topology), cluster_(cluster) {}
+    SimFabric(Cluster& cluster, int rank, const Topology& topology, bool fast_cipher)
+        : Fabric(rank, topology, fast_cipher), cluster_(cluster) {}
 
     void copy(PlaintextBuffer to, Plaintext from) override;
     void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) override;
@@ -89,7 +89,7 @@ class Cluster {
           out_free_(static_cast<std::size_t>(topology.ranks() + topology.nodes())),
           in_free_(out_free_) {
         for (int rank = 0; rank < topology.ranks(); ++rank)
-            ranks_.push_back(std::make_unique<SimFabric>(*this, rank, topology));
+            ranks_.push_back(std::make_unique<SimFabric>(*this, rank, topology, options.fast_cipher));
     }
 
     Report run(const Program& program) {

@@ -7,6 +7,7 @@
 
 #include "keys/schedule.hpp"
 #include "shim/p2p/failures.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -34,6 +35,10 @@ CollectiveSequence without_slot(CollectiveSequence sequence) {
     return sequence;
 }
 
+bool has_fast_cipher(const CollectiveContext& collective_context) {
+    return realm_of(collective_context.world_ranks()).fast_cipher;
+}
+
 int place_of(int rank, const std::vector<int>& participants) {
     return static_cast<int>(std::find(participants.begin(), participants.end(), rank) - participants.begin());
 }
@@ -51,7 +56,7 @@ std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
 
 MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
                      const char* procedure)
-    : Fabric(collective_context.rank(), collective_context.topology()),
+    : Fabric(collective_context.rank(), collective_context.topology(), has_fast_cipher(collective_context)),
       collective_context_(collective_context),
       sequence_(std::move(sequence)),
       procedure_(procedure),
@@ -60,7 +65,8 @@ MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequ
 
 MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
                      const char* procedure, std::vector<int> participants)
-    : Fabric(place_of(collective_context.rank(), participants), own_topology_),
+    : Fabric(place_of(collective_context.rank(), participants), own_topology_,
+             has_fast_cipher(collective_context)),
       collective_context_(collective_context),
       sequence_(without_slot(std::move(sequence))),
       procedure_(procedure),

@@ -18,6 +18,7 @@
 #include "shim/p2p/notices.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/p2p/rejected_messages.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -139,8 +140,14 @@ class SealedSend final : public Operation {
         const config::Settings& settings = state.settings;
         if (settings.pipeline == config::Settings::Pipeline::off)
             return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_whole);
-        return settings.segment ? settings.segment
-                                : wire::automatic_segment_bytes(n_, state.world.oversubscribed);
+        return settings.segment ? settings.segment : wire::automatic_segment_bytes(n_, cutting());
+    }
+    wire::Cutting cutting() const {
+        if (state.world.oversubscribed) return wire::Cutting::shared_cores;
+        // Workers on cores of their own seal several at once.
+        return realm_of(world_peer_).fast_cipher && engine_of_process().workers() == 0
+                   ? wire::Cutting::fast_cipher
+                   : wire::Cutting::usual;
     }
 
     /// Header and segment 0.

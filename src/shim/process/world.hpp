@@ -29,9 +29,11 @@ struct Realm {
     MPI_Comm channel{};
     std::optional<keys::Secret> job_secret;
     std::uint64_t threshold = 0;  ///< of all ranks: longer messages are pipelined; bytes
-    bool seals_on_node = false;   ///< each rank counts as a node of its own
-    bool handed_out = false;      ///< the program has got its first communicator
-    MPI_Group group{};            ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
+    bool fast_cipher =
+        false;  ///< of all ranks: long messages are cut into fewer pieces (aead/throughput.hpp)
+    bool seals_on_node = false;  ///< each rank counts as a node of its own
+    bool handed_out = false;     ///< the program has got its first communicator
+    MPI_Group group{};           ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
     std::int32_t own_number() const { return first + rank; }
 };
 

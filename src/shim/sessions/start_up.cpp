@@ -33,14 +33,13 @@ constexpr const char* wrong_private =
     "the MPI library's messages.";
 
 /// One crypto library for all realms of a process; a second one would have to have the same cipher anyway.
-aead::Cipher choose_crypto() {
+void choose_crypto() {
     const std::lock_guard lock(process.life);
-    if (state.world.selection.library[0]) return state.world.selection.cipher;
+    if (state.world.selection.library[0]) return;
     const config::Settings& all = state.settings;
     auto selection = aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
     if (!selection) abort_job(selection.error().message);
     state.world.selection = *selection;
-    return selection->cipher;
 }
 
 /// Made while everything else moves: those who are to take part may need that first (M5).
@@ -53,11 +52,12 @@ MPI_Comm make_channel(MPI_Comm all) {
     return channel;
 }
 
-keys::Secret agree(const Realm& realm, const NodeCards& cards, aead::Cipher cipher) {
+JobAgreement agree(const Realm& realm, const NodeCards& cards) {
     auto key = keys::read_key_file(state.settings.key_file);
     if (!key) abort_job(key.error().message);
     WaitScope waiting("the key exchange of new processes", MPI_ANY_SOURCE, MPI_ANY_TAG);
-    return agree_on_job_secret({cards, realm.rank, realm.size, realm.channel, *key, cipher, state.settings});
+    return agree_on_job_secret(
+        {cards, realm.rank, realm.size, realm.channel, *key, state.world.selection, state.settings});
 }
 
 std::vector<std::int32_t> everyone_in(const Realm& realm) {
@@ -112,7 +112,7 @@ bool may_be_one_node(const std::vector<Hello>& hellos) {
 }
 
 Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
-    const aead::Cipher cipher = choose_crypto();
+    choose_crypto();
     const NodeCards cards = cards_of(hellos, Nodes::of_one_process);
     make_ready(all);
     auto realm = std::make_unique<Realm>();
@@ -121,8 +121,11 @@ Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     name_process(realm->rank);
     realm->channel = make_channel(all);
     realm->seals_on_node = true;
-    realm->threshold = state.settings.threshold ? state.settings.threshold : pipeline_threshold(cards);
-    realm->job_secret = agree(*realm, cards, cipher);
+    JobAgreement agreed = agree(*realm, cards);
+    realm->job_secret = std::move(agreed.secret);
+    realm->fast_cipher = agreed.fast_cipher;
+    realm->threshold =
+        state.settings.threshold ? state.settings.threshold : pipeline_threshold(cards, realm->fast_cipher);
     check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
     const Hello& own = hellos[static_cast<std::size_t>(realm->rank)];
     using Yield = config::Settings::Yield;

@@ -36,12 +36,12 @@ keys::Secret long_term_key(const config::Settings& settings) {
 }
 
 /// The leader's, from the other nodes; the members have none yet.
-std::optional<keys::Secret> job_secret(const NodeMemory& node, const NodeCards& cards, const World& world,
-                                       const config::Settings& settings) {
+std::optional<JobAgreement> agreement(const NodeMemory& node, const NodeCards& cards, const World& world,
+                                      const config::Settings& settings) {
     if (!node.leads()) return std::nullopt;
     const keys::Secret key = long_term_key(settings);
     return agree_on_job_secret(
-        {cards, world.rank, world.size, constants.comm_world, key, world.selection.cipher, settings});
+        {cards, world.rank, world.size, constants.comm_world, key, world.selection, settings});
 }
 
 /// While it lives, errors on MPI_COMM_WORLD are MPIsec's to say.
@@ -85,11 +85,14 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     World world = make_world(rank, wire::node_map(cards, size), node.members());
     world.oversubscribed = oversubscribed(own, node.hellos(), cards);
     world.cpus = cpus_of_job(cards);
-    world.threshold = settings.threshold ? settings.threshold : pipeline_threshold(cards);
     if (world.crosses_nodes) {
         world.selection = node.select_aead();
         node.keep();
-        world.job_secret = node.share_job_secret(job_secret(node, cards, world, settings));
+        JobAgreement agreed = node.share_agreement(agreement(node, cards, world, settings));
+        world.job_secret = std::move(agreed.secret);
+        world.fast_cipher = agreed.fast_cipher;
+        world.threshold =
+            settings.threshold ? settings.threshold : pipeline_threshold(cards, world.fast_cipher);
     }
     // What goes wrong on the channel is said through the user's communicators.
     complete(&channel_made, "the other ranks to make a communicator", settings);

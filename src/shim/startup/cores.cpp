@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t max_cpus = 16 * 1024;
 
-constexpr std::uint64_t threshold = 64 * 1024, threshold_of_shared_cpus = 512 * 1024;
+constexpr std::uint64_t threshold = 64 * 1024, threshold_of_fast_cipher = 128 * 1024,
+                        threshold_of_shared_cpus = 512 * 1024;
 
 std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
     const keys::Digest digest = keys::sha256(bytes);
@@ -73,14 +74,14 @@ coll::Cpus cpus_of_job(const NodeCards& cards) {
     return shared ? coll::Cpus::shared : coll::Cpus::own;
 }
 
-std::uint64_t pipeline_threshold(const NodeCards& cards) {
+std::uint64_t pipeline_threshold(const NodeCards& cards, bool fast_cipher) {
     std::map<Mask, std::size_t> ranks_with;
     for (const NodeCard& card : cards)
         if (!card.bound_apart)
             if ((ranks_with[mask_of(card.hello)] += card.ranks.size()) > card.hello.cpus &&
                 card.hello.cpus > 0)
                 return threshold_of_shared_cpus;
-    return threshold;
+    return fast_cipher ? threshold_of_fast_cipher : threshold;
 }
 
 }  // namespace mpisec::shim

@@ -27,8 +27,9 @@ coll::Cpus cpus_of_job(const NodeCards& cards);
 
 /// From where on a message is pipelined, the same on all ranks. A longer message is an agreement of its
 /// sender and its receiver before it moves; where ranks share a CPU, one of them waits for its turn to agree,
-/// and nothing is sealed while something else is sent anyway. Ranks of a node that are bound apart have CPUs of
+/// and nothing is sealed while something else is sent anyway. With a fast cipher two parts cost more than one, up to twice
+/// the usual length. Ranks of a node that are bound apart have CPUs of
 /// their own.
-std::uint64_t pipeline_threshold(const NodeCards& cards);
+std::uint64_t pipeline_threshold(const NodeCards& cards, bool fast_cipher);
 
 }  // namespace mpisec::shim

@@ -2,7 +2,7 @@
 //
 //   1  child to parent   digest of the cards (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
-//   3  parent to child   transport message: job secret (32) and tag
+//   3  parent to child   transport message: job secret (32), 1 for a fast cipher or 0 (1), and tag
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
 //
 // Prologue of the handshake, the same on both sides:
@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "aead/throughput.hpp"
 #include "base/bytes.hpp"
 #include "keys/key_file.hpp"
 #include "keys/noise.hpp"
@@ -33,7 +34,8 @@ using keys::noise::Transport;
 constexpr std::size_t clear_bytes = keys::digest_bytes + 4;
 constexpr std::size_t initiation_bytes = clear_bytes + HandshakeState::message_bytes(0);
 constexpr std::size_t answer_bytes = HandshakeState::message_bytes(0);
-constexpr std::size_t job_secret_bytes = keys::secret_bytes + keys::noise::tag_bytes;
+constexpr std::size_t agreement_bytes = keys::secret_bytes + 1;
+constexpr std::size_t job_secret_bytes = agreement_bytes + keys::noise::tag_bytes;
 constexpr std::size_t count_bytes = 4 + keys::noise::tag_bytes;
 
 enum Tag : int { tag_initiation = 1, tag_answer, tag_job_secret, tag_count };
@@ -43,12 +45,13 @@ class Leader {
   public:
     explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
 
-    keys::Secret run() {
+    JobAgreement run() {
+        const bool fast = !parent_ && aead::is_fast(own_.selection);  // while others get here
         handshakes();
-        keys::Secret job_secret = receive_job_secret();
-        for (Link& child : children_) send_job_secret(child, job_secret);
+        JobAgreement agreement = parent_ ? receive_agreement() : JobAgreement{keys::Secret::random(), fast};
+        for (Link& child : children_) send_agreement(child, agreement);
         count_nodes();
-        return job_secret;
+        return agreement;
     }
 
   private:
@@ -82,7 +85,7 @@ class Leader {
         auto add_number = [&add](std::uint32_t number) { add(&number, sizeof number); };
         add("mpisec handshake", 16);
         add_number(protocol_version);
-        add_number(static_cast<std::uint32_t>(own_.cipher));
+        add_number(static_cast<std::uint32_t>(own_.selection.cipher));
         add_number(static_cast<std::uint32_t>(own_.size));
         add(digest_.data(), digest_.size());
         add_number(static_cast<std::uint32_t>(child));
@@ -107,7 +110,7 @@ class Leader {
         if (!message) abort_job(message.error().message);
         std::vector<std::uint8_t> initiation(clear_bytes);
         std::memcpy(initiation.data(), digest_.data(), digest_.size());
-        store_le(initiation.data() + digest_.size(), static_cast<std::uint32_t>(own_.cipher));
+        store_le(initiation.data() + digest_.size(), static_cast<std::uint32_t>(own_.selection.cipher));
         initiation.insert(initiation.end(), message->begin(), message->end());
         send(parent_->rank, tag_initiation, initiation);
     }
@@ -120,7 +123,7 @@ class Leader {
             abort_changed(child.rank, "The node map and settings that each received");
         }
         const auto cipher = load_le<std::uint32_t>(initiation.data() + digest_.size());
-        if (cipher != static_cast<std::uint32_t>(own_.cipher)) abort_cipher(child.rank, cipher);
+        if (cipher != static_cast<std::uint32_t>(own_.selection.cipher)) abort_cipher(child.rank, cipher);
         if (!child.handshake->read_message(keys::Bytes(initiation).subspan(clear_bytes)))
             abort_wrong_key(child.rank);
         auto message = child.handshake->write_message({});
@@ -136,19 +139,24 @@ class Leader {
         link.handshake.reset();
     }
 
-    keys::Secret receive_job_secret() {
-        if (!parent_) return keys::Secret::random();
+    JobAgreement receive_agreement() {
         auto sealed = receive(parent_->rank, tag_job_secret, job_secret_bytes, "the job secret");
-        keys::Secret job_secret;
-        if (!parent_->transport.receive.decrypt({}, sealed, job_secret.data())) {
+        std::array<std::uint8_t, agreement_bytes> plain;
+        if (!parent_->transport.receive.decrypt({}, sealed, plain.data()))
             abort_changed(parent_->rank, "The message with the job secret");
-        }
-        return job_secret;
+        JobAgreement agreement{keys::Secret(keys::Bytes(plain).first<keys::secret_bytes>()),
+                               plain.back() != 0};
+        keys::wipe(plain.data(), plain.size());
+        return agreement;
     }
 
-    void send_job_secret(Link& child, const keys::Secret& job_secret) {
+    void send_agreement(Link& child, const JobAgreement& agreement) {
+        std::array<std::uint8_t, agreement_bytes> plain;
+        std::memcpy(plain.data(), agreement.secret.data(), keys::secret_bytes);
+        plain.back() = agreement.fast_cipher ? 1 : 0;
         std::vector<std::uint8_t> sealed(job_secret_bytes);
-        auto done = child.transport.send.encrypt({}, job_secret.span(), sealed.data());
+        auto done = child.transport.send.encrypt({}, plain, sealed.data());
+        keys::wipe(plain.data(), plain.size());
         if (!done) abort_job(done.error().message);
         send(child.rank, tag_job_secret, sealed);
     }
@@ -204,7 +212,7 @@ class Leader {
             if (static_cast<std::uint32_t>(known.id) == cipher) theirs = known.name;
         }
         abort_job(name_of(own_.cards, peer) + " uses the cipher " + theirs + ", this rank uses " +
-                  std::string(aead::info(own_.cipher).name) +
+                  std::string(aead::info(own_.selection.cipher).name) +
                   ": set MPISEC_AEAD alike on all nodes; `mpisec doctor` shows where a setting comes from.");
     }
 
@@ -231,7 +239,7 @@ class Leader {
 
 }  // namespace
 
-keys::Secret agree_on_job_secret(const Leadership& own) {
+JobAgreement agree_on_job_secret(const Leadership& own) {
     return Leader(own).run();
 }
 

@@ -18,11 +18,17 @@ namespace mpisec::shim {
 struct Leadership {
     const NodeCards& cards;
     int rank;
-    int size;                 ///< ranks of all nodes
-    MPI_Comm comm;            ///< on which nothing of the program's can be under way
-    const keys::Secret& key;  ///< the long-term one
-    aead::Cipher cipher;
+    int size;                          ///< ranks of all nodes
+    MPI_Comm comm;                     ///< on which nothing of the program's can be under way
+    const keys::Secret& key;           ///< the long-term one
+    const aead::Selection& selection;  ///< of crypto libraries; the cipher is to be everyone's
     const config::Settings& settings;
+};
+
+/// What all nodes have when the handshakes are done: rank 0's word.
+struct JobAgreement {
+    keys::Secret secret;
+    bool fast_cipher;  ///< aead::is_fast() on its machine
 };
 
 /// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node
@@ -30,6 +36,6 @@ struct Leadership {
 /// transport message and the count of nodes that have it comes back up, so when rank 0 returns every node
 /// holds the same key file, cards, cipher and job secret. Ends the job, saying with whom and why, when a
 /// handshake fails.
-keys::Secret agree_on_job_secret(const Leadership& own);
+JobAgreement agree_on_job_secret(const Leadership& own);
 
 }  // namespace mpisec::shim

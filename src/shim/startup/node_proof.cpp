@@ -91,6 +91,7 @@ struct NodeMemory::Shared {
     std::uint32_t cipher;
     std::array<std::array<char, 32>, aead::size_classes> libraries;
     std::array<std::uint8_t, keys::secret_bytes> job_secret;
+    bool fast_cipher;
 
     Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
 };
@@ -321,10 +322,11 @@ aead::Selection NodeMemory::select_aead() {
     return selection;
 }
 
-keys::Secret NodeMemory::share_job_secret(std::optional<keys::Secret> from_leader) {
+JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader) {
     if (members_.size() == 1) return std::move(*from_leader);
     if (leads()) {
-        std::memcpy(shared_->job_secret.data(), from_leader->data(), keys::secret_bytes);
+        std::memcpy(shared_->job_secret.data(), from_leader->secret.data(), keys::secret_bytes);
+        shared_->fast_cipher = from_leader->fast_cipher;
         publish(mastered);
         // The leader sleeps meanwhile: were it to leave MPI_Init first, it might keep the core that the others need,
         // polling for them.
@@ -340,10 +342,10 @@ keys::Secret NodeMemory::share_job_secret(std::optional<keys::Secret> from_leade
         return std::move(*from_leader);
     }
     await(mastered, "the job secret");
-    keys::Secret job_secret(shared_->job_secret);
+    JobAgreement agreement{keys::Secret(shared_->job_secret), shared_->fast_cipher};
     shared_->copied.fetch_add(1, std::memory_order_release);
     wake_all(shared_->copied);
-    return job_secret;
+    return agreement;
 }
 
 }  // namespace mpisec::shim

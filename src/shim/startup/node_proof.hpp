@@ -19,6 +19,7 @@
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/runtime/node_peers.hpp"
+#include "shim/startup/key_exchange.hpp"
 #include "shim/startup/node_cards.hpp"
 
 namespace mpisec::shim {
@@ -43,9 +44,9 @@ class NodeMemory {
     /// The leader's choice of crypto libraries, which may have needed a calibration; members whose MPISEC_AEAD
     /// is the same adopt it. Where the job crosses nodes only. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
-    /// The leader hands over the job secret and the others copy it; all return it. The shared copy is
-    /// wiped before the leader returns.
-    keys::Secret share_job_secret(std::optional<keys::Secret> from_leader);
+    /// The leader hands over what the leaders agreed on and the others copy it; all return it. The shared copy
+    /// is wiped before the leader returns.
+    JobAgreement share_agreement(std::optional<JobAgreement> from_leader);
 
     /// The processes of the members, for node_peers.hpp.
     std::vector<NodePeer> processes() const;

@@ -14,6 +14,7 @@
 #include "aead/aead.hpp"
 #include "aead/calibration.hpp"
 #include "aead/self_test.hpp"
+#include "aead/throughput.hpp"
 
 namespace mpisec::aead {
 namespace {
@@ -269,6 +270,22 @@ const mpisec_aead_plugin& lenient_plugin() {
 TEST(SelfTest, LibraryThatAcceptsForgeriesFails) {
     EXPECT_FALSE(self_test(Library(&lenient_plugin()), Cipher::aes_256_gcm));
     EXPECT_TRUE(self_test(**load("openssl"), Cipher::aes_256_gcm));
+}
+
+TEST(Throughput, TellsFastCiphersFromSlowOnes) {
+    mpisec_aead_plugin at_once = lenient_plugin(), slow = lenient_plugin(), broken = lenient_plugin();
+    at_once.seal = [](auto...) { return 0; };
+    slow.seal = [](auto...) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        return 0;
+    };
+    broken.seal = [](auto...) { return 1; };
+    for (const auto& [plugin, fast] : {std::pair(&at_once, true), {&slow, false}, {&broken, false}}) {
+        const Library library(plugin);
+        Selection selection;
+        selection.library.fill(&library);
+        EXPECT_EQ(is_fast(selection), fast);
+    }
 }
 
 TEST(KeySet, SealsAndOpensAcrossSizeClassesAndMoves) {

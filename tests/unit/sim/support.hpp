@@ -31,6 +31,14 @@ inline int pick(Random& random, int least, int most) {
     return std::uniform_int_distribution(least, most)(random);
 }
 
+/// Any order of what happens at the same time, long data in many or few pieces.
+inline Options any_options(Random& random) {
+    Options options;
+    options.seed = random();
+    options.fast_cipher = options.seed % 2 == 0;
+    return options;
+}
+
 /// Node of each rank.
 struct Placement {
     std::string name;

@@ -49,8 +49,7 @@ void expect_gathers(const Entry& algorithm, const std::vector<int>& node_sizes, 
     const Layout layout = most_bytes > 0 ? unequal_blocks(topology.ranks(), random, most_bytes)
                                          : random_layout(topology.ranks(), random);
     const ClusterModel model = random_model(random);
-    Options options;
-    options.seed = random();
+    Options options = any_options(random);
     SCOPED_TRACE(describe(node_sizes, placement, layout, options));
     const Outcome outcome = gather(algorithm, topology, layout, model, options);
     ASSERT_EQ(outcome.report.error, "");

@@ -13,8 +13,7 @@ void expect_noticed(const Entry& algorithm, const std::vector<int>& node_sizes, 
     const Layout layout =
         pick(random, 0, 1) ? equal_blocks(topology.ranks(), 5) : unequal_blocks(topology.ranks(), random);
     const ClusterModel model = random_model(random);
-    Options options;
-    options.seed = random();
+    Options options = any_options(random);
     const std::uint64_t messages =
         gather(algorithm, topology, layout, model, options).report.messages_between;
     if (algorithm.name == "pipeline" &&

@@ -14,8 +14,7 @@ class Moves : public EveryMovement {
     void expect_moves(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random) {
         const Scene scene = random_scene(GetParam().collective, node_sizes, sizes, random);
         if (!serves(scene)) return;
-        Options options;
-        options.seed = random();
+        Options options = any_options(random);
         SCOPED_TRACE(scene.text + ", seed " + std::to_string(options.seed));
         const Outcome outcome = run(scene, options);
         ASSERT_EQ(outcome.report.error, "");
@@ -114,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Movement, MovesBatches, testing::ValuesIn(in_batches())
 /// A rank whose node has no memory to share: every room is its own.
 class Hermit final : public fabric::Fabric {
   public:
-    explicit Hermit(const Topology& topology) : Fabric(0, topology) {}
+    explicit Hermit(const Topology& topology) : Fabric(0, topology, false) {}
     void copy(fabric::PlaintextBuffer, fabric::Plaintext) override {}
     void combine(const fabric::Reduction&, fabric::PlaintextBuffer, fabric::Plaintext) override {}
 

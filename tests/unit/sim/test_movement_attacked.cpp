@@ -11,8 +11,7 @@ class Attacked : public EveryMovement {
     void expect_noticed(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random) {
         const Scene scene = random_scene(GetParam().collective, node_sizes, sizes, random);
         if (!serves(scene)) return;
-        Options options;
-        options.seed = random();
+        Options options = any_options(random);
         const std::uint64_t messages = run(scene, options).report.messages_between;
         changed_ += messages;
         for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {

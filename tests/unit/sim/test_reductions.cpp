@@ -25,8 +25,7 @@ void expect_right(const Reducer& reducer, const Problem& problem, const Options&
 
 void expect_reduces(const Reducer& reducer, const std::vector<int>& node_sizes, Random& random) {
     const Problem problem = random_problem(reducer.collective, node_sizes, pick(random, 0, 2), random);
-    Options options;
-    options.seed = random();
+    Options options = any_options(random);
     if (suits(reducer, problem)) expect_right(reducer, problem, options);
 }
 
@@ -118,8 +117,7 @@ TEST_P(EveryAllreduce, OfFloatsHasTheSameBitsEverywhere) {
                 std::memcpy(operand.data() + at, &value, sizeof value);
             }
         if (!suits(GetParam(), problem)) continue;
-        Options options;
-        options.seed = random();
+        Options options = any_options(random);
         SCOPED_TRACE(describe(problem, options));
         const Reduced reduced = run(GetParam(), problem, given, options);
         for (const Bytes& result : reduced.results) ASSERT_EQ(result, reduced.results[0]);

@@ -50,8 +50,7 @@ void on_clusters(const Reducer& reducer, Random& random, int times, Expect expec
         for (int placement = 0; placement < 3; ++placement)
             for (int i = 0; i < times; ++i) {  // another byte, another order of events
                 const Problem problem = random_attacked(reducer.collective, sizes, placement, random);
-                Options options;
-                options.seed = random();
+                Options options = any_options(random);
                 if (!suits(reducer, problem)) continue;
                 ASSERT_NO_FATAL_FAILURE(expect(reducer, problem, options));
             }

@@ -64,15 +64,20 @@ TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
                                    {3 << 20, 262144},
                                    {4 << 20, 524288},
                                    {1 << 30, 524288}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), false),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), Cutting::usual),
                   static_cast<std::uint64_t>(expected))
             << total;
+}
+
+TEST(SegmentPlan, AutomaticLengthWithAFastCipherIsTheSameForAll) {
+    for (std::uint64_t total : {65537, 1 << 20, 1 << 30})
+        EXPECT_EQ(automatic_segment_bytes(total, Cutting::fast_cipher), 524288u) << total;
 }
 
 TEST(SegmentPlan, AutomaticLengthWhereRanksShareCpusIsAHalfWithinBounds) {
     for (auto [total, expected] :
          {std::pair(65537, 524288), {(2 << 20) - 1, 524288}, {2 << 20, 1 << 20}, {1 << 30, 1 << 20}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), true),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), Cutting::shared_cores),
                   static_cast<std::uint64_t>(expected))
             << total;
 }

@@ -1,0 +1,51 @@
+// How long vectors are cut (coll/patterns/segments.hpp).
+#include <gtest/gtest.h>
+
+#include "coll/patterns/segments.hpp"
+
+namespace mpisec::coll {
+namespace {
+
+std::vector<std::size_t> sizes(std::size_t bytes, bool fast_cipher, std::size_t element = 1) {
+    std::vector<std::size_t> all;
+    for (const Range& part : segments(bytes, element, fast_cipher)) all.push_back(part.size);
+    return all;
+}
+
+constexpr std::size_t s = segment_bytes;
+
+TEST(Segments, CoverTheVectorInWholeElements) {
+    for (bool fast_cipher : {false, true})
+        for (std::size_t element : {1, 8, 24, 1000})
+            for (std::size_t elements : {0, 1, 2, 5000, 12345, 70000, 200000}) {
+                const std::size_t bytes = elements * element;
+                std::size_t at = 0;
+                for (const Range& part : segments(bytes, element, fast_cipher)) {
+                    EXPECT_EQ(part.offset, at);
+                    EXPECT_GT(part.size, 0u);
+                    EXPECT_EQ(part.size % element, 0u);
+                    at = part.end();
+                }
+                EXPECT_EQ(at, bytes) << element;
+            }
+}
+
+TEST(Segments, AreEqualWithASlowCipher) {
+    EXPECT_EQ(sizes(2 * s + 1, false), (std::vector<std::size_t>{s, s, 1}));
+}
+
+TEST(Segments, AreFewWithAFastCipher) {
+    EXPECT_EQ(sizes(s, true), std::vector<std::size_t>{s});
+    EXPECT_EQ(sizes(2 * s, true).size(), 2u);
+    EXPECT_EQ(sizes(4 * s, true).size(), 2u);
+    const auto eight = sizes(8 * s, true);
+    ASSERT_EQ(eight.size(), 3u);
+    EXPECT_EQ(eight.front(), s);
+    EXPECT_LE(eight.back(), 2 * s);
+    const auto many = sizes(64 * s, true);
+    for (std::size_t i = 0; i < many.size(); ++i) EXPECT_LE(many[i], 5 * s + s / 32) << i;
+    EXPECT_LE(many.size(), 15u);
+}
+
+}  // namespace
+}  // namespace mpisec::coll
