@@ -9,11 +9,11 @@ fabric::Task bcast_pipeline(fabric::Fabric& fabric, const Call& call);
 fabric::Task bcast_pipeline_tree(fabric::Fabric& fabric, const Call& call);
 fabric::Task bcast_scatter_allgather(fabric::Fabric& fabric, const Call& call);
 
-/// What the pipelines cut the data into: as many pieces as wanted, where these are between 64 and 256 KiB; up to 512 KiB if
-/// few are wanted.
+/// What the pipelines cut the data into: as many pieces as wanted, where these are between 64 and 256 KiB; where few are
+/// wanted, between 128 and 512 KiB.
 constexpr std::size_t bcast_segment(std::size_t bytes, std::size_t pieces = 16) {
     constexpr std::size_t page = 4096;
-    const std::size_t least = 64 << 10, most = (pieces < 16 ? 512 : 256) << 10;
+    const std::size_t least = (pieces < 16 ? 128 : 64) << 10, most = 4 * least;
     const std::size_t wanted = (bytes / pieces + page - 1) / page * page;
     return wanted < least ? least : wanted > most ? most : wanted;
 }

@@ -50,7 +50,7 @@ class Chunks {
     static std::size_t segment_length(const Fabric& fabric, std::size_t bytes) {
         // Ranks of a node share the segments out: there they must be many.
         const bool one_each = fabric.topology().nodes() == fabric.topology().ranks();
-        return fabric.fast_cipher() && one_each ? bcast_segment(bytes, fabric.topology().nodes() > 2 ? 8 : 4)
+        return fabric.fast_cipher() && one_each ? bcast_segment(bytes, fabric.topology().nodes() > 2 ? 8 : 2)
                                                 : bcast_segment(bytes);
     }
 

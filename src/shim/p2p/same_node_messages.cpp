@@ -30,7 +30,7 @@ constexpr std::size_t recorded_first = 0, expected_first = 0;
 constexpr std::size_t at_once = 64;  // longer sends wait until the receiver has the message
 #else
 constexpr std::size_t recorded_first = 512;   ///< the record is left before MPI has the message
-constexpr std::size_t expected_first = 2048;  ///< a receive waits a little for the record before MPI is asked
+constexpr std::size_t expected_first = 4096;  ///< a receive waits a little for the record before MPI is asked
 constexpr std::size_t at_once = 4096;         ///< a blocking send does not wait for its receiver
 #endif
 
