@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstring>
 
 #include "base/hex.hpp"
@@ -82,7 +83,8 @@ struct NodeMemory::Entry {
     NodePeer process;
 };
 
-struct NodeMemory::Shared {
+/// Entries follow it, one for each member.
+struct alignas(std::max_align_t) NodeMemory::Shared {
     std::atomic<std::uint32_t> stage;
     std::atomic<std::uint32_t> entered;
     std::atomic<std::uint32_t> copied;  ///< members that have the job secret
@@ -93,7 +95,10 @@ struct NodeMemory::Shared {
     std::array<std::uint8_t, keys::secret_bytes> job_secret;
     bool fast_cipher;
 
-    Entry* entries() { return reinterpret_cast<Entry*>(this + 1); }
+    Entry* entries() {
+        static_assert(alignof(Entry) <= alignof(Shared));
+        return reinterpret_cast<Entry*>(this + 1);
+    }
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 

@@ -35,7 +35,7 @@ BLOCK = 64  # what ranks of a node send each other in the section "local"
 SECONDS = 15  # for a job; what has not ended then has no end
 PROOF_SECONDS = 25  # more for a session: its ranks look that long for each other on one node
 TRIES = 4  # for a job that is left alone: MPICH 4.0 may hang in MPI_Finalize
-SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
+SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_SEGMENT": "128K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
 
 AS_PLAIN, REFUSED, STALL, LIBRARY = "as plain", "MPIsec's error", "stall abort", "library's error"
