@@ -135,3 +135,13 @@ def test_forged_place_on_the_way_to_all(attacked):
     result = attacked(0, ranks=4, hello="3:here", way="out", env={"MPISEC_NODE_TIME": "2"})
     refused(result)
     assert "came back changed" in result.stderr or "says that it is on this node" in result.stderr or "did not arrive" in result.stderr
+
+
+def test_one_process_for_each_place_of_a_node(compile_mpi, run):
+    """S4: of two processes that come to a node's memory as the same rank, as one of another job can that was led here, one does not start: both
+    would have that rank's keys and counters."""
+    taker = compile_mpi(HERE / "place_taker.c", MPI, flags=["-shared", "-fPIC"], name="place_taker.so")
+    env = {"LD_PRELOAD": str(taker), "MPISEC_NODE_TIME": "5"}
+    app = compile_mpi(HERE / "startup.c", MPI)
+    assert run([app], nodes=2, ranks=6, env=env | {"PLACE_TAKER_RANK": "none"}, timeout=25).returncode == 0
+    refused(run([app], nodes=2, ranks=6, env=env | {"PLACE_TAKER_RANK": "2"}, timeout=25), "rank 2", "Another process has taken the place")
