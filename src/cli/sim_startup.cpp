@@ -16,7 +16,7 @@ using fabric::sim::ClusterModel;
 using wire::NodeCards;
 
 // Of the handshake's messages, with what precedes and follows them (docs/protocol.md, "Handshakes between leaders").
-constexpr std::uint64_t initiation_bytes = 84, answer_bytes = 48, secret_bytes = 48, count_bytes = 20;
+constexpr std::uint64_t initiation_bytes = 84, answer_bytes = 48, secret_bytes = 49, count_bytes = 20;
 // Of what both sides compute in a handshake: the child before its message, the parent, the child after the answer.
 constexpr double initiating = 0.25, answering = 0.5, finishing = 0.25;
 

@@ -159,7 +159,7 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
     if (algorithm.suits && !algorithm.suits(topology, calls.of(0))) return std::nullopt;
     fabric::sim::Options options;
     options.seed = seed;
-    options.fast_cipher = model.seal.beta <= 1e-10;  // 10 GB/s, as aead::is_fast() has it
+    options.fast_cipher = model.seal.beta <= 1e-10;  // 10 GB/s
     options.data = false;
     fabric::sim::Report report = fabric::sim::run(
         topology, model,

@@ -86,6 +86,13 @@ def test_flip_in_segment(attack, segment, place):
     check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE})
 
 
+def test_flip_in_segment_of_automatic_length(attack):
+    """The same where threshold and segments are those that the job finds by itself."""
+    automatic = {"MPISEC_PIPELINE_THRESHOLD": "auto", "MPISEC_SEGMENT": "auto"}
+    result, said = attack("flip-segment:1:0", size=3 << 20, ways="recv,waitall", env=automatic)
+    check(result, said, {(1, 1): INTEGRITY, (1, 9): FINE}, "recv,waitall")
+
+
 @pytest.mark.parametrize("kind,size", [
     ("truncate:1", SMALL), ("truncate:16", SMALL), ("truncate:1000", SMALL), ("truncate:0", SMALL), ("truncate:1", 0),
     ("extend:1", SMALL), ("extend:100", SMALL), ("extend:100000", SMALL), ("extend:1", 0), ("truncate:1", LARGE), ("truncate:65552", LARGE),

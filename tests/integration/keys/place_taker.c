@@ -11,7 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { words_before_hello = 2, word_of_rank = words_before_hello + 128 / 4, hello_words = 256 / 4, tries = 20000 };
+enum {
+    words_before_hello = 2,
+    word_of_rank = words_before_hello + 128 / 4,
+    hello_words = 256 / 4,
+    tries = 20000
+};
 
 static int is_of_mpisec(int descriptor) {
     char link[64], path[PATH_MAX] = "";
@@ -31,7 +36,8 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int descriptor, of
         (void* (*)(void*, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap");
     void* memory = next(at, bytes, protection, flags, descriptor, offset);
     const char *taken = getenv("PLACE_TAKER_RANK"), *own = getenv("PMI_RANK");
-    if (memory == MAP_FAILED || !(flags & MAP_SHARED) || !taken || !own || strcmp(taken, own) != 0 || !is_of_mpisec(descriptor))
+    if (memory == MAP_FAILED || !(flags & MAP_SHARED) || !taken || !own || strcmp(taken, own) != 0 ||
+        !is_of_mpisec(descriptor))
         return memory;
     volatile uint32_t *begin = memory, *end = begin + bytes / 4;
     const uint32_t rank = (uint32_t)atoi(own);

@@ -12,9 +12,12 @@ namespace {
 class Moves : public EveryMovement {
   protected:
     void expect_moves(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random) {
+        expect_moves(node_sizes, sizes, random, any_options(random));
+    }
+    void expect_moves(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random,
+                      const Options& options) {
         const Scene scene = random_scene(GetParam().collective, node_sizes, sizes, random);
         if (!serves(scene)) return;
-        Options options = any_options(random);
         SCOPED_TRACE(scene.text + ", seed " + std::to_string(options.seed));
         const Outcome outcome = run(scene, options);
         ASSERT_EQ(outcome.report.error, "");
@@ -88,6 +91,20 @@ TEST_P(MovesMuch, AroundTheLengthsOfSegments) {
     if (sanitized) return;
     for (const std::vector<int>& nodes : {std::vector{1, 2, 1}, {2, 3}, {3, 1}})
         ASSERT_NO_FATAL_FAILURE(expect_moves(nodes, {true, 17 * largest + 1}, random));
+}
+
+TEST_P(MovesMuch, InFewPieces) {
+    constexpr std::size_t least = coll::bcast_segment(0, 2),
+                          largest = coll::bcast_segment(std::size_t{1} << 30, 2);
+    Random random(13);
+    for (int nodes : {2, 3, 5})
+        for (std::size_t bytes : {least - 1, 2 * least + 1, 9 * largest + 1}) {
+            if (sanitized && bytes > largest) continue;
+            Options options = any_options(random);
+            options.fast_cipher = true;
+            const std::vector<int> one_each(static_cast<std::size_t>(nodes), 1);
+            ASSERT_NO_FATAL_FAILURE(expect_moves(one_each, {true, bytes}, random, options));
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Movement, MovesMuch, testing::ValuesIn(movements({Collective::bcast})),

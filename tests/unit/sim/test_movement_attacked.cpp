@@ -9,9 +9,12 @@ namespace {
 class Attacked : public EveryMovement {
   protected:
     void expect_noticed(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random) {
+        expect_noticed(node_sizes, sizes, random, any_options(random));
+    }
+    void expect_noticed(const std::vector<int>& node_sizes, const Sizes& sizes, Random& random,
+                        Options options) {
         const Scene scene = random_scene(GetParam().collective, node_sizes, sizes, random);
         if (!serves(scene)) return;
-        Options options = any_options(random);
         const std::uint64_t messages = run(scene, options).report.messages_between;
         changed_ += messages;
         for (options.tamper = 1; options.tamper <= messages; ++options.tamper) {
@@ -43,6 +46,10 @@ TEST_P(AttackedMuch, NoticesEveryChangedSegment) {
     const std::size_t bytes = 4 * coll::bcast_segment(0) + 5;
     ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 1, 1}, {true, bytes}, random));
     ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 2, 2}, {true, bytes}, random));
+    Options options = any_options(random);
+    options.fast_cipher = true;
+    const std::size_t five_pieces = 4 * coll::bcast_segment(0, 2) + 5;
+    ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 1, 1}, {true, five_pieces}, random, options));
     EXPECT_GT(changed_, 0u);
 }
 

@@ -65,7 +65,7 @@ void expect_reduces_long(const Reducer& reducer, const std::vector<int>& node_si
     problem.operation = exact_operation(pick(random, 0, 1) ? 3 : 6);  // 12 bytes: no power of two
     problem.elements = bytes / problem.operation->element;
     if (reducer.collective == Collective::reduce_scatter) deal(problem, random);
-    if (suits(reducer, problem)) expect_right(reducer, problem, Options());
+    if (suits(reducer, problem)) expect_right(reducer, problem, any_options(random));
 }
 
 /// Several segments, and several turns through shared memory.

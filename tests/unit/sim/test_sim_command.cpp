@@ -153,7 +153,7 @@ TEST(SimCommand, StartupSendsACardForEachNode) {
     const auto two = startup("--ranks 2 --nodes 2");
     EXPECT_EQ(two["card_bytes"], 2 * card);
     EXPECT_EQ(two["first_node"]["received"], card + 84 + 20);  // its card, then the handshake's and the count
-    EXPECT_EQ(two["first_node"]["sent"], 2 * card + 48 + 48);
+    EXPECT_EQ(two["first_node"]["sent"], 2 * card + 48 + 49);
     for (const char* shape :
          {"--ranks 64 --nodes 16", "--ranks 1024 --nodes 16", "--ranks 1024 --nodes 16 --placement cyclic"})
         EXPECT_EQ(startup(shape)["card_bytes"], 16 * card) << shape;
