@@ -26,6 +26,10 @@ WORLDS = {
 }
 
 
+# MPICH 5's second spawn hangs on a busy machine, or its merge of the worlds fails: of ten jobs at once on two cores 40 of 40 plain
+# hung, 4 of 70 sealed.
+TRIES = 3
+
 # (MPI, nodes), but for Open MPI, which has tests of its own below.
 PLACES = [("mpich-5", 2), ("mpich-5", 1), ("mpich-5-abi", 2)]
 
@@ -93,7 +97,11 @@ def test_sessions_of_open_mpi(job, modes):
 @pytest.mark.parametrize("name", WORLDS)
 def test_worlds(job, name, mpi, nodes):
     """M11: spawned worlds, and worlds connected by a port and a socket, also where the first is on one node."""
-    fine(job(WORLDS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes), WORLDS[name], ranks=2 * nodes)
+    for _ in range(TRIES if mpi == "mpich-5" else 1):
+        result = job(WORLDS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes)
+        if not (result.timed_out or "Message truncated" in result.stderr):
+            break
+    fine(result, WORLDS[name], ranks=2 * nodes)
 
 
 WATCHED = [
