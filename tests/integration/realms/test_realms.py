@@ -26,8 +26,8 @@ WORLDS = {
 }
 
 
-# MPICH 5's second spawn hangs on a busy machine, or its merge of the worlds fails: of ten jobs at once on two cores 40 of 40 plain
-# hung, 4 of 70 sealed.
+# On a busy machine the second spawn of a sealed job now and then hangs on MPICH 5, or the merge of the two worlds fails in the library: of six
+# jobs at once on two cores 4 of 109, plain 0 of 45. Why is not known.
 TRIES = 3
 
 # (MPI, nodes), but for Open MPI, which has tests of its own below.
