@@ -27,7 +27,7 @@ WORLDS = {
 
 
 # On a busy machine the second spawn of a sealed job now and then hangs on MPICH 5, or the merge of the two worlds fails in the library: of six
-# jobs at once on two cores 4 of 109, plain 0 of 45. Why is not known.
+# jobs at once on two cores 4 of 109, plain 0 of 45. All processes of both worlds then wait inside that MPI_Intercomm_merge; why is not known.
 TRIES = 3
 
 # (MPI, nodes), but for Open MPI, which has tests of its own below.
