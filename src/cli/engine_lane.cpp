@@ -204,7 +204,7 @@ class EngineLane {
     bool retire() {
         const std::size_t slot = retired_ % slots_;
         while (!tasks_[slot].finished())
-            if (case_.dedicated || !engine_.help()) relax();
+            if (case_.dedicated ? !engine_.wake_another() : !engine_.help()) relax();
         ++retired_;
         bytes_ += static_cast<double>(piece_);
         if (tasks_[slot].state == SegmentTask::State::failed) return false;

@@ -118,8 +118,9 @@ class Predictor {
             piece(bytes);
         } else {
             const auto total = static_cast<std::uint64_t>(bytes);
-            const std::uint64_t segment =
-                settings_.segment ? settings_.segment : wire::automatic_segment_bytes(total, cutting());
+            const std::uint64_t segment = settings_.segment
+                                              ? settings_.segment
+                                              : wire::automatic_segment_bytes(total, threshold, cutting());
             const wire::SegmentPlan plan{total, threshold, segment};
             for (std::uint64_t i = 0; i < plan.count(); ++i) piece(static_cast<double>(plan.size(i)));
         }

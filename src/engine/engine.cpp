@@ -1,14 +1,14 @@
 #include "engine/engine.hpp"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,7 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto spin_time = std::chrono::microseconds(20);
+// To wake a worker costs the thread that calls MPI 5 to 10 microseconds, on a virtual machine up to 100. The first stays
+// awake while large messages come often; the others are for what it cannot do alone.
+constexpr std::chrono::nanoseconds spin_of_first = std::chrono::milliseconds(1),
+                                   spin_of_others = std::chrono::microseconds(50);
 // Taken at once: a few microseconds of work, so that whoever has them is done about when the others are.
 constexpr std::size_t most_taken = 16, bytes_taken = 32 * 1024;
 constexpr std::uint64_t measured_every = 8;   // takes: reading the clock costs as much as 500 bytes
@@ -53,6 +56,29 @@ void run(SegmentTask& task, unsigned thread) {
         task.ended = nanoseconds_now();
     task.state.store(good ? SegmentTask::State::done : SegmentTask::State::failed, std::memory_order_release);
 }
+
+/// Where one worker sleeps. Whoever wakes it holds no lock, so that the thread that calls MPI never waits for a worker
+/// that is about to sleep.
+class Bed {
+  public:
+    void lie_down() { asleep_.store(1); }
+    /// False when somebody else got it up before.
+    bool get_up() {
+        std::uint32_t expected = 1;
+        return asleep_.compare_exchange_strong(expected, 0);
+    }
+    void sleep() {
+        while (asleep_.load() == 1) futex(FUTEX_WAIT_PRIVATE, 1);
+    }
+    void wake() { futex(FUTEX_WAKE_PRIVATE, 1); }
+
+  private:
+    void futex(int operation, std::uint32_t value) {
+        syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&asleep_), operation, value, nullptr, nullptr, 0);
+    }
+    std::atomic<std::uint32_t> asleep_{0};
+    static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+};
 
 /// Blocks every signal while it lives: threads made meanwhile inherit that.
 class SignalsBlocked {
@@ -103,12 +129,17 @@ aead::KeySet& MessageKey::for_thread(unsigned thread) {
 }
 
 struct Engine::Impl {
-    explicit Impl(unsigned workers) : limiter(workers + 1), accounts(workers + 1) {}
+    explicit Impl(unsigned workers) : limiter(workers + 1), beds(workers), accounts(workers + 1) {}
 
     /// Runs some of the oldest tasks on `thread`; false when there was none.
     bool run_some(unsigned thread, std::size_t most);
     void run_all(unsigned thread, SegmentTask* const* tasks, std::size_t count);
-    bool wait_for_work();
+    bool look_for_work(std::chrono::nanoseconds how_long);
+    bool wait_for_work(unsigned thread);
+    std::chrono::nanoseconds spin_of(unsigned thread) const {
+        return !own_cores ? std::chrono::nanoseconds(0) : thread == 1 ? spin_of_first : spin_of_others;
+    }
+    bool wake_another();
     bool one_too_many() const {
         return awake.load(std::memory_order_relaxed) + 1 > limiter.limit() &&
                !stopping.load(std::memory_order_relaxed);
@@ -125,13 +156,13 @@ struct Engine::Impl {
 
     TaskQueue queue;
     Limiter limiter;
-    std::atomic<unsigned> running{0};   // threads inside the crypto library; kept where the limiter is of use
-    std::atomic<unsigned> looking{0};   // workers that spin, and see the next task at once
-    std::atomic<unsigned> awake{0};     // workers; changed under mutex
-    std::atomic<unsigned> sleeping{0};  // workers; changed under mutex
-    std::mutex mutex;
-    std::condition_variable wake;
-    std::atomic<bool> stopping{false};  // written under mutex
+    std::atomic<unsigned> running{0};  // threads inside the crypto library; kept where the limiter is of use
+    std::atomic<unsigned> looking{0};  // workers that spin, and see the next task at once
+    std::atomic<unsigned> coming{0};   // workers that were woken and have not looked yet
+    std::atomic<unsigned> awake{0};    // workers, those that come among them
+    std::atomic<bool> stopping{false};
+    std::vector<Bed> beds;   // by worker
+    bool own_cores = false;  // where they have none, nobody spins: the core is somebody else's
     std::vector<Account> accounts;
     std::vector<std::thread> threads;
     const pid_t process = getpid();
@@ -169,11 +200,25 @@ bool Engine::Impl::run_some(unsigned thread, std::size_t most) {
     return count > 0;
 }
 
-/// False when the engine stops and nothing is queued. That no task stays behind while all sleep rests on the order of
-/// what is sequentially consistent: submit() queues and then reads who looks, is awake or sleeps; a worker changes
-/// these and then reads the queue.
-bool Engine::Impl::wait_for_work() {
-    const auto until = Clock::now() + spin_time;
+/// Always the first that sleeps, which slept least: its caches and its core are warmer than the others'. True when one is
+/// on its way.
+bool Engine::Impl::wake_another() {
+    const std::size_t waiting = queue.size(), see_it_at_once = looking.load();
+    if (waiting <= see_it_at_once) return false;
+    if (waiting <= see_it_at_once + coming.load()) return true;
+    if (awake.load() + 1 >= limiter.limit()) return false;
+    for (Bed& bed : beds)
+        if (bed.get_up()) {
+            coming.fetch_add(1);
+            awake.fetch_add(1);
+            bed.wake();
+            return true;
+        }
+    return false;
+}
+
+bool Engine::Impl::look_for_work(std::chrono::nanoseconds how_long) {
+    const auto until = Clock::now() + how_long;
     looking.fetch_add(1);
     bool found = false;
     do {
@@ -183,29 +228,39 @@ bool Engine::Impl::wait_for_work() {
         }
     } while (!found && !stopping.load(std::memory_order_relaxed) && Clock::now() < until && !one_too_many());
     looking.fetch_sub(1);
-    if (found && !one_too_many()) return true;
+    return found && !one_too_many();
+}
 
-    std::unique_lock lock(mutex);
-    sleeping.fetch_add(1);
+/// False when the engine stops and nothing is queued. That no task stays behind while all sleep rests on the order of
+/// what is sequentially consistent: submit() queues and then reads who is awake; a worker lies down, is not counted as awake
+/// any more, and then reads the queue.
+bool Engine::Impl::wait_for_work(unsigned thread) {
+    if (look_for_work(spin_of(thread))) return true;
+    Bed& bed = beds[thread - 1];
+    bed.lie_down();
     awake.fetch_sub(1);
     // Where others are awake and may do it all, they do; the last of them comes by here before it sleeps.
-    wake.wait(lock, [&] { return stopping || (queue.size() > 0 && awake.load() + 1 < limiter.limit()); });
-    awake.fetch_add(1);
-    sleeping.fetch_sub(1);
-    return queue.size() > 0 || !stopping;
+    const bool needed = stopping.load() || (queue.size() > 0 && awake.load() + 1 < limiter.limit());
+    if (needed && bed.get_up()) {
+        awake.fetch_add(1);
+    } else {
+        bed.sleep();
+        coming.fetch_sub(1);  // whoever woke it has counted it
+    }
+    return queue.size() > 0 || !stopping.load();
 }
 
 void Engine::Impl::work(unsigned thread) {
-    awake.fetch_add(1);
     do {
         // A fair share of what waits, so that small tasks that come together are done together.
         while (!one_too_many() && run_some(thread, 1 + queue.size() / accounts.size())) {
         }
-    } while (wait_for_work());
+    } while (wait_for_work(thread));
 }
 
 Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_unique<Impl>(workers)) {
     SignalsBlocked signals;
+    impl_->own_cores = !cores.empty();
     impl_->threads.reserve(workers);
     for (unsigned thread = 1; thread <= workers; ++thread) {
         auto body = [impl = impl_.get(), thread,
@@ -214,25 +269,29 @@ Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_
             if (core >= 0) bind_to(static_cast<unsigned>(core));
             impl->work(thread);
         };
+        impl_->awake.fetch_add(1);
         try {
             impl_->threads.emplace_back(body);
         } catch (const std::system_error&) {  // a limit on threads: those that we have do the work
+            impl_->awake.fetch_sub(1);
             break;
         }
     }
 }
 
 Engine::~Engine() {
-    // In a forked child the workers are missing, and mutex and condition variable are as these had left them.
+    // In a forked child the workers are missing: nobody would end them.
     if (impl_->process != getpid()) {
         (void)impl_.release();
         return;
     }
-    {
-        std::lock_guard lock(impl_->mutex);
-        impl_->stopping = true;
-    }
-    impl_->wake.notify_all();
+    impl_->stopping = true;
+    for (Bed& bed : impl_->beds)
+        if (bed.get_up()) {
+            impl_->coming.fetch_add(1);
+            impl_->awake.fetch_add(1);
+            bed.wake();
+        }
     for (std::thread& thread : impl_->threads) thread.join();
 }
 
@@ -245,15 +304,20 @@ void Engine::submit(SegmentTask& task) {
     if (impl_->threads.empty()) return impl_->run_all(0, &one, 1);
     task.state.store(SegmentTask::State::queued, std::memory_order_relaxed);
     if (!impl_->queue.push(one, task.n)) return impl_->run_all(0, &one, 1);
-    if (impl_->sleeping.load() == 0) return;
-    if (impl_->queue.size() <= impl_->looking.load() || impl_->awake.load() + 1 >= impl_->limiter.limit())
-        return;
-    std::lock_guard lock(impl_->mutex);  // between a worker's last look at the queue and its sleep
-    impl_->wake.notify_one();
+    if (impl_->awake.load() == 0) impl_->wake_another();
+}
+
+bool Engine::wake_another() {
+    return impl_->wake_another();
 }
 
 bool Engine::help() {
+    if (impl_->queue.size() > 1) impl_->wake_another();
     return impl_->run_some(0, 1);
+}
+
+std::size_t Engine::waiting() const {
+    return impl_->queue.size();
 }
 
 ThreadWork Engine::work_of(unsigned thread) const {

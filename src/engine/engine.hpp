@@ -5,9 +5,10 @@
 // never call MPI (M10). Without workers a task runs in submit().
 //
 // All messages of the process put their tasks into one queue without locks (queue.hpp), from which every thread takes
-// the oldest, small ones several at a time. A worker that has nothing to do spins for about 20 microseconds, in which
-// the next segment usually comes, and then sleeps until a submit() finds more tasks waiting than workers looking.
-// No more of them work than make it faster (limiter.hpp).
+// the oldest, small ones several at a time. As few work as keep up, for one worker often seals faster than MPI sends, and
+// to wake others takes the caller's time: submit() wakes one where all sleep, and whoever has to wait wakes another. The
+// first one that has nothing to do looks for work for a millisecond before it sleeps, the others for 50 microseconds. No more
+// of them work than make it faster (limiter.hpp).
 #pragma once
 
 #include <atomic>
@@ -67,7 +68,7 @@ struct ThreadWork {
 
 class Engine {
   public:
-    /// `workers` threads on the given cores (operating-system indices, cycled; empty: wherever they may run).
+    /// `workers` threads on the given cores (operating-system indices, cycled; empty: wherever they may run, and none spins).
     /// Fewer when the system grants no more. The threads block every signal, so that the program's handlers
     /// run on the program's threads, and are named mpisec-1, mpisec-2, …
     Engine(unsigned workers, std::vector<unsigned> cores);
@@ -81,9 +82,14 @@ class Engine {
     /// Queues `task`, which must stay where it is until finished(). Without workers, and where too many wait, it is
     /// finished on return.
     void submit(SegmentTask& task);
-    /// Lets the calling thread run the oldest queued task; false when there was none. For a caller that would
-    /// wait otherwise.
+    /// Wakes one more worker for what is queued. False when nothing is that nobody will begin with at once, or no
+    /// worker may be woken.
+    bool wake_another();
+    /// For a caller that would wait otherwise, because those who work do not keep up: runs the oldest queued task, and wakes
+    /// another worker for those behind it. False when none was queued.
     bool help();
+    /// Tasks that nobody has begun with.
+    std::size_t waiting() const;
 
     /// 0: the thread that calls MPI.
     ThreadWork work_of(unsigned thread) const;

@@ -18,13 +18,29 @@ std::uint64_t SegmentPlan::size(std::uint64_t index) const {
     return index == 0 ? threshold : std::min(segment_bytes, total - offset(index));
 }
 
-std::uint64_t automatic_segment_bytes(std::uint64_t total, Cutting cutting) {
-    constexpr std::uint64_t kib = 1024;
+namespace {
+
+constexpr std::uint64_t kib = 1024;
+
+/// Equal segments as near `longest` as may be, behind which at most 128 KiB are left.
+std::uint64_t with_short_last(std::uint64_t rest, std::uint64_t longest) {
+    constexpr std::uint64_t last = 128 * kib, page = 4 * kib;
+    if (rest <= last) return last;
+    const std::uint64_t segments = (rest - last + longest - 1) / longest;
+    const std::uint64_t bytes = (rest - last + segments - 1) / segments;
+    return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t threshold, Cutting cutting) {
     switch (cutting) {
         case Cutting::fast_cipher:
             return 512 * kib;
         case Cutting::shared_cores:
             return std::clamp(std::bit_floor(total / 2), 512 * kib, 1024 * kib);
+        case Cutting::workers:
+            return with_short_last(total - threshold, std::clamp(total / 8, 256 * kib, 1024 * kib));
         default:
             return std::clamp(std::bit_floor(total / 8), 128 * kib, 512 * kib);
     }

@@ -104,8 +104,18 @@ bool SendPipeline::may_start_segment() {
     return true;
 }
 
+void SendPipeline::start_workers() {
+    if (engine_of_process().workers() == 0) return;
+    while (submit_next()) {
+    }
+}
+
 bool SendPipeline::start_sealing() {
     SealingScope alone("a send of a large message");  // over the choice of the segment too
+    return submit_next();
+}
+
+bool SendPipeline::submit_next() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
     if (limited_ && !may_start_segment()) return false;
     Slot& mine = slot(sealed_);
@@ -163,18 +173,28 @@ bool SendPipeline::retire(int& error) {
     return true;
 }
 
-bool SendPipeline::advance(int& error) {
-    while (retire(error)) {
+/// MPI has nothing to do until the next segment is sealed. Who is about to have sealed it is not helped the first time: no
+/// worker can be ahead of MPI from the start.
+void SendPipeline::help_to_seal() {
+    if (waited_for_ != sent_) {
+        waited_for_ = sent_;
+        ++waits_;
     }
+    if (waits_ > 1 || slot(sent_).task.state.load() == SegmentTask::State::queued) engine_of_process().help();
+}
+
+bool SendPipeline::advance(int& error) {
     bool moved = true;
     while (moved) {
+        // Each time, so that workers do not run out of slots while the others are handed over.
+        while (retire(error)) {
+        }
         moved = start_sealing();
         moved = start_sending(error) || moved;
     }
     while (retire(error)) {
     }
-    if (done_ == sent_ && sent_ < sealed_)
-        engine_of_process().help();  // MPI is idle: rather seal than wait for a worker
+    if (done_ == sent_ && sent_ < sealed_) help_to_seal();
     return done_ == plan_.count();
 }
 
@@ -268,6 +288,16 @@ bool ReceivePipeline::retire() {
     return true;
 }
 
+/// While something is on its way from the peer, MPI needs this thread more than the engine does.
+void ReceivePipeline::help_to_open() {
+    const bool all_has_come =
+        opening_ == plan_.count() && incoming(world_peer_).receives_posted == posted_ - done_;
+    if (all_has_come)
+        engine_of_process().help();
+    else if (engine_of_process().waiting() > 1)
+        engine_of_process().wake_another();
+}
+
 bool ReceivePipeline::advance() {
     bool moved = true;
     while (moved) {
@@ -282,7 +312,7 @@ bool ReceivePipeline::advance() {
         if (first_.state.load() == SegmentTask::State::failed) failed_ = true;
     }
     const bool complete = done_ == plan_.count() && !first_submitted_;
-    if (!complete && (first_submitted_ || done_ < opening_)) engine_of_process().help();
+    if (!complete) help_to_open();
     return complete;
 }
 

@@ -73,6 +73,9 @@ class SendPipeline : public Pipeline {
     /// The receiver has matched the message: its segments count from now on, and wait for those of older
     /// messages. Before that they do not, for nobody may be there to take them.
     void limit_in_flight() { limited_ = true; }
+    /// Lets workers, if there are any, seal what they can while the calling thread seals header and segment 0.
+    /// Within a SealingScope.
+    void start_workers();
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
@@ -83,16 +86,20 @@ class SendPipeline : public Pipeline {
   private:
     bool may_start_segment();
     bool start_sealing();
+    bool submit_next();
     bool start_sending(int& error);
     bool retire(int& error);
+    void help_to_seal();
 
     const std::uint8_t* plaintext_;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     bool limited_ = false;
-    bool goes_alone_ = false;   ///< was held back too often: one segment at a time, whatever others do
-    std::uint64_t sealed_ = 1;  ///< segments below were given to the engine
-    std::uint64_t sent_ = 1;    ///< segments below were given to MPI
-    std::uint64_t done_ = 1;    ///< segments below have left
+    bool goes_alone_ = false;       ///< was held back too often: one segment at a time, whatever others do
+    std::uint64_t sealed_ = 1;      ///< segments below were given to the engine
+    std::uint64_t sent_ = 1;        ///< segments below were given to MPI
+    std::uint64_t done_ = 1;        ///< segments below have left
+    std::uint64_t waited_for_ = 0;  ///< the last segment that MPI had to wait for
+    unsigned waits_ = 0;            ///< how many it had to wait for
 };
 
 /// Segments 0… of a message being received into `plaintext`; null when it is thrown away (truncation), so
@@ -117,6 +124,7 @@ class ReceivePipeline : public Pipeline {
     void start_receiving();
     bool start_opening();
     bool retire();
+    void help_to_open();
 
     std::uint8_t* plaintext_;
     engine::SegmentTask first_;

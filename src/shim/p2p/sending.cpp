@@ -140,14 +140,16 @@ class SealedSend final : public Operation {
         const config::Settings& settings = state.settings;
         if (settings.pipeline == config::Settings::Pipeline::off)
             return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_whole);
-        return settings.segment ? settings.segment : wire::automatic_segment_bytes(n_, cutting());
+        // Where many messages are on their way, others hide what one alone could not.
+        if (!settings.segment && waits_for_match_ && cutting() == wire::Cutting::workers)
+            return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_of_many);
+        return settings.segment ? settings.segment
+                                : wire::automatic_segment_bytes(n_, comm_->threshold, cutting());
     }
     wire::Cutting cutting() const {
         if (state.world.oversubscribed) return wire::Cutting::shared_cores;
-        // Workers on cores of their own seal several at once.
-        return realm_of(world_peer_).fast_cipher && engine_of_process().workers() == 0
-                   ? wire::Cutting::fast_cipher
-                   : wire::Cutting::usual;
+        if (engine_of_process().workers() > 0) return wire::Cutting::workers;
+        return realm_of(world_peer_).fast_cipher ? wire::Cutting::fast_cipher : wire::Cutting::usual;
     }
 
     /// Header and segment 0.
@@ -168,6 +170,7 @@ class SealedSend final : public Operation {
         pipeline_->count_as(comm_->traffic);
         keys::wipe(key, sizeof key);
         pipeline_->name_message(counter_);
+        if (!waits_for_match_) pipeline_->start_workers();
         announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});
 
         wire_ = Buffer(first_bytes);
@@ -254,7 +257,8 @@ class SealedSend final : public Operation {
 
     // Of the rest of a message that is one segment. MPI libraries count bytes as int, and shorter segments than
     // these would be sent synchronously (segments.cpp).
-    static constexpr std::uint64_t shortest_whole = 128 * 1024, longest_whole = 1u << 30;
+    static constexpr std::uint64_t shortest_whole = 128 * 1024, longest_of_many = 1u << 20,
+                                   longest_whole = 1u << 30;
     static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
     // So many large messages to one rank send segments before they are received; others wait until their
     // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm

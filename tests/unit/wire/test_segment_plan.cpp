@@ -64,22 +64,36 @@ TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
                                    {3 << 20, 262144},
                                    {4 << 20, 524288},
                                    {1 << 30, 524288}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), Cutting::usual),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), 65536, Cutting::usual),
                   static_cast<std::uint64_t>(expected))
             << total;
 }
 
 TEST(SegmentPlan, AutomaticLengthWithAFastCipherIsTheSameForAll) {
     for (std::uint64_t total : {65537, 1 << 20, 1 << 30})
-        EXPECT_EQ(automatic_segment_bytes(total, Cutting::fast_cipher), 524288u) << total;
+        EXPECT_EQ(automatic_segment_bytes(total, 65536, Cutting::fast_cipher), 524288u) << total;
 }
 
 TEST(SegmentPlan, AutomaticLengthWhereRanksShareCpusIsAHalfWithinBounds) {
     for (auto [total, expected] :
          {std::pair(65537, 524288), {(2 << 20) - 1, 524288}, {2 << 20, 1 << 20}, {1 << 30, 1 << 20}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), Cutting::shared_cores),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), 65536, Cutting::shared_cores),
                   static_cast<std::uint64_t>(expected))
             << total;
+}
+
+TEST(SegmentPlan, AutomaticLengthWithWorkersLeavesAShortLastSegment) {
+    for (std::uint64_t threshold : {65536, 131072})
+        for (std::uint64_t total = threshold + 1; total < (32u << 20); total += total / 7 + 1) {
+            const std::uint64_t bytes = automatic_segment_bytes(total, threshold, Cutting::workers);
+            const SegmentPlan plan{total, threshold, bytes};
+            EXPECT_LE(plan.size(plan.count() - 1), 131072u) << total;
+            EXPECT_EQ(bytes % 4096, 0u) << total;
+            EXPECT_LE(bytes, std::clamp<std::uint64_t>(total / 8, 262144, 1 << 20) + 4096) << total;
+        }
+    EXPECT_EQ(automatic_segment_bytes(1 << 20, 131072, Cutting::workers), 262144u);
+    EXPECT_EQ(automatic_segment_bytes(4 << 20, 131072, Cutting::workers), 491520u);
+    EXPECT_EQ(automatic_segment_bytes(1u << 30, 131072, Cutting::workers), 1048576u);
 }
 
 TEST(SegmentNonce, LayoutAndUniqueness) {
