@@ -15,6 +15,9 @@
 
 namespace mpisec::shim {
 
+class CopiesFromDevice;
+class CopiesToDevice;
+
 /// Segments of a message in flight at once; more hides more latency and holds more memory (slots * (segment +
 /// 16) bytes).
 inline constexpr std::uint64_t pipeline_slots = 8;
@@ -73,6 +76,8 @@ class SendPipeline : public Pipeline {
     /// The receiver has matched the message: its segments count from now on, and wait for those of older
     /// messages. Before that they do not, for nobody may be there to take them.
     void limit_in_flight() { limited_ = true; }
+    /// The plaintext is still being copied from a GPU's memory, unless this is null. Segment 0 is there.
+    void copied_by(CopiesFromDevice* copies) { copies_ = copies; }
     /// Seals segment 0 into `to` (threshold + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
@@ -83,10 +88,12 @@ class SendPipeline : public Pipeline {
   private:
     bool may_start_segment();
     bool start_sealing();
+    bool has_arrived(std::uint64_t segment);
     bool start_sending(int& error);
     bool retire(int& error);
 
     const std::uint8_t* plaintext_;
+    CopiesFromDevice* copies_ = nullptr;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     bool limited_ = false;
     bool goes_alone_ = false;   ///< was held back too often: one segment at a time, whatever others do
@@ -102,6 +109,8 @@ class ReceivePipeline : public Pipeline {
     ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                     int channel_tag, std::uint8_t* plaintext);
     ~ReceivePipeline();
+    /// What has been verified is told to `copies`, unless that is null.
+    void copied_on_by(CopiesToDevice* copies) { copies_ = copies; }
     /// Opens segment 0 from `wire` (threshold + 16 bytes), which must stay until complete.
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
@@ -119,6 +128,7 @@ class ReceivePipeline : public Pipeline {
     bool retire();
 
     std::uint8_t* plaintext_;
+    CopiesToDevice* copies_ = nullptr;
     engine::SegmentTask first_;
     bool first_submitted_ = false;
     bool failed_ = false;
