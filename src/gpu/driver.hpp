@@ -15,18 +15,19 @@ using CuResult = int;
 using CuDevice = int;
 using CuAddress = std::uint64_t;
 using CuContext = struct CuContextState*;
+using CuEvent = struct CuEventState*;
 using CuModule = struct CuModuleState*;
 using CuFunction = struct CuFunctionState*;
 using CuStream = struct CuStreamState*;
 
-inline constexpr CuResult cu_success = 0;
+inline constexpr CuResult cu_success = 0, cu_invalid_context = 201, cu_not_ready = 600;
 
-// CUpointer_attribute, CUmemorytype, CUdevice_attribute, CUstream_flags
+// CUpointer_attribute, CUmemorytype, CUdevice_attribute, CUstream_flags, CUevent_flags
 inline constexpr int cu_pointer_context = 1, cu_pointer_memory_type = 2, cu_pointer_is_managed = 8,
                      cu_pointer_device = 9;
 inline constexpr unsigned cu_memory_of_device = 2;
 inline constexpr int cu_device_multiprocessors = 16, cu_device_major = 75, cu_device_minor = 76;
-inline constexpr unsigned cu_stream_non_blocking = 1;
+inline constexpr unsigned cu_stream_non_blocking = 1, cu_event_without_time = 2;
 inline constexpr unsigned cu_pinned_for_all_contexts = 1;  // CU_MEMHOSTREGISTER_PORTABLE
 
 // NAME(name in the library, parameters)
@@ -60,6 +61,11 @@ inline constexpr unsigned cu_pinned_for_all_contexts = 1;  // CU_MEMHOSTREGISTER
     NAME(cuStreamCreate, CuStream* stream, unsigned flags)                                             \
     NAME(cuStreamDestroy_v2, CuStream stream)                                                          \
     NAME(cuStreamSynchronize, CuStream stream)                                                         \
+    NAME(cuEventCreate, CuEvent* event, unsigned flags)                                                \
+    NAME(cuEventDestroy_v2, CuEvent event)                                                             \
+    NAME(cuEventRecord, CuEvent event, CuStream stream)                                                \
+    NAME(cuEventQuery, CuEvent event)                                                                  \
+    NAME(cuEventSynchronize, CuEvent event)                                                            \
     NAME(cuPointerGetAttribute, void* value, int attribute, CuAddress address)
 
 /// The procedures; all there, or there is no Driver.

@@ -110,6 +110,9 @@ struct std::default_delete<mpisec::shim::Operation> {
 
 namespace mpisec::shim {
 
+class CopiesFromDevice;
+class CopiesToDevice;
+
 /// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE
 /// too.
 struct SendSpec {
@@ -122,6 +125,8 @@ struct SendSpec {
     int tag = 0;
     MPI_Comm comm{};
     const char* call = "";
+    /// Of a large message whose bytes are still being copied to `buf`: only sealed ones have it (staged.hpp).
+    CopiesFromDevice* copies = nullptr;
 };
 struct ReceiveSpec {
     void* buf = nullptr;
@@ -131,6 +136,8 @@ struct ReceiveSpec {
     int tag = 0;
     MPI_Comm comm{};
     const char* call = "";
+    /// Where verified bytes of a large message go on from `buf`, if anywhere (staged.hpp).
+    CopiesToDevice* copies = nullptr;
 };
 
 /// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be

@@ -204,6 +204,7 @@ class SealedReceive final : public Operation {
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);
         pipeline_->count_as(comm_->traffic);
+        if (to == spec_.buf) pipeline_->copied_on_by(spec_.copies);
         received_.message_key.reset();
         pipeline_->name_message(received_.counter);
         pipeline_->open_first(wire_.data() + wire::sealed_header_bytes);

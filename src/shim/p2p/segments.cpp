@@ -14,6 +14,7 @@
 #include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/device_copies.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
@@ -104,8 +105,17 @@ bool SendPipeline::may_start_segment() {
     return true;
 }
 
+bool SendPipeline::has_arrived(std::uint64_t segment) {
+    if (copies_->has(plan_.offset(segment) + plan_.size(segment))) return true;
+    // The receiver has parts of a message that must not end.
+    if (copies_->failed())
+        abort_job(
+            "a part of a message could not be copied from a GPU's memory when earlier parts had been sent");
+    return false;
+}
+
 void SendPipeline::start_workers() {
-    if (engine_of_process().workers() == 0) return;
+    if (copies_ || engine_of_process().workers() == 0) return;
     while (submit_next()) {
     }
 }
@@ -117,6 +127,7 @@ bool SendPipeline::start_sealing() {
 
 bool SendPipeline::submit_next() {
     if (sealed_ == plan_.count() || sealed_ - done_ >= pipeline_slots) return false;
+    if (copies_ && !has_arrived(sealed_)) return false;
     if (limited_ && !may_start_segment()) return false;
     Slot& mine = slot(sealed_);
     mine.wire = Buffer(plan_.size(sealed_) + aead::tag_bytes);
@@ -285,6 +296,9 @@ bool ReceivePipeline::retire() {
     slot(done_).wire = Buffer();
     ++done_;
     --incoming(world_peer_).receives_posted;
+    // Without gaps: segments end in order, but for the first, which may still be opened.
+    if (copies_ && !failed_ && first_.state.load(std::memory_order_acquire) == SegmentTask::State::done)
+        copies_->verified(plan_.offset(done_ - 1) + plan_.size(done_ - 1));
     return true;
 }
 

@@ -15,6 +15,9 @@
 
 namespace mpisec::shim {
 
+class CopiesFromDevice;
+class CopiesToDevice;
+
 /// Segments of a message in flight at once; more hides more latency and holds more memory (slots * (segment +
 /// 16) bytes).
 inline constexpr std::uint64_t pipeline_slots = 8;
@@ -73,6 +76,8 @@ class SendPipeline : public Pipeline {
     /// The receiver has matched the message: its segments count from now on, and wait for those of older
     /// messages. Before that they do not, for nobody may be there to take them.
     void limit_in_flight() { limited_ = true; }
+    /// The plaintext is still being copied from a GPU's memory, unless this is null. Segment 0 is there.
+    void copied_by(CopiesFromDevice* copies) { copies_ = copies; }
     /// Lets workers, if there are any, seal what they can while the calling thread seals header and segment 0.
     /// Within a SealingScope.
     void start_workers();
@@ -86,12 +91,14 @@ class SendPipeline : public Pipeline {
   private:
     bool may_start_segment();
     bool start_sealing();
+    bool has_arrived(std::uint64_t segment);
     bool submit_next();
     bool start_sending(int& error);
     bool retire(int& error);
     void help_to_seal();
 
     const std::uint8_t* plaintext_;
+    CopiesFromDevice* copies_ = nullptr;
     bool synchronous_;  ///< MPI_Ssend: the last segment's match tells that the receive has started (M9)
     bool limited_ = false;
     bool goes_alone_ = false;       ///< was held back too often: one segment at a time, whatever others do
@@ -109,6 +116,8 @@ class ReceivePipeline : public Pipeline {
     ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                     int channel_tag, std::uint8_t* plaintext);
     ~ReceivePipeline();
+    /// What has been verified is told to `copies`, unless that is null.
+    void copied_on_by(CopiesToDevice* copies) { copies_ = copies; }
     /// Opens segment 0 from `wire` (threshold + 16 bytes), which must stay until complete.
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
@@ -127,6 +136,7 @@ class ReceivePipeline : public Pipeline {
     void help_to_open();
 
     std::uint8_t* plaintext_;
+    CopiesToDevice* copies_ = nullptr;
     engine::SegmentTask first_;
     bool first_submitted_ = false;
     bool failed_ = false;

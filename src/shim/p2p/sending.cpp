@@ -168,6 +168,7 @@ class SealedSend final : public Operation {
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
                                                    spec_.mode == Mode::synchronous);
         pipeline_->count_as(comm_->traffic);
+        pipeline_->copied_by(spec_.copies);
         keys::wipe(key, sizeof key);
         pipeline_->name_message(counter_);
         if (!waits_for_match_) pipeline_->start_workers();

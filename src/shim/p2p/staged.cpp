@@ -25,10 +25,22 @@ int raise_of(MPI_Comm comm, int code, const char* call) {
     return raise(find_communicator(comm), code, call);
 }
 
+bool is_one_run(MPI_Datatype type) {
+    TypeFacts facts;  // those of a buffer in a GPU's memory are others
+    return type_facts(type, facts) && facts.contiguous;
+}
+
+/// Whether it goes in segments (sending.cpp), which are sealed one after the other.
+bool goes_in_segments(const SendSpec& spec, std::size_t bytes) {
+    const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
+    return route.kind == Route::sealed && spec.mode != SendSpec::Mode::buffered &&
+           bytes > route.comm->threshold;
+}
+
 /// What is under way in the host's memory.
 class StagedOperation : public Operation {
   public:
-    StagedOperation(Communicator* comm, StagingMemory host) : Operation(comm), host_(std::move(host)) {}
+    explicit StagedOperation(Communicator* comm) : Operation(comm) {}
     ~StagedOperation() override {
         leave_work_list(*this);
         drop_comm();
@@ -45,31 +57,50 @@ class StagedOperation : public Operation {
     }
 
   protected:
-    virtual int arrived() { return MPI_SUCCESS; }
+    /// An error code. From then on nothing touches the GPU's memory.
+    virtual int end(bool good) = 0;
     void step() override {
         if (!inner_->advance()) return;
         outcome_ = inner_->outcome();
-        const bool good = outcome_.error == MPI_SUCCESS && !outcome_.cancelled;
-        const int code = good ? arrived() : outcome_.error;
+        const int code = end(outcome_.error == MPI_SUCCESS && !outcome_.cancelled);
         finish(code, outcome_.raised);
     }
 
-  private:
-    StagingMemory host_;
     std::unique_ptr<Operation> inner_;  ///< ends before its buffer
+};
+
+class StagedSendOperation final : public StagedOperation {
+  public:
+    StagedSendOperation(Communicator* comm, StagedSend staged)
+        : StagedOperation(comm), staged_(std::move(staged)) {}
+    ~StagedSendOperation() override { inner_.reset(); }
+
+  private:
+    int end(bool /*good*/) override {
+        staged_.copies.reset();
+        return outcome_.error;
+    }
+    StagedSend staged_;
 };
 
 class StagedReceiveOperation final : public StagedOperation {
   public:
     StagedReceiveOperation(Communicator* comm, StagedReceive staged)
-        : StagedOperation(comm, StagingMemory()), staged_(std::move(staged)) {
+        : StagedOperation(comm), staged_(std::move(staged)) {
         staged_.given.type = keep_type(staged_.given.type);
     }
-    ~StagedReceiveOperation() override { release_type(staged_.given.type); }
+    ~StagedReceiveOperation() override {
+        inner_.reset();
+        release_type(staged_.given.type);
+    }
     const ReceiveSpec& spec() const { return staged_.spec; }
 
   private:
-    int arrived() override { return staged_.deliver(outcome_.bytes); }
+    int end(bool good) override {
+        const int code = good ? staged_.deliver(outcome_.bytes) : outcome_.error;
+        staged_.copies.reset();
+        return code;
+    }
     StagedReceive staged_;
 };
 
@@ -84,7 +115,14 @@ StagedSend::StagedSend(const SendSpec& given) : spec(given), error(MPI_SUCCESS) 
     const TypeFacts facts = facts_of(given.buf, given.type);
     const std::size_t n = bytes_of(given.count, facts);
     host = StagingMemory(given.buf, n);
-    error = pack(given.buf, given.count, given.type, facts, host.data());
+    if (host.is_pinned() && is_one_run(given.type) && goes_in_segments(given, n)) {
+        copies = std::make_unique<CopiesFromDevice>(host.data(), given.buf, n);
+        // Whether the driver can copy at all shows before anything is sent.
+        if (!copies->wait_for(find_communicator(given.comm)->threshold)) error = MPI_ERR_OTHER;
+        spec.copies = copies.get();
+    } else {
+        error = pack(given.buf, given.count, given.type, facts, host.data());
+    }
     spec.buf = host.data();
     spec.count = static_cast<MPI_Count>(n);
     spec.type = constants.packed;
@@ -94,14 +132,18 @@ StagedReceive::StagedReceive(const ReceiveSpec& receive)
     : spec(receive), given(receive), facts(facts_of(receive.buf, receive.type)) {
     const std::size_t n = bytes_of(receive.count, facts);
     host = StagingMemory(receive.buf, n);
+    if (host.is_pinned() && is_one_run(receive.type))
+        copies = std::make_unique<CopiesToDevice>(receive.buf, host.data(), n);
+    spec.copies = copies.get();
     spec.buf = host.data();
     spec.count = static_cast<MPI_Count>(n);
     spec.type = constants.packed;
 }
 
 int StagedReceive::deliver(std::size_t bytes) const {
-    return unpack(host.data(), std::min(bytes, bytes_of(given.count, facts)), given.buf, given.count,
-                  given.type, facts);
+    bytes = std::min(bytes, bytes_of(given.count, facts));
+    if (copies) return copies->finish(bytes) ? MPI_SUCCESS : MPI_ERR_OTHER;
+    return unpack(host.data(), bytes, given.buf, given.count, given.type, facts);
 }
 
 std::unique_ptr<Operation> start_staged_send(const SendSpec& spec) {
@@ -109,7 +151,7 @@ std::unique_ptr<Operation> start_staged_send(const SendSpec& spec) {
     Communicator* comm = find_communicator(spec.comm);
     if (staged.error != MPI_SUCCESS) return std::make_unique<FailedOperation>(comm, staged.error);
     const SendSpec copy = staged.spec;
-    auto operation = std::make_unique<StagedOperation>(comm, std::move(staged.host));
+    auto operation = std::make_unique<StagedSendOperation>(comm, std::move(staged));
     operation->begin(begin_send(copy));
     return operation;
 }

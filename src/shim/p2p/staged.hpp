@@ -9,6 +9,7 @@
 #include "shim/p2p/operation.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/device.hpp"
+#include "shim/runtime/device_copies.hpp"
 
 namespace mpisec::shim {
 
@@ -20,12 +21,14 @@ inline bool needs_staging(const Spec& spec) {
     return device_is_possible() && is_in_device(spec.buf, spec.count, spec.type);
 }
 
-/// A copy in the host's memory.
+/// A copy in the host's memory. Of a large message that is one run of bytes and leaves the node, only what is sealed first
+/// is there yet.
 struct StagedSend {
     explicit StagedSend(const SendSpec& spec);
     StagingMemory host;
-    SendSpec spec;  ///< of the copy
-    int error;      ///< of packing
+    std::unique_ptr<CopiesFromDevice> copies;  ///< of what is not there yet
+    SendSpec spec;                             ///< of the copy
+    int error;                                 ///< of packing
 };
 
 /// Room in the host's memory for what is to be received.
@@ -34,7 +37,8 @@ struct StagedReceive {
     /// `bytes` of the room to the GPU.
     int deliver(std::size_t bytes) const;
     StagingMemory host;
-    ReceiveSpec spec;  ///< into the room
+    std::unique_ptr<CopiesToDevice> copies;  ///< of what is copied while it is received, if anything is
+    ReceiveSpec spec;                        ///< into the room
     ReceiveSpec given;
     TypeFacts facts;
 };

@@ -13,42 +13,10 @@
 #include "aead/aead.hpp"
 #include "gpu/driver.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/device_memory.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
-
-/// Copies on one context: two streams, each with pinned memory, so that one is filled while the other is
-/// emptied.
-struct Staging {
-    static constexpr std::size_t bytes = std::size_t{1} << 20;
-    gpu::CuContext context{};
-    gpu::CuStream stream[2]{};
-    std::uint8_t* pinned[2]{};
-};
-
-/// One message's at a time. It is the host's own memory, which the driver has only pinned: when the program ends the
-/// context, copies of it become slow, and nothing else.
-struct PinnedMemory {
-    std::uint8_t* data;
-    std::size_t bytes;
-    gpu::CuContext context;
-    bool in_use;
-
-    bool holds(const std::uint8_t* from, std::size_t n) const {
-        return data <= from && from + n <= data + bytes;
-    }
-};
-
-struct DeviceMemory {
-    std::mutex mutex;
-    std::unique_ptr<gpu::Driver> driver;
-    std::vector<std::unique_ptr<Staging>> stagings;
-    std::vector<std::unique_ptr<PinnedMemory>> pinned;
-    void* markers[2]{};  ///< handles
-    unsigned newest = 0;
-    bool marked = false;
-    unsigned long long loaded = 0;  ///< objects so far, where there is no marker
-};
 
 namespace {
 
@@ -89,11 +57,6 @@ bool find_loaded_driver(DeviceMemory& memory) {
     return true;
 }
 
-bool driver_failed(const gpu::Driver& driver, gpu::CuResult error, const char* what) {
-    say(std::string("the CUDA driver could not ") + what + " (" + driver.text(error) + ")");
-    return false;
-}
-
 /// The context that an address belongs to; of memory that belongs to none, the thread's current one or its
 /// device's.
 gpu::CuContext context_of(const gpu::Driver& driver, gpu::CuAddress address) {
@@ -118,6 +81,9 @@ Staging* staging_of(DeviceMemory& memory, gpu::CuContext context) {
         gpu::CuResult error = driver.cuMemHostAlloc(&pinned, Staging::bytes, 0);
         if (error == gpu::cu_success)
             error = driver.cuStreamCreate(&made->stream[i], gpu::cu_stream_non_blocking);
+        if (error == gpu::cu_success)
+            error =
+                driver.cuStreamCreate(i ? &made->to_device : &made->from_device, gpu::cu_stream_non_blocking);
         made->pinned[i] = static_cast<std::uint8_t*>(pinned);
         if (error != gpu::cu_success) {
             driver_failed(driver, error, "give pinned memory and a stream for a message in a GPU's memory");
@@ -226,14 +192,9 @@ bool copy(void* host, const void* device, std::size_t bytes, bool out) {
     std::lock_guard lock(memory.mutex);
     const gpu::Driver& driver = *memory.driver;
     const auto address = reinterpret_cast<gpu::CuAddress>(device);
-    const gpu::CuContext context = context_of(driver, address);
-    const gpu::CurrentContext current(driver, context);
-    if (!current) {
-        say("a message in a GPU's memory belongs to no CUDA context that can be used");
-        return false;
-    }
-    Staging* staging = staging_of(memory, context);
+    Staging* staging = staging_of_address(memory, address);
     if (!staging) return false;
+    const gpu::CurrentContext current(driver, staging->context);
     const Copy one{driver, *staging, static_cast<std::uint8_t*>(host), address, bytes};
     const bool pinned =
         std::ranges::any_of(memory.pinned, [&](const auto& it) { return it->holds(one.host, bytes); });
@@ -243,6 +204,19 @@ bool copy(void* host, const void* device, std::size_t bytes, bool out) {
 }
 
 }  // namespace
+
+Staging* staging_of_address(DeviceMemory& memory, gpu::CuAddress address) {
+    const gpu::CuContext context = context_of(*memory.driver, address);
+    const gpu::CurrentContext current(*memory.driver, context);
+    if (current) return staging_of(memory, context);
+    say("a message in a GPU's memory belongs to no CUDA context that can be used");
+    return nullptr;
+}
+
+bool driver_failed(const gpu::Driver& driver, gpu::CuResult error, const char* what) {
+    say(std::string("the CUDA driver could not ") + what + " (" + driver.text(error) + ")");
+    return false;
+}
 
 void watch_for_driver() {
     DeviceMemory& memory = *process.device_memory;
@@ -336,7 +310,9 @@ void release_device_memory() {
                 continue;
             explicit_bzero(one->pinned[i], Staging::bytes);
             driver.cuStreamDestroy_v2(one->stream[i]);
+            driver.cuStreamDestroy_v2(i ? one->to_device : one->from_device);
             driver.cuMemFreeHost(one->pinned[i]);
+            for (gpu::CuEvent event : std::exchange(one->unused_events, {})) driver.cuEventDestroy_v2(event);
         }
     }
     memory.stagings.clear();

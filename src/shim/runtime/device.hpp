@@ -71,6 +71,7 @@ class StagingMemory {
     }
     ~StagingMemory();
     std::uint8_t* data() const;
+    bool is_pinned() const { return pinned_ != nullptr; }
 
   private:
     struct PinnedMemory* pinned_ = nullptr;

@@ -5,8 +5,9 @@
 #include "../mpi/harness.h"
 #include "device.h"
 
-static const int lengths[] = {1, 1000, 70000, 3 << 20};
-enum { length_count = 4, tag = 5, tag_of_rank_0 = 6 };
+/* From 1 MiB on in pieces, of which the first three have 256 KiB, 512 KiB and 1 MiB. */
+static const int lengths[] = {1, 1000, 70000, 1 << 20, (7 << 18) - 1, 7 << 18, (7 << 18) + 1, 9000000};
+enum { length_count = sizeof lengths / sizeof *lengths, tag = 5, tag_of_rank_0 = 6 };
 
 static unsigned long seed_for(int from, int to, int n) {
     return seed_of(from, to, tag, n);
@@ -167,17 +168,17 @@ static void gaps(void) {
     free_device(sent), free_device(got);
 }
 
-static void truncation(void) {
+static void truncation(int n) {
     if (rank == 0) {
-        char* sent = device_filled(2000, 8);
-        OK(MPI_Send(sent, 2000, MPI_BYTE, size - 1, tag, MPI_COMM_WORLD));
+        char* sent = device_filled(2 * n, 8);
+        OK(MPI_Send(sent, 2 * n, MPI_BYTE, size - 1, tag, MPI_COMM_WORLD));
         free_device(sent);
     } else if (rank == size - 1) {
-        char* got = device_filled(1000, 9);
+        char* got = device_filled(n, 9);
         MPI_Status status;
-        const int code = MPI_Recv(got, 1000, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status);
+        const int code = MPI_Recv(got, n, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status);
         CHECK(class_of(code) == MPI_ERR_TRUNCATE, "error class %d", class_of(code));
-        CHECK_DEVICE(got, 1000, 9);
+        CHECK_DEVICE(got, n, 9);
         free_device(got);
     }
 }
@@ -257,7 +258,8 @@ int main(int argc, char** argv) {
         buffered_and_probed(lengths[i]);
     }
     gaps();
-    truncation();
+    truncation(1000);
+    truncation(3 << 20);
     managed();
     collectives();
     refusals();

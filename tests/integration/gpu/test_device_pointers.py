@@ -51,6 +51,43 @@ def test_libraries_fault_on_such_memory(program, run, fake_driver):
     assert "all of a GPU's memory arrived" not in result.stdout
 
 
+@pytest.fixture(scope="session")
+def pieces(compile_mpi):
+    """pieces.c."""
+    sources = map(str, (HERE / "device.c", HERE.parent / "mpi" / "harness.c"))
+    flags = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wextra", f"-DSOURCES={digest()}", *sources, "-lm", "-ldl"]
+    return compile_mpi(HERE / "pieces.c", "mpich-5", flags=flags)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_any_piece_of_a_large_message_may_fail(pieces, run, fake_driver, workers):
+    """Before anything is sent, or at the receiver: an MPI error. Nothing is copied any more when the call has returned."""
+    result = run([pieces, fake_driver, "errors"], env={"MPISEC_WORKERS": workers})
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "the CUDA driver could not copy a part of a message" in result.stderr
+    assert result.stdout.count("as it should") == 2
+
+
+def test_a_piece_that_fails_when_earlier_ones_were_sent_ends_the_job(pieces, run, fake_driver):
+    """What is sent of a message is sent before all of it has been copied; and nobody takes a part of it for the whole."""
+    result = run([pieces, fake_driver, "late"])
+    assert result.returncode != 0
+    assert "a part of a message could not be copied from a GPU's memory" in result.stderr
+    assert "the message went well" not in result.stdout
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_nothing_forged_is_copied_to_the_gpu(pieces, run, compile_mpi, fake_driver, workers):
+    """Of a message of which a later segment is forged, the GPU has at most what was authentic before that."""
+    flags = ["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"]
+    adversary = compile_mpi(HERE.parents[1] / "adversary" / "adversary.c", "mpich-5", flags=flags, name="adversary.so")
+    env = {"LD_PRELOAD": adversary, "MPISEC_LAB_ATTACK": "flip-segment:8:0", "MPISEC_SEGMENT": "128K", "MPISEC_WORKERS": workers}
+    result = run([pieces, fake_driver, "forged"], env=env)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "integrity" in result.stderr
+    assert result.stdout.count("as it should") == 2
+
+
 @pytest.mark.parametrize("procedure", ["cuMemcpyDtoHAsync_v2", "cuMemHostAlloc"])
 def test_a_driver_that_fails_is_an_error(compile_mpi, run, fake_driver, procedure):
     """And nothing is sent."""

@@ -2,14 +2,20 @@
 // an MPI library, that takes its address for the host's faults. Only copies and kernels of this driver lift the
 // protection while they run, and kernels run on the host, thread after thread.
 //
-// FAKE_CUDA_FAIL names a procedure that fails from the start, e.g. cuMemcpyDtoHAsync_v2.
+// Copies happen when somebody waits for them or for what came after them, or asks an event: each question makes one step.
+// Until then nothing has been copied, and memory that is given back meanwhile is an error.
+//
+// FAKE_CUDA_FAIL names a procedure that fails from the start, e.g. cuMemcpyDtoHAsync_v2; with a number, e.g.
+// cuMemcpyDtoHAsync_v2:3, from that call on, counted since it was named.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <string>
 #include <string_view>
 
 #include "gpu/driver.hpp"
@@ -17,6 +23,9 @@
 
 struct mpisec::gpu::CuFunctionState {
     const Kernel* kernel;
+};
+struct mpisec::gpu::CuEventState {
+    bool reached = true;
 };
 
 using namespace mpisec::gpu;
@@ -28,18 +37,43 @@ struct Region {
     bool of_device, managed;
 };
 
+/// What a stream still has to do: a copy, or to reach an event.
+struct Step {
+    std::uintptr_t to, from;
+    std::size_t bytes;
+    CuEvent event;
+
+    bool touches(std::uintptr_t address, std::size_t n) const {
+        return (to < address + n && address < to + bytes) || (from < address + n && address < from + bytes);
+    }
+};
+
 std::mutex mutex;
 std::map<std::uintptr_t, Region> regions;
+std::map<std::uintptr_t, std::size_t> registered;  ///< memory of the host
+std::deque<Step> steps;                            ///< of all streams
 bool started = false;
 CuFunctionState functions[std::size(all_kernels)];
 char context_mark, stream_mark, module_mark;
 thread_local int contexts = 0;
 
-constexpr CuResult invalid_value = 1, out_of_memory = 2, not_initialized = 3, invalid_context = 201;
+constexpr CuResult invalid_value = 1, out_of_memory = 2, not_initialized = 3,
+                   invalid_context = cu_invalid_context;
 
 bool fails(const char* procedure) {
+    static std::mutex counting;
+    static std::string counted;
+    static long calls = 0;
     const char* named = std::getenv("FAKE_CUDA_FAIL");
-    return named && std::string_view(named) == procedure;
+    if (!named) return false;
+    const std::string_view wanted(named), name = wanted.substr(0, wanted.find(':'));
+    if (name != procedure) return false;
+    std::lock_guard lock(counting);
+    if (counted != wanted) {
+        counted = wanted;
+        calls = 0;
+    }
+    return ++calls >= (name == wanted ? 1 : std::atol(named + name.size() + 1));
 }
 
 std::map<std::uintptr_t, Region>::iterator region_of(std::uintptr_t address) {
@@ -68,6 +102,34 @@ class Unprotected {
     }
 };
 
+void make_step() {
+    const Step step = steps.front();
+    steps.pop_front();
+    if (step.event) {
+        step.event->reached = true;
+        return;
+    }
+    const Unprotected now;
+    std::memcpy(reinterpret_cast<void*>(step.to), reinterpret_cast<const void*>(step.from), step.bytes);
+}
+void make_all_steps() {
+    while (!steps.empty()) make_step();
+}
+/// What is not done is never done: so it is after an error of a copy.
+CuResult give_up() {
+    std::lock_guard lock(mutex);
+    for (const Step& step : steps)
+        if (step.event) step.event->reached = true;
+    steps.clear();
+    return 719;
+}
+/// Memory that a copy still needs.
+bool is_needed(std::uintptr_t address, std::size_t bytes) {
+    for (const Step& step : steps)
+        if (step.touches(address, bytes)) return true;
+    return false;
+}
+
 CuResult allocate(std::uintptr_t& address, std::size_t bytes, bool of_device, bool managed) {
     if (contexts == 0) return invalid_context;
     const int how = of_device && !managed ? PROT_NONE : PROT_READ | PROT_WRITE;
@@ -81,7 +143,7 @@ CuResult allocate(std::uintptr_t& address, std::size_t bytes, bool of_device, bo
 CuResult give_back(std::uintptr_t address) {
     std::lock_guard lock(mutex);
     const auto found = regions.find(address);
-    if (found == regions.end()) return invalid_value;
+    if (found == regions.end() || is_needed(address, found->second.bytes)) return invalid_value;
     munmap(reinterpret_cast<void*>(address), pages(found->second.bytes));
     regions.erase(found);
     return cu_success;
@@ -168,6 +230,7 @@ EXPORT cuLaunchKernel(CuFunction function, unsigned grid, unsigned, unsigned, un
     if (contexts == 0) return invalid_context;
     if (fails("cuLaunchKernel")) return 719;
     std::lock_guard lock(mutex);
+    make_all_steps();
     const Unprotected now;
     const Batch batch = *static_cast<const Batch*>(parameters[0]);
     for (unsigned thread = 0; thread < grid * block; ++thread)
@@ -202,20 +265,27 @@ EXPORT cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
 EXPORT cuMemFreeHost(void* memory) {
     return give_back(reinterpret_cast<std::uintptr_t>(memory));
 }
-EXPORT cuMemHostRegister_v2(void*, std::size_t, unsigned) {
+EXPORT cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
     if (fails("cuMemHostRegister_v2")) return out_of_memory;
-    return contexts > 0 ? cu_success : invalid_context;
+    std::lock_guard lock(mutex);
+    if (contexts == 0) return invalid_context;
+    registered[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+    return cu_success;
 }
-EXPORT cuMemHostUnregister(void*) {
-    return contexts > 0 ? cu_success : invalid_context;
+EXPORT cuMemHostUnregister(void* memory) {
+    std::lock_guard lock(mutex);
+    const auto found = registered.find(reinterpret_cast<std::uintptr_t>(memory));
+    if (contexts == 0 || found == registered.end()) return invalid_context;
+    if (is_needed(found->first, found->second)) std::abort();
+    registered.erase(found);
+    return cu_success;
 }
 EXPORT cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, std::size_t bytes, CuStream) {
     if (fails("cuMemcpyHtoDAsync_v2")) return 719;
     std::lock_guard lock(mutex);
     if (contexts == 0) return invalid_context;
     if (!inside(to, bytes)) return invalid_value;
-    const Unprotected now;
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    steps.push_back({to, reinterpret_cast<std::uintptr_t>(from), bytes, nullptr});
     return cu_success;
 }
 EXPORT cuMemcpyDtoHAsync_v2(void* to, CuAddress from, std::size_t bytes, CuStream) {
@@ -223,13 +293,13 @@ EXPORT cuMemcpyDtoHAsync_v2(void* to, CuAddress from, std::size_t bytes, CuStrea
     std::lock_guard lock(mutex);
     if (contexts == 0) return invalid_context;
     if (!inside(from, bytes)) return invalid_value;
-    const Unprotected now;
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    steps.push_back({reinterpret_cast<std::uintptr_t>(to), from, bytes, nullptr});
     return cu_success;
 }
 EXPORT cuMemsetD8Async(CuAddress to, unsigned char value, std::size_t bytes, CuStream) {
     std::lock_guard lock(mutex);
     if (contexts == 0 || !inside(to, bytes)) return invalid_value;
+    make_all_steps();
     const Unprotected now;
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return cu_success;
@@ -242,7 +312,37 @@ EXPORT cuStreamDestroy_v2(CuStream) {
     return cu_success;
 }
 EXPORT cuStreamSynchronize(CuStream) {
+    if (fails("cuStreamSynchronize")) return give_up();
+    std::lock_guard lock(mutex);
+    make_all_steps();
     return contexts > 0 ? cu_success : invalid_context;
+}
+EXPORT cuEventCreate(CuEvent* event, unsigned) {
+    *event = new CuEventState;
+    return contexts > 0 ? cu_success : invalid_context;
+}
+EXPORT cuEventDestroy_v2(CuEvent event) {
+    delete event;
+    return cu_success;
+}
+EXPORT cuEventRecord(CuEvent event, CuStream) {
+    if (fails("cuEventRecord")) return 719;
+    std::lock_guard lock(mutex);
+    event->reached = false;
+    steps.push_back({0, 0, 0, event});
+    return cu_success;
+}
+EXPORT cuEventQuery(CuEvent event) {
+    if (fails("cuEventQuery")) return give_up();
+    std::lock_guard lock(mutex);
+    if (!event->reached) make_step();
+    return event->reached ? cu_success : cu_not_ready;
+}
+EXPORT cuEventSynchronize(CuEvent event) {
+    if (fails("cuEventSynchronize")) return give_up();
+    std::lock_guard lock(mutex);
+    while (!event->reached) make_step();
+    return cu_success;
 }
 EXPORT cuPointerGetAttribute(void* value, int attribute, CuAddress address) {
     if (!started) return not_initialized;

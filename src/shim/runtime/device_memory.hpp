@@ -1,0 +1,54 @@
+// What this process has of the CUDA driver for messages in a GPU's memory: shared by device.cpp and device_copies.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "gpu/driver.hpp"
+
+namespace mpisec::shim {
+
+/// What copies of one context's memory go through. Two streams have pinned memory each, so that one is filled while the other is
+/// emptied. The other two have the pieces of messages that are copied while they travel (device_copies.hpp).
+struct Staging {
+    static constexpr std::size_t bytes = std::size_t{1} << 20;
+    gpu::CuContext context{};
+    gpu::CuStream stream[2]{};
+    std::uint8_t* pinned[2]{};
+    gpu::CuStream from_device{}, to_device{};
+    std::vector<gpu::CuEvent> unused_events;
+};
+
+/// One message's at a time. It is the host's own memory, which the driver has only pinned: when the program ends the
+/// context, copies of it become slow, and nothing else.
+struct PinnedMemory {
+    std::uint8_t* data;
+    std::size_t bytes;
+    gpu::CuContext context;
+    bool in_use;
+
+    bool holds(const std::uint8_t* from, std::size_t n) const {
+        return data <= from && from + n <= data + bytes;
+    }
+};
+
+struct DeviceMemory {
+    std::mutex mutex;
+    std::unique_ptr<gpu::Driver> driver;
+    std::vector<std::unique_ptr<Staging>> stagings;
+    std::vector<std::unique_ptr<PinnedMemory>> pinned;
+    void* markers[2]{};  ///< handles
+    unsigned newest = 0;
+    bool marked = false;
+    unsigned long long loaded = 0;  ///< objects so far, where there is no marker
+};
+
+/// Of the context that the address belongs to. Under the mutex. Null, with a sentence said, when the driver has none.
+Staging* staging_of_address(DeviceMemory& memory, gpu::CuAddress address);
+/// Says the sentence; false.
+bool driver_failed(const gpu::Driver& driver, gpu::CuResult error, const char* what);
+
+}  // namespace mpisec::shim
