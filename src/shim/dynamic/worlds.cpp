@@ -33,13 +33,13 @@ constexpr Greeting greeting{"mpisec world 1"};
               "same version of MPIsec.");
 }
 
-void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* status) {
+void wait_for_greeting(const char* procedure, MPI_Request* request) {
     const double limit = state.settings.join_seconds;
     config::Settings patient = state.settings;
     patient.stall_seconds = 0;  // the limit below is told of instead
     StallClock clock(patient, "the other world");
     for (int done = 0; !done;) {
-        check_mpi(real.Test(request, &done, status), "MPI_Test");
+        check_mpi(real.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (!done && clock.seconds() > limit)
             abort_unprotected(procedure,
                               "does not answer: it is not protected, or needs longer than MPISEC_JOIN_TIME "
@@ -48,27 +48,43 @@ void wait_for_greeting(const char* procedure, MPI_Request* request, MPI_Status* 
     }
 }
 
-/// Rank 0 of either side; all others wait for it in what follows. The first side, whose programs were there before, sends
-/// nothing before it has heard: a send to a world that does not call MPI may wait inside the library.
-void greet(const char* procedure, Side side, MPI_Comm inter) {
-    int rank = 0;
+/// With how many of the other side each process exchanges greetings. Of small worlds each with each, so that whoever was
+/// there before hears from the others before it sends to them: over libfabric's tcp, when two processes that have just been
+/// connected open their first connection from both sides at once, a message may be lost (MPICH 5.0.2 with libfabric
+/// 2.5.1: MPI_Intercomm_merge hangs, or finds its messages truncated, in one of a hundred spawned worlds on a busy machine).
+int greeted_by_each(Side side, MPI_Comm inter) {
+    constexpr int most_pairs = 4096;
+    int rank = 0, size = 0, remote_size = 0;
     real.Comm_rank(inter, &rank);
-    if (rank != 0) return;
-    Greeting theirs{};
-    MPI_Request receiving, sending;
-    MPI_Status status;
+    real.Comm_size(inter, &size);
+    real.Comm_remote_size(inter, &remote_size);
+    if (side != Side::either && size <= most_pairs / remote_size) return remote_size;
+    return rank == 0 ? 1 : 0;
+}
+
+/// The first side, whose programs were there before, sends nothing before it has heard: a send to a world that does not call
+/// MPI may wait inside the library. Who exchanges no greetings waits for the others in what follows.
+void greet(const char* procedure, Side side, MPI_Comm inter) {
+    const auto others = static_cast<std::size_t>(greeted_by_each(side, inter));
+    std::vector<Greeting> theirs(others);
+    std::vector<MPI_Request> receiving(others), sending(others);
     const int bytes = static_cast<int>(greeting.size());
     auto send = [&] {
-        check_mpi(real.Isend(greeting.data(), bytes, constants.byte, 0, greeting_tag, inter, &sending),
-                  "MPI_Isend");
+        for (std::size_t other = 0; other < others; ++other)
+            check_mpi(real.Isend(greeting.data(), bytes, constants.byte, static_cast<int>(other),
+                                 greeting_tag, inter, &sending[other]),
+                      "MPI_Isend");
     };
-    check_mpi(real.Irecv(theirs.data(), bytes, constants.byte, 0, greeting_tag, inter, &receiving),
-              "MPI_Irecv");
+    for (std::size_t other = 0; other < others; ++other)
+        check_mpi(real.Irecv(theirs[other].data(), bytes, constants.byte, static_cast<int>(other),
+                             greeting_tag, inter, &receiving[other]),
+                  "MPI_Irecv");
     if (side != Side::first) send();
-    wait_for_greeting(procedure, &receiving, &status);
-    if (theirs != greeting) abort_unprotected(procedure, "has another version of MPIsec");
+    for (MPI_Request& request : receiving) wait_for_greeting(procedure, &request);
+    if (std::ranges::any_of(theirs, [](const Greeting& one) { return one != greeting; }))
+        abort_unprotected(procedure, "has another version of MPIsec");
     if (side == Side::first) send();
-    wait_for_greeting(procedure, &sending, MPI_STATUS_IGNORE);
+    for (MPI_Request& request : sending) wait_for_greeting(procedure, &request);
 }
 
 bool local_group_is(MPI_Group local, MPI_Comm inter) {
