@@ -5,7 +5,10 @@
 
 namespace mpisec::aead {
 
-/// Whether `selection` seals 64 KiB at 10 GB/s or more in at least one of five tries, or of those that 0.2 ms are enough for (processors
+/// Bytes per second from which on a cipher is a fast one.
+inline constexpr double fast_cipher_bytes_per_second = 10e9;
+
+/// Whether `selection` seals 64 KiB as fast as that in at least one of five tries, or of those that 0.2 ms are enough for (processors
 /// take their time until wide instructions have their full speed): AES-GCM with AVX-512 and AEGIS do.
 bool is_fast(const Selection& selection);
 

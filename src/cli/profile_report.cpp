@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "aead/throughput.hpp"
 #include "cli/profile_costs.hpp"
 #include "cli/simulate.hpp"
 #include "coll/selection/selection_settings.hpp"
@@ -133,7 +134,9 @@ class Predictor {
         return has_fast_cipher() ? wire::Cutting::fast_cipher : wire::Cutting::usual;
     }
     /// As aead::is_fast() has it.
-    bool has_fast_cipher() const { return costs_.seal(65536) < 65536 / 10.0; }
+    bool has_fast_cipher() const {
+        return costs_.seal(65536) < 65536 / aead::fast_cipher_bytes_per_second * 1e9;
+    }  // nanoseconds
 
     void add_sends(std::size_t rank, const Json& row) {
         const auto values = numbers(row, 1, 5);  // world rank, bin, calls, bytes

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "aead/throughput.hpp"
 #include "fabric/sim/model_file.hpp"
 
 namespace mpisec::cli {
@@ -159,7 +160,7 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
     if (algorithm.suits && !algorithm.suits(topology, calls.of(0))) return std::nullopt;
     fabric::sim::Options options;
     options.seed = seed;
-    options.fast_cipher = model.seal.beta <= 1e-10;  // 10 GB/s
+    options.fast_cipher = model.seal.beta <= 1 / aead::fast_cipher_bytes_per_second;
     options.data = false;
     fabric::sim::Report report = fabric::sim::run(
         topology, model,

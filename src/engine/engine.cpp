@@ -162,7 +162,7 @@ struct Engine::Impl {
     std::atomic<unsigned> awake{0};    // workers, those that come among them
     std::atomic<bool> stopping{false};
     std::vector<Bed> beds;   // by worker
-    bool own_cores = false;  // where they have none, nobody spins: the core is somebody else's
+    bool own_cores = false;  // one for each; else nobody spins: the core is somebody else's too
     std::vector<Account> accounts;
     std::vector<std::thread> threads;
     const pid_t process = getpid();
@@ -260,7 +260,7 @@ void Engine::Impl::work(unsigned thread) {
 
 Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_unique<Impl>(workers)) {
     SignalsBlocked signals;
-    impl_->own_cores = !cores.empty();
+    impl_->own_cores = cores.size() >= workers;
     impl_->threads.reserve(workers);
     for (unsigned thread = 1; thread <= workers; ++thread) {
         auto body = [impl = impl_.get(), thread,

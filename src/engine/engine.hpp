@@ -68,9 +68,9 @@ struct ThreadWork {
 
 class Engine {
   public:
-    /// `workers` threads on the given cores (operating-system indices, cycled; empty: wherever they may run, and none spins).
-    /// Fewer when the system grants no more. The threads block every signal, so that the program's handlers
-    /// run on the program's threads, and are named mpisec-1, mpisec-2, …
+    /// `workers` threads on the given cores (operating-system indices, cycled; empty: wherever they may run). None spins
+    /// where there are fewer cores than workers. Fewer threads when the system grants no more. The threads block every
+    /// signal, so that the program's handlers run on the program's threads, and are named mpisec-1, mpisec-2, …
     Engine(unsigned workers, std::vector<unsigned> cores);
     /// Finishes what is queued and joins the workers (M14). In a child made by fork(), which has no workers,
     /// it does nothing.

@@ -38,7 +38,7 @@ enum class Cutting {
     fast_cipher,  ///< 512 KiB: opening takes less than a handshake (docs/adr/0019-few-segments-for-fast-ciphers.md)
     shared_cores,  ///< half of it, 512 KiB or 1 MiB: ranks wait for each other's turn on a CPU to shake hands
                    ///< (docs/adr/0007-pipelining-follows-the-cores.md)
-    workers,  ///< an eighth of it, 256 KiB to 1 MiB, and a short last one: threads beside the sender's seal ahead
+    workers,  ///< an eighth of it, 128 KiB to 1 MiB, and a short last one: threads beside the sender's seal ahead
     ///< of it, and what is left to hide is the opening of the last (docs/adr/0020-as-few-workers-as-keep-up.md)
 };
 /// Segment length for a message of `total` bytes, of which the first `threshold` are segment 0, where none is set.

@@ -24,7 +24,7 @@ constexpr int greeting_tag = 32766;
 /// Like hellos, unauthenticated: says only that MPIsec is there, in a world that otherwise would be waited for
 /// inside the library.
 using Greeting = std::array<char, 16>;
-constexpr Greeting greeting{"mpisec world 1"};
+constexpr Greeting greeting{"mpisec world 2"};
 
 [[noreturn]] void abort_unprotected(const char* procedure, const char* why) {
     abort_job(std::string(procedure) + ": the other world " + why +
@@ -33,19 +33,22 @@ constexpr Greeting greeting{"mpisec world 1"};
               "same version of MPIsec.");
 }
 
-void wait_for_greeting(const char* procedure, MPI_Request* request) {
+/// For all of them together, MPISEC_JOIN_TIME.
+void wait_for_greetings(const char* procedure, std::vector<MPI_Request>& requests) {
     const double limit = state.settings.join_seconds;
     config::Settings patient = state.settings;
     patient.stall_seconds = 0;  // the limit below is told of instead
     StallClock clock(patient, "the other world");
-    for (int done = 0; !done;) {
-        check_mpi(real.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (!done && clock.seconds() > limit)
-            abort_unprotected(procedure,
-                              "does not answer: it is not protected, or needs longer than MPISEC_JOIN_TIME "
-                              "to call MPI_Init");
-        clock.look();
-    }
+    for (MPI_Request& request : requests)
+        for (int done = 0; !done;) {
+            check_mpi(real.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+            if (!done && clock.seconds() > limit)
+                abort_unprotected(
+                    procedure,
+                    "does not answer: it is not protected, or needs longer than MPISEC_JOIN_TIME "
+                    "to call MPI_Init");
+            clock.look();
+        }
 }
 
 /// With how many of the other side each process exchanges greetings. Of small worlds each with each, so that whoever was
@@ -80,11 +83,11 @@ void greet(const char* procedure, Side side, MPI_Comm inter) {
                              greeting_tag, inter, &receiving[other]),
                   "MPI_Irecv");
     if (side != Side::first) send();
-    for (MPI_Request& request : receiving) wait_for_greeting(procedure, &request);
+    wait_for_greetings(procedure, receiving);
     if (std::ranges::any_of(theirs, [](const Greeting& one) { return one != greeting; }))
         abort_unprotected(procedure, "has another version of MPIsec");
     if (side == Side::first) send();
-    for (MPI_Request& request : sending) wait_for_greeting(procedure, &request);
+    wait_for_greetings(procedure, sending);
 }
 
 bool local_group_is(MPI_Group local, MPI_Comm inter) {

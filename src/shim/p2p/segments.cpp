@@ -196,7 +196,8 @@ void SendPipeline::help_to_seal() {
 
 bool SendPipeline::advance(int& error) {
     bool moved = true;
-    while (moved) {
+    // Not without end: other messages, and threads that wait for the Guard, have their turns.
+    for (std::uint64_t handed = 0; moved && handed < pipeline_slots; ++handed) {
         // Each time, so that workers do not run out of slots while the others are handed over.
         while (retire(error)) {
         }
@@ -302,14 +303,15 @@ bool ReceivePipeline::retire() {
     return true;
 }
 
-/// While something is on its way from the peer, MPI needs this thread more than the engine does.
+/// While something is on its way from the peer, MPI needs this thread more than the engine does, unless nothing of this
+/// message can come before a segment is opened.
 void ReceivePipeline::help_to_open() {
     const bool all_has_come =
         opening_ == plan_.count() && incoming(world_peer_).receives_posted == posted_ - done_;
     if (all_has_come)
         engine_of_process().help();
-    else if (engine_of_process().waiting() > 1)
-        engine_of_process().wake_another();
+    else if (engine_of_process().waiting() > 1 && !engine_of_process().wake_another() && opening_ == posted_)
+        engine_of_process().help();
 }
 
 bool ReceivePipeline::advance() {

@@ -207,6 +207,7 @@ class SealedSend final : public Operation {
                                         spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) {
             skip(spec_, *comm_, world_peer_, counter_);
+            pipeline_.reset();  // workers may have begun to read the user's buffer
             return finish(code, true);
         }
         ++outgoing(world_peer_).sent;

@@ -69,6 +69,19 @@ gpu::CuContext context_of(const gpu::Driver& driver, gpu::CuAddress address) {
     return context;
 }
 
+/// What it has of the current context's.
+void release(const gpu::Driver& driver, Staging& staging) {
+    for (gpu::CuStream stream :
+         {staging.stream[0], staging.stream[1], staging.from_device, staging.to_device})
+        if (stream) driver.cuStreamDestroy_v2(stream);
+    for (std::uint8_t* pinned : staging.pinned)
+        if (pinned) {
+            explicit_bzero(pinned, Staging::bytes);
+            driver.cuMemFreeHost(pinned);
+        }
+    for (gpu::CuEvent event : std::exchange(staging.unused_events, {})) driver.cuEventDestroy_v2(event);
+}
+
 /// Of the current context. Null, with a sentence said, when the driver has no memory left.
 Staging* staging_of(DeviceMemory& memory, gpu::CuContext context) {
     for (const auto& one : memory.stagings)
@@ -87,6 +100,7 @@ Staging* staging_of(DeviceMemory& memory, gpu::CuContext context) {
         made->pinned[i] = static_cast<std::uint8_t*>(pinned);
         if (error != gpu::cu_success) {
             driver_failed(driver, error, "give pinned memory and a stream for a message in a GPU's memory");
+            release(driver, *made);
             return nullptr;
         }
     }
@@ -302,18 +316,11 @@ void release_device_memory() {
     for (const auto& one : memory.stagings) {
         const gpu::Driver& driver = *memory.driver;
         const gpu::CurrentContext current(driver, one->context);
-        for (int i : {0, 1}) {
-            unsigned type = 0;  // the program may have ended the context, and with it what belongs to it
-            const auto pinned = reinterpret_cast<gpu::CuAddress>(one->pinned[i]);
-            if (!current ||
-                driver.cuPointerGetAttribute(&type, gpu::cu_pointer_memory_type, pinned) != gpu::cu_success)
-                continue;
-            explicit_bzero(one->pinned[i], Staging::bytes);
-            driver.cuStreamDestroy_v2(one->stream[i]);
-            driver.cuStreamDestroy_v2(i ? one->to_device : one->from_device);
-            driver.cuMemFreeHost(one->pinned[i]);
-            for (gpu::CuEvent event : std::exchange(one->unused_events, {})) driver.cuEventDestroy_v2(event);
-        }
+        unsigned type = 0;  // the program may have ended the context, and with it what belongs to it
+        const auto pinned = reinterpret_cast<gpu::CuAddress>(one->pinned[0]);
+        if (current &&
+            driver.cuPointerGetAttribute(&type, gpu::cu_pointer_memory_type, pinned) == gpu::cu_success)
+            release(driver, *one);
     }
     memory.stagings.clear();
     if (memory.driver) unpin_unused(memory, 0);

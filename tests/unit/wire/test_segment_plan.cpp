@@ -84,13 +84,15 @@ TEST(SegmentPlan, AutomaticLengthWhereRanksShareCpusIsAHalfWithinBounds) {
 
 TEST(SegmentPlan, AutomaticLengthWithWorkersLeavesAShortLastSegment) {
     for (std::uint64_t threshold : {65536, 131072})
-        for (std::uint64_t total = threshold + 1; total < (32u << 20); total += total / 7 + 1) {
+        for (std::uint64_t total = threshold + 1; total < (32u << 20); total += total / 97 + 1) {
             const std::uint64_t bytes = automatic_segment_bytes(total, threshold, Cutting::workers);
             const SegmentPlan plan{total, threshold, bytes};
             EXPECT_LE(plan.size(plan.count() - 1), 131072u) << total;
+            EXPECT_GE(bytes, 131072u) << total;
             EXPECT_EQ(bytes % 4096, 0u) << total;
             EXPECT_LE(bytes, std::clamp<std::uint64_t>(total / 8, 262144, 1 << 20) + 4096) << total;
         }
+    EXPECT_EQ(automatic_segment_bytes(262145, 131072, Cutting::workers), 131072u);
     EXPECT_EQ(automatic_segment_bytes(1 << 20, 131072, Cutting::workers), 262144u);
     EXPECT_EQ(automatic_segment_bytes(4 << 20, 131072, Cutting::workers), 491520u);
     EXPECT_EQ(automatic_segment_bytes(1u << 30, 131072, Cutting::workers), 1048576u);
