@@ -133,10 +133,10 @@ class Predictor {
         if (ranks_.segments_of_shared_cpus) return wire::Cutting::shared_cores;
         return has_fast_cipher() ? wire::Cutting::fast_cipher : wire::Cutting::usual;
     }
-    /// As aead::is_fast() has it.
+    /// As aead::is_fast() has it; costs are in nanoseconds.
     bool has_fast_cipher() const {
         return costs_.seal(65536) < 65536 / aead::fast_cipher_bytes_per_second * 1e9;
-    }  // nanoseconds
+    }
 
     void add_sends(std::size_t rank, const Json& row) {
         const auto values = numbers(row, 1, 5);  // world rank, bin, calls, bytes

@@ -200,8 +200,8 @@ bool Engine::Impl::run_some(unsigned thread, std::size_t most) {
     return count > 0;
 }
 
-/// Always the first that sleeps, which slept least: its caches and its core are warmer than the others'. True when one is
-/// on its way.
+/// Always the first in their order that sleeps: so the same few do the work, whose cores and caches stay warm. True when
+/// one is on its way.
 bool Engine::Impl::wake_another() {
     const std::size_t waiting = queue.size(), see_it_at_once = looking.load();
     if (waiting <= see_it_at_once) return false;

@@ -184,8 +184,8 @@ bool SendPipeline::retire(int& error) {
     return true;
 }
 
-/// MPI has nothing to do until the next segment is sealed. Who is about to have sealed it is not helped the first time: no
-/// worker can be ahead of MPI from the start.
+/// MPI has nothing to do until the next segment is sealed. The first time in a message a worker that is sealing it gets no
+/// help: no worker can be ahead of MPI from the start.
 void SendPipeline::help_to_seal() {
     if (waited_for_ != sent_) {
         waited_for_ = sent_;

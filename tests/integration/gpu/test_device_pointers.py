@@ -88,7 +88,7 @@ def test_nothing_forged_is_copied_to_the_gpu(pieces, run, compile_mpi, fake_driv
     assert result.stdout.count("as it should") == 2
 
 
-@pytest.mark.parametrize("procedure", ["cuMemcpyDtoHAsync_v2", "cuMemHostAlloc"])
+@pytest.mark.parametrize("procedure", ["cuMemcpyDtoHAsync_v2", "cuMemHostAlloc", "cuStreamCreate"])
 def test_a_driver_that_fails_is_an_error(compile_mpi, run, fake_driver, procedure):
     """And nothing is sent."""
     flags = ["-std=gnu11", "-O2", f"-DSOURCES={digest()}", *map(str, (HERE / "device.c", HERE.parent / "mpi" / "harness.c")), "-lm", "-ldl"]

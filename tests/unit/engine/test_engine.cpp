@@ -183,7 +183,13 @@ TEST_P(EngineWith, DestructionFinishesWhatIsQueued) {
     for (auto& segment : segments) EXPECT_EQ(segment->seal.state, State::done);
 }
 
+/// As many workers as have a core, so that they spin before they sleep: all on the caller's.
+std::vector<unsigned> cores_of_their_own(unsigned workers) {
+    return std::vector<unsigned>(workers, static_cast<unsigned>(sched_getcpu()));
+}
+
 TEST_P(EngineWith, SleepsWhenIdle) {
+    Engine spinning(GetParam(), cores_of_their_own(GetParam()));
     std::this_thread::sleep_for(20ms);  // beyond the spinning
     auto cpu_seconds = [] {
         rusage usage{};
@@ -196,9 +202,25 @@ TEST_P(EngineWith, SleepsWhenIdle) {
     EXPECT_LT(cpu_seconds() - before, 0.1);
 
     Segment segment(key, 0, 100);  // and wakes up again
-    engine.submit(segment.seal);
+    spinning.submit(segment.seal);
     wait_for(segment.seal);
     EXPECT_EQ(segment.seal.state, State::done);
+}
+
+/// One after the other, whatever the pauses between them: always the same worker wakes.
+TEST_P(EngineWith, OneWorksWhereOneKeepsUp) {
+    Engine spinning(GetParam(), cores_of_their_own(GetParam()));
+    std::this_thread::sleep_for(20ms);  // all of them sleep
+    const ThreadWork before = spinning.work_of(1 % (GetParam() + 1));
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        Segment segment(key, 100 + i, 1000);
+        spinning.submit(segment.seal);
+        wait_for(segment.seal);
+        if (i % 2) std::this_thread::sleep_for(2ms);
+    }
+    EXPECT_EQ(spinning.work_of(1 % (GetParam() + 1)).tasks - before.tasks, 40u);
+    for (unsigned thread = 2; thread <= GetParam(); ++thread)
+        EXPECT_EQ(spinning.work_of(thread).tasks, 0u) << thread;
 }
 
 TEST_P(EngineWith, KnowsWhatEachThreadDid) {

@@ -305,6 +305,7 @@ EXPORT cuMemsetD8Async(CuAddress to, unsigned char value, std::size_t bytes, CuS
     return cu_success;
 }
 EXPORT cuStreamCreate(CuStream* stream, unsigned) {
+    if (fails("cuStreamCreate")) return out_of_memory;
     *stream = reinterpret_cast<CuStream>(&stream_mark);
     return contexts > 0 ? cu_success : invalid_context;
 }
