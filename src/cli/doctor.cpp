@@ -1,6 +1,5 @@
 // mpisec doctor: what would happen to a job on this machine, before it runs.
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "cli/findings.hpp"
 #include "cli/procedures.hpp"
 #include "cli/say.hpp"
+#include "cli/side_by_side.hpp"
 #include "coll/selection/selection_settings.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
@@ -74,12 +74,9 @@ void examine_machine(Findings& findings) {
             "only " + amount + " may be locked (ulimit -l): keys could be written to swap; allow 1024 KiB");
     else
         findings.line("memory", amount + " may be locked: enough to keep keys out of swap");
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    sched_getaffinity(0, sizeof cores, &cores);
     findings.line(
         "cores",
-        std::to_string(CPU_COUNT(&cores)) +
+        std::to_string(usable_cores()) +
             " logical CPUs may be used here; those that no rank is bound to help to seal large messages");
 }
 

@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "cli/say.hpp"
+#include "cli/side_by_side.hpp"
 #include "cli/sim_startup.hpp"
 #include "cli/simulate.hpp"
 #include "cli/size_text.hpp"
@@ -44,27 +45,49 @@ struct Outcome {
     bool best = false;  ///< of its size
 };
 
+/// More ranks are simulated only of algorithms whose messages do not grow with their square.
+constexpr int most_ranks_in_pairs = 4096;
+
 std::vector<const coll::Entry*> wanted(const SimOptions& options) {
     std::vector<const coll::Entry*> some;
     for (const coll::Entry& entry : coll::algorithms(options.collective))
-        if (options.algorithms.empty()) some.push_back(&entry);
+        if (options.algorithms.empty() && !(entry.every_pair && options.ranks > most_ranks_in_pairs))
+            some.push_back(&entry);
     for (const std::string& name : options.algorithms)
         some.push_back(coll::find_algorithm(options.collective, name));
     return some;
 }
 
+/// As many as have a core, and memory where each takes 128 KiB for a rank, which few need.
+std::size_t simulations_at_once(int ranks) {
+    const auto memory =
+        static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t fit = memory / (static_cast<std::size_t>(ranks) << 17);
+    return std::min(usable_cores(), std::max<std::size_t>(fit, 1));
+}
+
 /// By size, then in the order of wanted(), without those that do not suit.
 Result<std::vector<Outcome>> simulate_all(const SimOptions& options, const ClusterModel& model) {
     const Topology topology = placed(options.ranks, options.nodes, options.placement);
+    const std::vector<const coll::Entry*> algorithms = wanted(options);
+    std::vector<Result<std::optional<Outcome>>> outcomes(options.sizes.size() * algorithms.size());
+    side_by_side(outcomes.size(), simulations_at_once(options.ranks), [&](std::size_t i) {
+        const std::uint64_t bytes = options.sizes[i / algorithms.size()];
+        const coll::Entry& algorithm = *algorithms[i % algorithms.size()];
+        const auto report = simulate(options.collective, algorithm, topology, bytes, model, options.seed);
+        if (!report)
+            outcomes[i] = tl::unexpected(report.error());
+        else if (*report)
+            outcomes[i] = Outcome{algorithm.name, bytes, (*report)->seconds * 1e6, (*report)->worst()};
+    });
+
     std::vector<Outcome> rows;
-    for (std::uint64_t bytes : options.sizes) {
+    auto outcome = outcomes.begin();
+    for (std::size_t size = 0; size < options.sizes.size(); ++size) {
         const auto first = static_cast<std::ptrdiff_t>(rows.size());
-        for (const coll::Entry* algorithm : wanted(options)) {
-            const auto report =
-                simulate(options.collective, *algorithm, topology, bytes, model, options.seed);
-            if (!report) return tl::unexpected(report.error());
-            if (*report)
-                rows.push_back({algorithm->name, bytes, (*report)->seconds * 1e6, (*report)->worst()});
+        for (std::size_t i = 0; i < algorithms.size(); ++i, ++outcome) {
+            if (!*outcome) return tl::unexpected(outcome->error());
+            if (*outcome && **outcome) rows.push_back(***outcome);
         }
         const auto best = std::min_element(
             rows.begin() + first, rows.end(),
@@ -172,6 +195,12 @@ Error draw(const std::string& document, const std::string& file) {
 std::string nonsense(const SimOptions& options) {
     if (options.nodes > options.ranks)
         return fmt::format("{} ranks cannot fill {} nodes.", options.ranks, options.nodes);
+    for (const std::string& name : options.algorithms)
+        if (coll::find_algorithm(options.collective, name)->every_pair && options.ranks > most_ranks_in_pairs)
+            return fmt::format(
+                "With {} any two ranks have messages for each other: too many to simulate for more than {} "
+                "ranks.",
+                name, most_ranks_in_pairs);
     for (std::uint64_t bytes : options.sizes)
         if (bytes % unit(options.collective) != 0)
             return fmt::format("{} combines elements of {} bytes: {} bytes are not whole elements.",
@@ -227,10 +256,9 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
                     "  mpisec sim {0} --ranks 64 --nodes 8 --algorithm {1} --model cluster.toml "
                     "--json",
                     name, names.back()));
-    // Limits: the ring's messages grow with the square of the ranks, and all buffers together must be
-    // countable.
-    command->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 4096));
-    command->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 4096));
+    // Limits: time and memory, and all buffers together must be countable.
+    command->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 65536));
+    command->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 65536));
     command->add_option("--placement", options->placement, "block (the default) or cyclic")
         ->check(CLI::IsMember({"block", "cyclic"}));
     if (has_size(collective))

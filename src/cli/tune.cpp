@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "cli/say.hpp"
+#include "cli/side_by_side.hpp"
 #include "fabric/sim/model_file.hpp"
 
 namespace mpisec::cli {
@@ -82,13 +83,16 @@ Result<void> write(const std::string& path, const std::string& text) {
 
 Status write_table(const TuneOptions& options, const std::vector<coll::Collective>& collectives,
                    const Timer& timer) {
+    std::vector<Result<std::vector<coll::Rule>>> found(collectives.size());
+    side_by_side(collectives.size(), usable_cores(),
+                 [&](std::size_t i) { found[i] = rules_for(collectives[i], options.grid, timer); });
     std::vector<coll::Rule> rules;
-    for (coll::Collective collective : collectives) {
-        const auto some = rules_for(collective, options.grid, timer);
+    for (std::size_t i = 0; i < collectives.size(); ++i) {
+        const auto& some = found[i];
         if (!some) return complain("tune", some.error());
         rules.insert(rules.end(), some->begin(), some->end());
         if (!options.output.empty())
-            fmt::print(stderr, "{}: {} rule{}\n", name(collective), some->size(),
+            fmt::print(stderr, "{}: {} rule{}\n", name(collectives[i]), some->size(),
                        some->size() == 1 ? "" : "s");
     }
     const Result<void> written = write(options.output, header(options) + coll::Selection(rules).text());

@@ -1,9 +1,12 @@
 // Where the ranks' blocks lie in a buffer, and moving sets of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "fabric/fabric.hpp"
@@ -19,6 +22,11 @@ struct Blocks {
     fabric::PlaintextBuffer of(int rank) const {
         const auto r = static_cast<std::size_t>(rank);
         return {base + offset[r], size[r]};
+    }
+    /// Bytes of every block, when all have as many.
+    std::optional<std::size_t> each() const {
+        const bool alike = std::adjacent_find(size.begin(), size.end(), std::not_equal_to<>()) == size.end();
+        return alike && !size.empty() ? std::optional(size.front()) : std::nullopt;
     }
     std::size_t bytes(const std::vector<int>& ranks) const {
         return std::accumulate(ranks.begin(), ranks.end(), std::size_t{0}, [&](std::size_t sum, int rank) {

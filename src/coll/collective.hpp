@@ -62,6 +62,8 @@ struct Entry {
     /// rank knows. Null: always.
     bool (*suits)(const fabric::Topology& topology, const Call& call) = nullptr;
     std::string_view alias = {};  ///< an earlier name, which settings and tables still accept
+    /// Any two ranks have messages for each other: with the ranks their number grows squared.
+    bool every_pair = false;
 };
 
 /// The first serves every call.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace mpisec::fabric {
 
@@ -15,7 +16,9 @@ Topology::Topology(const std::vector<int>& node_of_rank) {
         node_peers.push_back(static_cast<int>(node_.size()));
         node_.push_back(node);
     }
+    int before = 0;
     for (const auto& node_peers : members_) {
+        before_.push_back(std::exchange(before, before + static_cast<int>(node_peers.size())));
         const int size = static_cast<int>(node_peers.size());
         smallest_ = smallest_ == 0 ? size : std::min(smallest_, size);
     }

@@ -20,10 +20,14 @@ class Topology {
     const std::vector<int>& members(int node) const { return members_[static_cast<std::size_t>(node)]; }
     int node_size(int node) const { return static_cast<int>(members(node).size()); }
     int smallest_node() const { return smallest_; }
+    /// Place of the rank when all are listed node by node.
+    int place(int rank) const { return ranks_before(node(rank)) + local(rank); }
+    /// Ranks on nodes with lower numbers.
+    int ranks_before(int node) const { return before_[static_cast<std::size_t>(node)]; }
     bool same_node(int a, int b) const { return node(a) == node(b); }
 
   private:
-    std::vector<int> node_, local_;
+    std::vector<int> node_, local_, before_;
     std::vector<std::vector<int>> members_;
     int smallest_ = 0;
 };

@@ -16,16 +16,17 @@ INTEGRITY, FINE = "error MPIsec integrity error", "as sent"
 
 
 @pytest.fixture(scope="module")
-def attack(run, compile_mpi):
+def attack(run, compile_mpi, tmp_path_factory):
     """attack(kind, scenario, cut, ways, mpi, **options): (Result, {(way, message, start): what the receiver said})."""
 
     def attack_(kind, scenario="one", cut=CUT, ways="wait,arrived", mpi="mpich-5", **options):
         library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"],
                               name="adversary.so")
         victim = compile_mpi(HERE / "victim_partitioned.c", mpi, flags=["-std=gnu11"])
-        env = {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind} | options.pop("env", {})
+        says = tmp_path_factory.mktemp("victim") / "says"
+        env = {"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind, "VICTIM_SAYS": says} | options.pop("env", {})
         result = run([victim, scenario, *cut, ways], nodes=2, ranks=2, mpi=mpi, env=env, **{"timeout": 30, **options})
-        said = re.findall(r"^rank 1 (\w+) message (\d) start (\d): (.*)$", result.stdout, re.MULTILINE)
+        said = re.findall(r"^rank 1 (\w+) message (\d) start (\d): (.*)$", says.read_text(), re.MULTILINE)
         return result, {(way, int(message), int(start)): text for way, message, start, text in said}
 
     return attack_
@@ -33,7 +34,7 @@ def attack(run, compile_mpi):
 
 def check(result, said, attacked, ways=("wait", "arrived")):
     """`attacked`: {(message, start)} that must end in the integrity error; all others arrive."""
-    everything = result.stdout[-4000:] + result.stderr[-4000:]
+    everything = f"{said}\n" + result.stdout[-4000:] + result.stderr[-4000:]
     assert not result.timed_out, "the job hung\n" + everything
     assert result.returncode == 0, everything
     assert not [line for line in said.values() if "FOREIGN" in line], f"unauthenticated bytes reached the program\n{everything}"

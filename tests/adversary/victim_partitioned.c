@@ -1,9 +1,10 @@
 /* What an attacked program sees of partitioned messages:  victim_partitioned SCENARIO SENDS RECEIVES SIZE WAY[,WAY…]
  *
  * Rank 0 sends a message of SENDS partitions of SIZE bytes, rank 1 receives it in RECEIVES partitions, with
- * MPI_ERRORS_RETURN, in four starts, and a second message with another tag beside it. For each start rank 1 prints one
+ * MPI_ERRORS_RETURN, in four starts, and a second message with another tag beside it. For each start rank 1 writes one
  * line: "as sent" or "error CODE-STRING", then "buffer clean" or "buffer FOREIGN". Clean: every byte is what was sent in
- * this start, what was there before, or zero.
+ * this start, what was there before, or zero. The lines go to the file that VICTIM_SAYS names: launchers may drop what a
+ * rank prints just before it ends the job.
  *
  * SCENARIO   first   the adversary acts in the first start      one     in the second
  *            again   in the second and the third                lost    in the second; rank 1 ends the job at an error
@@ -19,6 +20,7 @@
 enum { PREFILL = 0xC3, TAG = 5, STARTS = 4, MESSAGES = 2 };
 static int rank, sends, receives, size, n;
 static const char *way, *scenario;
+static FILE* says;
 
 static unsigned char content(int message, int start,
                              int i) { /* never zero nor PREFILL, nor one bit away from these */
@@ -80,10 +82,10 @@ static int receive(int message, int start, unsigned char* in, MPI_Request* reque
     if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
     for (char* c = text; *c; ++c)
         if (*c == '\n') *c = ' ';
-    printf("rank %d %s message %d start %d: %s%s; %d of %d bytes as sent; buffer %s\n", rank, way, message,
-           start, code == MPI_SUCCESS ? (right == n ? "as sent" : "OTHER CONTENT") : "error ", text, right, n,
-           foreign || wrong ? "FOREIGN" : "clean");
-    fflush(stdout);
+    fprintf(says, "rank %d %s message %d start %d: %s%s; %d of %d bytes as sent; buffer %s\n", rank, way,
+            message, start, code == MPI_SUCCESS ? (right == n ? "as sent" : "OTHER CONTENT") : "error ", text,
+            right, n, foreign || wrong ? "FOREIGN" : "clean");
+    fflush(says);
     return code;
 }
 
@@ -109,7 +111,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (argc != 6) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (argc != 6 || !(says = fopen(getenv("VICTIM_SAYS"), "a"))) MPI_Abort(MPI_COMM_WORLD, 2);
     scenario = argv[1], sends = atoi(argv[2]), receives = atoi(argv[3]), size = atoi(argv[4]),
     n = sends * size;
     for (char* next = strtok(argv[5], ","); next; next = strtok(NULL, ",")) {

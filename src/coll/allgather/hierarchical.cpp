@@ -7,6 +7,7 @@
 //   4 the ranks of the node open them, each a part
 //   5 every rank copies all blocks to its own buffer
 #include "coll/allgather/allgather.hpp"
+#include "coll/allgather/shared_blocks.hpp"
 #include "coll/patterns/spread.hpp"
 
 namespace mpisec::coll {
@@ -17,28 +18,10 @@ struct Shape {
     bool sealed_block_per_rank;  ///< else a sealed block per slice
 };
 
-/// What one leader carries of one node.
-struct Slice {
-    std::vector<std::vector<int>> sealed_blocks;  ///< the ranks in each sealed block
-};
-
-Slice slice_of(const fabric::Topology& topology, int node, int g, const Shape& shape) {
-    Slice slice;
-    if (!shape.sealed_block_per_rank) slice.sealed_blocks.emplace_back();
-    for (int local = g; local < topology.node_size(node); local += shape.leaders) {
-        const int rank = topology.members(node)[static_cast<std::size_t>(local)];
-        if (shape.sealed_block_per_rank)
-            slice.sealed_blocks.push_back({rank});
-        else
-            slice.sealed_blocks.back().push_back(rank);
-    }
-    return slice;
-}
-
 /// All blocks but the rank's own; those that lie side by side in both places with one copy.
-void copy_others(fabric::Fabric& fabric, const Blocks& to, const Blocks& from) {
+void copy_others(fabric::Fabric& fabric, const Blocks& to, const SharedBlocks& from) {
     const int ranks = fabric.topology().ranks();
-    auto follows = [](const Blocks& blocks, int rank) {
+    auto follows = [](const auto& blocks, int rank) {
         const fabric::PlaintextBuffer block = blocks.of(rank);
         return blocks.of(rank + 1).data() == block.data() + block.size();
     };
@@ -53,113 +36,99 @@ void copy_others(fabric::Fabric& fabric, const Blocks& to, const Blocks& from) {
 }
 
 /// A call at work on one rank.
-struct Work {
-    fabric::Fabric& fabric;
-    const Shape shape;
-    Blocks shared;                                ///< all blocks, in the node's memory
-    std::vector<Group> groups;                    ///< by leader
-    std::vector<fabric::CiphertextBuffer> rooms;  ///< each leader's part of the shared ciphertext
+class Work {
+  public:
+    Work(fabric::Fabric& fabric, const Blocks& blocks, Shape shape)
+        : fabric_(fabric), shape_(shape), shared_(fabric, blocks, shape.leaders) {
+        fabric.copy(shared_.of(fabric.rank()), blocks.of(fabric.rank()));
+        for (int g = 0; g < shape.leaders; ++g) {
+            std::size_t bytes = 0;
+            for (int node = 0; node < topology_.nodes(); ++node) bytes += sealed_bytes(node, g);
+            rooms_.push_back(fabric.shared_ciphertext(bytes));
+        }
+    }
 
-    const fabric::Topology& topology() const { return fabric.topology(); }
-    std::vector<std::vector<int>> sealed_blocks(int node, int g) const {
-        return slice_of(topology(), node, g, shape).sealed_blocks;
+    const SharedBlocks& shared() const { return shared_; }
+
+    /// Those sealed blocks of slice g of this node that this rank seals.
+    void seal_own(int g) {
+        std::size_t at = 0;
+        visit_sealed_blocks(fabric_.node(), g, [&](int first, int last, std::size_t bytes) {
+            if (first == fabric_.rank())
+                fabric_.seal(room(g).part(at, bytes), shared_.run(first, last), {first, 0});
+            at += bytes;
+        });
     }
-    int sealer(int node, int g, const std::vector<int>& sealed_block) const {
-        return shape.sealed_block_per_rank ? sealed_block.front()
-                                           : topology().members(node)[static_cast<std::size_t>(g)];
+
+    /// The sealed blocks of slice g of all nodes, in the order that doubling wants: this node's first.
+    fabric::Task between_nodes(int g) {
+        Group group{{}, {}, fabric_.node()};
+        for (int node = 0; node < topology_.nodes(); ++node) {
+            group.ranks.push_back(slice(node, g).first());
+            group.bytes.push_back(sealed_bytes(node, g));
+        }
+        return doubling(fabric_, std::move(group), room(g), [](int, fabric::CiphertextBuffer) {});
     }
-    std::size_t sealed_bytes(const std::vector<int>& sealed_block) const {
-        return fabric::sealed_bytes(shared.bytes(sealed_block));
+
+    /// All sealed blocks of other nodes in one list that the ranks of the node take turns with.
+    void open_share() {
+        const int nodes = topology_.nodes(), node_peers = static_cast<int>(fabric_.node_peers().size());
+        std::vector<std::size_t> at;  // by slice
+        for (int g = 0; g < shape_.leaders; ++g) at.push_back(sealed_bytes(fabric_.node(), g));
+        int turn = 0;
+        for (int k = 1; k < nodes; ++k)
+            for (int g = 0; g < shape_.leaders; ++g) {
+                std::size_t& offset = at[static_cast<std::size_t>(g)];
+                visit_sealed_blocks(
+                    (fabric_.node() + k) % nodes, g, [&](int first, int last, std::size_t bytes) {
+                        if (turn++ % node_peers == fabric_.local())
+                            fabric_.open(shared_.run(first, last), room(g).part(offset, bytes), {first, 0});
+                        offset += bytes;
+                    });
+            }
     }
+
+  private:
+    Slice slice(int node, int g) const { return {topology_, node, g, shape_.leaders}; }
+    fabric::CiphertextBuffer room(int g) const { return rooms_[static_cast<std::size_t>(g)]; }
+
+    /// In their order `visit`(first rank, which seals it, last rank, bytes) of each.
+    template <class Visit>
+    void visit_sealed_blocks(int node, int g, Visit visit) const {
+        const Slice ranks = slice(node, g);
+        if (!shape_.sealed_block_per_rank)
+            return visit(ranks.first(), ranks.last(), fabric::sealed_bytes(shared_.bytes(ranks)));
+        for (int index = 0; index < ranks.size(); ++index) {
+            const int rank = ranks.rank(index);
+            visit(rank, rank, fabric::sealed_bytes(shared_.bytes(rank)));
+        }
+    }
+    std::size_t sealed_bytes(int node, int g) const {
+        const Slice ranks = slice(node, g);
+        const int tags = shape_.sealed_block_per_rank ? ranks.size() : 1;
+        return shared_.bytes(ranks) + static_cast<std::size_t>(tags) * fabric::sealed_bytes(0);
+    }
+
+    fabric::Fabric& fabric_;
+    const fabric::Topology& topology_ = fabric_.topology();
+    const Shape shape_;
+    const SharedBlocks shared_;                    ///< all blocks, in the node's memory
+    std::vector<fabric::CiphertextBuffer> rooms_;  ///< by leader: its part of the shared ciphertext
 };
 
-/// The blocks again, in shared memory, node by node and slice by slice, so that each sealed block's plaintext
-/// is one run.
-Blocks share(fabric::Fabric& fabric, const Blocks& blocks, const Shape& shape) {
-    const fabric::Topology& topology = fabric.topology();
-    Blocks shared{nullptr, std::vector<std::size_t>(blocks.size.size()), blocks.size};
-    std::size_t total = 0;
-    for (int node = 0; node < topology.nodes(); ++node)
-        for (int g = 0; g < shape.leaders; ++g)
-            for (const auto& sealed_block : slice_of(topology, node, g, shape).sealed_blocks)
-                for (int rank : sealed_block) {
-                    shared.offset[static_cast<std::size_t>(rank)] = total;
-                    total += blocks.of(rank).size();
-                }
-    shared.base = fabric.shared_plaintext(total).data();
-    fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
-    return shared;
-}
-
-/// Each leader's part of the shared ciphertext, in the order that doubling wants: this node's sealed blocks
-/// first.
-void make_rooms(Work& work) {
-    for (int g = 0; g < work.shape.leaders; ++g) {
-        Group group{{}, {}, work.fabric.node()};
-        for (int node = 0; node < work.topology().nodes(); ++node) {
-            std::size_t bytes = 0;
-            for (const auto& sealed_block : work.sealed_blocks(node, g))
-                bytes += work.sealed_bytes(sealed_block);
-            group.ranks.push_back(work.topology().members(node)[static_cast<std::size_t>(g)]);
-            group.bytes.push_back(bytes);
-        }
-        work.rooms.push_back(work.fabric.shared_ciphertext(group.total()));
-        work.groups.push_back(std::move(group));
-    }
-}
-
-/// Those sealed blocks of slice g of this node that this rank seals.
-void seal_own(const Work& work, int g) {
-    fabric::Fabric& fabric = work.fabric;
-    std::size_t at = 0;
-    for (const auto& sealed_block : work.sealed_blocks(fabric.node(), g)) {
-        const std::size_t bytes = work.sealed_bytes(sealed_block);
-        if (work.sealer(fabric.node(), g, sealed_block) == fabric.rank())
-            fabric.seal(work.rooms[static_cast<std::size_t>(g)].part(at, bytes),
-                        work.shared.room(fabric, sealed_block), {fabric.rank(), 0});
-        at += bytes;
-    }
-}
-
-/// All sealed blocks of other nodes in one list that the ranks of the node take turns with.
-void open_share(const Work& work) {
-    fabric::Fabric& fabric = work.fabric;
-    const int nodes = work.topology().nodes();
-    int turn = 0;
-    for (int k = 1; k < nodes; ++k) {
-        const int node = (fabric.node() + k) % nodes;
-        for (int g = 0; g < work.shape.leaders; ++g) {
-            const Group& group = work.groups[static_cast<std::size_t>(g)];
-            std::size_t at = 0;
-            for (int before = 0; before < k; ++before)
-                at += group.bytes[static_cast<std::size_t>((fabric.node() + before) % nodes)];
-            for (const auto& sealed_block : work.sealed_blocks(node, g)) {
-                const std::size_t bytes = work.sealed_bytes(sealed_block);
-                if (turn++ % static_cast<int>(fabric.node_peers().size()) == fabric.local())
-                    fabric.open(work.shared.room(fabric, sealed_block),
-                                work.rooms[static_cast<std::size_t>(g)].part(at, bytes),
-                                {work.sealer(node, g, sealed_block), 0});
-                at += bytes;
-            }
-        }
-    }
-}
-
 fabric::Task hierarchical(fabric::Fabric& fabric, const Blocks& blocks, Shape shape) {
-    Work work{fabric, shape, share(fabric, blocks, shape), {}, {}};
-    make_rooms(work);
-    const bool crosses = fabric.topology().nodes() > 1;
-    if (shape.sealed_block_per_rank && crosses) seal_own(work, fabric.local() % shape.leaders);
+    Work work(fabric, blocks, shape);
+    const bool crosses = fabric.topology().nodes() > 1, leads = fabric.local() < shape.leaders;
+    if (shape.sealed_block_per_rank && crosses) work.seal_own(fabric.local() % shape.leaders);
     co_await fabric.node_barrier();
-    if (fabric.local() < shape.leaders && crosses) {
-        const auto g = static_cast<std::size_t>(fabric.local());
-        if (!shape.sealed_block_per_rank) seal_own(work, fabric.local());
-        co_await doubling(fabric, work.groups[g], work.rooms[g], [](int, fabric::CiphertextBuffer) {});
+    if (leads && crosses) {
+        if (!shape.sealed_block_per_rank) work.seal_own(fabric.local());
+        co_await work.between_nodes(fabric.local());
     }
     co_await fabric.node_barrier();
-    open_share(work);
+    work.open_share();
     co_await fabric.node_barrier();
-    copy_others(fabric, blocks, work.shared);
+    copy_others(fabric, blocks, work.shared());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "coll/allgather/allgather.hpp"
+#include "coll/allgather/shared_blocks.hpp"
 #include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
@@ -26,10 +27,11 @@ struct Piece {
 };
 
 /// One rank's part in its ring, which carries the blocks of every node's ranks whose places leave the same
-/// rest. `plain`: where blocks are sealed from and opened to.
+/// rest. `Plain`: where blocks are sealed from and opened to.
+template <class Plain>
 class Lane {
   public:
-    Lane(Fabric& fabric, const Blocks& plain) : fabric_(fabric), plain_(plain) {
+    Lane(Fabric& fabric, const Plain& plain) : fabric_(fabric), plain_(plain) {
         const int nodes = fabric.topology().nodes();
         if (nodes == 1) return;
         add_pieces(going_, 0);
@@ -102,7 +104,7 @@ class Lane {
     }
 
     Fabric& fabric_;
-    const Blocks& plain_;
+    const Plain& plain_;
     std::vector<Piece> going_, coming_;  ///< the node's own, then those that are handed on; all that come
     std::size_t own_ = 0;
     std::vector<std::size_t> ends_;                ///< of coming_, by step
@@ -112,27 +114,28 @@ class Lane {
     std::size_t expected_ = 0, taken_ = 0, sent_ = 0;
 };
 
+/// A rank that has its node for itself.
+Task alone(Fabric& fabric, const Blocks& blocks) {
+    Lane lane(fabric, blocks);
+    for (int step = 1; step < fabric.topology().nodes(); ++step) co_await lane.take(step);
+    co_await lane.finish();
+}
+
 }  // namespace
 
 Task allgather_pipeline(Fabric& fabric, const Blocks& blocks) {
     const fabric::Topology& topology = fabric.topology();
-    const bool alone = fabric.node_peers().size() == 1;
-    Blocks shared = blocks;
-    if (!alone) {
-        std::size_t total = 0;
-        for (std::size_t rank = 0; rank < blocks.size.size(); ++rank) {
-            shared.offset[rank] = total;
-            total += blocks.size[rank];
-        }
-        shared.base = fabric.shared_plaintext(total).data();
-        fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
-        co_await fabric.node_barrier();
+    if (fabric.node_peers().size() == 1) {
+        co_await alone(fabric, blocks);
+        co_return;
     }
-    std::optional<Lane> lane;
+    const SharedBlocks shared(fabric, blocks, 1);
+    fabric.copy(shared.of(fabric.rank()), blocks.of(fabric.rank()));
+    co_await fabric.node_barrier();
+    std::optional<Lane<SharedBlocks>> lane;
     if (fabric.local() < topology.smallest_node()) lane.emplace(fabric, shared);
     for (int step = 0; step < topology.nodes(); ++step) {
         if (lane && step > 0) co_await lane->take(step);
-        if (alone) continue;
         if (step > 0) co_await fabric.node_barrier();
         const int node = (fabric.node() - step + topology.nodes()) % topology.nodes();
         for (int rank : topology.members(node))

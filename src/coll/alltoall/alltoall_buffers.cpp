@@ -3,33 +3,24 @@
 #include "coll/patterns/numbers.hpp"
 
 namespace mpisec::coll {
-namespace {
-
-/// Of each rank's blocks, when all are equal.
-std::size_t block_bytes(const Call& call) {
-    return agreed_bytes(Collective::alltoall, call).value_or(0);
-}
-
-}  // namespace
-
 fabric::Task Arrivals::make(fabric::Fabric& fabric, const Call& call) {
-    const fabric::Topology& topology = fabric.topology();
-    const auto ranks = static_cast<std::size_t>(topology.ranks());
+    topology_ = &fabric.topology();
     node_peers_ = fabric.node_peers().size();
-    std::vector<std::size_t> sizes(node_peers_ * ranks, block_bytes(call));  // by destination, then source
-    if (!call.equal_blocks)
-        co_await share_numbers(fabric, call.from.size, static_cast<std::size_t>(fabric.local()) * ranks,
-                               sizes);
-    size_.resize(sizes.size());
-    offset_.resize(sizes.size());
+    each_ = agreed_bytes(Collective::alltoall, call);
+    const auto ranks = static_cast<std::size_t>(topology_->ranks());
+    if (each_) {
+        room_ = fabric.shared_plaintext(*each_ * ranks * node_peers_);
+        co_return;
+    }
+    std::vector<std::size_t> sizes(node_peers_ * ranks);  // by destination, then source
+    co_await share_numbers(fabric, call.from.size, static_cast<std::size_t>(fabric.local()) * ranks, sizes);
     std::size_t total = 0;
-    for (int node = 0; node < topology.nodes(); ++node)
-        for (int source : topology.members(node))
+    for (int node = 0; node < topology_->nodes(); ++node)
+        for (int source : topology_->members(node))
             for (std::size_t local = 0; local < node_peers_; ++local) {
-                const std::size_t size = sizes[local * ranks + static_cast<std::size_t>(source)];
-                size_[cell(source, local)] = size;
-                offset_[cell(source, local)] = total;
-                total += size;
+                offset_.push_back(total);
+                size_.push_back(sizes[local * ranks + static_cast<std::size_t>(source)]);
+                total += size_.back();
             }
     room_ = fabric.shared_plaintext(total);
 }
@@ -53,22 +44,21 @@ void Arrivals::take(fabric::Fabric& fabric, const Call& call) const {
 }
 
 fabric::Task Departures::make(fabric::Fabric& fabric, const Call& call) {
-    const fabric::Topology& topology = fabric.topology();
-    const auto nodes = static_cast<std::size_t>(topology.nodes());
+    topology_ = &fabric.topology();
+    node_ = fabric.node();
     node_peers_ = fabric.node_peers().size();
-    std::vector<std::size_t> mine;  // by node
-    for (int node = 0; node < topology.nodes(); ++node) {
-        const std::vector<int>& ranks = topology.members(node);
-        if (node == fabric.node())
-            mine.push_back(0);  // these stay
-        else
-            mine.push_back(call.to.bytes(ranks));
+    each_ = agreed_bytes(Collective::alltoall, call);
+    if (each_) {
+        const auto others = static_cast<std::size_t>(topology_->ranks()) - node_peers_;
+        room_ = fabric.shared_plaintext(*each_ * others * node_peers_);
+        co_return;
     }
-    std::vector<std::size_t> sizes;  // by source, then node
-    for (std::size_t local = 0; local < node_peers_; ++local)
-        sizes.insert(sizes.end(), mine.begin(), mine.end());
-    if (!call.equal_blocks)
-        co_await share_numbers(fabric, mine, static_cast<std::size_t>(fabric.local()) * nodes, sizes);
+    const auto nodes = static_cast<std::size_t>(topology_->nodes());
+    std::vector<std::size_t> mine;  // by node
+    for (int node = 0; node < topology_->nodes(); ++node)
+        mine.push_back(node == node_ ? 0 : call.to.bytes(topology_->members(node)));
+    std::vector<std::size_t> sizes(node_peers_ * nodes);  // by source, then node
+    co_await share_numbers(fabric, mine, static_cast<std::size_t>(fabric.local()) * nodes, sizes);
     std::size_t total = 0;
     for (std::size_t node = 0; node < nodes; ++node)
         for (std::size_t local = 0; local < node_peers_; ++local) {

@@ -1,6 +1,7 @@
 // What leaves and what enters a node in an all-to-all, in its shared memory.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "coll/collective.hpp"
@@ -26,19 +27,23 @@ class Arrivals {
 
   private:
     std::size_t cell(int source, std::size_t local) const {
-        return static_cast<std::size_t>(source) * node_peers_ + local;
+        return static_cast<std::size_t>(topology_->place(source)) * node_peers_ + local;
     }
     fabric::PlaintextBuffer block(int source, std::size_t local) const {
-        return room_.subspan(offset_[cell(source, local)], size_[cell(source, local)]);
+        return room_.subspan(offset(cell(source, local)), bytes(cell(source, local)));
     }
     fabric::PlaintextBuffer cells(int first, int last) const {
-        const std::size_t begin = offset_[cell(first, 0)], end = cell(last, node_peers_ - 1);
-        return room_.subspan(begin, offset_[end] + size_[end] - begin);
+        const std::size_t begin = cell(first, 0), end = cell(last, node_peers_ - 1);
+        return room_.subspan(offset(begin), offset(end) + bytes(end) - offset(begin));
     }
+    std::size_t offset(std::size_t cell) const { return each_ ? *each_ * cell : offset_[cell]; }
+    std::size_t bytes(std::size_t cell) const { return each_ ? *each_ : size_[cell]; }
 
+    const fabric::Topology* topology_ = nullptr;
     fabric::PlaintextBuffer room_;
     std::size_t node_peers_ = 0;
-    std::vector<std::size_t> offset_, size_;  ///< by cell()
+    std::optional<std::size_t> each_;         ///< bytes of every block, when all have as many
+    std::vector<std::size_t> offset_, size_;  ///< by cell(); empty when all blocks have one size
 };
 
 /// All blocks of this node's ranks for other nodes, in the order of destination node, source, destination.
@@ -49,11 +54,12 @@ class Departures {
 
     /// From the rank of this node with that place, for all of another node.
     fabric::PlaintextBuffer run(int node, int local) const {
-        return cells(cell(node, local), cell(node, local));
+        return room_.subspan(offset(node, local), bytes(node, local));
     }
     /// From all ranks of this node.
     fabric::PlaintextBuffer for_node(int node) const {
-        return cells(cell(node, 0), cell(node, static_cast<int>(node_peers_) - 1));
+        const int last = static_cast<int>(node_peers_) - 1;
+        return room_.subspan(offset(node, 0), offset(node, last) + bytes(node, last) - offset(node, 0));
     }
     /// This rank's own blocks.
     void put(fabric::Fabric& fabric, const Call& call) const;
@@ -62,13 +68,23 @@ class Departures {
     std::size_t cell(int node, int local) const {
         return static_cast<std::size_t>(node) * node_peers_ + static_cast<std::size_t>(local);
     }
-    fabric::PlaintextBuffer cells(std::size_t first, std::size_t last) const {
-        return room_.subspan(offset_[first], offset_[last] + size_[last] - offset_[first]);
+    std::size_t offset(int node, int local) const {
+        if (!each_) return offset_[cell(node, local)];
+        const auto stay = node > node_ ? static_cast<int>(node_peers_) : 0;
+        const auto before = static_cast<std::size_t>(topology_->ranks_before(node) - stay);
+        return before * node_peers_ * *each_ + static_cast<std::size_t>(local) * bytes(node, local);
+    }
+    std::size_t bytes(int node, int local) const {
+        if (!each_) return size_[cell(node, local)];
+        return node == node_ ? 0 : static_cast<std::size_t>(topology_->node_size(node)) * *each_;
     }
 
+    const fabric::Topology* topology_ = nullptr;
+    int node_ = 0;  ///< what is for this one stays
     fabric::PlaintextBuffer room_;
     std::size_t node_peers_ = 0;
-    std::vector<std::size_t> offset_, size_;  ///< by cell()
+    std::optional<std::size_t> each_;         ///< bytes of every block, when all have as many
+    std::vector<std::size_t> offset_, size_;  ///< by cell(); empty when all blocks have one size
 };
 
 }  // namespace mpisec::coll

@@ -2,7 +2,7 @@
 // to another node.
 #pragma once
 
-#include <vector>
+#include <unordered_map>
 
 #include "fabric/fabric.hpp"
 #include "fabric/task.hpp"
@@ -13,8 +13,7 @@ namespace mpisec::coll {
 /// b. An algorithm that uses Edges therefore seals nothing else.
 class Edges {
   public:
-    explicit Edges(fabric::Fabric& fabric)
-        : fabric_(fabric), sent_(static_cast<std::size_t>(fabric.topology().ranks())), received_(sent_) {}
+    explicit Edges(fabric::Fabric& fabric) : fabric_(fabric) {}
 
     bool fast_cipher() const { return fabric_.fast_cipher(); }
 
@@ -41,7 +40,11 @@ class Edges {
     }
 
     fabric::Fabric& fabric_;
-    std::vector<std::uint64_t> sent_, received_;
+    struct Count {
+        std::uint64_t sent = 0, received = 0;
+    };
+    std::unordered_map<int, Count>
+        with_;  ///< by rank: of those that it has to do with, which may be few of many
 };
 
 }  // namespace mpisec::coll

@@ -18,18 +18,19 @@ class Folded {
     int rank_at(int place) const { return members_.rank(member_at(place)); }
 
     // Of this member.
-    bool rests() const { return in_pair() && members_.me % 2 == 0; }
-    bool stands_for_two() const { return in_pair() && members_.me % 2 == 1; }
-    int place() const { return in_pair() ? members_.me / 2 : members_.me - pairs_; }
+    bool rests() const { return in_pair() && members_.me() % 2 == 0; }
+    bool stands_for_two() const { return in_pair() && members_.me() % 2 == 1; }
+    int place() const { return in_pair() ? members_.me() / 2 : members_.me() - pairs_; }
     Schedule fold() const {
         const Range all{0, bytes_};
-        if (rests()) return {Step::send(members_.rank(members_.me + 1), all)};
-        if (stands_for_two()) return {Step::receive(members_.rank(members_.me - 1), all, Step::What::lower)};
+        if (rests()) return {Step::send(members_.rank(members_.me() + 1), all)};
+        if (stands_for_two())
+            return {Step::receive(members_.rank(members_.me() - 1), all, Step::What::lower)};
         return {};
     }
 
   private:
-    bool in_pair() const { return members_.me < 2 * pairs_; }
+    bool in_pair() const { return members_.me() < 2 * pairs_; }
 
     const Members& members_;
     std::size_t bytes_;

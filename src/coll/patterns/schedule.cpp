@@ -1,35 +1,19 @@
 #include "coll/patterns/schedule.hpp"
 
-#include <numeric>
-
 #include "coll/patterns/folded.hpp"
 
 namespace mpisec::coll {
-
-Members everybody(const fabric::Fabric& fabric) {
-    Members all{std::vector<int>(static_cast<std::size_t>(fabric.topology().ranks())), fabric.rank()};
-    std::iota(all.ranks.begin(), all.ranks.end(), 0);
-    return all;
-}
-
-Members across_nodes(const fabric::Fabric& fabric, int local) {
-    const fabric::Topology& topology = fabric.topology();
-    Members all{{}, fabric.node()};
-    for (int node = 0; node < topology.nodes(); ++node)
-        all.ranks.push_back(topology.members(node)[static_cast<std::size_t>(local)]);
-    return all;
-}
 
 Schedule tree(const Members& members, std::size_t bytes) {
     const Range all{0, bytes};
     Schedule steps;
     for (int distance = 1; distance < members.size(); distance *= 2) {
-        if (members.me & distance) {
-            steps.push_back(Step::send(members.rank(members.me - distance), all));
+        if (members.me() & distance) {
+            steps.push_back(Step::send(members.rank(members.me() - distance), all));
             break;
         }
-        if (members.me + distance < members.size())
-            steps.push_back(Step::receive(members.rank(members.me + distance), all, Step::What::higher));
+        if (members.me() + distance < members.size())
+            steps.push_back(Step::receive(members.rank(members.me() + distance), all, Step::What::higher));
     }
     return steps;
 }
@@ -43,8 +27,9 @@ Schedule recursive_doubling(const Members& members, std::size_t bytes) {
         const bool lower = folded.place() & distance;
         steps.push_back({peer, all, peer, all, lower ? Step::What::lower : Step::What::higher});
     }
-    if (folded.rests()) steps.push_back(Step::receive(members.rank(members.me + 1), all, Step::What::result));
-    if (folded.stands_for_two()) steps.push_back(Step::send(members.rank(members.me - 1), all));
+    if (folded.rests())
+        steps.push_back(Step::receive(members.rank(members.me() + 1), all, Step::What::result));
+    if (folded.stands_for_two()) steps.push_back(Step::send(members.rank(members.me() - 1), all));
     return steps;
 }
 
@@ -53,10 +38,10 @@ Schedule prefixes(const Members& members, std::size_t bytes) {
     Schedule steps;
     for (int distance = 1; distance < members.size(); distance *= 2) {
         Step step;
-        if (members.me + distance < members.size())
-            step.to = members.rank(members.me + distance), step.out = all;
-        if (members.me >= distance)
-            step.from = members.rank(members.me - distance), step.in = all, step.what = Step::What::lower;
+        if (members.me() + distance < members.size())
+            step.to = members.rank(members.me() + distance), step.out = all;
+        if (members.me() >= distance)
+            step.from = members.rank(members.me() - distance), step.in = all, step.what = Step::What::lower;
         steps.push_back(step);
     }
     return steps;

@@ -6,23 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "coll/patterns/members.hpp"
 #include "coll/patterns/partial.hpp"
 #include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
-
-/// Ranks in an order that all of them know.
-struct Members {
-    std::vector<int> ranks;
-    int me;  ///< index in ranks
-
-    int size() const { return static_cast<int>(ranks.size()); }
-    int rank(int index) const { return ranks[static_cast<std::size_t>(index)]; }
-};
-/// All ranks of the cluster.
-Members everybody(const fabric::Fabric& fabric);
-/// The rank with this place in each node, by node.
-Members across_nodes(const fabric::Fabric& fabric, int local);
 
 /// One member's part in one round: it sends a range of its value, and receives one.
 struct Step {
@@ -55,7 +43,7 @@ Schedule prefixes(const Members& members, std::size_t bytes);
 
 /// No members are folded: the first round is the first one for all.
 inline bool begins_alike(const Members& members) {
-    return std::has_single_bit(members.ranks.size());
+    return std::has_single_bit(static_cast<unsigned>(members.size()));
 }
 
 /// A schedule at work on one rank's value.

@@ -25,7 +25,7 @@ std::vector<Range> cut(std::size_t bytes, std::size_t element, std::size_t first
 std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher) {
     constexpr std::size_t first = segment_bytes, last = 2 * segment_bytes, longest = 5 * segment_bytes;
     constexpr std::size_t page = std::max<std::size_t>(segment_bytes / 32, 1);
-    const auto up = [](std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit; };
+    const auto up = [](std::size_t n, std::size_t unit) { return (n + unit - 1) / unit; };
     const auto share = [&](std::size_t of, std::size_t parts) { return up(up(of, parts), page) * page; };
     if (!fast_cipher || bytes <= segment_bytes) return cut(bytes, element, segment_bytes, segment_bytes, 0);
     if (bytes <= 4 * segment_bytes) return cut(bytes, element, share(bytes, 2), bytes, 0);

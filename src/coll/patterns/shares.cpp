@@ -45,7 +45,7 @@ Schedule recursive_halving(const Members& members, std::size_t bytes, std::size_
 
 Shares shares_of_halving(const Members& members, std::size_t bytes, std::size_t element) {
     const Folded folded(members, bytes);
-    Shares shares(members.ranks.size());
+    Shares shares(static_cast<std::size_t>(members.size()));
     for (int place = 0; place < folded.places(); ++place) {
         Kept kept{bytes, element, folded.places()};
         for (int distance = 1; distance < folded.places(); distance *= 2) kept = kept.half(place & distance);
@@ -55,7 +55,7 @@ Shares shares_of_halving(const Members& members, std::size_t bytes, std::size_t 
 }
 
 Schedule reducing_ring(const Members& members, std::size_t bytes, std::size_t element) {
-    const int n = members.size(), me = members.me;
+    const int n = members.size(), me = members.me();
     const Shares shares = shares_of_ring(members, bytes, element);
     Schedule steps;
     for (int step = 1; step < n; ++step)
@@ -75,17 +75,17 @@ Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t ele
 Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t chunk) {
     if (partial.value.empty() || members.size() == 1) co_return;
     fabric::Fabric& fabric = *partial.fabric;
-    Group group{members.ranks, {}, members.me};
+    Group group{members.ranks(), {}, members.me()};
     for (const Range& share : shares) group.bytes.push_back(fabric::sealed_bytes(share.size));
     auto sealed_block = [&](int member) {
         const int rank = members.rank(member), ranks = fabric.topology().ranks();
         return fabric::SealedBlock{
             rank, chunk * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(rank)};
     };
-    const Range own = of_member(shares, members.me);
+    const Range own = of_member(shares, members.me());
     const fabric::CiphertextBuffer room = fabric.ciphertext(group.total());
     fabric.seal(room.part(0, fabric::sealed_bytes(own.size)), own.of(partial.value),
-                sealed_block(members.me));
+                sealed_block(members.me()));
     auto arrived = [&](int member, fabric::CiphertextBuffer sealed) {
         fabric.open(of_member(shares, member).of(partial.value), sealed, sealed_block(member));
     };
@@ -100,8 +100,8 @@ Task gather_shares(Edges& edges, Members members, Partial& partial, Shares share
     std::vector<fabric::Pending> sending;
     std::vector<Edges::Receiving> receiving;
     auto share = [&](int member) { return of_member(shares, member).of(partial.value); };
-    if (members.me != at) sending = send_segments(edges, members.rank(at), share(members.me), element);
-    for (int member = 0; members.me == at && member < members.size(); ++member)
+    if (members.me() != at) sending = send_segments(edges, members.rank(at), share(members.me()), element);
+    for (int member = 0; members.me() == at && member < members.size(); ++member)
         if (member != at)
             for (auto& one : receive_segments(edges, members.rank(member), share(member), element))
                 receiving.push_back(one);

@@ -25,7 +25,7 @@ using fabric::Task;
 Task allreduce_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await Reducing(edges, mine, recursive_doubling(everybody(fabric), call.data.size())).finish();
+    co_await Reducing(edges, mine, recursive_doubling(Members::everybody(fabric), call.data.size())).finish();
     mine.settle(call.data);
 }
 
@@ -35,7 +35,7 @@ enum class AllreducePattern { doubling, halving, ring };
 class AllreduceBetweenNodes {
   public:
     AllreduceBetweenNodes(Edges& edges, Members members, Partial& mine, AllreducePattern pattern, int chunk)
-        : members_(std::move(members)),
+        : members_(members),
           mine_(mine),
           pattern_(pattern),
           chunk_(static_cast<std::uint64_t>(chunk)),
@@ -73,7 +73,7 @@ Task allreduce_in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape s
     Edges edges(fabric);
     NodeReduction node(fabric, *call.reduction, call.data, shape);
     auto between_nodes = [&](int chunk) {
-        const Members members = across_nodes(fabric, node.slice_number());
+        const auto members = Members::across_nodes(fabric, node.slice_number());
         return std::make_unique<AllreduceBetweenNodes>(edges, members, node.mine(chunk), pattern, chunk);
     };
     co_await interleave_chunks(node, between_nodes, [&](int chunk) { return node.share(chunk); });
@@ -105,7 +105,7 @@ Task concurrent(Fabric& fabric, const Call& call) {
     for (int node_peer = node_peers - 2; node_peer >= 0; --node_peer)
         fabric.combine(*call.reduction, call.data, vector_of(node_peer));
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await Reducing(edges, mine, recursive_doubling(across_nodes(fabric, local), bytes)).finish();
+    co_await Reducing(edges, mine, recursive_doubling(Members::across_nodes(fabric, local), bytes)).finish();
     mine.settle(call.data);
 }
 

@@ -21,21 +21,19 @@ using fabric::Task;
 /// The tree's first member is `root` (an index), unless that would break the order of operands; the result
 /// goes to `root` in any case.
 Schedule tree_to(int root, const Members& members, std::size_t bytes, bool commutes) {
-    const int first = commutes ? root : 0, n = members.size();
-    Members turned{{}, (members.me - first + n) % n};
-    for (int k = 0; k < n; ++k) turned.ranks.push_back(members.rank((first + k) % n));
-    Schedule steps = tree(turned, bytes);
+    const int first = commutes ? root : 0;
+    Schedule steps = tree(members.from(first), bytes);
     if (first == root) return steps;
     const Range all{0, bytes};
-    if (members.me == first) steps.push_back(Step::send(members.rank(root), all));
-    if (members.me == root) steps.push_back(Step::receive(members.rank(first), all, Step::What::result));
+    if (members.me() == first) steps.push_back(Step::send(members.rank(root), all));
+    if (members.me() == root) steps.push_back(Step::receive(members.rank(first), all, Step::What::result));
     return steps;
 }
 
 Task reduce_binomial(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    const Members all = everybody(fabric);
+    const auto all = Members::everybody(fabric);
     co_await Reducing(edges, mine, tree_to(call.root, all, call.data.size(), call.reduction->commutes))
         .finish();
     if (fabric.rank() == call.root) mine.settle(call.data);
@@ -48,7 +46,7 @@ class ReduceBetweenNodes {
   public:
     ReduceBetweenNodes(Edges& edges, Members members, Partial& mine, ReducePattern pattern, int root)
         : edges_(edges),
-          members_(std::move(members)),
+          members_(members),
           mine_(mine),
           pattern_(pattern),
           root_(root),
@@ -83,10 +81,9 @@ class ReduceBetweenNodes {
 Members carriers(const Fabric& fabric, int root, int number) {
     const fabric::Topology& topology = fabric.topology();
     const int node = topology.node(root);
-    Members members = across_nodes(fabric, number);
-    members.ranks[static_cast<std::size_t>(node)] = topology.members(
+    const int carrier = topology.members(
         node)[static_cast<std::size_t>((topology.local(root) + number) % topology.node_size(node))];
-    return members;
+    return Members::across_nodes(fabric, number).with(node, carrier);
 }
 
 Task reduce_in_nodes(Fabric& fabric, const Call& call, NodeReduction::Shape shape, ReducePattern pattern) {

@@ -6,6 +6,8 @@
 //   smp                 shared memory; each reduces for its likes  N-1     m/l (N-1)/N    N-1    N-1
 #include <array>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "coll/entries.hpp"
 #include "coll/patterns/schedule.hpp"
@@ -32,18 +34,28 @@ Task allreduce(Fabric& fabric, const Call& call) {
 /// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
 class Parts {
   public:
-    Parts(const fabric::Topology& topology, const Call& call, int chunks, int chunk) : topology_(topology) {
+    Parts(const fabric::Topology& topology, const Call& call, int chunks, int chunk)
+        : topology_(topology), call_(call), chunks_(chunks), chunk_(chunk), each_(call.from.each()) {
+        if (each_) {
+            bytes_ = of_part(*each_).size * call.from.size.size();
+            return;
+        }
         std::size_t at = 0;
         for (std::size_t size : call.from.size) {
-            const Range now = slice(size, call.reduction->element, chunks, chunk);
-            in_data_.push_back({at + now.offset, now.size});
-            in_shared_.push_back({bytes_, now.size});
+            places_.push_back({at, bytes_});
             at += size;
-            bytes_ += now.size;
+            bytes_ += of_part(size).size;
         }
     }
-    Range in_data(int rank) const { return in_data_[static_cast<std::size_t>(rank)]; }
-    Range in_shared(int rank) const { return in_shared_[static_cast<std::size_t>(rank)]; }
+    Range in_data(int rank) const {
+        const Range now = of_part(size(rank));
+        const std::size_t before = each_ ? *each_ * static_cast<std::size_t>(rank) : place(rank).in_data;
+        return {before + now.offset, now.size};
+    }
+    Range in_shared(int rank) const {
+        const Range now = of_part(size(rank));
+        return {each_ ? now.size * static_cast<std::size_t>(rank) : place(rank).in_shared, now.size};
+    }
     std::size_t bytes() const { return bytes_; }
     int carer(int node, int rank) const {
         return topology_.members(
@@ -51,8 +63,19 @@ class Parts {
     }
 
   private:
+    struct Place {
+        std::size_t in_data, in_shared;
+    };
+    const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+    std::size_t size(int rank) const { return call_.from.size[static_cast<std::size_t>(rank)]; }
+    /// What the chunk has of a part.
+    Range of_part(std::size_t size) const { return slice(size, call_.reduction->element, chunks_, chunk_); }
+
     const fabric::Topology& topology_;
-    std::vector<Range> in_data_, in_shared_;
+    const Call& call_;
+    const int chunks_, chunk_;
+    const std::optional<std::size_t> each_;
+    std::vector<Place> places_;  ///< by rank; empty where parts have one size
     std::size_t bytes_ = 0;
 };
 

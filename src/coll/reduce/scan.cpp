@@ -18,7 +18,7 @@ using fabric::Task;
 Task scan_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
-    co_await Reducing(edges, mine, prefixes(everybody(fabric), call.data.size())).finish();
+    co_await Reducing(edges, mine, prefixes(Members::everybody(fabric), call.data.size())).finish();
 }
 
 /// Exclusive prefixes, into `before`; the first member's is not written. The schedule of inclusive ones, but
@@ -42,7 +42,7 @@ Task exscan_recursive_doubling(Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     Partial mine = partial(fabric, *call.reduction, call.data);
     const PlaintextBuffer before = fabric.plaintext(call.data.size());
-    co_await exclusive_prefixes(edges, everybody(fabric), mine, before);
+    co_await exclusive_prefixes(edges, Members::everybody(fabric), mine, before);
     if (fabric.rank() > 0) fabric.copy(call.data, before);
 }
 
@@ -82,7 +82,7 @@ struct Scan {
         Partial nodes = partial(fabric, reduction, fabric.plaintext(own.size));
         const bool sends = fabric.node() + 1 < fabric.topology().nodes();
         if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(node_peers() - 1)));
-        co_await exclusive_prefixes(edges, across_nodes(fabric, fabric.local()), nodes,
+        co_await exclusive_prefixes(edges, Members::across_nodes(fabric, fabric.local()), nodes,
                                     own.of(node.before()));
     }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -163,19 +165,21 @@ class Cluster {
         return {memory_.back().get(), bytes};
     }
     std::span<std::uint8_t> shared_room(SimFabric& rank, std::size_t bytes, bool real = false) {
-        auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
+        auto& [waiting, rooms, ends] = nodes_[static_cast<std::size_t>(rank.node())];
         const std::size_t number = rank.shared_rooms++;
-        if (number == rooms.size()) rooms.push_back(room(bytes, real));
+        if (number == rooms.size()) {
+            rooms.push_back(room(bytes, real));
+            ends[rooms.back().data()] = rooms.back().data() + bytes;
+        }
         if (rooms[number].size() != bytes)
             complain("ranks of a node ask for shared memory of different sizes");
         return rooms[number];
     }
 
     bool in_shared_room(const SimFabric& rank, Plaintext bytes) const {
-        const auto& rooms = nodes_[static_cast<std::size_t>(rank.node())].rooms;
-        return std::any_of(rooms.begin(), rooms.end(), [&](std::span<std::uint8_t> room) {
-            return room.data() <= bytes.data() && bytes.data() < room.data() + room.size();
-        });
+        const auto& ends = nodes_[static_cast<std::size_t>(rank.node())].ends;
+        const auto after = ends.upper_bound(bytes.data());
+        return after != ends.begin() && bytes.data() < std::prev(after)->second;
     }
 
     const ClusterModel& model() const { return model_; }
@@ -196,6 +200,7 @@ class Cluster {
     struct Node {
         std::vector<std::pair<SimFabric*, Step*>> at_barrier;
         std::vector<std::span<std::uint8_t>> rooms;
+        std::map<const std::uint8_t*, const std::uint8_t*> ends;  ///< of rooms, by their beginnings
     };
 
     Lane& lane_of(int from, int to) {

@@ -25,6 +25,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <ucontext.h>
@@ -333,10 +334,45 @@ static int put_relay_between(int network, int flags, const struct sockaddr_in* p
     return theirs;
 }
 
-/* Who waits yields (MPISEC_YIELD, mpi_yield_when_idle). A short sleep instead leaves the cores to the other jobs of a systematic run. */
+/* A job of a systematic run shares its cores with many others, and most of its time may be one wait for a message that the attack took.
+ * So who yields (MPISEC_YIELD, mpi_yield_when_idle) sleeps for a moment instead, who has heard nothing for long sleeps longer, and who polls
+ * its sockets then waits for them. */
+static long microseconds_of_silence(int heard) {
+    static _Thread_local struct timespec last;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (heard || last.tv_sec == 0) last = now;
+    return (now.tv_sec - last.tv_sec) * 1000000 + (now.tv_nsec - last.tv_nsec) / 1000;
+}
+
+enum { SHORT_PAUSE = 50, LONG_PAUSE = 2000, LONG_SILENCE = 50000 };
+
+static void pause_for(long microseconds) {
+    const struct timespec pause = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
 int sched_yield(void) {
-    const struct timespec pause = {0, 50000};
-    return nanosleep(&pause, NULL);
+    pause_for(microseconds_of_silence(0) > LONG_SILENCE ? LONG_PAUSE : SHORT_PAUSE);
+    return 0;
+}
+
+int nanosleep(const struct timespec* asked, struct timespec* left) {
+    if (asked->tv_sec == 0 && asked->tv_nsec < LONG_PAUSE * 1000 &&
+        microseconds_of_silence(0) > LONG_SILENCE) {
+        pause_for(LONG_PAUSE);
+        return 0;
+    }
+    int error = clock_nanosleep(CLOCK_MONOTONIC, 0, asked, left);
+    if (error) errno = error;
+    return error ? -1 : 0;
+}
+
+int epoll_wait(int fd, struct epoll_event* events, int most, int timeout) {
+    if (timeout == 0 && microseconds_of_silence(0) > LONG_SILENCE) timeout = LONG_PAUSE / 1000;
+    int ready = epoll_pwait(fd, events, most, timeout, NULL);
+    if (ready > 0) microseconds_of_silence(1);
+    return ready;
 }
 
 int accept4(int fd, struct sockaddr* address, socklen_t* size, int flags) {

@@ -10,6 +10,7 @@ MPIsec and attacker, or the job ends; nobody gets anything else, and nothing cro
 
 import argparse
 import collections
+import itertools
 import json
 import random
 import re
@@ -34,6 +35,7 @@ CONSTRUCTORS = ["start", "session", "dup", "split", "split_type", "create", "car
 BLOCK = 64  # what ranks of a node send each other in the section "local"
 SECONDS = 15  # for a job; what has not ended then has no end
 PROOF_SECONDS = 25  # more for a session: its ranks look that long for each other on one node
+BETWEEN_TIDYINGS = 50  # attacks: a job that is killed may leave 2 MB in memory for each communicator
 TRIES = 4  # for a job that is left alone: MPICH 4.0 may hang in MPI_Finalize
 SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_SEGMENT": "128K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
@@ -65,6 +67,11 @@ class Jobs:
         """Ends the cluster, unless it was given."""
         if self._own:
             self._own.close()
+
+    def tidy(self):
+        """Removes what jobs that were killed have left in the nodes' shared memory."""
+        for node in range(2):
+            self.cluster.execute(node, ["find", "/dev/shm", "-type", "f", "-delete"])
 
     def plain(self, only=()):
         """{(rank, section): digest} of a job without MPIsec and without the library below."""
@@ -331,14 +338,18 @@ def systematic(options):
     open_ones = [attack for attack in attacks if attack.text not in tried][: options.limit]
     expected = {only: jobs.plain(only) for only in {attack.only for attack in open_ones}}
     print(f"{options.mpi}, {options.ranks} ranks: {found}; {len(attacks)} attacks, {len(tried)} tried, {len(open_ones)} to do", flush=True)
-    lock, deadline, totals = threading.Lock(), time.monotonic() + options.seconds, collections.Counter()
+    lock, totals = threading.Lock(), collections.Counter()
     out = options.out.open("a")
     if not lines:
         out.write(json.dumps(head | found | {"attacks": sum(found["levels"])}) + "\n")
 
     def work(own_jobs):
-        while time.monotonic() < deadline:
+        for number in itertools.count(1):
+            if number % BETWEEN_TIDYINGS == 0:
+                own_jobs.tidy()
             with lock:
+                if time.monotonic() > deadline:
+                    return
                 if not open_ones:
                     return
                 attack = open_ones.pop(0)
@@ -351,6 +362,7 @@ def systematic(options):
                     print(f"{said['outcome']}: {attack.text} ({attack.what}, {said['section']}): {said['detail']}", flush=True)
 
     workers = [jobs] + [Jobs(options.mpi, options.ranks, options.binary, dict(options.env)) for _ in range(options.workers - 1)]
+    deadline = time.monotonic() + options.seconds
     threads = [threading.Thread(target=work, args=[worker]) for worker in workers]
     for thread in threads:
         thread.start()

@@ -114,6 +114,29 @@ TEST(SimCommand, EveryCollectiveHasEveryAlgorithm) {
     }
 }
 
+TEST(SimCommand, AsManyRanksAsLargeClustersHave) {
+    const Ran ran =
+        sim_any("allreduce --ranks 65536 --nodes 1024 --size 1K --algorithm smp,multi-leader --json");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto results = nlohmann::json::parse(ran.out)["results"];
+    ASSERT_EQ(results.size(), 2u);
+    for (const auto& result : results) EXPECT_EQ(result["r_d"], 10) << result;  // lg 1024
+    EXPECT_EQ(results[0]["s_d"], 10 * 1024);
+    EXPECT_EQ(results[1]["s_d"], 10 * 16);  // a slice of 64
+}
+
+TEST(SimCommand, ManyRanksAreNotSimulatedInPairs) {
+    const auto algorithms = [](const char* shape) {
+        const Ran ran = sim_any(std::string("alltoall --json --size 0 ") + shape);
+        const auto document = nlohmann::json::parse(ran.out);
+        std::set<std::string> seen;
+        for (const auto& row : document["results"]) seen.insert(row["algorithm"]);
+        return seen;
+    };
+    EXPECT_EQ(algorithms("--ranks 4097 --nodes 2"), (std::set<std::string>{"smp", "pairs", "bruck"}));
+    EXPECT_EQ(algorithms("--ranks 8 --nodes 2").size(), coll::algorithms(coll::Collective::alltoall).size());
+}
+
 TEST(SimCommand, ABarrierHasNoSize) {
     const Ran ran = sim_any("barrier --ranks 4 --nodes 2");
     EXPECT_EQ(ran.status, 0) << ran.err;
@@ -175,7 +198,8 @@ TEST(SimCommand, WhatIsRefused) {
         {"--nodes 2", "--ranks"},
         {"--ranks 2 --nodes 4", "2 ranks cannot fill 4 nodes"},
         {"--ranks 0 --nodes 1", "--ranks"},
-        {"--ranks 5000 --nodes 1", "--ranks"},
+        {"--ranks 65537 --nodes 1", "--ranks"},
+        {"--ranks 4097 --nodes 2 --algorithm hs1,naive", "With naive any two ranks have messages"},
         {"--ranks 4 --nodes 2 --algorithm o-wing", "o-wing"},
         {"--ranks 4 --nodes 2 --placement random", "random"},
         {"--ranks 4 --nodes 2 --size 9G", "--size"},
