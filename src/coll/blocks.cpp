@@ -2,7 +2,7 @@
 
 namespace mpisec::coll {
 
-bool Blocks::one_run(const std::vector<int>& ranks) const {
+bool Blocks::one_run(Ranks ranks) const {
     for (std::size_t i = 1; i < ranks.size(); ++i) {
         const auto before = static_cast<std::size_t>(ranks[i - 1]), here = static_cast<std::size_t>(ranks[i]);
         if (offset[before] + size[before] != offset[here]) return false;
@@ -10,19 +10,19 @@ bool Blocks::one_run(const std::vector<int>& ranks) const {
     return true;
 }
 
-fabric::PlaintextBuffer Blocks::room(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+fabric::PlaintextBuffer Blocks::room(fabric::Fabric& fabric, Ranks ranks) const {
     if (ranks.empty()) return {};
     if (one_run(ranks)) return {base + offset[static_cast<std::size_t>(ranks.front())], bytes(ranks)};
     return fabric.plaintext(bytes(ranks));
 }
 
-fabric::Plaintext Blocks::pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const {
+fabric::Plaintext Blocks::pack(fabric::Fabric& fabric, Ranks ranks) const {
     const fabric::PlaintextBuffer packed = room(fabric, ranks);
     if (!one_run(ranks)) gather(fabric, ranks, packed);
     return packed;
 }
 
-void Blocks::gather(fabric::Fabric& fabric, const std::vector<int>& ranks,
+void Blocks::gather(fabric::Fabric& fabric, Ranks ranks,
                     fabric::PlaintextBuffer packed) const {
     std::size_t at = 0;
     for (int rank : ranks) {
@@ -32,7 +32,7 @@ void Blocks::gather(fabric::Fabric& fabric, const std::vector<int>& ranks,
     }
 }
 
-void Blocks::unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plaintext packed) const {
+void Blocks::unpack(fabric::Fabric& fabric, Ranks ranks, fabric::Plaintext packed) const {
     if (ranks.empty() || packed.data() == base + offset[static_cast<std::size_t>(ranks.front())]) return;
     std::size_t at = 0;
     for (int rank : ranks) {

@@ -28,24 +28,24 @@ struct Blocks {
         const bool alike = std::adjacent_find(size.begin(), size.end(), std::not_equal_to<>()) == size.end();
         return alike && !size.empty() ? std::optional(size.front()) : std::nullopt;
     }
-    std::size_t bytes(const std::vector<int>& ranks) const {
+    std::size_t bytes(Ranks ranks) const {
         return std::accumulate(ranks.begin(), ranks.end(), std::size_t{0}, [&](std::size_t sum, int rank) {
             return sum + size[static_cast<std::size_t>(rank)];
         });
     }
     /// Copies the blocks of `ranks`, one after the other, to `packed`.
-    void gather(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::PlaintextBuffer packed) const;
+    void gather(fabric::Fabric& fabric, Ranks ranks, fabric::PlaintextBuffer packed) const;
     /// The blocks of `ranks` as one run of bytes: where they lie, when they do so one after the other, else
     /// copied to a room of the fabric.
-    fabric::Plaintext pack(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    fabric::Plaintext pack(fabric::Fabric& fabric, Ranks ranks) const;
     /// Room for what pack() gives on the other side: the blocks' own place when they are one run, else a room
     /// to unpack from.
-    fabric::PlaintextBuffer room(fabric::Fabric& fabric, const std::vector<int>& ranks) const;
+    fabric::PlaintextBuffer room(fabric::Fabric& fabric, Ranks ranks) const;
     /// After something came into room(): to the blocks, unless it is there.
-    void unpack(fabric::Fabric& fabric, const std::vector<int>& ranks, fabric::Plaintext packed) const;
+    void unpack(fabric::Fabric& fabric, Ranks ranks, fabric::Plaintext packed) const;
 
   private:
-    bool one_run(const std::vector<int>& ranks) const;
+    bool one_run(Ranks ranks) const;
 };
 
 }  // namespace mpisec::coll

@@ -85,7 +85,7 @@ class Fabric {
     const Topology& topology() const { return topology_; }
     int node() const { return topology_.node(rank_); }
     int local() const { return topology_.local(rank_); }
-    const std::vector<int>& node_peers() const { return topology_.members(node()); }
+    Ranks node_peers() const { return topology_.members(node()); }
     /// Sealing costs less than handing over: long data goes in few pieces. All ranks have the same.
     bool fast_cipher() const { return fast_cipher_; }
 

@@ -1,27 +1,36 @@
 #include "fabric/topology.hpp"
 
-#include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 namespace mpisec::fabric {
+namespace {
 
-Topology::Topology(const std::vector<int>& node_of_rank) {
-    std::map<int, int> number;
-    for (int name : node_of_rank) {
-        const int node = number.try_emplace(name, static_cast<int>(number.size())).first->second;
-        if (static_cast<std::size_t>(node) == members_.size()) members_.emplace_back();
-        auto& node_peers = members_[static_cast<std::size_t>(node)];
-        local_.push_back(static_cast<int>(node_peers.size()));
-        node_peers.push_back(static_cast<int>(node_.size()));
-        node_.push_back(node);
+std::vector<int> numbered(const std::vector<int>& names) {
+    std::unordered_map<int, int> number;
+    std::vector<int> node;
+    node.reserve(names.size());
+    for (int name : names)
+        node.push_back(number.try_emplace(name, static_cast<int>(number.size())).first->second);
+    return node;
+}
+
+}  // namespace
+
+Topology::Topology(const std::vector<int>& node_of_rank) : placement_(numbered(node_of_rank)) {
+    if (placement_.kind() == Placement::Kind::listed) {
+        members_.resize(static_cast<std::size_t>(nodes()));
+        for (int rank = 0; rank < ranks(); ++rank) {
+            auto& node_peers = members_[static_cast<std::size_t>(node(rank))];
+            local_.push_back(static_cast<int>(node_peers.size()));
+            node_peers.push_back(rank);
+        }
+        int before = 0;
+        for (const auto& node_peers : members_)
+            before_.push_back(std::exchange(before, before + static_cast<int>(node_peers.size())));
     }
-    int before = 0;
-    for (const auto& node_peers : members_) {
-        before_.push_back(std::exchange(before, before + static_cast<int>(node_peers.size())));
-        const int size = static_cast<int>(node_peers.size());
-        smallest_ = smallest_ == 0 ? size : std::min(smallest_, size);
-    }
+    for (int node = 0; node < nodes(); ++node)
+        smallest_ = smallest_ == 0 ? node_size(node) : std::min(smallest_, node_size(node));
 }
 
 }  // namespace mpisec::fabric

@@ -3,6 +3,9 @@
 
 #include <vector>
 
+#include "base/ranks.hpp"
+#include "fabric/placement.hpp"
+
 namespace mpisec::fabric {
 
 class Topology {
@@ -12,24 +15,62 @@ class Topology {
     /// (block, cyclic, irregular).
     explicit Topology(const std::vector<int>& node_of_rank);
 
-    int ranks() const { return static_cast<int>(node_.size()); }
-    int nodes() const { return static_cast<int>(members_.size()); }
-    int node(int rank) const { return node_[static_cast<std::size_t>(rank)]; }
+    int ranks() const { return placement_.ranks(); }
+    int nodes() const { return placement_.nodes(); }
+    int node(int rank) const { return placement_.node(rank); }
     /// Place of the rank among those of its node, from 0.
-    int local(int rank) const { return local_[static_cast<std::size_t>(rank)]; }
-    const std::vector<int>& members(int node) const { return members_[static_cast<std::size_t>(node)]; }
-    int node_size(int node) const { return static_cast<int>(members(node).size()); }
+    int local(int rank) const {
+        switch (placement_.kind()) {
+            case Placement::Kind::blocks:
+                return rank % placement_.block();
+            case Placement::Kind::in_turn:
+                return rank / nodes();
+            default:
+                return local_[static_cast<std::size_t>(rank)];
+        }
+    }
+    Ranks members(int node) const {
+        switch (placement_.kind()) {
+            case Placement::Kind::blocks:
+                return {node * placement_.block(), 1, node_size(node)};
+            case Placement::Kind::in_turn:
+                return {node, nodes(), node_size(node)};
+            default:
+                return members_[static_cast<std::size_t>(node)];
+        }
+    }
+    int node_size(int node) const {
+        switch (placement_.kind()) {
+            case Placement::Kind::blocks:
+                return std::min(placement_.block(), ranks() - node * placement_.block());
+            case Placement::Kind::in_turn:
+                return (ranks() - node + nodes() - 1) / nodes();
+            default:
+                return static_cast<int>(members_[static_cast<std::size_t>(node)].size());
+        }
+    }
     int smallest_node() const { return smallest_; }
     /// Place of the rank when all are listed node by node.
     int place(int rank) const { return ranks_before(node(rank)) + local(rank); }
     /// Ranks on nodes with lower numbers.
-    int ranks_before(int node) const { return before_[static_cast<std::size_t>(node)]; }
+    int ranks_before(int node) const {
+        switch (placement_.kind()) {
+            case Placement::Kind::blocks:
+                return node * placement_.block();
+            case Placement::Kind::in_turn:
+                return node * (ranks() / nodes()) + std::min(node, ranks() % nodes());
+            default:
+                return before_[static_cast<std::size_t>(node)];
+        }
+    }
     bool same_node(int a, int b) const { return node(a) == node(b); }
 
   private:
-    std::vector<int> node_, local_, before_;
-    std::vector<std::vector<int>> members_;
+    Placement placement_;
     int smallest_ = 0;
+    // When the placement is a list:
+    std::vector<int> local_, before_;
+    std::vector<std::vector<int>> members_;
 };
 
 }  // namespace mpisec::fabric

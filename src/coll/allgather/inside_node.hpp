@@ -12,7 +12,7 @@ enum class Pattern { ring, doubling };
 template <class Contribution>
 fabric::Task share_inside_node(fabric::Fabric& fabric, const Blocks& blocks, Pattern pattern,
                                Contribution contribution) {
-    Group group{fabric.node_peers(), {}, fabric.local()};
+    Group group{fabric.node_peers().list(), {}, fabric.local()};
     if (group.size() == 1) co_return;
     for (int local = 0; local < group.size(); ++local)
         group.bytes.push_back(blocks.bytes(contribution(local)));

@@ -25,7 +25,7 @@ fabric::Task allgather_o_rd(fabric::Fabric& fabric, const Blocks& blocks) {
         return room.part(begin, offset[static_cast<std::size_t>(first + count)] - begin);
     };
     auto open = [&](int k) {
-        const std::vector<int>& ranks = topology.members(between.node_at(k));
+        const Ranks ranks = topology.members(between.node_at(k));
         const fabric::PlaintextBuffer to = blocks.room(fabric, ranks);
         fabric.open(to, sealed_blocks(k, 1), {between.origin(fabric.rank(), between.node_at(k)), 0});
         blocks.unpack(fabric, ranks, to);

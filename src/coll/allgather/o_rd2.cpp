@@ -16,7 +16,7 @@ fabric::Task allgather_o_rd2(fabric::Fabric& fabric, const Blocks& blocks) {
     auto ranks_of = [&](int first, int count) {
         std::vector<int> ranks;
         for (int k = first; k < first + count; ++k) {
-            const std::vector<int>& members = topology.members(between.node_at(k));
+            const Ranks members = topology.members(between.node_at(k));
             ranks.insert(ranks.end(), members.begin(), members.end());
         }
         return ranks;

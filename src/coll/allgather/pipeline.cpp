@@ -78,7 +78,7 @@ class Lane {
     /// What the lane carries of the node that is `step` before this one.
     void add_pieces(std::vector<Piece>& pieces, int step) const {
         const fabric::Topology& topology = fabric_.topology();
-        const std::vector<int>& members = topology.members(node_at(-step));
+        const Ranks members = topology.members(node_at(-step));
         std::uint64_t index = 0;
         for (auto place = static_cast<std::size_t>(fabric_.local()); place < members.size();
              place += static_cast<std::size_t>(topology.smallest_node()))

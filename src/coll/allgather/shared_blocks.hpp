@@ -19,7 +19,7 @@ class Slice {
     int last() const { return rank(size() - 1); }
 
   private:
-    const std::vector<int>& members_;
+    Ranks members_;
     int number_, leaders_;
 };
 

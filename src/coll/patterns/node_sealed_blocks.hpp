@@ -35,7 +35,7 @@ class NodeSealedBlocks {
                      const NodeBlocks& has)
         : nodes_(fabric.topology().nodes()), place_(leaders.place(fabric.node())), tree_(nodes_, place_) {
         for (int place = place_; place < place_ + tree_.width(); ++place) {
-            const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
+            const Ranks ranks = fabric.topology().members(leaders.node(place));
             std::size_t bytes = 0;
             if (place_ == 0)
                 bytes = roots.bytes(ranks);

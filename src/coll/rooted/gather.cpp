@@ -38,7 +38,7 @@ fabric::Task gather_among_leaders(fabric::Fabric& fabric, const Call& call, cons
     const Leaders leaders(fabric.topology(), call.root);
     const NodeSealedBlocks<Tree> sealed_blocks(fabric, leaders, call.from, blocks);
     auto open = [&](int place) {
-        const std::vector<int>& ranks = fabric.topology().members(leaders.node(place));
+        const Ranks ranks = fabric.topology().members(leaders.node(place));
         const fabric::PlaintextBuffer room = call.from.room(fabric, ranks);
         fabric.open(room, sealed_blocks.sealed_block(place), {leaders.rank(place), 0});
         call.from.unpack(fabric, ranks, room);

@@ -13,7 +13,7 @@ constexpr std::size_t batch_bytes = 4 << 20;
 
 /// The root has copying to do, so it helps only where it has one node peer or none.
 std::vector<int> helpers(const fabric::Topology& topology, int root) {
-    std::vector<int> ranks = topology.members(topology.node(root));
+    std::vector<int> ranks = topology.members(topology.node(root)).list();
     if (ranks.size() > 2) std::erase(ranks, root);
     return ranks;
 }
