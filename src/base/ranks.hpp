@@ -16,7 +16,8 @@ class Ranks {
     Ranks() = default;
     Ranks(const std::vector<int>& list) : list_(list.data()), size_(static_cast<int>(list.size())) {}
     /// first, first + step, …: `size` of them.
-    Ranks(int first, int step, int size) : first_(first), step_(step), size_(size) {}
+    static Ranks every(int step, int first, int size) { return {first, step, size}; }
+    static Ranks one(int rank) { return {rank, 0, 1}; }
 
     std::size_t size() const { return static_cast<std::size_t>(size_); }
     bool empty() const { return size_ == 0; }
@@ -71,6 +72,8 @@ class Ranks {
     }
 
   private:
+    Ranks(int first, int step, int size) : first_(first), step_(step), size_(size) {}
+
     const int* list_ = nullptr;  ///< null: they are computed
     int first_ = 0, step_ = 0, size_ = 0;
 };

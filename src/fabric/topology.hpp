@@ -10,6 +10,7 @@ namespace mpisec::fabric {
 
 class Topology {
   public:
+    Topology() = default;  ///< of no ranks
     /// `node_of_rank[r]`: any number that is equal for two ranks if and only if they share a node. Nodes are
     /// numbered in the order of their lowest rank, ranks of a node in rank order, whatever the placement
     /// (block, cyclic, irregular).
@@ -32,9 +33,9 @@ class Topology {
     Ranks members(int node) const {
         switch (placement_.kind()) {
             case Placement::Kind::blocks:
-                return {node * placement_.block(), 1, node_size(node)};
+                return Ranks::every(1, node * placement_.block(), node_size(node));
             case Placement::Kind::in_turn:
-                return {node, nodes(), node_size(node)};
+                return Ranks::every(nodes(), node, node_size(node));
             default:
                 return members_[static_cast<std::size_t>(node)];
         }

@@ -63,7 +63,7 @@ void start_shim() {
     shim::World& world = state.world;
     world.rank = 0;
     world.size = world_size;
-    world.node = {0, 1, 0, 2};
+    world.topology = fabric::Topology({0, 1, 0, 2});
     world.nodes = 3;
     world.threshold = threshold;
     world.crosses_nodes = true;

@@ -35,8 +35,7 @@ std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
     return chosen;
 }
 
-std::vector<std::int32_t> pick(const std::vector<std::int32_t>& world_ranks,
-                               const std::vector<int>& positions) {
+std::vector<std::int32_t> pick(Ranks world_ranks, const std::vector<int>& positions) {
     std::vector<std::int32_t> picked;
     for (int position : positions) picked.push_back(world_ranks[static_cast<std::size_t>(position)]);
     return picked;
@@ -90,7 +89,7 @@ int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newco
     MPI_Comm made = constants.comm_null;
     if (int code = call(&made); code != MPI_SUCCESS || made == constants.comm_null) return code;
     const std::optional<Membership> is = read_membership(made, realm_of(parent.members));
-    auto within = [](const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
+    auto within = [](Ranks part, Ranks whole) {
         return std::ranges::all_of(
             part, [&](std::int32_t rank) { return std::ranges::find(whole, rank) != whole.end(); });
     };

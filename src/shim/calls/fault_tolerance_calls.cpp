@@ -41,7 +41,7 @@ enum Tag : int { report_tag = 1, result_tag };
 /// Bits that the library agrees on: it gives everyone the bits that all have set.
 enum Verdict : int { have_result = 1, nothing_forged = 2 };
 
-std::array<std::uint8_t, 32> digest_of(const std::vector<std::int32_t>& members) {
+std::array<std::uint8_t, 32> digest_of(Ranks members) {
     std::string bytes = "mpisec survivors";
     for (std::int32_t number : members) bytes += " " + std::to_string(rank_in_realm(number));
     std::array<std::uint8_t, 32> digest;
@@ -50,7 +50,7 @@ std::array<std::uint8_t, 32> digest_of(const std::vector<std::int32_t>& members)
 }
 
 /// Whether some of the parent's members are left, in their order.
-bool is_part_of(const std::vector<std::int32_t>& members, const std::vector<std::int32_t>& parents) {
+bool is_part_of(Ranks members, Ranks parents) {
     auto next = parents.begin();
     for (std::int32_t number : members) {
         next = std::find(next, parents.end(), number);

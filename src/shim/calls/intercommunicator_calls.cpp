@@ -33,7 +33,7 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
         if (int code = progress_barrier(parent); code != MPI_SUCCESS) return raise(&parent, code);
         return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
     }
-    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->world_ranks();
     std::vector<std::int32_t> all(world_ranks.size());
     if (int code =
             run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
@@ -46,8 +46,7 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
 }
 
 /// The group of these world ranks, out of the communicator with `world_ranks`.
-MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& world_ranks,
-                      const std::vector<std::int32_t>& chosen) {
+MPI_Group group_among(MPI_Comm comm, Ranks world_ranks, Ranks chosen) {
     if (chosen.empty()) return constants.group_empty;
     std::vector<int> ranks;
     for (std::int32_t world : chosen)
@@ -60,8 +59,7 @@ MPI_Group group_among(MPI_Comm comm, const std::vector<std::int32_t>& world_rank
 }
 
 /// Among all ranks of both groups of `parent`, merged into `all`, the two sides find each other.
-int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& world_ranks, const Membership& sides,
-                     MPI_Comm* made) {
+int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, MPI_Comm* made) {
     MPI_Group local = group_among(all, world_ranks, sides.members);
     MPI_Comm part = constants.comm_null;
     int code = real.Comm_create(all, local, &part);
@@ -81,13 +79,13 @@ int connect_sides_in(MPI_Comm all, const std::vector<std::int32_t>& world_ranks,
 
 /// Not on the parent's shadow communicator: others may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
-    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->world_ranks();
     MPI_Comm all = constants.comm_null;
     int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
         // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
-        if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks, {}})
+        if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks.list(), {}})
             code = connect_sides_in(all, world_ranks, sides, made);
         real.Comm_free(&all);
     }
@@ -105,7 +103,7 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
 using GroupHello = std::vector<std::int32_t>;
 enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2, other_realm = -3 };
 
-GroupHello hello_of(const Realm& realm, const std::vector<std::int32_t>& members) {
+GroupHello hello_of(const Realm& realm, Ranks members) {
     GroupHello hello(static_cast<std::size_t>(realm.size) + 1);
     hello[0] = static_cast<std::int32_t>(members.size());
     std::ranges::transform(members, hello.begin() + 1,
@@ -237,14 +235,14 @@ int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* 
 
 int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
     finish_duplications(parent, procedure);
-    const std::vector<std::int32_t>& world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->world_ranks();
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(world_ranks.size());
     if (int code =
             run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
         return code;
-    auto side = [&](const std::vector<std::int32_t>& members) {
+    auto side = [&](Ranks members) {
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
         for (std::int32_t world : members) {
             const ColorAndKey& theirs =
@@ -302,7 +300,7 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         return code;
     if (!meeting.empty()) return join_other_realm(*local, meeting, newcomm, call);
     Construction construction =
-        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members, remote, true},
+        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members.list(), remote, true},
                            std::nullopt, std::string(procedure) + " " + std::to_string(tag));
     construction.parent = local;
     construction.by_all = false;
@@ -325,8 +323,8 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
     const bool others_high = of_remote.front() != 0;
     const bool second =
         (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();
-    Membership expected{second ? parent->remote_members : parent->members, {}};
-    const std::vector<std::int32_t>& others = second ? parent->members : parent->remote_members;
+    Membership expected{(second ? parent->remote_members : parent->members).list(), {}};
+    const Ranks others = second ? parent->members : parent->remote_members;
     expected.members.insert(expected.members.end(), others.begin(), others.end());
     return construct_met(begin_construction(procedure, *parent, expected), newcomm,
                          [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });

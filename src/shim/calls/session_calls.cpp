@@ -85,7 +85,7 @@ struct FromGroup {
     }
 };
 
-Place place_in(MPI_Group group, const std::vector<std::int32_t>& job_ranks) {
+Place place_in(MPI_Group group, Ranks job_ranks) {
     int rank = 0;
     real.Group_rank(group, &rank);
     const std::int32_t known = job_ranks.empty() ? -1 : job_ranks[static_cast<std::size_t>(rank)];
@@ -93,10 +93,10 @@ Place place_in(MPI_Group group, const std::vector<std::int32_t>& job_ranks) {
 }
 
 /// Processes of MPI_COMM_WORLD: its keys are theirs.
-int make_in_world(const FromGroup& call, const std::vector<std::int32_t>& members, MPI_Comm* newcomm) {
+int make_in_world(const FromGroup& call, Ranks members, MPI_Comm* newcomm) {
     if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
     if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
-    return hand_out_first(state.world, create_from_group, call.constructor(), {members, {}}, *newcomm);
+    return hand_out_first(state.world, create_from_group, call.constructor(), {members.list(), {}}, *newcomm);
 }
 
 int wrong_group() {

@@ -139,7 +139,7 @@ bool lock_is_ours(const Window* window, int kind, int rank, int assertion) {
 Participants participants_of(MPI_Comm comm, const char* constructor) {
     Communicator* known = find_communicator(comm);
     if (!known) return {};
-    return {known->members, derive_context(*known, constructor, membership_of(*known))};
+    return {known->members.list(), derive_context(*known, constructor, membership_of(*known))};
 }
 
 int learn_window(int made, MPI_Comm comm, MPI_Win* win) {

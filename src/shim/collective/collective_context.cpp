@@ -42,7 +42,7 @@ std::uint64_t collectives_per_epoch(std::size_t ranks) {
 }
 
 /// Empty where the shadow communicator's ranks are the same world ranks in the same order.
-std::vector<int> ranks_on(const ShadowCommunicator& shadow, const std::vector<std::int32_t>& world_ranks) {
+std::vector<int> ranks_on(const ShadowCommunicator& shadow, Ranks world_ranks) {
     if (world_ranks == shadow.world_ranks()) return {};
     std::unordered_map<std::int32_t, int> rank_of;
     for (std::size_t rank = 0; rank < shadow.world_ranks().size(); ++rank)
@@ -71,7 +71,7 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
 
 }  // namespace
 
-ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, const std::vector<std::int32_t>& world_ranks)
+ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, Ranks world_ranks)
     : handle_(handle), world_ranks_(world_ranks) {
     real.Comm_set_errhandler(handle_, constants.errors_return);
 }
@@ -82,13 +82,13 @@ ShadowCommunicator::~ShadowCommunicator() {
     if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
-TagBlocks all_blocks(MPI_Comm shadow, const std::vector<std::int32_t>& world_ranks) {
+TagBlocks all_blocks(MPI_Comm shadow, Ranks world_ranks) {
     const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
     return {std::make_shared<ShadowCommunicator>(shadow, world_ranks), 0,
             static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
 }
 
-TagBlocks blocks_of_channel(const std::vector<std::int32_t>& world_ranks) {
+TagBlocks blocks_of_channel(Ranks world_ranks) {
     const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
     const int count = collective_tags_end() / tags_of_block - first;
     if (count < 1) return {};
@@ -97,7 +97,7 @@ TagBlocks blocks_of_channel(const std::vector<std::int32_t>& world_ranks) {
     return {std::make_shared<ShadowCommunicator>(state.world.channel, world_ranks), first, count - reserved};
 }
 
-CollectiveContext::CollectiveContext(const TagBlocks& blocks, const std::vector<std::int32_t>& world_ranks,
+CollectiveContext::CollectiveContext(const TagBlocks& blocks, Ranks world_ranks,
                                      const wire::ContextId& context)
     : shadow_(blocks.shadow),
       spare_{blocks.shadow, blocks.first + 1, blocks.count - 1},

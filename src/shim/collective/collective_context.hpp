@@ -53,12 +53,12 @@ struct CollectiveSequence {
 class ShadowCommunicator {
   public:
     /// Owns `handle`, whose ranks are `world_ranks`, unless it is the channel.
-    ShadowCommunicator(MPI_Comm handle, const std::vector<std::int32_t>& world_ranks);
+    ShadowCommunicator(MPI_Comm handle, Ranks world_ranks);
     ShadowCommunicator(const ShadowCommunicator&) = delete;
     ShadowCommunicator& operator=(const ShadowCommunicator&) = delete;
     ~ShadowCommunicator();
     MPI_Comm handle() const { return handle_; }
-    const std::vector<std::int32_t>& world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
+    Ranks world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
 
   private:
     MPI_Comm handle_;
@@ -75,17 +75,16 @@ struct TagBlocks {
     bool none() const { return count == 0; }
 };
 /// All blocks of a new shadow communicator.
-TagBlocks all_blocks(MPI_Comm shadow, const std::vector<std::int32_t>& world_ranks);
+TagBlocks all_blocks(MPI_Comm shadow, Ranks world_ranks);
 /// Those that the channel has for collectives: none where the MPI library has few tags. Keeps back the
 /// reserve.
-TagBlocks blocks_of_channel(const std::vector<std::int32_t>& world_ranks);
+TagBlocks blocks_of_channel(Ranks world_ranks);
 
 class CollectiveContext {
   public:
     /// Of `world_ranks`, who are all on the shadow communicator. The first block is this context's, the
     /// others are for communicators that will be made from this one.
-    CollectiveContext(const TagBlocks& blocks, const std::vector<std::int32_t>& world_ranks,
-                      const wire::ContextId& context);
+    CollectiveContext(const TagBlocks& blocks, Ranks world_ranks, const wire::ContextId& context);
     ~CollectiveContext();
     CollectiveContext(const CollectiveContext&) = delete;
     CollectiveContext& operator=(const CollectiveContext&) = delete;
@@ -103,8 +102,8 @@ class CollectiveContext {
     int shadow_rank(int rank) const {
         return shadow_ranks_.empty() ? rank : shadow_ranks_[static_cast<std::size_t>(rank)];
     }
-    int rank() const { return rank_; }                                             ///< among them
-    const std::vector<std::int32_t>& world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
+    int rank() const { return rank_; }                  ///< among them
+    Ranks world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
     const wire::ContextId& context() const { return context_; }
     const fabric::Topology& topology() const { return world_ranks_.roster().topology(); }
     /// To be taken in the order of the calls, by every rank, whether it takes part or not. Under the Guard.

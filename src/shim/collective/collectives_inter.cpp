@@ -8,8 +8,8 @@
 namespace mpisec::shim::inter {
 namespace {
 
-std::vector<int> on_shadow(const CollectivePlan& plan, const std::vector<std::int32_t>& world) {
-    const std::vector<std::int32_t>& world_ranks = plan.comm->collective_context->world_ranks();
+std::vector<int> on_shadow(const CollectivePlan& plan, Ranks world) {
+    const Ranks world_ranks = plan.comm->collective_context->world_ranks();
     std::vector<int> ranks;
     for (std::int32_t one : world)
         ranks.push_back(

@@ -48,8 +48,7 @@ void read_dist_graph(MPI_Comm comm, Topology& topology) {
     topology.dest_weights.resize(weighted ? static_cast<std::size_t>(out) : 0);
 }
 
-std::string different_ranks(const std::vector<std::int32_t>& expected, const std::vector<std::int32_t>& made,
-                            const char* group) {
+std::string different_ranks(Ranks expected, Ranks made, const char* group) {
     if (made.size() != expected.size())
         return std::string(group) + " has " + std::to_string(made.size()) + " ranks instead of " +
                std::to_string(expected.size());

@@ -53,7 +53,7 @@ struct Shared {
 static_assert(sizeof(Shared) % alignof(Entry) == 0);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-std::string object_name(const std::string& tag, const std::vector<std::int32_t>& ranks) {
+std::string object_name(const std::string& tag, Ranks ranks) {
     keys::Sha256 hash;
     const auto mark = node_id();
     hash.update(keys::as_bytes("mpisec session")).update(mark);

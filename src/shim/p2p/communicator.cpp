@@ -54,7 +54,7 @@ std::optional<std::vector<std::int32_t>> members_of(MPI_Comm comm, const Realm& 
 
 void describe_peers(Communicator& comm) {
     const Realm& realm = realm_of(comm.members);
-    comm.peers = comm.inter ? comm.remote_members.list() : comm.members.list();
+    comm.peers = comm.inter ? comm.remote_members : comm.members;
     if (seals_on_node(realm)) {
         comm.seals = !comm.peers.empty();
         return;
@@ -77,7 +77,7 @@ Communicator* enter(std::unique_ptr<Communicator> comm) {
     return entered;
 }
 
-void append(std::string& bytes, const std::vector<std::int32_t>& members) {
+void append(std::string& bytes, Ranks members) {
     const auto count = static_cast<std::uint32_t>(members.size());
     bytes.append(reinterpret_cast<const char*>(&count), sizeof count);
     for (std::int32_t number : members) {
@@ -133,7 +133,7 @@ Communicator& no_parent(const Realm& realm) {
 }
 
 Membership membership_of(const Communicator& comm) {
-    return {comm.members, comm.remote_members, comm.inter};
+    return {comm.members.list(), comm.remote_members.list(), comm.inter};
 }
 
 std::optional<Membership> read_membership(MPI_Comm comm, const Realm& realm) {
@@ -164,7 +164,7 @@ std::vector<std::int32_t> world_ranks_in(const Membership& membership) {
     // The group with the lower first rank comes first, on both sides.
     const bool second = !remote.empty() && !members.empty() && remote.front() < members.front();
     std::vector<std::int32_t> world_ranks = second ? remote : members;
-    const std::vector<std::int32_t>& others = second ? members : remote;
+    const Ranks others = second ? members : remote;
     world_ranks.insert(world_ranks.end(), others.begin(), others.end());
     return world_ranks;
 }

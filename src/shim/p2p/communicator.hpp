@@ -53,8 +53,7 @@ struct Communicator {
     bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
     int persistent_requests = 0;  ///< they may be started after the user has freed it
     int holders = 0;              ///< operations that use it
-    std::span<const std::int32_t>
-        peers;                    ///< numbers, by rank as used in source and destination arguments (remote
+    Ranks peers;                  ///< numbers, by rank as used in source and destination arguments (remote
                                   ///< group of an inter-communicator)
     std::uint64_t threshold = 0;  ///< of its realm
     bool is_channel = false;      ///< of its realm
@@ -201,7 +200,7 @@ void release_from_persistent(Communicator& comm);
 /// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
 /// no member is on another node.
 int progress_barrier(Communicator& comm);
-int progress_barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context);
+int progress_barrier(Ranks members, const wire::ContextId& context);
 /// Before the MPI library's own blocking collective inside a node: the same, and raises what goes wrong.
 int progress_barrier_of_members(MPI_Comm comm);
 /// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
@@ -209,8 +208,7 @@ int progress_barrier_of_members(MPI_Comm comm);
 /// members[root] to all members. Both return an MPI error code that was not raised.
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context);
-int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
-              const wire::ContextId& context);
+int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes, const wire::ContextId& context);
 
 /// The same of all members of an intra-communicator, from its rank `root`; also where all are proven to be on one node.
 int hand_down(const Communicator& comm, int root, void* data, std::size_t bytes);

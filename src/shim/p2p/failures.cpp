@@ -76,10 +76,10 @@ int look_for_failure(const Communicator& comm) {
 }
 
 int failure_of_peer(const Communicator& comm, std::int32_t peer) {
-    return is_revoked(comm) ? MPI_ERR_REVOKED : failure_among({peer});
+    return is_revoked(comm) ? MPI_ERR_REVOKED : failure_among(Ranks::one(peer));
 }
 
-int failure_among(const std::vector<std::int32_t>& members) {
+int failure_among(Ranks members) {
     if (!state.fault_tolerant) return MPI_SUCCESS;
     const std::vector<std::int32_t> failed = failed_in(constants.comm_world);
     const bool any = std::ranges::any_of(
@@ -107,7 +107,7 @@ int look_for_failure(const Communicator&) {
 int failure_of_peer(const Communicator&, std::int32_t) {
     return MPI_SUCCESS;
 }
-int failure_among(const std::vector<std::int32_t>&) {
+int failure_among(Ranks) {
     return MPI_SUCCESS;
 }
 bool any_failure() {

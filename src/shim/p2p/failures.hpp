@@ -39,7 +39,7 @@ inline int failure_on(const Communicator& comm) {
 /// The same of a message to or from a process, by number.
 int failure_of_peer(const Communicator& comm, std::int32_t peer);
 /// The same among processes of this world, by number: whether one of them has failed.
-int failure_among(const std::vector<std::int32_t>& members);
+int failure_among(Ranks members);
 /// Whether any process of the job has failed, as far as this one knows.
 bool any_failure();
 

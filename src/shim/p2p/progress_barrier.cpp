@@ -84,7 +84,7 @@ int swap(const Swap& swap, MPI_Count bytes, int tag, Look look) {
 }
 
 template <class Look>
-int barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context, Look look) {
+int barrier(Ranks members, const wire::ContextId& context, Look look) {
     const auto here = std::find(members.begin(), members.end(), own_number(members));
     // Where all are proven to be on one node there are no messages that need to be kept moving.
     if (here == members.end() || !realm_of(members).job_secret) return MPI_SUCCESS;
@@ -126,23 +126,23 @@ wire::ContextId group_context(const std::string& name) {
 }
 
 int progress_barrier(Communicator& comm) {
-    std::vector<std::int32_t> everyone = comm.members;
+    std::vector<std::int32_t> everyone = comm.members.list();
     everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
     std::sort(everyone.begin(), everyone.end());  // both sides of an inter-communicator agree on the order
     return barrier(everyone, comm.context, [&] { return failure_on(comm); });
 }
 
-int progress_barrier(const std::vector<std::int32_t>& members, const wire::ContextId& context) {
+int progress_barrier(Ranks members, const wire::ContextId& context) {
     return barrier(members, context, [&] { return failure_among(members); });
 }
 
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context) {
     return swap({world, out, world, in}, static_cast<MPI_Count>(bytes), barrier_tag(context),
-                [&] { return failure_among({world}); });
+                [&] { return failure_among(Ranks::one(world)); });
 }
 
-int hand_down(const std::vector<std::int32_t>& members, std::size_t root, void* data, std::size_t bytes,
+int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes,
               const wire::ContextId& context) {
     const auto here = std::find(members.begin(), members.end(), own_number(members));
     if (here == members.end()) return MPI_SUCCESS;

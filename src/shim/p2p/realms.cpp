@@ -17,7 +17,7 @@ struct Realms {
     std::vector<std::unique_ptr<Realm>> gone;
 };
 
-Realm& realm_of(const std::vector<std::int32_t>& members) {
+Realm& realm_of(Ranks members) {
     // The world needs no look: facts may be gone when what a program left behind ends.
     if (members.empty() || members.front() < state.world.size || !process.peer_facts) return state.world;
     return realm_of(members.front());

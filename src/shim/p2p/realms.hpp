@@ -21,11 +21,10 @@ struct PeerFacts {
 inline PeerFacts facts_of(std::int32_t number) {
     World& world = state.world;
     if (number >= world.size) return process.peer_facts[number];
-    const std::int32_t node = world.node_of(number);
-    return {&world, node, node == world.node_of(world.rank)};
+    return {&world, world.node_of(number), world.on_own_node(number)};
 }
 /// The realm of a communicator's members, who are all of one; the world when there are none.
-Realm& realm_of(const std::vector<std::int32_t>& members);
+Realm& realm_of(Ranks members);
 inline Realm& realm_of(std::int32_t number) {
     return number < state.world.size ? state.world : *process.peer_facts[number].realm;
 }
@@ -33,7 +32,7 @@ inline std::int32_t rank_in_realm(std::int32_t number) {
     return number - realm_of(number).first;
 }
 /// This process's number among members of one realm.
-inline std::int32_t own_number(const std::vector<std::int32_t>& members) {
+inline std::int32_t own_number(Ranks members) {
     return realm_of(members).own_number();
 }
 /// Which node it counts to; with MPISEC_SAME_NODE=seal every process is a node of its own.

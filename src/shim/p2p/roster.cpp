@@ -1,6 +1,5 @@
 #include "shim/p2p/roster.hpp"
 
-#include <string_view>
 #include <unordered_map>
 
 #include "shim/p2p/realms.hpp"
@@ -11,14 +10,20 @@ namespace mpisec::shim {
 struct Rosters {
     std::mutex mutex;
     std::unordered_multimap<std::size_t, const Roster*> by_hash;
-    const std::vector<std::int32_t> nobody{};
 };
 
 namespace {
 
-std::size_t hash_of(const std::vector<std::int32_t>& numbers) {
-    const auto* bytes = reinterpret_cast<const char*>(numbers.data());
-    return std::hash<std::string_view>()({bytes, numbers.size() * sizeof numbers[0]});
+std::size_t hash_of(Ranks numbers) {  // FNV-1a (Fowler, Noll, Vo), by number
+    std::uint64_t hash = 0xCBF29CE484222325;
+    for (int number : numbers) hash = (hash ^ static_cast<std::uint32_t>(number)) * 0x100000001B3;
+    return hash;
+}
+
+bool equally_far_apart(Ranks numbers) {
+    for (std::size_t rank = 2; rank < numbers.size(); ++rank)
+        if (numbers[rank] - numbers[rank - 1] != numbers[1] - numbers[0]) return false;
+    return true;
 }
 
 /// Its last holder has let go of it.
@@ -35,7 +40,7 @@ void remove(const Roster* roster) {
 
 }  // namespace
 
-std::shared_ptr<const Roster> Roster::of(const std::vector<std::int32_t>& numbers) {
+std::shared_ptr<const Roster> Roster::of(Ranks numbers) {
     Rosters& rosters = *process.rosters;
     const std::size_t hash = hash_of(numbers);
     const std::lock_guard lock(rosters.mutex);
@@ -49,8 +54,14 @@ std::shared_ptr<const Roster> Roster::of(const std::vector<std::int32_t>& number
     return made;
 }
 
-const std::vector<std::int32_t>& Roster::nobody() {
-    return process.rosters->nobody;
+Roster::Roster(Ranks numbers) {
+    if (equally_far_apart(numbers)) {
+        const int step = numbers.size() > 1 ? numbers[1] - numbers[0] : 0;
+        numbers_ = Ranks::every(step, numbers.front(), static_cast<int>(numbers.size()));
+    } else {
+        list_ = numbers.list();
+        numbers_ = list_;
+    }
 }
 
 const fabric::Topology& Roster::topology() const {

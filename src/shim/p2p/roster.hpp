@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/ranks.hpp"
 #include "fabric/topology.hpp"
 
 namespace mpisec::shim {
@@ -15,17 +16,17 @@ namespace mpisec::shim {
 class Roster : public std::enable_shared_from_this<Roster> {
   public:
     /// The one that there is, or a new one, which is gone with its last holder.
-    static std::shared_ptr<const Roster> of(const std::vector<std::int32_t>& numbers);
+    static std::shared_ptr<const Roster> of(Ranks numbers);
 
-    static const std::vector<std::int32_t>& nobody();
-
-    const std::vector<std::int32_t>& numbers() const { return numbers_; }  ///< of the processes (realms.hpp)
-    const fabric::Topology& topology() const;                              ///< made when first asked for
+    Ranks numbers() const { return numbers_; }  ///< of the processes (realms.hpp)
+    const fabric::Topology& topology() const;   ///< made when first asked for
 
   private:
-    explicit Roster(std::vector<std::int32_t> numbers) : numbers_(std::move(numbers)) {}
+    explicit Roster(Ranks numbers);
 
-    const std::vector<std::int32_t> numbers_;
+    std::vector<std::int32_t>
+        list_;  ///< empty where the numbers are equally far apart: nothing grows with the ranks
+    Ranks numbers_;
     mutable std::once_flag topology_made_;
     mutable std::optional<fabric::Topology> topology_;
 };
@@ -34,19 +35,21 @@ class Roster : public std::enable_shared_from_this<Roster> {
 class SharedNumbers {
   public:
     SharedNumbers() = default;  // of nobody
-    SharedNumbers(const std::vector<std::int32_t>& numbers) {
+    SharedNumbers(Ranks numbers) {
         if (!numbers.empty()) roster_ = Roster::of(numbers);
     }
+    SharedNumbers(const std::vector<std::int32_t>& numbers) : SharedNumbers(Ranks(numbers)) {}
 
     const Roster& roster() const { return *roster_; }  ///< unless it is of nobody
-    const std::vector<std::int32_t>& list() const { return roster_ ? roster_->numbers() : Roster::nobody(); }
-    operator const std::vector<std::int32_t>&() const { return list(); }
-    auto begin() const { return list().begin(); }
-    auto end() const { return list().end(); }
-    std::size_t size() const { return list().size(); }
-    bool empty() const { return list().empty(); }
-    std::int32_t front() const { return list().front(); }
-    std::int32_t operator[](std::size_t rank) const { return list()[rank]; }
+    /// While it lives.
+    operator Ranks() const { return roster_ ? roster_->numbers() : Ranks(); }
+    std::vector<std::int32_t> list() const { return Ranks(*this).list(); }
+    auto begin() const { return Ranks(*this).begin(); }
+    auto end() const { return Ranks(*this).end(); }
+    std::size_t size() const { return Ranks(*this).size(); }
+    bool empty() const { return !roster_; }
+    std::int32_t front() const { return Ranks(*this).front(); }
+    std::int32_t operator[](std::size_t rank) const { return Ranks(*this)[rank]; }
 
   private:
     std::shared_ptr<const Roster> roster_;

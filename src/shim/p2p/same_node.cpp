@@ -48,11 +48,10 @@ using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
 
 struct Records {
     fabric::SentRecords memory;
-    aead::Key mac;                       ///< made with the first message that is too long for the hash
-    aead::ShortHash hash;                ///< made with the first one that is too long for a record
-    bool hashes = false;                 ///< whether there is a hash on this node
-    std::vector<unsigned> node_peer_of;  ///< by world rank; of this node's
-    std::vector<Lanes> lanes;            ///< by node peer: records that were read but not settled
+    aead::Key mac;             ///< made with the first message that is too long for the hash
+    aead::ShortHash hash;      ///< made with the first one that is too long for a record
+    bool hashes = false;       ///< whether there is a hash on this node
+    std::vector<Lanes> lanes;  ///< by node peer: records that were read but not settled
 };
 
 }  // namespace
@@ -351,7 +350,10 @@ fabric::SentRecord& room_for_record(unsigned node_peer) {
 }
 
 unsigned node_peer_of(std::int32_t world_rank) {
-    return opened().node_peer_of[static_cast<std::size_t>(world_rank)];
+    const World& world = state.world;
+    const bool consecutive = world.first_on_node >= 0;
+    return static_cast<unsigned>(consecutive ? world_rank - world.first_on_node
+                                             : world.topology.local(world_rank));
 }
 unsigned node_peer_at(const Communicator& comm, int peer) {
     return node_peer_of(comm.peer(peer));
@@ -445,13 +447,9 @@ void open_records() {
     auto memory = fabric::SentRecords::attach(memory_name(context, node), node_peers,
                                               static_cast<unsigned>(world.rank_on_node));
     if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
-    std::vector<unsigned> node_peer_of(world.node.size(), 0);
-    unsigned node_peer = 0;
-    for (std::size_t rank = 0; rank < node_peer_of.size(); ++rank)
-        if (world.node[rank] == node) node_peer_of[rank] = node_peer++;
     require_candidate();
     process.same_node_records->records.emplace(
-        Records{std::move(*memory), {}, {}, false, std::move(node_peer_of), std::vector<Lanes>(node_peers)});
+        Records{std::move(*memory), {}, {}, false, std::vector<Lanes>(node_peers)});
 }
 
 void close_records() {

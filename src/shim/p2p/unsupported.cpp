@@ -86,7 +86,7 @@ bool another_says_it(std::string_view procedure, MPI_Comm handle) {
     if (!refusal || !refusal->all_call || gate.phase != Phase::closed) return false;
     const Communicator* comm = find_communicator(handle);
     if (!comm) return false;
-    auto first = [](const std::vector<std::int32_t>& members) {
+    auto first = [](Ranks members) {
         return members.empty() ? std::numeric_limits<std::int32_t>::max()
                                : *std::min_element(members.begin(), members.end());
     };

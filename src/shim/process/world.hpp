@@ -16,6 +16,7 @@
 
 #include "aead/aead.hpp"
 #include "coll/selection/selection_settings.hpp"
+#include "fabric/topology.hpp"
 #include "keys/secret.hpp"
 
 namespace mpisec::shim {
@@ -38,16 +39,21 @@ struct Realm {
 };
 
 struct World : Realm {
-    /// Per world rank: number of its node, 0 … nodes-1, by lowest rank. Ranks of a node were proven to share memory (M1).
-    std::vector<std::int32_t> node;
+    /// Of world ranks. Those of a node were proven to share memory (M1).
+    fabric::Topology topology;
     int nodes = 1;
     int rank_on_node = 0;
     int ranks_on_node = 1;
+    std::int32_t first_on_node = -1;    ///< of its node's ranks, where they are consecutive; else -1
     bool oversubscribed = false;        ///< ranks outnumber the cores that they may run on
     coll::Cpus cpus = coll::Cpus::own;  ///< of all ranks: what algorithms are chosen for
     bool crosses_nodes = false;  ///< false: channel, secret and selection are unset, nothing to protect
     aead::Selection selection;   ///< of all realms of this process
-    std::int32_t node_of(std::int32_t world_rank) const { return node[static_cast<std::size_t>(world_rank)]; }
+    std::int32_t node_of(std::int32_t world_rank) const { return topology.node(world_rank); }
+    bool on_own_node(std::int32_t world_rank) const {
+        if (first_on_node < 0) return topology.same_node(world_rank, rank);
+        return world_rank >= first_on_node && world_rank - first_on_node < ranks_on_node;
+    }
 };
 
 }  // namespace mpisec::shim

@@ -98,8 +98,7 @@ std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place p
     return hellos;
 }
 
-bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side,
-                   const std::vector<std::int32_t>& job_ranks) {
+bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side, Ranks job_ranks) {
     return job_ranks.empty() || std::ranges::all_of(hellos, [&](const Hello& hello) {
                return hello.side != side || (hello.rank_on_side < job_ranks.size() &&
                                              hello.job_rank == job_ranks[hello.rank_on_side]);

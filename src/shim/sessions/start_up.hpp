@@ -26,8 +26,7 @@ std::vector<Hello> meet_strangers(MPI_Comm all, const std::string& call, Place p
 
 /// Whether the processes of this side, whose hellos the handshakes have authenticated, are those of the group: with two
 /// calls of the same arguments under way, an attacker who leads connections of one to the other would swap them.
-bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side,
-                   const std::vector<std::int32_t>& job_ranks);
+bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side, Ranks job_ranks);
 
 /// Hellos say that all may be on one node.
 bool may_be_one_node(const std::vector<Hello>& hellos);

@@ -16,15 +16,17 @@
 namespace mpisec::shim {
 namespace {
 
-World make_world(int rank, std::vector<std::int32_t> node, const std::vector<std::int32_t>& members) {
+World make_world(int rank, const std::vector<std::int32_t>& node, Ranks members) {
     World world;
     world.rank = rank;
     world.size = static_cast<int>(node.size());
-    world.nodes = 1 + *std::max_element(node.begin(), node.end());
-    world.node = std::move(node);
+    world.topology = fabric::Topology(node);
+    world.nodes = world.topology.nodes();
     world.ranks_on_node = static_cast<int>(members.size());
     world.rank_on_node =
         static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());
+    const bool consecutive = members.back() - members.front() + 1 == world.ranks_on_node;
+    world.first_on_node = consecutive ? members.front() : -1;
     world.crosses_nodes = world.ranks_on_node < world.size;
     return world;
 }

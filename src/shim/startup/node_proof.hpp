@@ -32,9 +32,7 @@ class NodeMemory {
     NodeMemory(const NodeMemory&) = delete;
     NodeMemory& operator=(const NodeMemory&) = delete;
 
-    const std::vector<std::int32_t>& members() const {
-        return members_;
-    }  ///< world ranks, ascending; holds this rank
+    Ranks members() const { return members_; }  ///< world ranks, ascending; holds this rank
     bool leads() const { return members_.front() == own_.rank; }
     /// Theirs, in the order of members().
     std::vector<Hello> hellos() const;
@@ -76,7 +74,7 @@ class NodeMemory {
     const NodeCard& card_;
     const Hello& own_;
     const config::Settings& settings_;
-    const std::vector<std::int32_t>& members_;
+    Ranks members_;
     std::string name_;
     std::size_t bytes_ = 0;
     Shared* shared_ = nullptr;
