@@ -97,11 +97,10 @@ class Startup {
     }
 
     void note_memory(const NodeCards& cards) {
-        const std::uint64_t ranks = size_of(topology_.ranks()), map = sizeof(std::int32_t) * ranks;
-        report_.bytes_while_starting =
-            report_.card_bytes + cards.size() * sizeof(wire::NodeCard) + sizeof(std::int32_t) * ranks + map;
-        report_.lasting_bytes =
-            map + sizeof(std::int32_t) * ranks;  // the node map, and who is in MPI_COMM_WORLD
+        const std::uint64_t lists = 3 * sizeof(std::int32_t) * size_of(topology_.ranks());
+        // The ranks on the cards, the node of each rank, and the same as the topology is made.
+        report_.bytes_while_starting = report_.card_bytes + cards.size() * sizeof(wire::NodeCard) + lists;
+        report_.lasting_bytes = topology_.bytes_kept();
     }
 
     static int parent_of(int node) { return node & (node - 1); }

@@ -32,7 +32,9 @@ class Placement {
 
     enum class Kind { blocks, in_turn, listed };
     Kind kind() const { return kind_; }
-    int block() const { return block_; }  ///< ranks of the first node, and of every other in blocks but the last
+    int block() const {
+        return block_;
+    }  ///< ranks of the first node, and of every other in blocks but the last
 
   private:
     template <class Rule>

@@ -33,4 +33,11 @@ Topology::Topology(const std::vector<int>& node_of_rank) : placement_(numbered(n
         smallest_ = smallest_ == 0 ? node_size(node) : std::min(smallest_, node_size(node));
 }
 
+std::size_t Topology::bytes_kept() const {
+    if (placement_.kind() != Placement::Kind::listed) return 0;
+    const auto p = static_cast<std::size_t>(ranks()), n = static_cast<std::size_t>(nodes());
+    return 3 * p * sizeof(int) +
+           n * (sizeof(int) + sizeof(std::vector<int>));  // node, place and member; of each node
+}
+
 }  // namespace mpisec::fabric

@@ -1,6 +1,8 @@
 // Which ranks of a communicator share a node. Every rank has the same.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 #include "base/ranks.hpp"
@@ -64,6 +66,8 @@ class Topology {
                 return before_[static_cast<std::size_t>(node)];
         }
     }
+    /// Of lists: none where placement is regular.
+    std::size_t bytes_kept() const;
     bool same_node(int a, int b) const { return node(a) == node(b); }
 
   private:

@@ -183,6 +183,9 @@ TEST(SimCommand, StartupSendsACardForEachNode) {
     EXPECT_EQ(startup("--ranks 1024 --nodes 16")["median_node"]["received"],
               startup("--ranks 64 --nodes 16")["median_node"]["received"]);
     EXPECT_EQ(startup("--ranks 8 --nodes 1")["first_node"]["received"], 0);
+    for (const char* shape : {"--ranks 64 --nodes 16", "--ranks 64 --nodes 16 --placement cyclic"})
+        EXPECT_EQ(startup(shape)["rank_bytes_lasting"], 0) << shape;
+    EXPECT_GT(startup("--ranks 60 --nodes 16")["rank_bytes_lasting"], 0);  // nodes of 3 and 4
     EXPECT_EQ(sim_any("startup --ranks 2 --nodes 3").status, 2);
 }
 
