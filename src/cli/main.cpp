@@ -1,6 +1,9 @@
 // The mpisec program. `exec` comes first and touches nothing of the rest: it runs once per rank.
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "cli/commands.hpp"
 #include "cli/exec.hpp"
@@ -49,5 +52,9 @@ int run(int count, char** arguments) {
 int main(int count, char** arguments) {
     if (count > 1 && std::strcmp(arguments[1], "exec") == 0)
         return mpisec::cli::exec_command(count - 1, arguments + 1);
+    std::set_new_handler([] {
+        std::fputs("mpisec: There is not enough memory for this.\n", stderr);
+        std::_Exit(1);
+    });
     return mpisec::cli::run(count, arguments);
 }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -38,7 +39,11 @@ void side_by_side(std::size_t count, std::size_t most, Work work) {
     };
     {
         std::vector<std::jthread> others;
-        for (std::size_t i = 1; i < std::min(count, most); ++i) others.emplace_back(run);
+        try {
+            for (std::size_t i = 1; i < std::min(count, most); ++i) others.emplace_back(run);
+        } catch (const std::system_error&) {
+            // No more threads can be had: those that there are do the work.
+        }
         run();
     }
     if (failure) std::rethrow_exception(failure);

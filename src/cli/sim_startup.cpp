@@ -99,7 +99,8 @@ class Startup {
     void note_memory(const NodeCards& cards) {
         const std::uint64_t lists = 3 * sizeof(std::int32_t) * size_of(topology_.ranks());
         // The ranks on the cards, the node of each rank, and the same as the topology is made.
-        report_.bytes_while_starting = report_.card_bytes + cards.size() * sizeof(wire::NodeCard) + lists;
+        report_.bytes_while_starting =
+            report_.card_bytes + cards.size() * sizeof(wire::NodeCard) + lists + topology_.bytes_kept();
         report_.lasting_bytes = topology_.bytes_kept();
     }
 

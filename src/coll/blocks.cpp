@@ -22,8 +22,7 @@ fabric::Plaintext Blocks::pack(fabric::Fabric& fabric, Ranks ranks) const {
     return packed;
 }
 
-void Blocks::gather(fabric::Fabric& fabric, Ranks ranks,
-                    fabric::PlaintextBuffer packed) const {
+void Blocks::gather(fabric::Fabric& fabric, Ranks ranks, fabric::PlaintextBuffer packed) const {
     std::size_t at = 0;
     for (int rank : ranks) {
         const fabric::PlaintextBuffer block = of(rank);

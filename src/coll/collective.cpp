@@ -73,10 +73,4 @@ std::optional<std::size_t> agreed_bytes(Collective collective, const Call& call)
     return {};
 }
 
-bool nodes_in_rank_order(const fabric::Topology& topology) {
-    for (int rank = 1; rank < topology.ranks(); ++rank)
-        if (topology.node(rank) < topology.node(rank - 1)) return false;
-    return true;
-}
-
 }  // namespace mpisec::coll

@@ -75,7 +75,4 @@ const Entry* find_algorithm(Collective collective, std::string_view name);
 /// know alike: what the choice of an algorithm may depend on. None when ranks know only their own.
 std::optional<std::size_t> agreed_bytes(Collective collective, const Call& call);
 
-/// Every node's ranks are consecutive: operands that do not commute can be combined node by node.
-bool nodes_in_rank_order(const fabric::Topology& topology);
-
 }  // namespace mpisec::coll

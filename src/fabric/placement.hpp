@@ -20,6 +20,7 @@ class Placement {
             kind_ = Kind::in_turn;
         else
             node_ = std::move(node);
+        if (nodes_ > 0) turns_ = ranks_ / nodes_, rest_ = ranks_ % nodes_;
     }
 
     int ranks() const { return ranks_; }
@@ -35,6 +36,10 @@ class Placement {
     int block() const {
         return block_;
     }  ///< ranks of the first node, and of every other in blocks but the last
+    int turns() const {
+        return turns_;
+    }  ///< ranks of every node that is dealt them in turn; the first rest() have one more
+    int rest() const { return rest_; }
 
   private:
     template <class Rule>
@@ -45,7 +50,7 @@ class Placement {
     }
 
     Kind kind_ = Kind::listed;
-    int ranks_ = 0, nodes_ = 0, block_ = 0;
+    int ranks_ = 0, nodes_ = 0, block_ = 0, turns_ = 0, rest_ = 0;
     std::vector<int> node_;  ///< by rank, when listed
 };
 

@@ -18,6 +18,8 @@ std::vector<int> numbered(const std::vector<int>& names) {
 }  // namespace
 
 Topology::Topology(const std::vector<int>& node_of_rank) : placement_(numbered(node_of_rank)) {
+    for (int rank = 1; rank < ranks() && in_rank_order_; ++rank)
+        in_rank_order_ = node(rank - 1) <= node(rank);
     if (placement_.kind() == Placement::Kind::listed) {
         members_.resize(static_cast<std::size_t>(nodes()));
         for (int rank = 0; rank < ranks(); ++rank) {

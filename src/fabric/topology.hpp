@@ -47,11 +47,13 @@ class Topology {
             case Placement::Kind::blocks:
                 return std::min(placement_.block(), ranks() - node * placement_.block());
             case Placement::Kind::in_turn:
-                return (ranks() - node + nodes() - 1) / nodes();
+                return placement_.turns() + (node < placement_.rest());
             default:
                 return static_cast<int>(members_[static_cast<std::size_t>(node)].size());
         }
     }
+    /// Every node's ranks are consecutive: operands that do not commute can be combined node by node.
+    bool in_rank_order() const { return in_rank_order_; }
     int smallest_node() const { return smallest_; }
     /// Place of the rank when all are listed node by node.
     int place(int rank) const { return ranks_before(node(rank)) + local(rank); }
@@ -61,7 +63,7 @@ class Topology {
             case Placement::Kind::blocks:
                 return node * placement_.block();
             case Placement::Kind::in_turn:
-                return node * (ranks() / nodes()) + std::min(node, ranks() % nodes());
+                return node * placement_.turns() + std::min(node, placement_.rest());
             default:
                 return before_[static_cast<std::size_t>(node)];
         }
@@ -73,6 +75,7 @@ class Topology {
   private:
     Placement placement_;
     int smallest_ = 0;
+    bool in_rank_order_ = true;
     // When the placement is a list:
     std::vector<int> local_, before_;
     std::vector<std::vector<int>> members_;

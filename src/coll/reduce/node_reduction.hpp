@@ -14,7 +14,7 @@ namespace mpisec::coll {
 
 /// Operands may be combined node by node.
 inline bool reduces_by_node(const fabric::Topology& topology, const Call& call) {
-    return call.reduction->commutes || nodes_in_rank_order(topology);
+    return call.reduction->commutes || topology.in_rank_order();
 }
 inline bool reduces_in_any_order(const fabric::Topology&, const Call& call) {
     return call.reduction->commutes;

@@ -134,7 +134,7 @@ Task slices(Fabric& fabric, const Call& call) {
 }
 
 bool suits(const fabric::Topology& topology, const Call&) {
-    return nodes_in_rank_order(topology);
+    return topology.in_rank_order();
 }
 
 }  // namespace

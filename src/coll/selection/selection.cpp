@@ -26,7 +26,7 @@ bool dealt_in_turn(const fabric::Topology& topology) {
 }  // namespace
 
 Placement placement(const fabric::Topology& topology) {
-    if (nodes_in_rank_order(topology)) return Placement::block;
+    if (topology.in_rank_order()) return Placement::block;
     return dealt_in_turn(topology) ? Placement::cyclic : Placement::other;
 }
 

@@ -126,11 +126,11 @@ class Cluster {
     }
     void receive(SimFabric& to, int from, Step& receive) {
         events_.schedule(to.now, to.rank(), [this, &to, from, &receive] {
-            Lane& lane = lane_of(from, to.rank());
+            const LaneName name = lane_name(from, to.rank());
+            Lane& lane = lanes_[name];
             if (lane.arrived.empty()) return lane.waiting.push_back(&receive);
-            const Arrived arrived = std::move(lane.arrived.front());
-            lane.arrived.pop_front();
-            deliver(to, receive, arrived);
+            deliver(to, receive, take_first(lane.arrived));
+            if (lane.arrived.empty()) lanes_.erase(name);
         });
     }
 
@@ -192,20 +192,27 @@ class Cluster {
         double copying;  ///< inside a node: how long the receiver takes to fetch it, once it has come for it
         std::vector<std::uint8_t> bytes;
     };
-    /// Between two ranks, one way.
+    /// Between two ranks, one way: messages that nobody has come for, or who has come for a message, few of either.
     struct Lane {
-        std::deque<Arrived> arrived;
-        std::deque<Step*> waiting;
+        std::vector<Arrived> arrived;
+        std::vector<Step*> waiting;
     };
+    using LaneName = std::uint64_t;
     struct Node {
         std::vector<std::pair<SimFabric*, Step*>> at_barrier;
         std::vector<std::span<std::uint8_t>> rooms;
         std::map<const std::uint8_t*, const std::uint8_t*> ends;  ///< of rooms, by their beginnings
     };
 
-    Lane& lane_of(int from, int to) {
-        return lanes_[static_cast<std::uint64_t>(from) * static_cast<std::uint64_t>(topology_.ranks()) +
-                      static_cast<std::uint64_t>(to)];
+    LaneName lane_name(int from, int to) const {
+        return static_cast<LaneName>(from) * static_cast<LaneName>(topology_.ranks()) +
+               static_cast<LaneName>(to);
+    }
+    template <class T>
+    static T take_first(std::vector<T>& queue) {
+        T first = std::move(queue.front());
+        queue.erase(queue.begin());
+        return first;
     }
 
     void complete(SimFabric& owner, Step& step, double at) {
@@ -238,11 +245,11 @@ class Cluster {
         send.message.poisoned = false;  // what a send brings home
         complete(from, send, start + send.busy);
         events_.schedule(arrived->at, from.rank(), [this, rank = from.rank(), to, arrived] {
-            Lane& lane = lane_of(rank, to);
+            const LaneName name = lane_name(rank, to);
+            Lane& lane = lanes_[name];
             if (lane.waiting.empty()) return lane.arrived.push_back(std::move(*arrived));
-            Step* receive = lane.waiting.front();
-            lane.waiting.pop_front();
-            deliver(*ranks_[static_cast<std::size_t>(to)], *receive, *arrived);
+            deliver(*ranks_[static_cast<std::size_t>(to)], *take_first(lane.waiting), *arrived);
+            if (lane.waiting.empty()) lanes_.erase(name);
         });
     }
 
@@ -267,8 +274,8 @@ class Cluster {
     Events events_;
     std::vector<std::unique_ptr<SimFabric>> ranks_;
     std::vector<Node> nodes_;
-    std::vector<double> out_free_, in_free_;  ///< by port(): until when it is busy
-    std::unordered_map<std::uint64_t, Lane> lanes_;
+    std::vector<double> out_free_, in_free_;    ///< by port(): until when it is busy
+    std::unordered_map<LaneName, Lane> lanes_;  ///< those where somebody or something waits
     std::vector<std::unique_ptr<std::uint8_t[]>> memory_;
     std::uint8_t* unused_ = untouchable() + (std::size_t{1} << 60);
     Report report_;

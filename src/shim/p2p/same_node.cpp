@@ -163,7 +163,7 @@ Agreement& agreement_of(const Records& records) {
 }
 
 std::int32_t own_node() {
-    return state.world.node_of(state.world.rank);
+    return state.world.own_node;
 }
 
 [[gnu::cold, gnu::noinline]] void make_mac(Records& records) {

@@ -43,6 +43,7 @@ struct World : Realm {
     fabric::Topology topology;
     int nodes = 1;
     int rank_on_node = 0;
+    int own_node = 0;
     int ranks_on_node = 1;
     std::int32_t first_on_node = -1;    ///< of its node's ranks, where they are consecutive; else -1
     bool oversubscribed = false;        ///< ranks outnumber the cores that they may run on
@@ -51,7 +52,7 @@ struct World : Realm {
     aead::Selection selection;   ///< of all realms of this process
     std::int32_t node_of(std::int32_t world_rank) const { return topology.node(world_rank); }
     bool on_own_node(std::int32_t world_rank) const {
-        if (first_on_node < 0) return topology.same_node(world_rank, rank);
+        if (first_on_node < 0) return topology.node(world_rank) == own_node;
         return world_rank >= first_on_node && world_rank - first_on_node < ranks_on_node;
     }
 };

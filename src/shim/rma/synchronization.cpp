@@ -83,17 +83,17 @@ int Window::take_error() {
 
 namespace {
 
-using Ranks = std::vector<int>;
+using RankList = std::vector<int>;
 
-Ranks everyone(const Window& window) {
-    Ranks ranks(static_cast<std::size_t>(window.size()));
+RankList everyone(const Window& window) {
+    RankList ranks(static_cast<std::size_t>(window.size()));
     for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
     return ranks;
 }
 
 /// Waits until all transfers to these ranks are complete here. Moves everything on even where there are none: a
 /// program may call it until another rank has done something.
-int wait_for_transfers(const char* call, Window& window, const Ranks& ranks) {
+int wait_for_transfers(const char* call, Window& window, const RankList& ranks) {
     {
         Guard guard;
         for (int to : ranks) window.send_batch(to);
@@ -106,7 +106,7 @@ int wait_for_transfers(const char* call, Window& window, const Ranks& ranks) {
 
 /// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
 /// error that is still to be raised.
-int end_operations(const char* call, Window& window, const Ranks& ranks, bool ending = false) {
+int end_operations(const char* call, Window& window, const RankList& ranks, bool ending = false) {
     {
         Guard guard;
         for (int to : ranks) {
@@ -125,7 +125,7 @@ int end_operations(const char* call, Window& window, const Ranks& ranks, bool en
 }
 
 /// Takes the locks of these ranks, asking all of them at once.
-int take_locks(const char* call, Window& window, const Ranks& ranks, Held kind, bool unchecked) {
+int take_locks(const char* call, Window& window, const RankList& ranks, Held kind, bool unchecked) {
     std::vector<std::shared_ptr<Transfer>> grants;
     {
         Guard guard;
@@ -171,12 +171,12 @@ bool is_rank(const Window& window, int rank) {
     return rank >= 0 && rank < window.size();
 }
 
-/// Ranks in the window of a group's processes.
-Ranks ranks_of(Window& window, MPI_Group group) {
+/// RankList in the window of a group's processes.
+RankList ranks_of(Window& window, MPI_Group group) {
     MPI_Group all;
     int size = 0;
     real.Group_size(group, &size);
-    Ranks theirs(static_cast<std::size_t>(size)), here(theirs.size());
+    RankList theirs(static_cast<std::size_t>(size)), here(theirs.size());
     for (std::size_t i = 0; i < theirs.size(); ++i) theirs[i] = static_cast<int>(i);
     if (size == 0) return {};
     real.Comm_group(window.comm, &all);
@@ -185,7 +185,7 @@ Ranks ranks_of(Window& window, MPI_Group group) {
     return here;
 }
 
-int flush(const char* call, MPI_Win win, const Ranks& ranks) {
+int flush(const char* call, MPI_Win win, const RankList& ranks) {
     const auto window = find(win);
     return raise_on_window(win, end_operations(call, *window, ranks), call);
 }
@@ -289,7 +289,7 @@ int Win_post(MPI_Group group, int assertion, MPI_Win win) {
     constexpr const char* call = "MPI_Win_post";
     const auto window = find(win);
     if (int code = refuse_unless(call, *window, !window->exposed); code != MPI_SUCCESS) return code;
-    Ranks origins = ranks_of(*window, group);
+    RankList origins = ranks_of(*window, group);
     for (int from : origins)
         if (!is_rank(*window, from)) return raise_on_window(win, MPI_ERR_GROUP, call);
     Guard guard;
@@ -314,7 +314,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
     const bool free =
         !window->access_started && !any_held(*window) && !(window->fence_open && window->operations_since);
     if (int code = refuse_unless(call, *window, free); code != MPI_SUCCESS) return code;
-    Ranks targets = ranks_of(*window, group);
+    RankList targets = ranks_of(*window, group);
     for (int to : targets)
         if (!is_rank(*window, to)) return raise_on_window(win, MPI_ERR_GROUP, call);
     window->fence_open = false;

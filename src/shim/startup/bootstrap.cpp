@@ -22,6 +22,7 @@ World make_world(int rank, const std::vector<std::int32_t>& node, Ranks members)
     world.size = static_cast<int>(node.size());
     world.topology = fabric::Topology(node);
     world.nodes = world.topology.nodes();
+    world.own_node = world.topology.node(rank);
     world.ranks_on_node = static_cast<int>(members.size());
     world.rank_on_node =
         static_cast<int>(std::lower_bound(members.begin(), members.end(), rank) - members.begin());

@@ -27,6 +27,9 @@ void expect_as_counted(const Nodes& names, Placement::Kind kind) {
     }
     ASSERT_EQ(topology.ranks(), static_cast<int>(names.size()));
     ASSERT_EQ(topology.nodes(), static_cast<int>(members.size()));
+    bool in_rank_order = true;
+    for (int rank = 1; rank < topology.ranks(); ++rank)
+        in_rank_order = in_rank_order && topology.node(rank - 1) <= topology.node(rank);
     int before = 0;
     std::size_t smallest = names.size();
     for (int node = 0; node < topology.nodes(); ++node) {
@@ -37,6 +40,7 @@ void expect_as_counted(const Nodes& names, Placement::Kind kind) {
         for (int rank : those) EXPECT_EQ(topology.place(rank), before++);
         smallest = std::min(smallest, those.size());
     }
+    EXPECT_EQ(topology.in_rank_order(), in_rank_order);
     EXPECT_EQ(topology.smallest_node(), static_cast<int>(smallest));
     EXPECT_EQ(topology.bytes_kept() > 0, kind == Placement::Kind::listed);
     for (std::size_t a = 0; a < names.size(); ++a)
