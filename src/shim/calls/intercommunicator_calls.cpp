@@ -299,9 +299,9 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
         code != MPI_SUCCESS)
         return code;
     if (!meeting.empty()) return join_other_realm(*local, meeting, newcomm, call);
-    Construction construction =
-        begin_construction(procedure, no_parent(realm_of(local->members)), {local->members.list(), remote, true},
-                           std::nullopt, std::string(procedure) + " " + std::to_string(tag));
+    Construction construction = begin_construction(procedure, no_parent(realm_of(local->members)),
+                                                   {local->members.list(), remote, true}, std::nullopt,
+                                                   std::string(procedure) + " " + std::to_string(tag));
     construction.parent = local;
     construction.by_all = false;
     return construct_met(std::move(construction), newcomm, call);
