@@ -17,10 +17,10 @@ std::vector<int> numbered(const std::vector<int>& names) {
 
 }  // namespace
 
-Topology::Topology(const std::vector<int>& node_of_rank) : placement_(numbered(node_of_rank)) {
+Topology::Topology(const std::vector<int>& node_of_rank) : node_map_(numbered(node_of_rank)) {
     for (int rank = 1; rank < ranks() && in_rank_order_; ++rank)
         in_rank_order_ = node(rank - 1) <= node(rank);
-    if (placement_.kind() == Placement::Kind::listed) {
+    if (node_map_.kind() == NodeMap::Kind::listed) {
         members_.resize(static_cast<std::size_t>(nodes()));
         for (int rank = 0; rank < ranks(); ++rank) {
             auto& node_peers = members_[static_cast<std::size_t>(node(rank))];
@@ -36,7 +36,7 @@ Topology::Topology(const std::vector<int>& node_of_rank) : placement_(numbered(n
 }
 
 std::size_t Topology::bytes_kept() const {
-    if (placement_.kind() != Placement::Kind::listed) return 0;
+    if (node_map_.kind() != NodeMap::Kind::listed) return 0;
     const auto p = static_cast<std::size_t>(ranks()), n = static_cast<std::size_t>(nodes());
     return 3 * p * sizeof(int) +
            n * (sizeof(int) + sizeof(std::vector<int>));  // node, place and member; of each node

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/ranks.hpp"
-#include "fabric/placement.hpp"
+#include "fabric/node_map.hpp"
 
 namespace mpisec::fabric {
 
@@ -18,36 +18,36 @@ class Topology {
     /// (block, cyclic, irregular).
     explicit Topology(const std::vector<int>& node_of_rank);
 
-    int ranks() const { return placement_.ranks(); }
-    int nodes() const { return placement_.nodes(); }
-    int node(int rank) const { return placement_.node(rank); }
+    int ranks() const { return node_map_.ranks(); }
+    int nodes() const { return node_map_.nodes(); }
+    int node(int rank) const { return node_map_.node(rank); }
     /// Place of the rank among those of its node, from 0.
     int local(int rank) const {
-        switch (placement_.kind()) {
-            case Placement::Kind::blocks:
-                return rank % placement_.block();
-            case Placement::Kind::in_turn:
+        switch (node_map_.kind()) {
+            case NodeMap::Kind::blocks:
+                return rank % node_map_.block();
+            case NodeMap::Kind::in_turn:
                 return rank / nodes();
             default:
                 return local_[static_cast<std::size_t>(rank)];
         }
     }
     Ranks members(int node) const {
-        switch (placement_.kind()) {
-            case Placement::Kind::blocks:
-                return Ranks::every(1, node * placement_.block(), node_size(node));
-            case Placement::Kind::in_turn:
+        switch (node_map_.kind()) {
+            case NodeMap::Kind::blocks:
+                return Ranks::every(1, node * node_map_.block(), node_size(node));
+            case NodeMap::Kind::in_turn:
                 return Ranks::every(nodes(), node, node_size(node));
             default:
                 return members_[static_cast<std::size_t>(node)];
         }
     }
     int node_size(int node) const {
-        switch (placement_.kind()) {
-            case Placement::Kind::blocks:
-                return std::min(placement_.block(), ranks() - node * placement_.block());
-            case Placement::Kind::in_turn:
-                return placement_.turns() + (node < placement_.rest());
+        switch (node_map_.kind()) {
+            case NodeMap::Kind::blocks:
+                return std::min(node_map_.block(), ranks() - node * node_map_.block());
+            case NodeMap::Kind::in_turn:
+                return node_map_.turns() + (node < node_map_.rest());
             default:
                 return static_cast<int>(members_[static_cast<std::size_t>(node)].size());
         }
@@ -59,11 +59,11 @@ class Topology {
     int place(int rank) const { return ranks_before(node(rank)) + local(rank); }
     /// Ranks on nodes with lower numbers.
     int ranks_before(int node) const {
-        switch (placement_.kind()) {
-            case Placement::Kind::blocks:
-                return node * placement_.block();
-            case Placement::Kind::in_turn:
-                return node * placement_.turns() + std::min(node, placement_.rest());
+        switch (node_map_.kind()) {
+            case NodeMap::Kind::blocks:
+                return node * node_map_.block();
+            case NodeMap::Kind::in_turn:
+                return node * node_map_.turns() + std::min(node, node_map_.rest());
             default:
                 return before_[static_cast<std::size_t>(node)];
         }
@@ -73,7 +73,7 @@ class Topology {
     bool same_node(int a, int b) const { return node(a) == node(b); }
 
   private:
-    Placement placement_;
+    NodeMap node_map_;
     int smallest_ = 0;
     bool in_rank_order_ = true;
     // When the placement is a list:

@@ -5,7 +5,7 @@ namespace mpisec::coll {
 fabric::Pending Edges::send(int to, fabric::Plaintext bytes) {
     if (fabric_.topology().same_node(fabric_.rank(), to)) return fabric_.send_here(to, bytes);
     const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(bytes.size()));
-    fabric_.seal(sealed_block, bytes, {fabric_.rank(), index(with_[to].sent++, to)});
+    fabric_.seal(sealed_block, bytes, {fabric_.rank(), index(messages_[to].sent++, to)});
     return fabric_.send(to, sealed_block);
 }
 
@@ -13,7 +13,7 @@ Edges::Receiving Edges::receive(int from, fabric::PlaintextBuffer room) {
     if (fabric_.topology().same_node(fabric_.rank(), from))
         return {fabric_.receive_here(from, room), room, {}, {}};
     const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(room.size()));
-    const fabric::SealedBlock name{from, index(with_[from].received++, fabric_.rank())};
+    const fabric::SealedBlock name{from, index(messages_[from].received++, fabric_.rank())};
     return {fabric_.receive(from, sealed_block), room, sealed_block, name};
 }
 

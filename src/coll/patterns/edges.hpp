@@ -39,12 +39,12 @@ class Edges {
                static_cast<std::uint64_t>(receiver);
     }
 
-    fabric::Fabric& fabric_;
     struct Count {
         std::uint64_t sent = 0, received = 0;
     };
-    std::unordered_map<int, Count>
-        with_;  ///< by rank: of those that it has to do with, which may be few of many
+
+    fabric::Fabric& fabric_;
+    std::unordered_map<int, Count> messages_;  ///< by rank, of those that it exchanges any with: few of many
 };
 
 }  // namespace mpisec::coll

@@ -24,8 +24,7 @@ class Roster : public std::enable_shared_from_this<Roster> {
   private:
     explicit Roster(Ranks numbers);
 
-    std::vector<std::int32_t>
-        list_;  ///< empty where the numbers are equally far apart: nothing grows with the ranks
+    std::vector<std::int32_t> list_;  ///< empty where the numbers are equally far apart
     Ranks numbers_;
     mutable std::once_flag topology_made_;
     mutable std::optional<fabric::Topology> topology_;

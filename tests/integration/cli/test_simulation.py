@@ -1,6 +1,8 @@
 """mpisec sim compare-paper and --plot, mpisec tune, and what doctor says of tables."""
 
 import json
+import resource
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -22,6 +24,15 @@ def test_the_papers_numbers_are_read_as_it_explains_them():
     row = next(row for row in table.rows if row.size == "4KB")
     assert (row.plain, round(row.best, 2), row.scheme) == (227.00, 190.63, "c-rd")
     assert [len(table.rows) for table in paper.tables().values()] == [15, 10, 11, 10]
+
+
+def test_too_little_memory_is_said(program):
+    """One sentence, where the administrator limits the address space, and no core dump."""
+    few = 300 << 20
+    words = [program, "sim", "allreduce", "--ranks", "65536", "--nodes", "1024", "--size", "1K", "--algorithm", "multi-leader"]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60,
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (few, few)))
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", "mpisec: There is not enough memory for this.\n")
 
 
 @pytest.fixture(scope="module")

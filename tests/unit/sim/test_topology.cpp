@@ -12,7 +12,7 @@ namespace {
 
 using Nodes = std::vector<int>;  // by rank, any names
 
-void expect_as_counted(const Nodes& names, Placement::Kind kind) {
+void expect_as_counted(const Nodes& names, NodeMap::Kind kind) {
     const Topology topology(names);
     std::map<int, int> number;
     std::vector<std::vector<int>> members;
@@ -42,7 +42,7 @@ void expect_as_counted(const Nodes& names, Placement::Kind kind) {
     }
     EXPECT_EQ(topology.in_rank_order(), in_rank_order);
     EXPECT_EQ(topology.smallest_node(), static_cast<int>(smallest));
-    EXPECT_EQ(topology.bytes_kept() > 0, kind == Placement::Kind::listed);
+    EXPECT_EQ(topology.bytes_kept() > 0, kind == NodeMap::Kind::listed);
     for (std::size_t a = 0; a < names.size(); ++a)
         EXPECT_EQ(topology.same_node(0, static_cast<int>(a)), names[0] == names[a]);
 }
@@ -57,29 +57,29 @@ TEST(Topology, InBlocks) {
     for (int block : {1, 2, 3, 8})
         for (int ranks : {1, 2, 7, 8, 9, 24})
             expect_as_counted(placed(ranks, [&](int rank) { return 100 - rank / block; }),
-                              Placement::Kind::blocks);
+                              NodeMap::Kind::blocks);
 }
 
 TEST(Topology, DealtOutInTurn) {
     for (int nodes : {2, 3, 8})
         for (int ranks : {nodes + 1, 2 * nodes, 3 * nodes - 1})
             expect_as_counted(placed(ranks, [&](int rank) { return 7 * (rank % nodes); }),
-                              Placement::Kind::in_turn);
+                              NodeMap::Kind::in_turn);
 }
 
 TEST(Topology, OtherPlacements) {
-    expect_as_counted({0, 0, 0, 1, 2, 2, 2}, Placement::Kind::listed);  // a smaller one in the middle
-    expect_as_counted({0, 0, 1, 1, 1}, Placement::Kind::listed);        // the last one larger
-    expect_as_counted({0, 1, 0, 1, 1}, Placement::Kind::listed);
-    expect_as_counted({0, 1, 1, 0}, Placement::Kind::listed);
-    expect_as_counted({0, 0, 1, 1, 0, 0, 1, 1}, Placement::Kind::listed);
+    expect_as_counted({0, 0, 0, 1, 2, 2, 2}, NodeMap::Kind::listed);  // a smaller one in the middle
+    expect_as_counted({0, 0, 1, 1, 1}, NodeMap::Kind::listed);        // the last one larger
+    expect_as_counted({0, 1, 0, 1, 1}, NodeMap::Kind::listed);
+    expect_as_counted({0, 1, 1, 0}, NodeMap::Kind::listed);
+    expect_as_counted({0, 0, 1, 1, 0, 0, 1, 1}, NodeMap::Kind::listed);
     std::mt19937 random(7);
     for (int round = 0; round < 200; ++round) {
         const int nodes = 2 + static_cast<int>(random() % 5);
         Nodes names = placed(9 + static_cast<int>(random() % 20),
                              [&](int) { return static_cast<int>(random() % static_cast<unsigned>(nodes)); });
         names.insert(names.begin(), {0, 0, 1, 0});  // neither in blocks nor in turn
-        expect_as_counted(names, Placement::Kind::listed);
+        expect_as_counted(names, NodeMap::Kind::listed);
     }
 }
 

@@ -7,11 +7,11 @@
 
 namespace mpisec::fabric {
 
-class Placement {
+class NodeMap {
   public:
-    Placement() = default;
+    NodeMap() = default;
     /// Number of its node by rank; nodes are numbered from 0 in the order of their lowest rank.
-    explicit Placement(std::vector<int> node) : ranks_(static_cast<int>(node.size())) {
+    explicit NodeMap(std::vector<int> node) : ranks_(static_cast<int>(node.size())) {
         for (int one : node) nodes_ = std::max(nodes_, one + 1);
         while (block_ < ranks_ && node[static_cast<std::size_t>(block_)] == 0) ++block_;
         if (is(node, [this](int rank) { return rank / block_; }))
@@ -33,12 +33,10 @@ class Placement {
 
     enum class Kind { blocks, in_turn, listed };
     Kind kind() const { return kind_; }
-    int block() const {
-        return block_;
-    }  ///< ranks of the first node, and of every other in blocks but the last
-    int turns() const {
-        return turns_;
-    }  ///< ranks of every node that is dealt them in turn; the first rest() have one more
+    /// Ranks of the first node; in blocks, of every other but the last too.
+    int block() const { return block_; }
+    /// Ranks of every node that is dealt them in turn; the first rest() nodes have one more.
+    int turns() const { return turns_; }
     int rest() const { return rest_; }
 
   private:
