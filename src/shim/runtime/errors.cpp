@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/error_line.hpp"
@@ -12,6 +14,17 @@
 
 namespace mpisec::shim {
 namespace {
+
+constexpr useconds_t launcher_passes_output_on = 200'000;
+
+#ifdef OPEN_MPI
+// The launcher of Open MPI 5 (prterun) hangs now and then when ranks of two nodes call MPI_Abort at the same
+// time, without MPIsec too, and never when one rank does.
+constexpr useconds_t between_aborts = 300'000;
+#else
+constexpr useconds_t between_aborts = 0;
+#endif
+constexpr std::int32_t longest_queue = 8;  // ranks; the others call MPI_Abort together
 
 /// Whether the handler that was asked for with `got` is MPI_ERRORS_ARE_FATAL.
 bool is_fatal(int got, MPI_Errhandler handler) {
@@ -36,7 +49,7 @@ void end_fatally(int code, const char* call) {
     real.Error_class(code, &error_class);
     say(std::string(call) + (*call ? ": " : "") + text +
         ". The job ends, because the error handler is MPI_ERRORS_ARE_FATAL.");
-    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
+    wait_before_abort();
     const int status = error_class & 0xff;
     real.Abort(constants.comm_world, status ? status : 1);
     _exit(1);
@@ -73,10 +86,15 @@ void say(const std::string& sentence) {
     write_error_line("mpisec: rank " + std::to_string(state.world.rank) + " (" + host + "): " + sentence);
 }
 
+void wait_before_abort() {
+    const auto before = static_cast<useconds_t>(std::clamp(state.world.rank, 0, longest_queue));
+    usleep(launcher_passes_output_on + before * between_aborts);
+}
+
 void abort_job(const std::string& sentence) {
     if (in_child()) end_child("MPI");  // the job, and the connections that would end it, are the parent's
     say(sentence);
-    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
+    wait_before_abort();
     if (real.Abort) real.Abort(constants.comm_world, 1);
     _exit(1);
 }

@@ -23,6 +23,10 @@ constexpr unsigned seconds_to_end_a_job = 3;
 /// "mpisec: rank 3 (host): SENTENCE" on standard error, in one write.
 void say(const std::string& sentence);
 
+/// Waits after say() until the launcher has passed the sentence on: it drops what a rank wrote just before the
+/// job is killed. With Open MPI the ranks also wait for each other, so that the lowest of them ends the job.
+void wait_before_abort();
+
 /// Says the sentence and ends the job.
 [[noreturn]] void abort_job(const std::string& sentence);
 

@@ -30,7 +30,7 @@ const char* name_of_level(int level) {
         name_of_level(sealing_lock.granted) +
         ". MPIsec ends the job before a key and a nonce could be used twice; ask for MPI_THREAD_MULTIPLE in "
         "MPI_Init_thread, or let one thread at a time call MPI");
-    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
+    wait_before_abort();
     signal(SIGABRT, SIG_DFL);
     kill(getpid(), SIGABRT);
     for (;;) pause();

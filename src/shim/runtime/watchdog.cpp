@@ -113,7 +113,7 @@ void DeathWatch::look(const char* call, double waited, double limit) {
         return;
     }
     say(sentence + "; aborting the job (MPISEC_STALL_ACTION=report lets it go on)");
-    usleep(200'000);  // launchers drop what a rank wrote just before the job is killed
+    wait_before_abort();
     end_job();
 }
 
