@@ -78,8 +78,9 @@ int main(int argc, char** argv) {
     MPI_Group_rank(everyone, &rank);
     MPI_Group_size(everyone, &size);
     for (int i = 2; i < argc; ++i) make(argv[i], everyone);
-    for (int i = 0; something_left(0) && i < 250; ++i) usleep(100000); /* others may not be done yet */
-    something_left(1);
+    int looks = 0; /* others may not be done yet, or make theirs only now */
+    while (something_left(0) && ++looks < 250) usleep(100000);
+    if (looks == 250) something_left(1);
     fflush(stdout);
     MPI_Group_free(&everyone);
     MPI_Session_finalize(&session);
