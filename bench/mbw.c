@@ -1,10 +1,11 @@
 /* Bandwidth and message rate of several pairs at once: rank i of the first half sends windows of messages to
- * rank i + n/2, which answers each window with four bytes, as the OSU suite's multiple-pair test does. Times
+ * rank i + n/2, which answers each window with four bytes, as the OSU suite's multiple-pair test does; with --both-ways 1 both
+ * send one at the same time, as that suite's bidirectional test does. Times
  * are microseconds per window, the mean over the pairs (interleaving.h says how plain and sealed take turns). All
  * messages of a window leave one buffer and arrive in one, which is that test's default (MPI promises nothing
  * of what is in it then), with --multiple-buffers 1 each has its own.
  *
- * mbw [--sizes 4,16384,…] [--window 64] [--blocks N] [--block-us T] [--ordinary 1] [--multiple-buffers 1]
+ * mbw [--sizes 4,16384,…] [--window 64] [--blocks N] [--block-us T] [--ordinary 1] [--multiple-buffers 1] [--both-ways 1]
  * One line of JSON per size on rank 0. A last window, of a buffer per message, is compared with what was
  * sent. */
 #include "interleaving.h"
@@ -21,7 +22,7 @@ static int (*Irecv[KINDS])(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Req
 static int (*Waitall[KINDS])(int, MPI_Request*, MPI_Status*) = {NULL, MPI_Waitall};
 static int (*Allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) = MPI_Allreduce;
 
-static int rank, size, peer, window, multiple_buffers;
+static int rank, size, peer, window, multiple_buffers, sends, receives;
 static char *out, *in;
 
 static void look_up(void) {
@@ -40,19 +41,19 @@ static double of_all_pairs(double microseconds) {
 }
 
 static double windows(enum kind kind, int bytes, int iterations) {
-    MPI_Request requests[MAX_WINDOW];
+    MPI_Request requests[2 * MAX_WINDOW];
     const size_t stride = multiple_buffers ? (size_t)bytes : 0;
     of_all_pairs(0); /* the pairs start together */
     const double start = MPI_Wtime();
     for (int i = 0; i < iterations; ++i) {
-        for (int w = 0; w < window; ++w)
-            if (rank < size / 2)
-                Isend[kind](out + (size_t)w * stride, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
-                            &requests[w]);
-            else
-                Irecv[kind](in + (size_t)w * stride, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
-                            &requests[w]);
-        Waitall[kind](window, requests, MPI_STATUSES_IGNORE);
+        int started = 0;
+        for (int w = 0; receives && w < window; ++w)
+            Irecv[kind](in + (size_t)w * stride, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
+                        &requests[started++]);
+        for (int w = 0; sends && w < window; ++w)
+            Isend[kind](out + (size_t)w * stride, bytes, MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
+                        &requests[started++]);
+        Waitall[kind](started, requests, MPI_STATUSES_IGNORE);
         if (rank < size / 2)
             Recv[kind](in, ANSWER, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         else
@@ -72,7 +73,7 @@ static void measure(const struct options* options, int bytes) {
     memset(in, 0, room);
     multiple_buffers = 1;
     windows(ORDINARY, bytes, 1);
-    if (memcmp(out, in, rank < size / 2 ? ANSWER : room - ANSWER) != 0) {
+    if (memcmp(out, in, receives ? room - ANSWER : ANSWER) != 0) {
         fprintf(stderr, "mbw: %d bytes arrived changed\n", bytes);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
@@ -91,6 +92,8 @@ int main(int argc, char** argv) {
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     peer = rank < size / 2 ? rank + size / 2 : rank - size / 2;
+    sends = options.both_ways || rank < size / 2;
+    receives = options.both_ways || rank >= size / 2;
     if (!options.ordinary) look_up();
     char* sizes = strdup(options.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) measure(&options, atoi(item));

@@ -16,6 +16,7 @@ struct options {
     int ordinary;                                /* 1: no plain blocks */
     int peer, window, multiple_buffers, against; /* for the benchmarks that have them */
     const char *operation, *driver;              /* likewise */
+    int both_ways;                               /* likewise */
 };
 
 /* Options of the form --name value into `options`; ends the program with a sentence when one is unknown. */
@@ -36,6 +37,8 @@ static void read_options(struct options* options, const char* program, int argc,
             options->window = atoi(value);
         else if (strcmp(name, "--multiple-buffers") == 0)
             options->multiple_buffers = atoi(value);
+        else if (strcmp(name, "--both-ways") == 0)
+            options->both_ways = atoi(value);
         else if (strcmp(name, "--against") == 0)
             options->against = atoi(value);
         else if (strcmp(name, "--operation") == 0)

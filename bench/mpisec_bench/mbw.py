@@ -21,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--window", type=int, default=64, help="messages in flight (64)")
     parser.add_argument("--buffers", choices=("single", "multiple"), default="single",
                         help="what messages in flight are sent from and received in: one buffer, as OSU's test does, or one each (single)")
+    parser.add_argument("--ways", choices=("one", "both"), default="one",
+                        help="whether the first rank of a pair sends, or both at the same time, as OSU's bidirectional test does (one)")
     parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
 
 
@@ -32,7 +34,8 @@ def shape(arguments: argparse.Namespace) -> tuple[int, int]:
 def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     each = ", a buffer each" if arguments.buffers == "multiple" else ""
-    return f"Bandwidth of {' and '.join(map(str, arguments.pairs))} pairs, windows of {arguments.window}{each}"
+    both = " both ways" if arguments.ways == "both" else ""
+    return f"Bandwidth of {' and '.join(map(str, arguments.pairs))} pairs{both}, windows of {arguments.window}{each}"
 
 
 def cases(arguments: argparse.Namespace) -> list[tuple[int, int]]:
@@ -46,7 +49,8 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     for pairs in dict.fromkeys(pairs for pairs, _ in cases_):
         sizes = ",".join(str(size) for of, size in cases_ if of == pairs)
         options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks,
-                   "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple")]
+                   "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple"),
+                   "--both-ways", int(arguments.ways == "both")]
         said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
-        about = {"what": "mbw", "pairs": pairs, "window": arguments.window}
+        about = {"what": "mbw", "pairs": pairs, "window": arguments.window, "ways": 2 if arguments.ways == "both" else 1}
         yield [about | {"case": (pairs, row["bytes"])} | row for row in rows_of(said)]

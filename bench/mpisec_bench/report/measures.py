@@ -173,12 +173,12 @@ def compare(group: Group) -> list[Comparison]:
 def throughput(point: Measurement) -> float | None:
     """MB/s that a row's time means, None where that makes no sense.
 
-    One-way times are of one message; with a window they are of all its messages, of every pair at once.
+    One-way times are of one message; with a window they are of all its messages, of every pair and each way at once.
     Without the window's length nothing follows from pairs' times.
     """
     if not point.time_us or not point.bytes or (point.pairs and not point.window):
         return None
-    return point.bytes * (point.window or 1) * (point.pairs or 1) / point.time_us
+    return point.bytes * (point.window or 1) * (point.pairs or 1) * (point.ways or 1) / point.time_us
 
 
 def plain_throughput(point: Measurement) -> float | None:

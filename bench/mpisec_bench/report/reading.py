@@ -40,6 +40,7 @@ class Measurement:
     algorithm: str = ""
     pairs: int | None = None
     window: int | None = None
+    ways: int | None = None
     plain_us: float | None = None
     time_us: float | None = None
     low: float | None = None
@@ -311,6 +312,7 @@ def _measurement(row: Fields, benchmark: str) -> Measurement:
         _word(row, "algorithm", ""),
         _count(row, "pairs"),
         _count(row, "window"),
+        _count(row, "ways"),
         plain,
         time,
         low,

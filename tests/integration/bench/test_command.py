@@ -45,11 +45,12 @@ def test_fixed_ways_of_large_messages(lab, tmp_path):
     assert "whole" in said
 
 
-@pytest.mark.parametrize("buffers", ["single", "multiple"])
-def test_several_pairs(lab, tmp_path, buffers):
-    _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", "--buffers", buffers, file=tmp_path / "r.json")
+@pytest.mark.parametrize("buffers, ways", [("single", "one"), ("single", "both"), ("multiple", "both")])
+def test_several_pairs(lab, tmp_path, buffers, ways):
+    _, document = _measured("mbw", "--pairs", "1,2", "--sizes", "1K", "--blocks", 2, "--no-pin", "--buffers", buffers, "--ways", ways, file=tmp_path / "r.json")
     assert [(row["pairs"], row["bytes"]) for row in document["rows"]] == [(1, 1024), (2, 1024)]
     assert document["title"].endswith(", a buffer each") == (buffers == "multiple")
+    assert (" both ways," in document["title"]) == (ways == "both")
 
 
 def test_partitioned_messages(lab, tmp_path):

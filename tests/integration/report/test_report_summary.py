@@ -100,14 +100,14 @@ def test_scarce_cores_are_said(tmp_path):
 
 
 def test_throughput_of_windows(tmp_path):
-    """64 messages of 16 KiB from each of 2 pairs in 1 ms: 2097 MB/s. Without the window's length, nothing."""
+    """64 messages of 16 KiB from each of 2 pairs in 1 ms: 2097 MB/s, both ways twice that. Without the window's length, nothing."""
     row = report_samples.row("mbw", "mpisec", 2.0, 500.0, bytes=16384, pairs=2, window=64)
-    known, unknown = _results(
-        tmp_path, *(report_samples.document("mbw", "t", "c", [r]) for r in (row, {**row, "window": None}))
-    )
+    rows = (row, {**row, "window": None}, {**row, "ways": 2})
+    known, unknown, both_ways = _results(tmp_path, *(report_samples.document("mbw", "t", "c", [r]) for r in rows))
     assert round(measures.throughput(known.rows[0])) == 2097
     assert round(measures.plain_throughput(known.rows[0])) == 4194
     assert measures.throughput(unknown.rows[0]) is None
+    assert measures.throughput(both_ways.rows[0]) == 2 * measures.throughput(known.rows[0])
 
 
 def test_every_benchmark_gets_figures_that_hold_its_numbers(tmp_path):
