@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -35,11 +36,14 @@ Result<void> create(const std::string& path) {
     if (auto made = keys::create_key_file(path); !made) return made;
     auto key = keys::read_key_file(path);
     if (!key) return tl::unexpected(key.error());
+    const auto usual = path_or_setting("");
+    const std::string setting =
+        usual && *usual == path ? "" : "MPISEC_KEY_FILE=" + std::filesystem::absolute(path).string() + " ";
     std::printf(
-        "%s: new key, fingerprint %s\nEvery node that does not share the file needs a copy: `mpisec key "
-        "share NODES...` "
-        "does it over ssh; compare them with `mpisec key show`.\n",
-        path.c_str(), keys::fingerprint(*key).c_str());
+        "%s: new key, fingerprint %s\nEvery node that does not share the file needs a copy: `%smpisec key "
+        "share NODES...` does it over ssh; compare them with `%smpisec key show`.\n",
+        path.c_str(), keys::fingerprint(*key).c_str(), setting.c_str(), setting.c_str());
+    if (!setting.empty()) std::printf("Jobs use this key where %sis set.\n", setting.c_str());
     return {};
 }
 

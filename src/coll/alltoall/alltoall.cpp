@@ -61,7 +61,7 @@ bool equal_blocks_only(const fabric::Topology&, const Call& call) {
 
 const std::vector<Entry>& alltoall_algorithms() {
     static const std::vector<Entry> all = {{"pairwise-blocking", pairwise_blocking, nullptr, "naive", true},
-                                           {"pipeline", pipeline, equal_blocks_only, {}, true},
+                                           {"pipeline", pipeline, nullptr, {}, true},
                                            {"pairwise", pairwise, nullptr, {}, true},
                                            {"smp", alltoall_node, nullptr, "node"},
                                            {"pairs", alltoall_pairs},

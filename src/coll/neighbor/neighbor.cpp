@@ -2,18 +2,21 @@
 // for all that it leads to (neighbor_allgather). Of the d edges that leave a rank, and as many that enter it,
 // x cross nodes. All take one round.
 //
-//   linear  every edge a message, a sealed block if it crosses nodes. Messages d, seals and opens x
-//   once    neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block.
-//           Messages d, 1 seal, opens x
+//   linear  every edge a message, a sealed block if it crosses nodes, long ones in segments. Messages d, seals and opens x
+//   once    neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block, a long
+//           one in segments. Messages d, 1 seal, opens x
 //   smp     one sealed block from node to node for all edges between them, both sides through shared memory;
 //           a block of neighbor_allgather is in it once. The ranks of a node first tell each other their
 //           edges. Messages, seals, opens: one per other node that the node has an edge with, shared out
 //           among its ranks
+#include <algorithm>
+
 #include "coll/entries.hpp"
 #include "coll/neighbor/neighbor_links.hpp"
 #include "coll/patterns/edges.hpp"
 #include "coll/patterns/nodes.hpp"
 #include "coll/patterns/rounds.hpp"
+#include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -27,12 +30,14 @@ Task along_edges(Fabric& fabric, const Call& call, BlockTo block_to) {
     Edges edges(fabric);
     std::vector<Edges::Receiving> receiving;
     for (std::size_t i = 0; i < call.sources.size(); ++i)
-        receiving.push_back(edges.receive(call.sources[i], call.from.of(static_cast<int>(i))));
-    std::vector<fabric::Pending> sending;
-    for (std::size_t i = 0; i < call.destinations.size(); ++i)
-        sending.push_back(edges.send(call.destinations[i], block_to(i)));
-    for (auto& one : receiving) co_await edges.finish(one);
-    for (auto& one : sending) co_await one;
+        receive_block(edges, call.sources[i], call.from.of(static_cast<int>(i)), receiving);
+    SendingBlocks sending(edges);
+    for (std::size_t i = 0; i < call.destinations.size(); ++i) sending.add(call.destinations[i], block_to(i));
+    for (auto& one : receiving) {
+        co_await edges.finish(one);
+        sending.next();
+    }
+    co_await sending.finish();
 }
 
 Task linear_allgather(Fabric& fabric, const Call& call) {
@@ -42,32 +47,71 @@ Task linear_alltoall(Fabric& fabric, const Call& call) {
     return along_edges(fabric, call, [&call](std::size_t i) { return call.to.of(static_cast<int>(i)); });
 }
 
-Task once(Fabric& fabric, const Call& call) {
-    auto inside = [&](int peer) { return fabric.topology().same_node(peer, fabric.rank()); };
-    std::vector<fabric::Pending> receiving, sending;
-    std::vector<fabric::CiphertextBuffer> sealed_blocks;  // empty inside the node
-    for (std::size_t i = 0; i < call.sources.size(); ++i) {
-        const int from = call.sources[i];
-        const PlaintextBuffer room = call.from.of(static_cast<int>(i));
-        sealed_blocks.push_back(inside(from) ? fabric::CiphertextBuffer()
-                                             : fabric.ciphertext(fabric::sealed_bytes(room.size())));
-        receiving.push_back(inside(from) ? fabric.receive_here(from, room)
-                                         : fabric.receive(from, sealed_blocks.back()));
-    }
-    fabric::CiphertextBuffer mine;  // sealed when the first neighbour needs it
-    for (int to : call.destinations) {
-        if (!inside(to) && mine.size() == 0) {
-            mine = fabric.ciphertext(fabric::sealed_bytes(call.data.size()));
-            fabric.seal(mine, call.data, {fabric.rank(), 0});
+/// One block for all neighbours; each of its segments is sealed when its turn comes.
+class Once {
+  public:
+    Once(Fabric& fabric, const Call& call) : fabric_(fabric), call_(call), edges_(fabric) {}
+
+    Task run() {
+        receive();
+        for (int to : call_.destinations)
+            if (edges_.leaves_node(to))
+                outside_.push_back(to);
+            else
+                sending_.push_back(fabric_.send_here(to, call_.data));
+        if (!outside_.empty()) parts_ = block_segments(edges_, outside_.front(), call_.data.size());
+        for (std::size_t i = 0; i < few_segments; ++i) send_next();
+        for (auto& one : receiving_) {
+            co_await edges_.finish(one);
+            send_next();  // so that nobody waits for ever (SendingBlocks::next())
         }
-        sending.push_back(inside(to) ? fabric.send_here(to, call.data) : fabric.send(to, mine));
+        for (std::size_t i = 0; i < sending_.size(); ++i) {
+            send_next();
+            co_await sending_[i];
+        }
     }
-    for (std::size_t i = 0; i < receiving.size(); ++i) {
-        co_await receiving[i];
-        if (sealed_blocks[i].size() > 0)
-            fabric.open(call.from.of(static_cast<int>(i)), sealed_blocks[i], {call.sources[i], 0});
+
+  private:
+    /// In the order of sending, which counts where a rank is a neighbour twice: the first segment of all, and so on.
+    void receive() {
+        std::vector<std::vector<Range>> parts;
+        std::size_t most = 0;
+        for (std::size_t i = 0; i < call_.sources.size(); ++i) {
+            parts.push_back(block_segments(edges_, call_.sources[i], room(i).size()));
+            most = std::max(most, parts.back().size());
+        }
+        for (std::uint64_t index = 0; index < most; ++index)
+            for (std::size_t i = 0; i < parts.size(); ++i)
+                if (index < parts[i].size())
+                    receiving_.push_back(receive(call_.sources[i], index, parts[i][index].of(room(i))));
     }
-    for (auto& one : sending) co_await one;
+    PlaintextBuffer room(std::size_t edge) const { return call_.from.of(static_cast<int>(edge)); }
+    Edges::Receiving receive(int from, std::uint64_t index, PlaintextBuffer part) {
+        if (!edges_.leaves_node(from)) return edges_.receive(from, part);
+        const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(part.size()));
+        return {fabric_.receive(from, sealed_block), part, sealed_block, {from, index}};
+    }
+    void send_next() {
+        if (sealed_ == parts_.size()) return;
+        const Range& part = parts_[sealed_];
+        const fabric::CiphertextBuffer sealed_block = fabric_.ciphertext(fabric::sealed_bytes(part.size));
+        fabric_.seal(sealed_block, part.of(call_.data), {fabric_.rank(), sealed_++});
+        for (int to : outside_) sending_.push_back(fabric_.send(to, sealed_block));
+    }
+
+    Fabric& fabric_;
+    const Call& call_;
+    Edges edges_;
+    std::vector<Edges::Receiving> receiving_;
+    std::vector<int> outside_;
+    std::vector<Range> parts_;
+    std::uint64_t sealed_ = 0;
+    std::vector<fabric::Pending> sending_;
+};
+
+Task once(Fabric& fabric, const Call& call) {
+    Once exchange(fabric, call);
+    co_await exchange.run();
 }
 
 /// A node's blocks in its shared memory: what comes, or stays, and what goes to other nodes.

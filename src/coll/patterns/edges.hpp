@@ -16,6 +16,7 @@ class Edges {
     explicit Edges(fabric::Fabric& fabric) : fabric_(fabric) {}
 
     bool fast_cipher() const { return fabric_.fast_cipher(); }
+    bool leaves_node(int peer) const { return !fabric_.topology().same_node(fabric_.rank(), peer); }
 
     /// Started; to be awaited. `bytes` must stay as it is until then.
     fabric::Pending send(int to, fabric::Plaintext bytes);

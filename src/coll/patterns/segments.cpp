@@ -48,6 +48,49 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, Plaintext
     return receiving;
 }
 
+namespace {
+
+bool in_segments(const Edges& edges, int peer, std::size_t bytes) {
+    return bytes > segment_bytes && edges.leaves_node(peer);
+}
+
+}  // namespace
+
+std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes) {
+    if (!in_segments(edges, peer, bytes)) return {{0, bytes}};
+    return segments(bytes, 1, edges.fast_cipher());
+}
+
+void receive_block(Edges& edges, int from, PlaintextBuffer in, std::vector<Edges::Receiving>& receiving) {
+    for (const Range& part : block_segments(edges, from, in.size()))
+        receiving.push_back(edges.receive(from, part.of(in)));
+}
+
+void SendingBlocks::add(int to, Plaintext block) {
+    if (!in_segments(edges_, to, block.size()) && !queues_.contains(to)) {
+        sending_.push_back(edges_.send(to, block));
+        return;
+    }
+    Queue& queue = queues_[to];
+    for (const Range& part : block_segments(edges_, to, block.size())) queue.parts.push_back(part.of(block));
+    while (queue.sent < std::min(few_segments, queue.parts.size())) send_next(to, queue);
+}
+
+void SendingBlocks::send_next(int to, Queue& queue) {
+    if (queue.sent < queue.parts.size()) sending_.push_back(edges_.send(to, queue.parts[queue.sent++]));
+}
+
+void SendingBlocks::next() {
+    for (auto& [to, queue] : queues_) send_next(to, queue);
+}
+
+fabric::Task SendingBlocks::finish() {
+    for (std::size_t i = 0; i < sending_.size(); ++i) {
+        next();
+        co_await sending_[i];
+    }
+}
+
 Passing::Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead)
     : edges_(edges),
       to_(exchange.to),

@@ -1,7 +1,7 @@
 // Gather of m bytes from each of p ranks, on N nodes of k. Rounds, bytes and opens are the root's, or those
 // of one of its helpers; others seal once, if at all.
 //
-//   linear       everybody to the root. Rounds p - 1, bytes m (p - 1), opens p - k
+//   linear       everybody to the root, long blocks in segments. Rounds p - 1, bytes m (p - 1), opens p - k
 //   smp          a node's blocks meet in shared memory, its leader sends them to the root in one sealed
 //                block. Rounds and opens N - 1, bytes m (p - k)
 //   binomial     as smp, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
@@ -15,6 +15,7 @@
 #include "coll/patterns/edges.hpp"
 #include "coll/patterns/node_sealed_blocks.hpp"
 #include "coll/patterns/rounds.hpp"
+#include "coll/patterns/segments.hpp"
 #include "coll/rooted/root_shares.hpp"
 
 namespace mpisec::coll {
@@ -23,12 +24,14 @@ namespace {
 fabric::Task gather_linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
-        co_await edges.send(call.root, call.data);
+        SendingBlocks sending(edges);
+        sending.add(call.root, call.data);
+        co_await sending.finish();
         co_return;
     }
     std::vector<Edges::Receiving> receiving;
     for (int rank = 0; rank < fabric.topology().ranks(); ++rank)
-        if (rank != call.root) receiving.push_back(edges.receive(rank, call.from.of(rank)));
+        if (rank != call.root) receive_block(edges, rank, call.from.of(rank), receiving);
     for (auto& one : receiving) co_await edges.finish(one);
 }
 

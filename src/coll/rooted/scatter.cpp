@@ -1,7 +1,7 @@
 // Scatter of m bytes to each of p ranks, on N nodes of k. Rounds, bytes and seals are the root's, or those of
 // one of its helpers; others open once, if at all.
 //
-//   linear       the root to everybody. Rounds p - 1, bytes m (p - 1), seals p - k
+//   linear       the root to everybody, long blocks in segments. Rounds p - 1, bytes m (p - 1), seals p - k
 //   smp          one sealed block to the leader of each node, who opens it into shared memory. Rounds and
 //                seals N - 1, bytes m (p - k)
 //   binomial     as smp, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
@@ -13,6 +13,7 @@
 #include "coll/patterns/edges.hpp"
 #include "coll/patterns/node_sealed_blocks.hpp"
 #include "coll/patterns/rounds.hpp"
+#include "coll/patterns/segments.hpp"
 #include "coll/rooted/root_shares.hpp"
 
 namespace mpisec::coll {
@@ -21,13 +22,15 @@ namespace {
 fabric::Task scatter_linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
-        co_await edges.finish(edges.receive(call.root, call.data));
+        std::vector<Edges::Receiving> receiving;
+        receive_block(edges, call.root, call.data, receiving);
+        for (auto& one : receiving) co_await edges.finish(one);
         co_return;
     }
-    std::vector<fabric::Pending> sending;
+    SendingBlocks sending(edges);
     for (int rank = 0; rank < fabric.topology().ranks(); ++rank)
-        if (rank != call.root) sending.push_back(edges.send(rank, call.to.of(rank)));
-    for (auto& one : sending) co_await one;
+        if (rank != call.root) sending.add(rank, call.to.of(rank));
+    co_await sending.finish();
 }
 
 /// The root makes a sealed block for each node, named by its place; each leader hands on its children's and

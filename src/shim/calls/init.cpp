@@ -140,6 +140,16 @@ void know_world() {
     state.world = std::move(world);
 }
 
+/// In a job on one node: who asked for figures hears why there are none.
+void say_why_nothing_is_counted() {
+    const char* asked = !state.settings.stats.empty()   ? "MPISEC_STATS"
+                        : !state.settings.trace.empty() ? "MPISEC_TRACE"
+                                                        : nullptr;
+    if (asked && state.world.rank == 0)
+        say(std::string(asked) +
+            ": all ranks of this job are on this node, so MPIsec seals nothing and has nothing to tell");
+}
+
 /// From the real MPI_Init to protection. Returns what calls meet from here on.
 Phase start(int thread_level, bool closed_before) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
@@ -157,6 +167,7 @@ Phase start(int thread_level, bool closed_before) {
     call_at_end();
     if (gate.single_node && !closed_before && !has_parents()) {
         stop_watchdog();
+        say_why_nothing_is_counted();
         release_startup_pages();
         return Phase::open;
     }

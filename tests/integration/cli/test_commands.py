@@ -37,6 +37,14 @@ def test_key_new_show_check_agree(mpisec, tmp_path):
         assert secret not in ran.stdout + ran.stderr and secret[:16] not in ran.stdout, "never the key"
 
 
+def test_key_new_elsewhere_says_how_to_use_it(mpisec, tmp_path):
+    """What the advice names works on that key, not on the one of the settings."""
+    elsewhere, usual = mpisec("key", "new", tmp_path / "other"), mpisec("key", "new")
+    assert f"`MPISEC_KEY_FILE={tmp_path}/other mpisec key share NODES...`" in elsewhere.stdout
+    assert f"Jobs use this key where MPISEC_KEY_FILE={tmp_path}/other is set." in elsewhere.stdout
+    assert "MPISEC_KEY_FILE" not in usual.stdout
+
+
 def test_key_new_never_overwrites(mpisec, key):
     before = key.read_bytes()
     again = mpisec("key", "new", key)

@@ -90,6 +90,16 @@ def test_a_full_file_system(run, compile_mpi, tmp_path):
     assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] >= 1
 
 
+@pytest.mark.parametrize("setting", ["MPISEC_STATS", "MPISEC_TRACE"])
+def test_a_job_on_one_node_says_why_there_are_no_figures(run, compile_mpi, tmp_path, setting):
+    app = compile_mpi(MESSAGE, "mpich-5")
+    asked = run([app], nodes=1, env={setting: f"json:{tmp_path}/it"})
+    assert asked.returncode == 0 and list(tmp_path.iterdir()) == [], asked.stderr[-3000:]
+    said = f"mpisec: rank 0 (node0): {setting}: all ranks of this job are on this node, so MPIsec seals nothing"
+    assert asked.stderr.count("mpisec: ") == asked.stderr.count(said) == 1, asked.stderr
+    assert "mpisec" not in run([app], nodes=1).stderr
+
+
 @pytest.mark.parametrize("interval", ["0", "60"])
 def test_a_link_is_not_followed(run, compile_mpi, tmp_path, interval):
     """With an interval the file beside it, which is renamed in the end, is not followed either."""

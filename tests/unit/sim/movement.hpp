@@ -71,13 +71,13 @@ struct Sizes {
     std::size_t bytes;
 
     std::size_t draw(Random& random) const {
-        return equal ? bytes : static_cast<std::size_t>(std::max(0, pick(random, -8, 40)));
+        return equal ? bytes : static_cast<std::size_t>(std::max(0, pick(random, -8, 90)));
     }
     std::string text() const { return equal ? std::to_string(bytes) + " bytes each" : "unequal blocks"; }
 };
 
 inline Sizes random_sizes(Random& random) {
-    constexpr std::size_t equal[] = {0, 1, 3, 16, 33};
+    constexpr std::size_t equal[] = {0, 1, 16, 33, 95};
     const int kind = pick(random, 0, 9);
     return kind < 5 ? Sizes{true, equal[kind]} : Sizes{false, 0};
 }
