@@ -23,6 +23,13 @@ struct procedures {
     int (*Scatter)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm);
     int (*Allgather)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
     int (*Alltoall)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm);
+    int (*Gatherv)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int,
+                   MPI_Comm);
+    int (*Scatterv)(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int,
+                    MPI_Comm);
+    int (*Allgatherv)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm);
+    int (*Alltoallv)(const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*,
+                     MPI_Datatype, MPI_Comm);
     int (*Reduce)(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm);
     int (*Allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
     int (*Reduce_scatter_block)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm);
@@ -35,7 +42,8 @@ static struct procedures plain, sealed;
 
 static int rank, size;
 static char *out, *in;
-static MPI_Comm torus; /* two-dimensional, periodic: four neighbours each */
+static int *counts, *places; /* of the blocks of all ranks, for calls that take them */
+static MPI_Comm torus;       /* two-dimensional, periodic: four neighbours each */
 
 /* Without turns the program is an ordinary one, which looks nothing up underneath. */
 static void look_up(int ordinary) {
@@ -48,6 +56,10 @@ static void look_up(int ordinary) {
     PROCEDURE(Scatter);
     PROCEDURE(Allgather);
     PROCEDURE(Alltoall);
+    PROCEDURE(Gatherv);
+    PROCEDURE(Scatterv);
+    PROCEDURE(Allgatherv);
+    PROCEDURE(Alltoallv);
     PROCEDURE(Reduce);
     PROCEDURE(Allreduce);
     PROCEDURE(Reduce_scatter_block);
@@ -89,6 +101,19 @@ static void allgather(const struct procedures* mpi, int n) {
 }
 static void alltoall(const struct procedures* mpi, int n) {
     mpi->Alltoall(out, n, MPI_BYTE, in, n, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void gatherv(const struct procedures* mpi, int n) {
+    mpi->Gatherv(out, n, MPI_BYTE, in, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+static void scatterv(const struct procedures* mpi, int n) {
+    mpi->Scatterv(out, counts, places, MPI_BYTE, in, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+static void allgatherv(const struct procedures* mpi, int n) {
+    mpi->Allgatherv(out, n, MPI_BYTE, in, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void alltoallv(const struct procedures* mpi, int n) {
+    (void)n;
+    mpi->Alltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, MPI_COMM_WORLD);
 }
 static void reduce(const struct procedures* mpi, int n) {
     MPI_Datatype type = number(&n);
@@ -134,6 +159,10 @@ static const struct {
     {"scatter", scatter, ONE_PER_RANK, ONE},
     {"allgather", allgather, ONE, ONE_PER_RANK},
     {"alltoall", alltoall, ONE_PER_RANK, ONE_PER_RANK},
+    {"gatherv", gatherv, ONE, ONE_PER_RANK},
+    {"scatterv", scatterv, ONE_PER_RANK, ONE},
+    {"allgatherv", allgatherv, ONE, ONE_PER_RANK},
+    {"alltoallv", alltoallv, ONE_PER_RANK, ONE_PER_RANK},
     {"reduce", reduce, ONE, ONE},
     {"allreduce", allreduce, ONE, ONE},
     {"reduce_scatter", reduce_scatter, ONE_PER_RANK, ONE},
@@ -236,6 +265,7 @@ static void measure(const struct options* options, int which, int n) {
     const size_t sent = (size_t)n * count(known[which].sent),
                  received = (size_t)n * count(known[which].received);
     out = malloc(sent + 8), in = malloc(received + 8);
+    for (int i = 0; i < size; ++i) counts[i] = n, places[i] = i * n;
     fill(sent);
     if (!options->ordinary) compare(call, n, received);
     take_blocks(options, call, n);
@@ -253,13 +283,14 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    counts = malloc((size_t)size * sizeof *counts), places = malloc((size_t)size * sizeof *places);
     look_up(options.ordinary);
     int dimensions[2] = {0, 0}, periodic[2] = {1, 1};
     MPI_Dims_create(size, 2, dimensions);
     MPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, periodic, 0, &torus);
     char* list = strdup(options.sizes);
     for (char* item = strtok(list, ","); item; item = strtok(NULL, ",")) measure(&options, which, atoi(item));
-    free(list);
+    free(list), free(counts), free(places);
     MPI_Comm_free(&torus);
     MPI_Finalize();
     return 0;

@@ -12,6 +12,7 @@ from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
 _SIZES = "1,16,256,1024,4096,16384,65536,262144,1048576"
+_WITH_COUNTS = ("gather", "scatter", "allgather", "alltoall")  # that MPI has in a variant with a count for each rank
 PLAIN_INSIDE = True
 
 
@@ -25,7 +26,10 @@ def adder(collective: str) -> Callable[[argparse.ArgumentParser], None]:
                             help="bytes of one rank's block, or of the vector; by commas")
         parser.add_argument("--blocks", type=int, default=5, help="pairs of blocks per size and job (5)")
         parser.add_argument("--algorithms", default="auto", help="by commas; auto: the one that the selection takes")
-        parser.set_defaults(collective=collective)
+        parser.set_defaults(collective=collective, counts=False)
+        if collective in _WITH_COUNTS:
+            parser.add_argument("--counts", action="store_true",
+                                help=f"call MPI_{collective.capitalize()}v, where a rank knows the sizes of its own blocks only; here they are equal")
 
     return add_arguments
 
@@ -37,7 +41,12 @@ def shape(arguments: argparse.Namespace) -> tuple[int, int]:
 
 def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
-    return f"{arguments.collective}, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
+    return f"{_call(arguments)}, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
+
+
+def _call(arguments: argparse.Namespace) -> str:
+    """alltoall, or alltoallv with --counts: what bench/collective.c calls it."""
+    return f"{arguments.collective}{'v' if arguments.counts else ''}"
 
 
 def cases(arguments: argparse.Namespace) -> list[tuple[str, int]]:
@@ -53,7 +62,7 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
             yield []
             continue
         sizes = ",".join(str(size) for of, size in cases_ if of == algorithm)
-        options = [arguments.collective, "--sizes", sizes, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+        options = [_call(arguments), "--sizes", sizes, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
         said = jobs.run([program, *options], *shape(arguments), scheme, environment | {f"MPISEC_{arguments.collective.upper()}": algorithm})
-        about = {"what": arguments.collective, "algorithm": algorithm}
+        about = {"what": _call(arguments), "algorithm": algorithm}
         yield [about | {"case": (algorithm, row["bytes"])} | row for row in rows_of(said)]

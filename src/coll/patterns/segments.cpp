@@ -51,7 +51,7 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, Plaintext
 namespace {
 
 bool in_segments(const Edges& edges, int peer, std::size_t bytes) {
-    return bytes > segment_bytes && edges.leaves_node(peer);
+    return bytes > (edges.fast_cipher() ? whole_block : segment_bytes) && edges.leaves_node(peer);
 }
 
 }  // namespace
@@ -120,7 +120,15 @@ fabric::Task Passing::finish(std::function<void(Range)> arrived) {
 }
 
 fabric::Task exchange_segments(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in) {
-    co_await Passing(edges, {to, out, from, in}, 1).finish([](Range) {});
+    std::vector<Edges::Receiving> receiving;
+    receive_block(edges, from, in, receiving);
+    SendingBlocks sending(edges);
+    sending.add(to, out);
+    for (auto& one : receiving) {
+        co_await edges.finish(one);
+        sending.next();
+    }
+    co_await sending.finish();
 }
 
 }  // namespace mpisec::coll

@@ -82,6 +82,13 @@ def test_algorithms_of_a_collective(lab, tmp_path):
     assert all(row["ratio_with_barrier"] > 0 for row in document["rows"])
 
 
+def test_a_collective_with_counts(lab, tmp_path):
+    for name in ("gather", "scatter", "allgather", "alltoall"):
+        _, document = _measured(name, "--counts", "--ranks", 2, "--sizes", "64,300K", "--blocks", 2, file=tmp_path / "r.json")
+        assert [(row["what"], row["bytes"]) for row in document["rows"]] == [(f"{name}v", 64), (f"{name}v", 307200)]
+        assert document["title"] == f"{name}v, 2 nodes × 1"
+
+
 def test_kernels_with_a_total(lab, tmp_path):
     _, document = _measured("kernels", "--kernels", "is,cg", file=tmp_path / "r.json")
     times = {row["what"]: row["time_us"] for row in document["rows"]}
