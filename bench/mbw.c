@@ -1,11 +1,12 @@
 /* Bandwidth and message rate of several pairs at once: rank i of the first half sends windows of messages to
- * rank i + n/2, which answers each window with four bytes, as the OSU suite's multiple-pair test does; with --both-ways 1 both
- * send one at the same time, as that suite's bidirectional test does. Times
- * are microseconds per window, the mean over the pairs (interleaving.h says how plain and sealed take turns). All
+ * rank i + n/2, which answers each window with four bytes, as the OSU suite's multiple-pair test does; with
+ * --both-ways 1 both send one at the same time, as that suite's bidirectional test does. Times are
+ * microseconds per window, the mean over the pairs (interleaving.h says how plain and sealed take turns). All
  * messages of a window leave one buffer and arrive in one, which is that test's default (MPI promises nothing
  * of what is in it then), with --multiple-buffers 1 each has its own.
  *
- * mbw [--sizes 4,16384,…] [--window 64] [--blocks N] [--block-us T] [--ordinary 1] [--multiple-buffers 1] [--both-ways 1]
+ * mbw [--sizes 4,16384,…] [--window 64] [--blocks N] [--block-us T] [--ordinary 1] [--multiple-buffers 1]
+ *     [--both-ways 1]
  * One line of JSON per size on rank 0. A last window, of a buffer per message, is compared with what was
  * sent. */
 #include "interleaving.h"

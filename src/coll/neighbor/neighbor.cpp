@@ -47,7 +47,8 @@ Task linear_alltoall(Fabric& fabric, const Call& call) {
     return along_edges(fabric, call, [&call](std::size_t i) { return call.to.of(static_cast<int>(i)); });
 }
 
-/// One block for all neighbours; each of its segments is sealed when its turn comes.
+/// One block for all neighbours; each of its segments is sealed when its turn comes, and named by its number. Edges carry
+/// only what stays inside the node.
 class Once {
   public:
     Once(Fabric& fabric, const Call& call) : fabric_(fabric), call_(call), edges_(fabric) {}

@@ -28,8 +28,8 @@ std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plainte
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
-/// A block of up to so many bytes stays whole with a fast cipher: on a link as fast as that, sealing and opening take
-/// less than further segments, on a slower one they hardly count.
+/// A block of up to so many bytes stays whole with a fast cipher: on a fast link further segments cost more than they
+/// hide, on a slower one sealing and opening it hardly count.
 inline constexpr std::size_t whole_block = 8 * segment_bytes;
 /// Of a block that is sent even when it is empty: it stays whole unless it is long and leaves the node.
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes);

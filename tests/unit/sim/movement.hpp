@@ -77,7 +77,7 @@ struct Sizes {
 };
 
 inline Sizes random_sizes(Random& random) {
-    constexpr std::size_t equal[] = {0, 1, 16, 33, 95};
+    constexpr std::size_t equal[] = {0, 1, 33, 95, 300};
     const int kind = pick(random, 0, 9);
     return kind < 5 ? Sizes{true, equal[kind]} : Sizes{false, 0};
 }
