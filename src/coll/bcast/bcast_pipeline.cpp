@@ -7,6 +7,7 @@
 
 #include "coll/bcast/bcast_large.hpp"
 #include "coll/patterns/leaders.hpp"
+#include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
 namespace {
@@ -49,9 +50,9 @@ class Chunks {
   private:
     static std::size_t segment_length(const Fabric& fabric, std::size_t bytes) {
         // Ranks of a node share the segments out: there they must be many.
-        const bool one_each = fabric.topology().nodes() == fabric.topology().ranks();
-        return fabric.fast_cipher() && one_each ? bcast_segment(bytes, fabric.topology().nodes() > 2 ? 8 : 2)
-                                                : bcast_segment(bytes);
+        const int nodes = fabric.topology().nodes();
+        if (!fabric.fast_cipher() || nodes < fabric.topology().ranks()) return bcast_segment(bytes);
+        return bcast_segment(bytes, nodes > 2 ? 8 : bytes <= 2 * coll::segment_bytes ? 1 : 2);
     }
 
     const PlaintextBuffer data_;

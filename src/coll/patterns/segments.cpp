@@ -27,8 +27,8 @@ std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_ci
     constexpr std::size_t page = std::max<std::size_t>(segment_bytes / 32, 1);
     const auto up = [](std::size_t n, std::size_t unit) { return (n + unit - 1) / unit; };
     const auto share = [&](std::size_t of, std::size_t parts) { return up(up(of, parts), page) * page; };
-    if (!fast_cipher || bytes <= segment_bytes) return cut(bytes, element, segment_bytes, segment_bytes, 0);
-    if (bytes <= 4 * segment_bytes) return cut(bytes, element, share(bytes, 2), bytes, 0);
+    if (!fast_cipher) return cut(bytes, element, segment_bytes, segment_bytes, 0);
+    if (bytes <= whole_block) return cut(bytes, element, bytes, bytes, 0);
     const std::size_t between = bytes - first - last;
     return cut(bytes, element, first, share(between, (between + longest - 1) / longest), last);
 }
@@ -48,16 +48,8 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, Plaintext
     return receiving;
 }
 
-namespace {
-
-bool in_segments(const Edges& edges, int peer, std::size_t bytes) {
-    return bytes > (edges.fast_cipher() ? whole_block : segment_bytes) && edges.leaves_node(peer);
-}
-
-}  // namespace
-
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes) {
-    if (!in_segments(edges, peer, bytes)) return {{0, bytes}};
+    if (bytes == 0 || !edges.leaves_node(peer)) return {{0, bytes}};
     return segments(bytes, 1, edges.fast_cipher());
 }
 
@@ -67,12 +59,13 @@ void receive_block(Edges& edges, int from, PlaintextBuffer in, std::vector<Edges
 }
 
 void SendingBlocks::add(int to, Plaintext block) {
-    if (!in_segments(edges_, to, block.size()) && !queues_.contains(to)) {
+    const std::vector<Range> parts = block_segments(edges_, to, block.size());
+    if (parts.size() == 1 && !queues_.contains(to)) {
         sending_.push_back(edges_.send(to, block));
         return;
     }
     Queue& queue = queues_[to];
-    for (const Range& part : block_segments(edges_, to, block.size())) queue.parts.push_back(part.of(block));
+    for (const Range& part : parts) queue.parts.push_back(part.of(block));
     while (queue.sent < std::min(few_segments, queue.parts.size())) send_next(to, queue);
 }
 

@@ -19,8 +19,11 @@ inline constexpr std::size_t segment_bytes = 128 * 1024;
 #endif
 /// So many are under way before one has come, or gone.
 inline constexpr std::size_t few_segments = 3;
-/// Whole elements, in order. Of segment_bytes each; with a fast cipher, where each costs more than it hides, halves, or
-/// from four segments on one segment, some of up to five, and two at the end.
+/// With a fast cipher so many bytes stay whole: on a fast link further segments cost more than they hide, on a slower one sealing
+/// and opening these hardly count.
+inline constexpr std::size_t whole_block = 8 * segment_bytes;
+/// Whole elements, in order. Of segment_bytes each; with a fast cipher, beyond whole_block, one segment, some of up to five, and
+/// two at the end.
 std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher);
 
 /// Started; each to be awaited, or finished by the edges.
@@ -28,9 +31,6 @@ std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plainte
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
-/// A block of up to so many bytes stays whole with a fast cipher: on a fast link further segments cost more than they
-/// hide, on a slower one sealing and opening it hardly count.
-inline constexpr std::size_t whole_block = 8 * segment_bytes;
 /// Of a block that is sent even when it is empty: it stays whole unless it is long and leaves the node.
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes);
 /// Such a block, under way.

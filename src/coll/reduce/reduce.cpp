@@ -110,6 +110,11 @@ Task reduce_slices(Fabric& fabric, const Call& call) {
     return reduce_in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
+/// Between two nodes the root receives as much as in a tree, in two messages one after the other.
+bool suits_halving(const fabric::Topology& topology, const Call& call) {
+    return reduces_by_node(topology, call) && topology.nodes() != 2;
+}
+
 }  // namespace
 
 const std::vector<Entry>& reduce_algorithms() {
@@ -117,7 +122,7 @@ const std::vector<Entry>& reduce_algorithms() {
         {"binomial", reduce_binomial, nullptr, "naive"},
         {"smp", reduce_smp, reduces_by_node, "node"},
         {"multi-leader", reduce_slices<ReducePattern::tree>, reduces_by_node, "slices-tree"},
-        {"rabenseifner", reduce_slices<ReducePattern::halving>, reduces_by_node, "slices-rsg"}};
+        {"rabenseifner", reduce_slices<ReducePattern::halving>, suits_halving, "slices-rsg"}};
     return all;
 }
 

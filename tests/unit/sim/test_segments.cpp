@@ -35,11 +35,9 @@ TEST(Segments, AreEqualWithASlowCipher) {
 }
 
 TEST(Segments, AreFewWithAFastCipher) {
-    EXPECT_EQ(sizes(s, true), std::vector<std::size_t>{s});
-    EXPECT_EQ(sizes(2 * s, true).size(), 2u);
-    EXPECT_EQ(sizes(4 * s, true).size(), 2u);
-    EXPECT_EQ(sizes(4 * s, true).front(), 2 * s);
-    EXPECT_EQ(sizes(8 * s, true), (std::vector<std::size_t>{s, 5 * s, 2 * s}));
+    for (const std::size_t whole : {s, 2 * s, 8 * s}) EXPECT_EQ(sizes(whole, true), std::vector{whole});
+    EXPECT_EQ(sizes(8 * s + 1, true).size(), 4u);
+    EXPECT_EQ(sizes(13 * s, true), (std::vector<std::size_t>{s, 5 * s, 5 * s, 2 * s}));
     const auto many = sizes(64 * s, true);
     for (std::size_t i = 0; i < many.size(); ++i) EXPECT_LE(many[i], 5 * s) << i;
     EXPECT_LE(many.size(), 15u);
