@@ -35,7 +35,8 @@ def title(arguments: argparse.Namespace) -> str:
     """What it measures."""
     each = ", a buffer each" if arguments.buffers == "multiple" else ""
     both = " both ways" if arguments.ways == "both" else ""
-    return f"Bandwidth of {' and '.join(map(str, arguments.pairs))} pairs{both}, windows of {arguments.window}{each}"
+    pairs = " and ".join(map(str, arguments.pairs)) + (" pair" if max(arguments.pairs) == 1 else " pairs")
+    return f"Bandwidth of {pairs}{both}, windows of {arguments.window}{each}"
 
 
 def cases(arguments: argparse.Namespace) -> list[tuple[int, int]]:

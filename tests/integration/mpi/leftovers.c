@@ -95,11 +95,16 @@ static void list_maps(void) {
     if (maps) fclose(maps);
 }
 
-static void list_shared_memory(void) {
+static int names_in_shared_memory(int listed) {
     DIR* names = opendir("/dev/shm");
-    for (struct dirent* entry; names && (entry = readdir(names));)
-        if (entry->d_name[0] != '.') printf("left %d shm %s\n", rank, entry->d_name);
+    int count = 0;
+    for (struct dirent* entry; names && (entry = readdir(names));) {
+        if (entry->d_name[0] == '.') continue;
+        ++count;
+        if (listed) printf("left %d shm %s\n", rank, entry->d_name);
+    }
     if (names) closedir(names);
+    return count;
 }
 
 int main(int argc, char** argv) {
@@ -112,8 +117,9 @@ int main(int argc, char** argv) {
     sleep_seconds(0.02);
     MPI_Finalize();
     list_threads(), list_files(), list_maps();
-    sleep_seconds(0.3); /* the other ranks of the node are through MPI_Finalize as well */
-    list_shared_memory();
+    /* Until the other ranks of the node are through MPI_Finalize as well. */
+    for (int looks = 0; looks < 250 && names_in_shared_memory(0) > 0; ++looks) sleep_seconds(0.02);
+    names_in_shared_memory(1);
     printf("leftovers: rank %d done\n", rank);
     return 0;
 }
