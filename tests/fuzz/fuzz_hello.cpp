@@ -69,8 +69,11 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
     FUZZ_CHECK(listed == node.size());
     (void)cpus_of_job(cards);
     for (bool fast_cipher : {false, true}) {
-        const std::uint64_t threshold = pipeline_threshold(cards, fast_cipher);
-        FUZZ_CHECK(threshold == (fast_cipher ? 128 : 64) * 1024 || threshold == 512 * 1024);
+        Realm realm;
+        realm.fast_cipher = fast_cipher;
+        set_thresholds(realm, cards);
+        FUZZ_CHECK(realm.threshold == (fast_cipher ? 128 : 64) * 1024 || realm.threshold == 512 * 1024);
+        FUZZ_CHECK(realm.most_in_one_part == (realm.threshold == 128 * 1024 ? 2 : 1) * realm.threshold);
     }
     const auto again = wire::decode(wire::encode(cards), ranks, nodes);
     FUZZ_CHECK(again && wire::encode(*again) == wire::encode(cards) && digest(*again) == digest(cards));

@@ -30,6 +30,8 @@ struct Realm {
     MPI_Comm channel{};
     std::optional<keys::Secret> job_secret;
     std::uint64_t threshold = 0;  ///< of all ranks: longer messages are pipelined; bytes
+    /// The same: of the longer messages those of up to so many bytes may travel in one part all the same (sending.cpp).
+    std::uint64_t most_in_one_part = 0;
     bool fast_cipher =
         false;  ///< of all ranks: long messages are cut into fewer pieces (aead/throughput.hpp)
     bool seals_on_node = false;  ///< each rank counts as a node of its own

@@ -123,8 +123,7 @@ Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     JobAgreement agreed = agree(*realm, cards);
     realm->job_secret = std::move(agreed.secret);
     realm->fast_cipher = agreed.fast_cipher;
-    realm->threshold =
-        state.settings.threshold ? state.settings.threshold : pipeline_threshold(cards, realm->fast_cipher);
+    set_thresholds(*realm, cards);
     check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
     const Hello& own = hellos[static_cast<std::size_t>(realm->rank)];
     using Yield = config::Settings::Yield;

@@ -94,8 +94,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
         JobAgreement agreed = node.share_agreement(agreement(node, cards, world, settings));
         world.job_secret = std::move(agreed.secret);
         world.fast_cipher = agreed.fast_cipher;
-        world.threshold =
-            settings.threshold ? settings.threshold : pipeline_threshold(cards, world.fast_cipher);
+        set_thresholds(world, cards);
     }
     // What goes wrong on the channel is said through the user's communicators.
     complete(&channel_made, "the other ranks to make a communicator", settings);

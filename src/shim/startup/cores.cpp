@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "keys/hkdf.hpp"
+#include "shim/runtime/state.hpp"
 #include "shim/startup/node_id.hpp"
 
 namespace mpisec::shim {
@@ -74,7 +75,9 @@ coll::Cpus cpus_of_job(const NodeCards& cards) {
     return shared ? coll::Cpus::shared : coll::Cpus::own;
 }
 
-std::uint64_t pipeline_threshold(const NodeCards& cards, bool fast_cipher) {
+namespace {
+
+std::uint64_t automatic_threshold(const NodeCards& cards, bool fast_cipher) {
     std::map<Mask, std::size_t> ranks_with;
     for (const NodeCard& card : cards)
         if (!card.bound_apart)
@@ -82,6 +85,15 @@ std::uint64_t pipeline_threshold(const NodeCards& cards, bool fast_cipher) {
                 card.hello.cpus > 0)
                 return threshold_of_shared_cpus;
     return fast_cipher ? threshold_of_fast_cipher : threshold;
+}
+
+}  // namespace
+
+void set_thresholds(Realm& realm, const NodeCards& cards) {
+    const std::uint64_t set = state.settings.threshold;
+    realm.threshold = set ? set : automatic_threshold(cards, realm.fast_cipher);
+    const bool alone_whole = !set && realm.threshold == threshold_of_fast_cipher;
+    realm.most_in_one_part = alone_whole ? 2 * realm.threshold : realm.threshold;
 }
 
 }  // namespace mpisec::shim

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "coll/selection/selection_settings.hpp"
+#include "shim/process/world.hpp"
 #include "shim/startup/node_cards.hpp"
 
 namespace mpisec::shim {
@@ -30,6 +31,9 @@ coll::Cpus cpus_of_job(const NodeCards& cards);
 /// and nothing is sealed while something else is sent anyway. With a fast cipher two parts cost more than one, up to twice
 /// the usual length. Ranks of a node that are bound apart have CPUs of
 /// their own.
-std::uint64_t pipeline_threshold(const NodeCards& cards, bool fast_cipher);
+///
+/// A message of up to twice as many bytes, alone on its way, arrives earlier in one part with such a cipher, too; of several, what
+/// is sealed whole is cold when it is sent, which costs more than a second part unless that is short.
+void set_thresholds(Realm& realm, const NodeCards& cards);
 
 }  // namespace mpisec::shim

@@ -1,5 +1,5 @@
-"""MPISEC_PIPELINE_THRESHOLD=auto: messages of up to 512 KiB travel whole where ranks share a CPU; elsewhere of up to 128 KiB with a fast cipher and
-of up to 64 KiB with a slow one."""
+"""MPISEC_PIPELINE_THRESHOLD=auto: messages of up to 512 KiB travel whole where ranks share a CPU; elsewhere of up to 128 KiB with a fast cipher, alone on
+their way of up to 256 KiB, and of up to 64 KiB with a slow one."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mpi_programs import build
 
 from mpisec_lab import places
 
@@ -34,7 +35,7 @@ def in_segments(run, compile_mpi):
     return count
 
 
-@pytest.mark.parametrize("shared,size,whole", [(True, 500000, True), (True, 600000, False), (False, 60000, True), (False, 140000, False)])
+@pytest.mark.parametrize("shared,size,whole", [(True, 500000, True), (True, 600000, False), (False, 60000, True), (False, 300000, False)])
 def test_by_the_cpus_that_ranks_share(in_segments, shared, size, whole):
     """With any cipher."""
     assert in_segments(size, shared=shared) == (0 if whole else 2 * size)
@@ -45,11 +46,25 @@ def test_with_a_slow_cipher(in_segments):
     assert in_segments(70000, SLOW) == 2 * 70000
 
 
-def test_with_a_fast_cipher(in_segments):
-    """Beyond 128 KiB."""
+@pytest.fixture(scope="module")
+def surely_fast():
+    """Skips where no cipher is surely a fast one."""
     library, cipher = FAST.split(":")
     command = [places.find_mpisec(), "bench", "crypto", "--libraries", library, "--ciphers", cipher, "--sizes", "64K", "--json"]
     measured = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     if measured[0]["seal_gb_per_s"] < SURELY_FAST:
         pytest.skip("no cipher is surely a fast one here")
-    assert any(in_segments(100000, FAST) == 0 for _ in range(TRIES))
+
+
+def test_with_a_fast_cipher(in_segments, surely_fast):
+    """Up to 256 KiB in one part, but for the length that a longer one's first part has."""
+    assert any(in_segments(256 * 1024, FAST) == 0 for _ in range(TRIES))
+    assert in_segments(128 * 1024 + 32, FAST) == 2 * (128 * 1024 + 32)
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
+def test_in_every_way(run, compile_mpi, surely_fast, mpi):
+    """Every length around the threshold and twice that, sent, received and probed in every way, alone and several at a time."""
+    app = build(compile_mpi, mpi, "in_one_part.c", ["harness.c"])
+    result = run([app], nodes=2, ranks=2, mpi=mpi, env={"MPISEC_PIPELINE_THRESHOLD": "auto", "MPISEC_AEAD": FAST})
+    assert result.returncode == 0 and "in one part: done" in result.stdout, result.stdout + result.stderr
