@@ -1,6 +1,6 @@
 // Layout of what travels between nodes (docs/protocol.md). Pure functions over bytes; nothing here allocates.
 //
-// small message   nonce(12) | ciphertext(n) | tag(16)                              n <= threshold
+// small message   nonce(12) | ciphertext(n) | tag(16)                              n <= threshold, or a little more
 // large message   nonce(12) | header ciphertext(16) | tag(16) | segment 0 (threshold) | tag(16),
 //                 then segments 1… on the channel, each ciphertext | tag(16)
 //
