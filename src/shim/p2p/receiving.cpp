@@ -132,7 +132,11 @@ class SealedReceive final : public Operation {
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
-    bool needs_progress() const override { return pipeline_ || capacity_ > comm_->threshold; }
+    /// A message that takes a while to open is opened when it comes, while others travel, not when its turn to be waited for comes.
+    bool needs_progress() const override {
+        constexpr std::uint64_t soon_opened = 4096;
+        return pipeline_ || capacity_ > std::min(soon_opened, comm_->threshold);
+    }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
