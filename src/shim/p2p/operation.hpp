@@ -138,6 +138,8 @@ struct ReceiveSpec {
     const char* call = "";
     /// Where verified bytes of a large message go on from `buf`, if anywhere (staged.hpp).
     CopiesToDevice* copies = nullptr;
+    /// Whoever posts it looks at it in every pass: the work list need not, before a large message has come.
+    bool looked_at = false;
 };
 
 /// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be

@@ -132,10 +132,12 @@ class SealedReceive final : public Operation {
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
-    /// A message that takes a while to open is opened when it comes, while others travel, not when its turn to be waited for comes.
+    /// What takes a while to open is opened when it comes, while others travel, not when its turn to be waited for comes.
     bool needs_progress() const override {
         constexpr std::uint64_t soon_opened = 4096;
-        return pipeline_ || capacity_ > std::min(soon_opened, comm_->threshold);
+        const std::uint64_t most =
+            spec_.looked_at ? comm_->threshold : std::min(soon_opened, comm_->threshold);
+        return pipeline_ || capacity_ > most;
     }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 

@@ -54,8 +54,8 @@ void Window::start_all_waiting() {
 }
 
 void Window::receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag) {
-    transfer.answer = begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window});
+    transfer.answer = begin_receive({room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm,
+                                     call_in_a_window, nullptr, true});
 }
 
 std::uint8_t* Window::room_for_request(int to, std::size_t bytes) {

@@ -12,8 +12,8 @@ namespace mpisec::shim::rma {
 namespace {
 
 std::unique_ptr<Operation> receive(MPI_Comm comm, void* room, std::uint64_t bytes, int from, int tag) {
-    return begin_receive(
-        {room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm, call_in_a_window});
+    return begin_receive({room, static_cast<MPI_Count>(bytes), constants.byte, from, tag, comm,
+                          call_in_a_window, nullptr, true});
 }
 
 /// Bytes of a request in its message, where there are `rest` left; 0 when it is longer.

@@ -1,4 +1,4 @@
-"""MPISEC_PIPELINE_THRESHOLD=auto: messages of up to 512 KiB travel whole where ranks share a CPU; elsewhere of up to 128 KiB with a fast cipher, alone on
+"""MPISEC_PIPELINE_THRESHOLD=auto: messages of up to 512 KiB travel whole where ranks share a CPU; elsewhere of up to 160 KiB with a fast cipher, alone on
 their way of up to 256 KiB, and of up to 64 KiB with a slow one."""
 
 import json
