@@ -1,16 +1,18 @@
-"""What MPI_Init costs, and whole jobs of a program that only starts and ends (bench/startup.c)."""
+"""What it takes to start: MPI_Init, a session, a spawned world; and whole jobs of a program that only starts and ends (bench/startup.c)."""
 
 import argparse
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mpisec_bench.conditions import chosen
 from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
 
 _SOURCE = Path(__file__).resolve().parent.parent / "startup.c"
+_WAYS = ("init", "session", "spawn")
 PLAIN_INSIDE = False
 
 
@@ -18,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench startup`."""
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=12)
+    parser.add_argument("--by", default="init", help=f"by commas: of {', '.join(_WAYS)} (init)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:
@@ -30,15 +33,17 @@ def title(arguments: argparse.Namespace) -> str:
     return f"Start of a job, {arguments.nodes} nodes × {arguments.ranks // arguments.nodes}"
 
 
-def cases(_arguments: argparse.Namespace) -> list[str]:
-    """One."""
-    return ["start"]
+def cases(arguments: argparse.Namespace) -> list[str]:
+    """How it starts."""
+    return list(chosen("--by", arguments.by, _WAYS))
 
 
-def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, _cases: Sequence[str], environment: dict[str, str]) -> Iterator[list[Row]]:
-    """A job; yields the slowest rank's MPI_Init and the whole as seen from outside."""
+def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Sequence[str], environment: dict[str, str]) -> Iterator[list[Row]]:
+    """A job for each way; yields the slowest rank's times, of `init` the whole as seen from outside too."""
     program = jobs.compile(_SOURCE)
-    start = time.monotonic()
-    said = jobs.run([program], *shape(arguments), scheme, environment)
-    whole = {"what": "whole job", "time_us": (time.monotonic() - start) * 1e6}
-    yield [{"case": "start"} | row for row in (*rows_of(said), whole)]
+    for way in cases_:
+        start = time.monotonic()
+        rows = rows_of(jobs.run([program, way], *shape(arguments), scheme, environment))
+        if way == "init":
+            rows.append({"what": "whole job", "time_us": (time.monotonic() - start) * 1e6})
+        yield [{"case": way} | row for row in rows]

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -92,15 +93,16 @@ class Key {
 /// A loaded crypto library. Lives until the process ends.
 class Library {
   public:
-    explicit Library(const mpisec_aead_plugin* plugin) : plugin_(plugin) {}
+    explicit Library(const mpisec_aead_plugin* plugin);
     std::string_view name() const { return plugin_->name; }
     std::string version() const { return plugin_->version(); }
-    bool has(Cipher cipher) const { return plugin_->has(static_cast<int>(cipher)) != 0; }
+    bool has(Cipher cipher) const { return has_[static_cast<std::size_t>(cipher)]; }
     /// `bytes` holds info(cipher).key_bytes bytes. Fails when this library (or this CPU) lacks the cipher.
     Result<Key> make_key(Cipher cipher, const std::uint8_t* bytes) const;
 
   private:
     const mpisec_aead_plugin* plugin_;
+    std::bitset<8> has_;  ///< by Cipher
 };
 
 /// Directory of the plug-ins: MPISEC_PLUGIN_DIR, else "mpisec" beside the object that calls this (installed:

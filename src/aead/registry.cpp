@@ -124,6 +124,15 @@ Result<const Library*> load(std::string_view name, const std::string& directory)
     return library;
 }
 
+// Asked here, where one thread loads the library, the plug-in also sets it up: threads that make keys at the same
+// time find that done.
+Library::Library(const mpisec_aead_plugin* plugin) : plugin_(plugin) {
+    for (const CipherInfo& entry : ciphers()) {
+        const auto id = static_cast<std::size_t>(entry.id);
+        has_[id] = plugin->has(static_cast<int>(id)) != 0;
+    }
+}
+
 Result<Key> Library::make_key(Cipher cipher, const std::uint8_t* bytes) const {
     if (!has(cipher))
         return fail("The crypto library " + std::string(name()) + " does not offer " +

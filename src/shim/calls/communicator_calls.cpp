@@ -325,10 +325,13 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     if (comm == constants.comm_null) return real.Comm_split_type(comm, split_type, key, info, newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     const HintsForLibrary hints(info);
-    if (!parent->crosses)
-        return split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
+    if (!parent->crosses) {
+        const int code = split_in_node(procedure, *parent, newcomm, [&](MPI_Comm* made) {
             return real.Comm_split_type(comm, split_type, key, hints.get(), made);
         });
+        hints.give_answer("mpi_hw_resource_type");
+        return code;
+    }
     if (parent->inter) {
         const int own = own_number(parent->members);
         const int node = realm_of(own).seals_on_node ? rank_in_realm(own) : facts_of(own).node;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "shim/collective/local_reduction.hpp"
 #include "shim/collective/reduction.hpp"
 #include "shim/p2p/unsupported.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -88,6 +89,13 @@ void CollectivePlan::reduce(MPI_Datatype type, MPI_Op op, bool any) {
     TypeFacts facts;
     if (!type_facts(type, facts)) return note(MPI_ERR_TYPE);
     if (int code = check_operation(type, op, any); code != MPI_SUCCESS) return note(code);
+    if (!can_reduce_locally(op)) {
+        say(std::string(procedure) +
+            ": an operation of the program's own needs MPI_Init here, because this library's "
+            "MPI_Reduce_local crashes without it; take one "
+            "of MPI's operations, or call MPI_Init");
+        return note(MPI_ERR_UNSUPPORTED_OPERATION);
+    }
     auto reduction = make_reduction(type, facts, op);
     if (!reduction) return note(MPI_ERR_OP);
     reduction_ = std::move(reduction);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "shim/collective/local_reduction.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
@@ -86,12 +87,12 @@ class OfProgram final : public fabric::Reduction {
     bool combine_some(std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) const {
         const std::size_t count = bytes / element;
         if (facts_.contiguous)
-            return real.Reduce_local(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
+            return reduce_locally(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
         const WithGaps left(count, type_), right(count, type_);
         const auto elements = static_cast<MPI_Count>(count);
         return left && right && unpack(in, bytes, left.address(), elements, type_, facts_) == MPI_SUCCESS &&
                unpack(inout, bytes, right.address(), elements, type_, facts_) == MPI_SUCCESS &&
-               real.Reduce_local(left.address(), right.address(), static_cast<int>(count), type_, op_) ==
+               reduce_locally(left.address(), right.address(), static_cast<int>(count), type_, op_) ==
                    MPI_SUCCESS &&
                pack(right.address(), elements, type_, facts_, inout) == MPI_SUCCESS;
     }
@@ -124,10 +125,6 @@ std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes) {
 }
 
 int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
-#if defined(OPEN_MPI)
-    // Its MPI_Reduce_local crashes in a program that has not called MPI_Init (seen on 5.0.11, without MPIsec).
-    if (!process.world_begun) return MPI_ERR_UNSUPPORTED_OPERATION;
-#endif
     if (!is_predefined(op)) return MPI_SUCCESS;
     Guard guard;
     auto& known = process.operations->checked;

@@ -1,4 +1,4 @@
-// Operations of the program on packed elements: MPI_Reduce_local does the arithmetic, with the operation and
+// Operations of the program on packed elements: the MPI library does the arithmetic (local_reduction.hpp), with the operation and
 // the datatype that the program named (MPI standard section 6.9).
 #pragma once
 

@@ -24,7 +24,7 @@ std::vector<std::string> assertions_in(MPI_Info info) {
 
 }  // namespace
 
-HintsForLibrary::HintsForLibrary(MPI_Info given) : hints_(given) {
+HintsForLibrary::HintsForLibrary(MPI_Info given) : given_(given), hints_(given) {
     const std::vector<std::string> assertions = assertions_in(given);
     if (assertions.empty()) return;
     copied_ = real.Info_dup(given, &hints_) == MPI_SUCCESS;
@@ -32,6 +32,17 @@ HintsForLibrary::HintsForLibrary(MPI_Info given) : hints_(given) {
     for (const std::string& key : assertions)
         if (copied_) real.Info_delete(hints_, key.c_str());
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+void HintsForLibrary::give_answer(const char* key) const {
+    if (!copied_) return;
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    int found = 0;
+    if (real.Info_get(hints_, key, MPI_MAX_INFO_VAL, value, &found) == MPI_SUCCESS && found)
+        real.Info_set(given_, key, value);
+}
+#pragma GCC diagnostic pop
 
 HintsForLibrary::~HintsForLibrary() {
     if (copied_) real.Info_free(&hints_);

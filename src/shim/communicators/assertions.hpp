@@ -16,9 +16,11 @@ class HintsForLibrary {
     HintsForLibrary& operator=(const HintsForLibrary&) = delete;
 
     MPI_Info get() const { return hints_; }
+    /// Where the library answers in a hint, as MPI_Comm_split_type does, the program finds the answer in its own.
+    void give_answer(const char* key) const;
 
   private:
-    MPI_Info hints_;
+    MPI_Info given_, hints_;
     bool copied_ = false;
 };
 

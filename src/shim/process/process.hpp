@@ -126,6 +126,7 @@ struct Duplications;
 struct FaultTolerance;
 struct IoFiles;
 struct LoadedSettings;
+struct LocalReductions;
 struct MatchedMessages;
 struct ProgressThread;
 class NodePeers;
@@ -230,6 +231,7 @@ struct Process {
     FirstUse<Selections> selections;                   ///< collective_choice.cpp
     FirstUse<TagReserve> tag_reserve;                  ///< tag_reserve.cpp
     FirstUse<OperationsInUse> operations;              ///< reduction.cpp
+    FirstUse<LocalReductions> local_reductions;        ///< local_reduction.cpp
 
     // One-sided communication across nodes.
     std::atomic<std::size_t> rma_window_count{0};  ///< window.cpp; windows that cross nodes

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "shim/collective/local_reduction.hpp"
 #include "shim/collective/reduction.hpp"
 #include "shim/p2p/datatype.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -22,7 +23,7 @@ int combine(MPI_Datatype element, MPI_Op op, std::uint8_t* inout, const std::uin
     if (check_operation(element, op, true) != MPI_SUCCESS) return MPI_ERR_OP;
     const std::size_t count = bytes / facts.size;
     if (facts.contiguous && count <= std::numeric_limits<int>::max())
-        return real.Reduce_local(in, inout, static_cast<int>(count), element, op);
+        return reduce_locally(in, inout, static_cast<int>(count), element, op);
     const auto reduction = make_reduction(element, facts, op);
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }

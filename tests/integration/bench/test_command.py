@@ -96,8 +96,9 @@ def test_kernels_with_a_total(lab, tmp_path):
 
 
 def test_startup(lab, tmp_path):
-    _, document = _measured("startup", "--nodes", 2, "--ranks", 2, file=tmp_path / "r.json")
-    assert [row["what"] for row in document["rows"]] == ["MPI_Init", "and MPI_Barrier", "whole job"]
+    _, document = _measured("startup", "--nodes", 2, "--ranks", 2, "--by", "init,session,spawn", file=tmp_path / "r.json")
+    expected = ["MPI_Init", "and MPI_Barrier", "whole job", "MPI_Session_init to MPI_Barrier", "MPI_Comm_spawn to MPI_Barrier"]
+    assert [row["what"] for row in document["rows"]] == expected
 
 
 def test_an_overlay_beside_mpisec(lab, tmp_path):

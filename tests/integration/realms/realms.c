@@ -5,6 +5,7 @@
  *   pairs       the same of pairs across the nodes, and of each process alone
  *   groups      MPI_Intercomm_create_from_groups of the even and the odd ones
  *   again       another session, after all of the first have ended
+ *   own-operation  a reduction by an operation of the program's own
  *   leave       as session, and the program ends its last session with a communicator that it did not free
  *   init        MPI_Init; what follows has a world
  *   spawn       MPI_Comm_spawn of two processes, which run this program with the mode `child`
@@ -67,13 +68,52 @@ static void send_around(MPI_Comm comm, int rank, int size) {
         }
 }
 
-static void collect(MPI_Comm comm, int rank, int size) {
-    int sum = 0, can_reduce = 1;
-#ifdef OPEN_MPI /* whose MPI_Reduce_local crashes before MPI_Init, plain too */
-    MPI_Initialized(&can_reduce);
+static void add(void* in, void* inout, int* n, MPI_Datatype* type) {
+    (void)type;
+    for (int i = 0; i < *n; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+/* Open MPI 5 has no way to call one of the program's own before MPI_Init: its MPI_Reduce_local crashes there, plain too. */
+static int has_own_operations(void) {
+    int has = 1;
+#ifdef OPEN_MPI
+    MPI_Initialized(&has);
 #endif
-    if (can_reduce) OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
-    CHECK(!can_reduce || sum == size * (size - 1) / 2);
+    return has;
+}
+
+static int reduce_by_own_operation(MPI_Comm comm, int rank, int size) {
+    int sum = 0;
+    MPI_Op op;
+    OK(MPI_Op_create(add, 1, &op));
+    const int code = MPI_Allreduce(&rank, &sum, 1, MPI_INT, op, comm);
+    CHECK(code != MPI_SUCCESS || sum == size * (size - 1) / 2);
+    OK(MPI_Op_free(&op));
+    return code;
+}
+
+static void reduce(MPI_Comm comm, int rank, int size) {
+    enum { N = 20000 };
+    static double mine[N], sums[N];
+    struct {
+        double value;
+        int place;
+    } own[3], largest[3];
+    int sum = 0;
+    OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+    CHECK(sum == size * (size - 1) / 2);
+    for (int i = 0; i < N; ++i) mine[i] = rank + i, sums[i] = -1;
+    OK(MPI_Allreduce(mine, sums, N, MPI_DOUBLE, MPI_SUM, comm));
+    for (int i = 0; i < N; ++i) CHECK(sums[i] == size * (size - 1) / 2 + (double)i * size);
+    for (int i = 0; i < 3; ++i) own[i].value = rank == size - 1 - i % size ? 2 : 1, own[i].place = rank;
+    OK(MPI_Reduce(own, largest, 3, MPI_DOUBLE_INT, MPI_MAXLOC, 0, comm));
+    for (int i = 0; i < 3 && rank == 0; ++i)
+        CHECK(largest[i].value == 2 && largest[i].place == size - 1 - i % size);
+}
+
+static void collect(MPI_Comm comm, int rank, int size) {
+    reduce(comm, rank, size);
+    if (has_own_operations()) OK(reduce_by_own_operation(comm, rank, size));
     for (int n = 50; n < 200000; n *= 20) {
         char *text = marked(n, 0), *expected = marked(n, 0), *all = malloc((size_t)n * (size_t)size);
         if (rank != size - 1) memset(text, 0, (size_t)n);
@@ -239,6 +279,11 @@ static void with_session(const char* what) {
         OK(MPI_Comm_free(&self));
     } else if (strcmp(what, "groups") == 0) {
         create_between(everyone, rank, size);
+    } else if (strcmp(what, "own-operation") == 0) {
+        MPI_Comm comm = from_group(everyone, size, all, MARKER);
+        OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+        CHECK((reduce_by_own_operation(comm, rank, size) == MPI_SUCCESS) == has_own_operations());
+        OK(MPI_Comm_free(&comm));
     } else {
         MPI_Comm one = from_group(everyone, size, all, MARKER), two = from_group(everyone, size, all, MARKER);
         CHECK(strcmp(what, "thread") != 0 || has_progress_thread());
@@ -409,7 +454,7 @@ int main(int argc, char** argv) {
             job_rank = rank;
             use(MPI_COMM_WORLD, 0);
             if (strcmp(mode, "child") == 0) be_child();
-        } else if (strstr("session pairs groups again leave thread", mode)) {
+        } else if (strstr("session pairs groups again leave thread own-operation", mode)) {
             with_session(mode);
         } else {
             in_world(mode, rank);
