@@ -142,7 +142,7 @@ Wide Layout::bytes() const {
     return sum * static_cast<Wide>(count);
 }
 
-Wide Layout::first() const {
+Wide Layout::first_of_many() const {
     if (count == 0 || runs.empty()) return 0;
     Wide lowest = runs[0].offset;
     for (const Run& run : runs) lowest = std::min<Wide>(lowest, run.offset);
@@ -150,7 +150,7 @@ Wide Layout::first() const {
     return lowest + std::min<Wide>(last, 0);
 }
 
-Wide Layout::end() const {
+Wide Layout::end_of_many() const {
     if (count == 0 || runs.empty()) return 0;
     Wide highest = Wide{runs[0].offset} + runs[0].bytes;
     for (const Run& run : runs) highest = std::max(highest, Wide{run.offset} + run.bytes);

@@ -30,8 +30,8 @@ struct Layout {
 
     Wide bytes() const;
     /// Offsets of the first byte and behind the last one; both 0 when there is no data.
-    Wide first() const;
-    Wide end() const;
+    Wide first() const { return is_single() ? Wide{runs[0].offset} : first_of_many(); }
+    Wide end() const { return is_single() ? Wide{runs[0].offset} + runs[0].bytes : end_of_many(); }
     /// Whether all data is one run; its offset is runs[0]'s then.
     bool one_run() const { return runs.size() == 1 && (count == 1 || runs[0].bytes == extent); }
 
@@ -43,6 +43,11 @@ struct Layout {
     }
     void gather(const std::uint8_t* at, std::uint8_t* to) const;
     void scatter(const std::uint8_t* from, std::uint8_t* at) const;
+
+  private:
+    bool is_single() const { return count == 1 && runs.size() == 1; }
+    Wide first_of_many() const;
+    Wide end_of_many() const;
 };
 
 void write(std::span<const Run> runs, std::uint8_t* to);

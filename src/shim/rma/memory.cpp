@@ -17,43 +17,51 @@ namespace {
 constexpr std::uintptr_t widest_alignment = 16;
 
 /// `inout` becomes, element by element, `inout` op `in`. Neither has gaps.
-int combine(MPI_Datatype element, MPI_Op op, std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) {
-    TypeFacts facts;
-    if (!type_facts(element, facts) || facts.size == 0 || bytes % facts.size != 0) return MPI_ERR_TYPE;
-    if (check_operation(element, op, true) != MPI_SUCCESS) return MPI_ERR_OP;
-    const std::size_t count = bytes / facts.size;
-    if (facts.contiguous && count <= std::numeric_limits<int>::max())
-        return reduce_locally(in, inout, static_cast<int>(count), element, op);
-    const auto reduction = make_reduction(element, facts, op);
+int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) {
+    const std::size_t count = bytes / by.facts.size;
+    if (by.facts.contiguous && count <= std::numeric_limits<int>::max())
+        return reduce_locally(in, inout, static_cast<int>(count), by.element, by.op);
+    const auto reduction = make_reduction(by.element, by.facts, by.op);
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-int accumulate(const Header& header, const Layout& layout, std::uint8_t* at, const std::uint8_t* data) {
-    const MPI_Op op = op_of_handle(header.op);
-    const MPI_Datatype element = type_of_handle(header.element);
-    if (op == constants.op_null) return MPI_ERR_OP;
-    if (element == constants.datatype_null) return MPI_ERR_TYPE;
-    if (op == constants.no_op) return MPI_SUCCESS;
-    if (op == constants.replace) {
+int accumulate(const Arithmetic& by, const Layout& layout, std::size_t bytes, std::uint8_t* at,
+               const std::uint8_t* data) {
+    if (by.error != MPI_SUCCESS || by.op == constants.no_op) return by.error;
+    if (by.op == constants.replace) {
         layout.scatter(data, at);
         return MPI_SUCCESS;
     }
-    TypeFacts facts;
-    const bool in_place = layout.one_run() && type_facts(element, facts) && facts.contiguous;
-    if (in_place) {
+    if (layout.one_run() && by.facts.contiguous) {
         std::uint8_t* first = at + layout.runs[0].offset;
-        if (reinterpret_cast<std::uintptr_t>(first) % widest_alignment == 0 ||
-            reinterpret_cast<std::uintptr_t>(first) % facts.size == 0)
-            return combine(element, op, first, data, header.bytes);
+        const auto address = reinterpret_cast<std::uintptr_t>(first);
+        if (address % widest_alignment == 0 || address % by.facts.size == 0)
+            return combine(by, first, data, bytes);
     }
-    std::vector<std::uint8_t> present(header.bytes);
+    std::vector<std::uint8_t> present(bytes);
     layout.gather(at, present.data());
-    const int code = combine(element, op, present.data(), data, header.bytes);
+    const int code = combine(by, present.data(), data, bytes);
     if (code == MPI_SUCCESS) layout.scatter(present.data(), at);
     return code;
 }
 
 }  // namespace
+
+Arithmetic arithmetic_of(const Header& header) {
+    Arithmetic it;
+    if (header.kind != Kind::accumulate && header.kind != Kind::get_accumulate) return it;
+    it.op = op_of_handle(header.op);
+    it.element = type_of_handle(header.element);
+    const bool moves = it.op == constants.no_op || it.op == constants.replace;
+    if (it.op == constants.op_null)
+        it.error = MPI_ERR_OP;
+    else if (it.element == constants.datatype_null || !type_facts(it.element, it.facts) ||
+             it.facts.size == 0 || header.bytes % it.facts.size != 0)
+        it.error = MPI_ERR_TYPE;
+    else if (!moves && check_operation(it.element, it.op, true) != MPI_SUCCESS)
+        it.error = MPI_ERR_OP;
+    return it;
+}
 
 bool WindowMemory::attach(void* base, MPI_Aint size) {
     const auto first = reinterpret_cast<std::uintptr_t>(base);
@@ -106,8 +114,8 @@ WindowMemory::Place WindowMemory::locate(std::int64_t displacement, const Layout
     return {reinterpret_cast<std::uint8_t*>(displacement), true};
 }
 
-int WindowMemory::perform(const Header& header, const Layout& layout, const std::uint8_t* data,
-                          std::uint8_t* fetched) const {
+int WindowMemory::perform(const Header& header, const Layout& layout, const Arithmetic& arithmetic,
+                          const std::uint8_t* data, std::uint8_t* fetched) const {
     const auto [at, inside] = locate(header.displacement, layout);
     if (!inside) return MPI_ERR_RMA_RANGE;
     std::unique_lock<NodeLock> alone;
@@ -119,7 +127,7 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const std:
             return MPI_SUCCESS;
         case Kind::accumulate:
         case Kind::get_accumulate:
-            return accumulate(header, layout, at, data);
+            return accumulate(arithmetic, layout, header.bytes, at, data);
         case Kind::compare_and_swap:
             if (fetched && header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
                 layout.scatter(data + header.bytes, at);
@@ -135,7 +143,7 @@ std::uint64_t payload_of(const Header& header) {
         case Kind::accumulate:
             return header.bytes;
         case Kind::get_accumulate:
-            return op_of_handle(header.op) == constants.no_op ? 0 : header.bytes;
+            return header.op == shared_handle_of_op(constants.no_op) ? 0 : header.bytes;
         case Kind::compare_and_swap:
             return 2 * header.bytes;
         default:

@@ -8,11 +8,22 @@
 #include <cstdint>
 #include <map>
 
+#include "shim/p2p/datatype.hpp"
 #include "shim/rma/layout.hpp"
 #include "shim/rma/message.hpp"
 #include "shim/rma/node_lock.hpp"
 
 namespace mpisec::shim::rma {
+
+/// How an accumulate combines: what its header names, checked.
+struct Arithmetic {
+    MPI_Op op{};
+    MPI_Datatype element{};
+    TypeFacts facts{};        ///< of the element
+    int error = MPI_SUCCESS;  ///< an MPI error class
+};
+/// Nothing for other kinds.
+Arithmetic arithmetic_of(const Header& header);
 
 class WindowMemory {
   public:
@@ -44,8 +55,8 @@ class WindowMemory {
     /// Does to the memory what the header says, and writes what was there before to `fetched`, when it is of a
     /// kind that fetches. `data`: header.bytes bytes of the origin's, or twice as many: to compare, to swap.
     /// Returns an MPI error class; then nothing was touched.
-    int perform(const Header& header, const Layout& layout, const std::uint8_t* data,
-                std::uint8_t* fetched) const;
+    int perform(const Header& header, const Layout& layout, const Arithmetic& arithmetic,
+                const std::uint8_t* data, std::uint8_t* fetched) const;
 
   private:
     bool attached(Wide first, Wide end) const;

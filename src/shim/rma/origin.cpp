@@ -123,13 +123,24 @@ struct Access {
     bool for_request = false;
 };
 
-/// What follows from the arguments.
-struct Prepared {
-    Header header;
-    Layout& layout;
-    Elements result;  ///< where what is fetched goes
-    bool fetches = false;
-};
+AccessShape shape_of(const Access& access) {
+    return {.kind = access.kind,
+            .accumulates = access.accumulates,
+            .of_one_element = access.of_one_element,
+            .op = access.op,
+            .origin_count = access.origin.count,
+            .result_count = access.result.count,
+            .count = access.count,
+            .origin_type = access.origin.type,
+            .result_type = access.result.type,
+            .type = access.type,
+            .types_freed = type_generation.load(std::memory_order_relaxed)};
+}
+
+/// Where what is fetched goes.
+const Elements& result_of(const Access& access) {
+    return access.kind == Kind::get ? access.origin : access.result;
+}
 
 std::uint64_t bytes_of(const Elements& elements, int& error) {
     TypeFacts facts;
@@ -143,16 +154,15 @@ bool is_no_op(const Access& access) {
 }
 
 /// An MPI error class.
-int check_accumulation(const Access& access, const TypeLayout& described, Header& header) {
+int describe_arithmetic(const Access& access, const TypeLayout& type, DescribedAccess& described) {
+    Header& header = described.header;
     if (!is_predefined(access.op)) return MPI_ERR_OP;
     if (header.bytes == 0) return MPI_SUCCESS;  // MPI libraries let any operation on nothing pass
-    const MPI_Datatype element = described.element;
-    if (element == constants.datatype_null) return MPI_ERR_TYPE;
-    header.element = shared_handle(element);
+    if (type.element == constants.datatype_null) return MPI_ERR_TYPE;
+    header.element = shared_handle(type.element);
     header.op = shared_handle_of_op(access.op);
-    if (type_of_handle(header.element) == constants.datatype_null) return MPI_ERR_TYPE;
-    if (access.op == constants.no_op || access.op == constants.replace) return MPI_SUCCESS;
-    return check_operation(element, access.op, true) == MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_OP;
+    described.arithmetic = arithmetic_of(header);
+    return described.arithmetic.error;
 }
 
 /// Arguments but for the target's data: an MPI error class.
@@ -164,37 +174,53 @@ int check_arguments(Window& window, const Access& access) {
     return !window.dynamic && access.displacement < 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
-/// Describes the target's data and holds it against the window: an MPI error class.
-int prepare(Window& window, const Access& access, Prepared& prepared) {
-    if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
-    const auto described = layout_of(access.type);
-    if (!described) return MPI_ERR_TYPE;
-    if (access.of_one_element && described->element != access.type) return MPI_ERR_TYPE;
-    describe_elements(*described, access.count, prepared.layout);
-    const Wide bytes = prepared.layout.bytes();
+/// What follows from the arguments, but for buffers and place: an MPI error class.
+int describe(const Access& access, DescribedAccess& described) {
+    const auto type = layout_of(access.type);
+    if (!type) return MPI_ERR_TYPE;
+    if (access.of_one_element && type->element != access.type) return MPI_ERR_TYPE;
+    describe_elements(*type, access.count, described.layout);
+    const Wide bytes = described.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
-    Header& header = prepared.header;
+    described.header = {};
+    described.arithmetic = {};
+    Header& header = described.header;
     header.kind = access.kind;
-    header.displacement = access.displacement;
-    header.count = prepared.layout.count;
-    header.extent = prepared.layout.extent;
-    header.runs = static_cast<std::uint32_t>(prepared.layout.runs.size());
+    header.count = described.layout.count;
+    header.extent = described.layout.extent;
+    header.runs = static_cast<std::uint32_t>(described.layout.runs.size());
     header.bytes = static_cast<std::uint64_t>(bytes);
     if (access.accumulates)
-        if (int error = check_accumulation(access, *described, header); error != MPI_SUCCESS) return error;
-    prepared.fetches = access.kind != Kind::put && access.kind != Kind::accumulate;
-    prepared.result = access.kind == Kind::get ? access.origin : access.result;
+        if (int error = describe_arithmetic(access, *type, described); error != MPI_SUCCESS) return error;
+    described.fetches = access.kind != Kind::put && access.kind != Kind::accumulate;
+    const Elements& result = result_of(access);
     int error = MPI_SUCCESS;
-    if (prepared.fetches && bytes_of(prepared.result, error) != header.bytes && error == MPI_SUCCESS)
+    if (described.fetches && bytes_of(result, error) != header.bytes && error == MPI_SUCCESS)
         error = MPI_ERR_TRUNCATE;
     if (access.kind != Kind::get && !is_no_op(access) && error == MPI_SUCCESS &&
         bytes_of(access.origin, error) != header.bytes && error == MPI_SUCCESS)
         error = MPI_ERR_TRUNCATE;
-    const Target& target = window.target(access.target);
-    if (error == MPI_SUCCESS && !window.dynamic && header.bytes > 0 &&
-        !fits(access.displacement, target.unit, target.size, prepared.layout))
-        error = MPI_ERR_RMA_RANGE;
+    TypeFacts facts;
+    described.origin_is_one_run = type_facts(access.origin.type, facts) && facts.contiguous;
+    described.result_is_one_run = described.fetches && type_facts(result.type, facts) && facts.contiguous;
     return error;
+}
+
+/// Describes it as window.described and holds it against the window: an MPI error class.
+int prepare(Window& window, const Access& access) {
+    if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
+    DescribedAccess& described = window.described;
+    if (const AccessShape shape = shape_of(access); described.shape != shape) {
+        described.shape = {};
+        if (int error = describe(access, described); error != MPI_SUCCESS) return error;
+        described.shape = shape;
+        described.shape.types_freed =
+            type_generation.load(std::memory_order_relaxed);  // describing may free some
+    }
+    const Target& target = window.target(access.target);
+    const bool inside = window.dynamic || described.header.bytes == 0 ||
+                        fits(access.displacement, target.unit, target.size, described.layout);
+    return inside ? MPI_SUCCESS : MPI_ERR_RMA_RANGE;
 }
 
 /// The origin's data as it travels: `bytes` bytes, none where the origin only fetches. An MPI error code.
@@ -213,26 +239,27 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
 }
 
 /// In memory that this process can reach: its own, or that of a rank of its node.
-int access_memory(const WindowMemory& memory, const Access& access, Prepared& prepared) {
-    const Header& header = prepared.header;
-    const Elements &origin = access.origin, &result = prepared.result;
-    TypeFacts of_origin, of_result;
+int access_memory(const WindowMemory& memory, const Access& access, const DescribedAccess& described,
+                  const Header& header) {
+    const Elements &origin = access.origin, &result = result_of(access);
     Buffer packed, fetched;
     auto* data = static_cast<std::uint8_t*>(origin.buf);
     const std::uint64_t payload = payload_of(header);
-    if (payload > 0 && (!type_facts(origin.type, of_origin) || !of_origin.contiguous || access.compare)) {
+    if (payload > 0 && (!described.origin_is_one_run || access.compare)) {
         packed = Buffer(payload);
         data = packed.data();
         if (int code = copy_payload(access, payload, data); code != MPI_SUCCESS) return code;
     }
-    auto* to = prepared.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
-    if (prepared.fetches && (!type_facts(result.type, of_result) || !of_result.contiguous)) {
+    auto* to = described.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
+    if (described.fetches && !described.result_is_one_run) {
         fetched = Buffer(header.bytes);
         to = fetched.data();
     }
-    const int code = memory.perform(header, prepared.layout, data, to);
+    const int code = memory.perform(header, described.layout, described.arithmetic, data, to);
     if (code != MPI_SUCCESS || !fetched) return code;
-    return unpack(to, header.bytes, result.buf, result.count, result.type, of_result);
+    TypeFacts facts;
+    type_facts(result.type, facts);
+    return unpack(to, header.bytes, result.buf, result.count, result.type, facts);
 }
 
 /// Data that does not fit behind the header, as one run: in the program's memory where it is one.
@@ -250,9 +277,9 @@ int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, con
 constexpr std::uint64_t longest_in_batch = 128 * 1024;
 
 /// `transfer`: what is complete when the operation is.
-int access_other(Window& window, const Access& access, Prepared& prepared,
-                 std::shared_ptr<Transfer>& transfer) {
-    Header& header = prepared.header;
+int access_other(Window& window, const Access& access, Header& header, std::shared_ptr<Transfer>& transfer) {
+    const DescribedAccess& described = window.described;
+    const bool fetches = described.fetches;
     const int to = access.target;
     const std::uint64_t runs = std::uint64_t{header.runs} * run_bytes, payload = payload_of(header);
     header.bulk_runs = header_bytes + runs > most_inline;
@@ -260,19 +287,19 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
     header.bulk_data = with_runs + payload > most_inline;
     const std::size_t bytes = with_runs + (header.bulk_data ? 0 : payload);
     std::shared_ptr<Transfer> apart;  // what is not in the request
-    if (header.bulk_runs || header.bulk_data || prepared.fetches) apart = std::make_shared<Transfer>();
+    if (header.bulk_runs || header.bulk_data || fetches) apart = std::make_shared<Transfer>();
     const void* data = nullptr;
     if (header.bulk_data)
         if (int code = bulk_data(access, payload, *apart, data); code != MPI_SUCCESS) return code;
     std::uint8_t* request = window.room_for_request(to, bytes);
-    if (!header.bulk_runs) write(prepared.layout.runs, request + header_bytes);
+    if (!header.bulk_runs) write(described.layout.runs, request + header_bytes);
     if (!header.bulk_data)
         if (int code = copy_payload(access, payload, request + with_runs); code != MPI_SUCCESS) return code;
     transfer = window.add_request(to, header, bytes);
     if (!apart) return MPI_SUCCESS;
     if (header.bulk_runs) {
         apart->runs = Buffer(runs);
-        write(prepared.layout.runs, apart->runs.data());
+        write(described.layout.runs, apart->runs.data());
         window.send_after_batch(to, {apart, apart->runs.data(), runs, tag_of(Piece::runs, header.sequence)});
     }
     if (header.bulk_data)
@@ -280,8 +307,8 @@ int access_other(Window& window, const Access& access, Prepared& prepared,
     // Long ones do not wait for more: the network could carry them meanwhile.
     if (payload > longest_in_batch || window.target(to).batch.bulk.size() >= most_bulk_in_batch)
         window.send_batch(to);
-    if (prepared.fetches) {
-        apart->expect(prepared.result, header.bytes);
+    if (fetches) {
+        apart->expect(result_of(access), header.bytes);
         window.receive_answer(*apart, apart->room(), header.bytes, to,
                               tag_of(Piece::answer, header.sequence));
     }
@@ -321,24 +348,24 @@ void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
 
 /// Starts it. `transfer`: what is complete when the operation is; null when it was done at once.
 int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& transfer) {
-    Prepared prepared{.header = {}, .layout = window.starting, .result = {}};
-    int code = prepare(window, access, prepared);
-    if (code != MPI_SUCCESS) return code;
+    if (int code = prepare(window, access); code != MPI_SUCCESS) return code;
     window.operations_since = true;
+    const DescribedAccess& described = window.described;
+    Header header = described.header;
+    header.displacement = access.displacement;
+    if (header.bytes == 0) return MPI_SUCCESS;
     Target& target = window.target(access.target);
-    if (prepared.header.bytes > 0 && access.target == window.rank) {
-        code = access_memory(window.memory, access, prepared);
-    } else if (prepared.header.bytes > 0 && target.near) {
+    if (access.target == window.rank) return access_memory(window.memory, access, described, header);
+    if (target.near) {
         const WindowMemory theirs(target.near, target.size, target.unit,
                                   NodeLock::at(target.near - NodeLock::bytes));
-        code = access_memory(theirs, access, prepared);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-    } else if (prepared.header.bytes > 0) {
-        window.settle(target);
-        if (window.failure() != MPI_SUCCESS) return window.failure();
-        code = access_other(window, access, prepared, transfer);
-        target.outstanding |= !prepared.fetches;  // an answer says itself that the target has done it
+        return access_memory(theirs, access, described, header);
     }
+    const bool answers = described.fetches;
+    window.settle(target);
+    if (window.failure() != MPI_SUCCESS) return window.failure();
+    const int code = access_other(window, access, header, transfer);
+    target.outstanding |= !answers;  // an answer says itself that the target has done it
     return code;
 }
 

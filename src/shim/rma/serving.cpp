@@ -367,7 +367,8 @@ void Window::answer_data(int from, Request& request) {
         }
     }
     Buffer data = fetched > 0 ? Buffer(fetched) : Buffer();
-    const int code = memory.perform(request.header, request.layout, request.payload, data.data());
+    const int code = memory.perform(request.header, request.layout, arithmetic_of(request.header),
+                                    request.payload, data.data());
     if (fetched == 0) {
         if (sender.error == MPI_SUCCESS) sender.error = code;
         return;

@@ -4,6 +4,7 @@
 // afterwards, or in a barrier, is true.
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <utility>
 
 #include "shim/collective/collective_operation.hpp"
@@ -84,6 +85,7 @@ int Window::take_error() {
 namespace {
 
 using RankList = std::vector<int>;
+using SomeRanks = std::span<const int>;
 
 RankList everyone(const Window& window) {
     RankList ranks(static_cast<std::size_t>(window.size()));
@@ -93,7 +95,7 @@ RankList everyone(const Window& window) {
 
 /// Waits until all transfers to these ranks are complete here. Moves everything on even where there are none: a
 /// program may call it until another rank has done something.
-int wait_for_transfers(const char* call, Window& window, const RankList& ranks) {
+int wait_for_transfers(const char* call, Window& window, SomeRanks ranks) {
     {
         Guard guard;
         for (int to : ranks) window.send_batch(to);
@@ -106,7 +108,9 @@ int wait_for_transfers(const char* call, Window& window, const RankList& ranks) 
 
 /// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
 /// error that is still to be raised.
-int end_operations(const char* call, Window& window, const RankList& ranks, bool ending = false) {
+int end_operations(const char* call, Window& window, SomeRanks ranks, bool ending = false) {
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // what was written to memory that ranks of this node share
     {
         Guard guard;
         for (int to : ranks) {
@@ -125,7 +129,7 @@ int end_operations(const char* call, Window& window, const RankList& ranks, bool
 }
 
 /// Takes the locks of these ranks, asking all of them at once.
-int take_locks(const char* call, Window& window, const RankList& ranks, Held kind, bool unchecked) {
+int take_locks(const char* call, Window& window, SomeRanks ranks, Held kind, bool unchecked) {
     std::vector<std::shared_ptr<Transfer>> grants;
     {
         Guard guard;
@@ -185,9 +189,8 @@ RankList ranks_of(Window& window, MPI_Group group) {
     return here;
 }
 
-int flush(const char* call, MPI_Win win, const RankList& ranks) {
-    const auto window = find(win);
-    return raise_on_window(win, end_operations(call, *window, ranks), call);
+int flush(const char* call, Window& window, SomeRanks ranks) {
+    return raise_on_window(window.handle, end_operations(call, window, ranks), call);
 }
 
 }  // namespace
@@ -219,8 +222,8 @@ int Win_lock(int kind, int rank, int assertion, MPI_Win win) {
     if (int code = refuse_unless(call, *window, free); code != MPI_SUCCESS) return code;
     window->fence_open = false;
     const Held held = kind == MPI_LOCK_EXCLUSIVE ? Held::exclusive : Held::shared;
-    return raise_on_window(win, take_locks(call, *window, {rank}, held, (assertion & MPI_MODE_NOCHECK) != 0),
-                           call);
+    return raise_on_window(
+        win, take_locks(call, *window, {&rank, 1}, held, (assertion & MPI_MODE_NOCHECK) != 0), call);
 }
 
 int Win_unlock(int rank, MPI_Win win) {
@@ -230,7 +233,7 @@ int Win_unlock(int rank, MPI_Win win) {
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     const bool held = !window->all_held && window->target(rank).held != Held::no;
     if (int code = refuse_unless(call, *window, held); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, end_operations(call, *window, {rank}, true), call);
+    return raise_on_window(win, end_operations(call, *window, {&rank, 1}, true), call);
 }
 
 int Win_lock_all(int assertion, MPI_Win win) {
@@ -259,14 +262,14 @@ int Win_flush(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     if (int code = refuse_unless(call, *window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    return flush(call, win, {rank});
+    return flush(call, *window, {&rank, 1});
 }
 
 int Win_flush_all(MPI_Win win) {
     constexpr const char* call = "MPI_Win_flush_all";
     const auto window = find(win);
     if (int code = refuse_unless(call, *window, any_held(*window)); code != MPI_SUCCESS) return code;
-    return flush(call, win, everyone(*window));
+    return flush(call, *window, everyone(*window));
 }
 
 int Win_flush_local(int rank, MPI_Win win) {
@@ -275,7 +278,7 @@ int Win_flush_local(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     if (int code = refuse_unless(call, *window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, wait_for_transfers(call, *window, {rank}), call);
+    return raise_on_window(win, wait_for_transfers(call, *window, {&rank, 1}), call);
 }
 
 int Win_flush_local_all(MPI_Win win) {

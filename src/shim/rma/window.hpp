@@ -118,6 +118,28 @@ struct Part {
     std::int32_t shared;  ///< it lies in memory that ranks of its node share
 };
 
+/// What the program says of an operation, but for buffers and the place at the target.
+struct AccessShape {
+    Kind kind{};
+    bool accumulates = false;
+    bool of_one_element = false;  ///< of a predefined type
+    MPI_Op op{};
+    MPI_Count origin_count = 0, result_count = 0, count = 0;
+    MPI_Datatype origin_type{}, result_type{}, type{};
+    std::uint64_t types_freed = 0;  ///< type_generation: the handles may be of other types since
+    bool operator==(const AccessShape&) const = default;
+};
+
+/// What follows from a shape. Programs repeat them.
+struct DescribedAccess {
+    AccessShape shape;  ///< of no kind when it is not known
+    Header header;      ///< without displacement
+    Layout layout;      ///< of the target's data; its memory is kept
+    Arithmetic arithmetic;
+    bool fetches = false;
+    bool origin_is_one_run = false, result_is_one_run = false;
+};
+
 /// Receives and serves requests as long as the window lives: on the work list.
 class Service final : public Operation {
   public:
@@ -177,7 +199,7 @@ class Window {
     int failure() const { return failure_.load(std::memory_order_relaxed); }
 
     // The origin's side.
-    Layout starting;  ///< of the operation that is being started: its memory is kept
+    DescribedAccess described;  ///< the operation that was started last
     /// Where a request of `bytes` bytes is to be written, before add_request().
     std::uint8_t* room_for_request(int to, std::size_t bytes);
     /// Numbers that request, writes its header and returns what it travels in.

@@ -25,6 +25,7 @@ namespace mpisec::shim {
 /// Under the Guard.
 struct RmaWindows {
     std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
+    std::shared_ptr<rma::Window> last;  ///< that a call was about: the next one mostly is, too
 };
 
 }  // namespace mpisec::shim
@@ -179,14 +180,17 @@ int class_of(int code) {
 
 std::shared_ptr<Window> find(MPI_Win win) {
     Guard guard;
-    const auto& all = process.rma_windows->all;
-    const auto found = all.find(win);
-    return found == all.end() ? nullptr : found->second;
+    RmaWindows& windows = *process.rma_windows;
+    if (windows.last && windows.last->handle == win) return windows.last;
+    const auto found = windows.all.find(win);
+    if (found == windows.all.end()) return nullptr;
+    return windows.last = found->second;
 }
 
 bool is_known(MPI_Win win) {
     Guard guard;
-    return process.rma_windows->all.contains(win);
+    const RmaWindows& windows = *process.rma_windows;
+    return (windows.last && windows.last->handle == win) || windows.all.contains(win);
 }
 
 void remember(std::shared_ptr<Window> window) {
@@ -198,12 +202,14 @@ void remember(std::shared_ptr<Window> window) {
 
 void forget(MPI_Win win) {
     Guard guard;
+    process.rma_windows->last.reset();
     if (process.rma_windows->all.erase(win) != 0)
         process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void close_windows() {
     auto& all = process.rma_windows->all;
+    process.rma_windows->last.reset();
     for (auto& [handle, window] : all) {
         window->close();
         free_private(window->comm);
