@@ -236,18 +236,52 @@ static void own_memory(MPI_Win window, const int* cells) {
     CHECK(base == NULL || is_local((rank + 1) % size), "another node's memory is at %p", (void*)base);
 }
 
+/* One operation after the other with the same arguments but for one: the type, whose handle the library may give again
+ * for another when the first is freed, the count, the operation. */
+static void almost_alike(MPI_Win window, int* cells) {
+    enum { N = 8 };
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int mine[N], theirs[N];
+    for (int i = 0; i < N; ++i) mine[i] = stamp(rank, i), theirs[i] = stamp(left, i);
+    for (int stride = 2; stride < 5; ++stride) {
+        MPI_Datatype type;
+        OK(MPI_Type_vector(N, 1, stride, MPI_INT, &type));
+        OK(MPI_Type_commit(&type));
+        for (int i = 0; i < N * stride; ++i) cells[i] = -1;
+        OK(MPI_Win_fence(0, window));
+        OK(MPI_Put(mine, N, MPI_INT, right, 0, 1, type, window));
+        OK(MPI_Win_fence(0, window));
+        for (int i = 0; i < N * stride; ++i)
+            CHECK(cells[i] == (i % stride == 0 ? theirs[i / stride] : -1), "stride %d: cell %d holds %d",
+                  stride, i, cells[i]);
+        OK(MPI_Type_free(&type));
+    }
+    for (int count = 1; count <= N; ++count) {
+        for (int i = 0; i < N; ++i) cells[i] = 3;
+        OK(MPI_Win_fence(0, window));
+        OK(MPI_Accumulate(mine, count, MPI_INT, right, 0, count, MPI_INT, MPI_SUM, window));
+        OK(MPI_Accumulate(mine, count, MPI_INT, right, 0, count, MPI_INT, MPI_MIN, window));
+        OK(MPI_Win_fence(0, window));
+        for (int i = 0; i < N; ++i)
+            CHECK(cells[i] == (i < count ? theirs[i] : 3), "count %d: cell %d holds %d", count, i, cells[i]);
+    }
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+}
+
 void rule_one_sided(void) {
     int *cells = memory(CELLS * sizeof *cells), *allocated;
     MPI_Win window;
     OK(MPI_Win_create(cells, CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
     slices(window, cells);
     types(window, cells);
+    almost_alike(window, cells);
     asked(window, cells);
     OK(MPI_Win_free(&window));
     CHECK(window == MPI_WIN_NULL, "a freed window is not null");
     OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated,
                         &window));
     slices(window, allocated);
+    almost_alike(window, allocated);
     asked(window, allocated);
     own_memory(window, allocated);
     OK(MPI_Win_free(&window));
