@@ -92,8 +92,7 @@ void CollectivePlan::reduce(MPI_Datatype type, MPI_Op op, bool any) {
     if (!can_reduce_locally(op)) {
         say(std::string(procedure) +
             ": an operation of the program's own needs MPI_Init here, because this library's "
-            "MPI_Reduce_local crashes without it; take one "
-            "of MPI's operations, or call MPI_Init");
+            "MPI_Reduce_local crashes without it; call MPI_Init, or take one of MPI's operations");
         return note(MPI_ERR_UNSUPPORTED_OPERATION);
     }
     auto reduction = make_reduction(type, facts, op);
