@@ -102,7 +102,7 @@ class Library {
 
   private:
     const mpisec_aead_plugin* plugin_;
-    std::bitset<8> has_;  ///< by Cipher
+    std::bitset<256> has_;  ///< by Cipher, of which a message may say any
 };
 
 /// Directory of the plug-ins: MPISEC_PLUGIN_DIR, else "mpisec" beside the object that calls this (installed:

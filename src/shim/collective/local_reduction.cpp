@@ -7,6 +7,7 @@
 
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/gate.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -24,7 +25,8 @@ constexpr MPI_Aint window_bytes = 64 * 1024;
 
 bool by_accumulate() {
 #ifdef OPEN_MPI
-    return !process.world_begun.load(std::memory_order_relaxed);
+    // Nor is there an MPI_COMM_SELF while another thread is in MPI_Init.
+    return !process.world_begun || starts_elsewhere();
 #else
     return false;
 #endif
@@ -53,8 +55,8 @@ int accumulate(const std::uint8_t* in, std::uint8_t* inout, int count, MPI_Datat
     for (int done = 0; done < count && code == MPI_SUCCESS; done += most) {
         const int now = std::min(most, count - done);
         const MPI_Aint at = done * extent;
-        const auto bytes = static_cast<std::size_t>((now - 1) * extent +
-                                                    true_extent);  // a last one may end before its extent
+        // The last one may end before its extent does.
+        const auto bytes = static_cast<std::size_t>((now - 1) * extent + true_extent);
         std::memcpy(here.memory, inout + at, bytes);
         code = real.Accumulate(in + at, now, type, 0, 0, now, type, op, here.window);
         if (code == MPI_SUCCESS) code = real.Win_flush(0, here.window);

@@ -214,8 +214,8 @@ int prepare(Window& window, const Access& access) {
         described.shape = {};
         if (int error = describe(access, described); error != MPI_SUCCESS) return error;
         described.shape = shape;
-        described.shape.types_freed =
-            type_generation.load(std::memory_order_relaxed);  // describing may free some
+        // Describing may free some, which are not the program's.
+        described.shape.types_freed = type_generation.load(std::memory_order_relaxed);
     }
     const Target& target = window.target(access.target);
     const bool inside = window.dynamic || described.header.bytes == 0 ||

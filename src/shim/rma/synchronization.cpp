@@ -109,8 +109,8 @@ int wait_for_transfers(const char* call, Window& window, SomeRanks ranks) {
 /// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
 /// error that is still to be raised.
 int end_operations(const char* call, Window& window, SomeRanks ranks, bool ending = false) {
-    std::atomic_thread_fence(
-        std::memory_order_seq_cst);  // what was written to memory that ranks of this node share
+    // What was written to memory that ranks of this node share is there before they hear of it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     {
         Guard guard;
         for (int to : ranks) {

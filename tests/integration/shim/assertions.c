@@ -49,14 +49,14 @@ static void use_and_free(const char* way, MPI_Comm comm) {
 
 #if MPI_VERSION >= 4
 /* What the library finds for MPI_COMM_TYPE_HW_UNGUIDED on a node it says in the hints. */
-static void say_hardware(MPI_Info info) {
+static void say_hardware(const char* what, MPI_Info info) {
     MPI_Comm node, part;
     char value[MPI_MAX_INFO_VAL + 1];
     int found;
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
     OK(MPI_Comm_split_type(node, MPI_COMM_TYPE_HW_UNGUIDED, 0, info, &part));
     OK(MPI_Info_get(info, "mpi_hw_resource_type", MPI_MAX_INFO_VAL, value, &found));
-    if (found) printf("%d hardware %s\n", world_rank, value);
+    if (found) printf("%d %s %s\n", world_rank, what, value);
     if (part != MPI_COMM_NULL) OK(MPI_Comm_free(&part));
     OK(MPI_Comm_free(&node));
 }
@@ -78,7 +78,11 @@ int main(int argc, char** argv) {
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, info, &comm));
     use_and_free("split_type", comm);
 #if MPI_VERSION >= 4
-    say_hardware(info);
+    MPI_Info none;
+    OK(MPI_Info_create(&none));
+    say_hardware("found", none);
+    say_hardware("found-with-assertions", info);
+    OK(MPI_Info_free(&none));
 #endif
     const int one = 1, to = (world_rank + 1) % 4, from = (world_rank + 3) % 4;
     OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED, info,
