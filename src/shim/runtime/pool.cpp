@@ -7,16 +7,38 @@
 
 namespace mpisec::shim {
 
+namespace {
+
+constexpr std::size_t cache_line = 64, page = 4096;
+
+/// From the beginning of a page, or of a cache line, to the data.
+std::size_t offset_in_page(unsigned size_class) {
+    return size_class >= pool::smallest_mid_page ? page / 2 : 0;
+}
+
+void give_to_system(std::uint8_t* data, unsigned size_class) {
+    std::free(data - offset_in_page(size_class));
+}
+
+}  // namespace
+
 void Buffer::allocate(std::size_t bytes) {
     if (size_class_ <= pool::largest) bytes = (std::size_t{1} << size_class_) + pool::overhead;
-    data_ = static_cast<std::uint8_t*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
-    if (!data_) abort_job("out of memory for a sealed message of " + std::to_string(bytes) + " bytes");
+    const std::size_t offset = offset_in_page(size_class_), alignment = offset > 0 ? page : cache_line;
+    const std::size_t whole = (offset + bytes + alignment - 1) / alignment * alignment;
+    auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, whole));
+    if (!memory) abort_job("out of memory for a sealed message of " + std::to_string(bytes) + " bytes");
+    data_ = memory + offset;
+}
+
+void Buffer::free_memory() {
+    give_to_system(data_, size_class_);
 }
 
 void empty_pool() {
     for (unsigned size_class = pool::smallest; size_class <= pool::largest; ++size_class) {
         for (pool::Free* next = std::exchange(pool::unused.lists[size_class], nullptr); next;)
-            std::free(std::exchange(next, next->next));
+            give_to_system(reinterpret_cast<std::uint8_t*>(std::exchange(next, next->next)), size_class);
         pool::unused.kept[size_class] = 0;
     }
 }

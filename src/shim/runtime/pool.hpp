@@ -18,6 +18,8 @@ inline constexpr unsigned largest =
     25;  // 32 MiB, which MPISEC_PIPELINE=off uses whole: beyond, the system's allocator maps pages anyway
 inline constexpr std::size_t overhead =
     128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
+/// From this class on (16 KiB) data begin in the middle of a page (docs/adr/0022-buffers-begin-in-the-middle-of-a-page.md).
+inline constexpr unsigned smallest_mid_page = 14;
 inline constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class
 
 inline unsigned size_class(std::size_t bytes) {
@@ -67,11 +69,12 @@ class Buffer {
     explicit operator bool() const { return data_ != nullptr; }
 
   private:
-    void allocate(std::size_t bytes);
+    [[gnu::cold]] void allocate(std::size_t bytes);
+    [[gnu::cold]] void free_memory();
     void give_back() {
         Guard guard;
         if (pool::unused.kept[size_class_] >= pool::most_kept(size_class_)) [[unlikely]]
-            return std::free(data_);
+            return free_memory();
         pool::unused.lists[size_class_] = new (data_) pool::Free{pool::unused.lists[size_class_]};
         pool::unused.kept[size_class_]++;
     }
