@@ -5,11 +5,19 @@
 
 namespace mpisec::aead {
 
-/// Bytes per second from which on a cipher is a fast one.
-inline constexpr double fast_cipher_bytes_per_second = 10e9;
+/// Of a cipher in a library on a machine.
+enum class Speed : std::uint8_t {
+    slow,
+    medium,  ///< 4 GB/s or more: AES-GCM with wide instructions, though not AVX-512
+    fast,    ///< 10 GB/s or more: AES-GCM with AVX-512, AEGIS
+};
 
-/// Whether `selection` seals 64 KiB as fast as that in at least one of five tries, or of those that 0.2 ms are enough for (processors
-/// take their time until wide instructions have their full speed): AES-GCM with AVX-512 and AEGIS do.
-bool is_fast(const Selection& selection);
+inline constexpr Speed speed_of(double bytes_per_second) {
+    return bytes_per_second >= 10e9 ? Speed::fast : bytes_per_second >= 4e9 ? Speed::medium : Speed::slow;
+}
+
+/// How fast `selection` seals 64 KiB in the best of five tries, or of those that 0.2 ms are enough for (processors take their time
+/// until wide instructions have their full speed). Tries no more once it was fast.
+Speed speed_of(const Selection& selection);
 
 }  // namespace mpisec::aead

@@ -75,8 +75,9 @@ std::vector<EngineCase> cases_of(const BenchEngineOptions& options, const std::v
             for (std::size_t bytes : messages ? options.messages : options.packets)
                 for (unsigned n : threads)
                     all.push_back({receives, bytes,
-                                   messages ? wire::automatic_segment_bytes(bytes, 0, wire::Cutting::usual)
-                                            : std::size_t{0},
+                                   messages
+                                       ? wire::automatic_segment_bytes(bytes, 0, wire::Cutting::slow_cipher)
+                                       : std::size_t{0},
                                    n, options.dedicated, options.tcp});
     return all;
 }

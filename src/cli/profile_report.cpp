@@ -109,12 +109,9 @@ class Predictor {
             seal += {calls, calls * size, calls * costs_.seal(size)};
             open += {calls, calls * size, calls * costs_.open(size)};
         };
-        const std::uint64_t threshold = settings_.threshold
-                                            ? settings_.threshold
-                                            : std::uint64_t{ranks_.segments_of_shared_cpus ? 512u
-                                                            : has_fast_cipher()            ? 128u
-                                                                                           : 64u} *
-                                                  1024;
+        const std::uint64_t threshold = settings_.threshold              ? settings_.threshold
+                                        : ranks_.segments_of_shared_cpus ? std::uint64_t{512 * 1024}
+                                                                         : wire::automatic_threshold(speed());
         if (bytes <= static_cast<double>(threshold)) {
             piece(bytes);
         } else {
@@ -131,12 +128,10 @@ class Predictor {
 
     wire::Cutting cutting() const {
         if (ranks_.segments_of_shared_cpus) return wire::Cutting::shared_cores;
-        return has_fast_cipher() ? wire::Cutting::fast_cipher : wire::Cutting::usual;
+        return wire::cutting_for(speed());
     }
-    /// As aead::is_fast() has it; costs are in nanoseconds.
-    bool has_fast_cipher() const {
-        return costs_.seal(65536) < 65536 / aead::fast_cipher_bytes_per_second * 1e9;
-    }
+    /// As the job has it; costs are in nanoseconds.
+    aead::Speed speed() const { return aead::speed_of(65536 / costs_.seal(65536) * 1e9); }
 
     void add_sends(std::size_t rank, const Json& row) {
         const auto values = numbers(row, 1, 5);  // world rank, bin, calls, bytes

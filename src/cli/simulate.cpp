@@ -160,7 +160,7 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
     if (algorithm.suits && !algorithm.suits(topology, calls.of(0))) return std::nullopt;
     fabric::sim::Options options;
     options.seed = seed;
-    options.fast_cipher = model.seal.beta <= 1 / aead::fast_cipher_bytes_per_second;
+    options.fast_cipher = aead::speed_of(1 / model.seal.beta) == aead::Speed::fast;
     options.data = false;
     fabric::sim::Report report = fabric::sim::run(
         topology, model,

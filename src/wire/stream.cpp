@@ -33,17 +33,44 @@ std::uint64_t with_short_last(std::uint64_t rest, std::uint64_t longest) {
 
 }  // namespace
 
+Cutting cutting_for(aead::Speed cipher) {
+    switch (cipher) {
+        case aead::Speed::fast:
+            return Cutting::fast_cipher;
+        case aead::Speed::medium:
+            return Cutting::medium_cipher;
+        case aead::Speed::slow:
+            break;
+    }
+    return Cutting::slow_cipher;
+}
+
+std::uint64_t automatic_threshold(aead::Speed cipher) {
+    switch (cipher) {
+        case aead::Speed::fast:
+            return 256 * kib;
+        case aead::Speed::medium:
+            return 128 * kib;
+        case aead::Speed::slow:
+            break;
+    }
+    return 64 * kib;
+}
+
 std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t threshold, Cutting cutting) {
     switch (cutting) {
+        case Cutting::medium_cipher:
+            return std::clamp(std::bit_floor(total / 4), 256 * kib, 512 * kib);
         case Cutting::fast_cipher:
             return 512 * kib;
         case Cutting::shared_cores:
             return std::clamp(std::bit_floor(total / 2), 512 * kib, 1024 * kib);
         case Cutting::workers:
             return with_short_last(total - threshold, std::clamp(total / 8, 256 * kib, 1024 * kib));
-        default:
-            return std::clamp(std::bit_floor(total / 8), 128 * kib, 512 * kib);
+        case Cutting::slow_cipher:
+            break;
     }
+    return std::clamp(std::bit_floor(total / 8), 128 * kib, 512 * kib);
 }
 
 }  // namespace mpisec::wire

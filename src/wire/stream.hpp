@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "aead/throughput.hpp"
 #include "wire/frame.hpp"
 
 namespace mpisec::wire {
@@ -34,13 +35,17 @@ struct SegmentPlan {
 
 /// What decides how long segments are: each costs MPI a handshake, and the opening of the last one cannot hide behind any other.
 enum class Cutting {
-    usual,        ///< an eighth of the message, 128 to 512 KiB
-    fast_cipher,  ///< 512 KiB: opening takes less than a handshake (docs/adr/0019-few-segments-for-fast-ciphers.md)
+    slow_cipher,    ///< an eighth of the message, 128 to 512 KiB
+    medium_cipher,  ///< a quarter of it, 256 or 512 KiB (docs/adr/0019-few-segments-for-fast-ciphers.md)
+    fast_cipher,    ///< 512 KiB: opening takes less than a handshake (the same record)
     shared_cores,  ///< half of it, 512 KiB or 1 MiB: ranks wait for each other's turn on a CPU to shake hands
                    ///< (docs/adr/0007-pipelining-follows-the-cores.md)
     workers,  ///< an eighth of it, 128 KiB to 1 MiB, and a short last one: threads beside the sender's seal ahead
     ///< of it, and what is left to hide is the opening of the last (docs/adr/0020-as-few-workers-as-keep-up.md)
 };
+Cutting cutting_for(aead::Speed cipher);
+/// How much travels with the header where each rank has a core and nothing is set, plaintext bytes; shorter messages travel whole.
+std::uint64_t automatic_threshold(aead::Speed cipher);
 /// Segment length for a message of `total` bytes, of which the first `threshold` are segment 0, where none is set.
 std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t threshold, Cutting cutting);
 

@@ -11,6 +11,7 @@
 #include "shim/startup/cores.hpp"
 #include "shim/startup/node_cards.hpp"
 #include "wire/frame.hpp"
+#include "wire/stream.hpp"
 
 using namespace mpisec;
 using namespace mpisec::shim;
@@ -68,12 +69,11 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
     }
     FUZZ_CHECK(listed == node.size());
     (void)cpus_of_job(cards);
-    for (bool fast_cipher : {false, true}) {
+    for (aead::Speed speed : {aead::Speed::slow, aead::Speed::medium, aead::Speed::fast}) {
         Realm realm;
-        realm.fast_cipher = fast_cipher;
-        set_thresholds(realm, cards);
-        FUZZ_CHECK(realm.threshold == (fast_cipher ? 128 : 64) * 1024 || realm.threshold == 512 * 1024);
-        FUZZ_CHECK(realm.most_in_one_part == (realm.threshold == 128 * 1024 ? 2 : 1) * realm.threshold);
+        realm.cipher_speed = speed;
+        set_threshold(realm, cards);
+        FUZZ_CHECK(realm.threshold == wire::automatic_threshold(speed) || realm.threshold == 512 * 1024);
     }
     const auto again = wire::decode(wire::encode(cards), ranks, nodes);
     FUZZ_CHECK(again && wire::encode(*again) == wire::encode(cards) && digest(*again) == digest(cards));

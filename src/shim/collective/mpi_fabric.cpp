@@ -36,7 +36,7 @@ CollectiveSequence without_slot(CollectiveSequence sequence) {
 }
 
 bool has_fast_cipher(const CollectiveContext& collective_context) {
-    return realm_of(collective_context.world_ranks()).fast_cipher;
+    return realm_of(collective_context.world_ranks()).cipher_speed == aead::Speed::fast;
 }
 
 int place_of(int rank, const std::vector<int>& participants) {

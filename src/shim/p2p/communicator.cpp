@@ -201,7 +201,6 @@ Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::C
     comm->rank = static_cast<int>(std::ranges::find(membership.members, realm.own_number()) -
                                   membership.members.begin());
     comm->threshold = realm.threshold;
-    comm->most_in_one_part = realm.most_in_one_part;
     comm->is_channel = realm.job_secret && handle == realm.channel;
     comm->crosses = crosses_nodes(membership);
     comm->context = context;

@@ -55,11 +55,11 @@ struct Communicator {
     int holders = 0;              ///< operations that use it
     Ranks peers;                  ///< numbers, by rank as used in source and destination arguments (remote
                                   ///< group of an inter-communicator)
-    std::uint64_t threshold = 0, most_in_one_part = 0;  ///< of its realm
-    bool is_channel = false;                            ///< of its realm
-    Traffic traffic = Traffic::point_to_point;          ///< what its messages are counted as
-    SharedNumbers members;                              ///< of the local group, in rank order
-    SharedNumbers remote_members;                       ///< of the remote group; empty unless inter
+    std::uint64_t threshold = 0;  ///< of its realm
+    bool is_channel = false;      ///< of its realm
+    Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
+    SharedNumbers members;                      ///< of the local group, in rank order
+    SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
     std::shared_ptr<CollectiveContext>

@@ -33,9 +33,7 @@ std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mi
     // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
     // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
     // that is merely long.
-    const std::size_t longest = std::max(wire::large_first_wire_bytes(comm.threshold),
-                                         wire::small_wire_bytes(comm.most_in_one_part)) +
-                                64;
+    const std::size_t longest = wire::large_first_wire_bytes(comm.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
 }
 

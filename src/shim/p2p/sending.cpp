@@ -3,7 +3,7 @@
 //   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
 //   2 pack           only when the datatype is not one run of bytes (M8)
 //   3 sequence       the pair's next counter, once and for all this message's (S4)
-//   4 seal           small, or alone and not much longer: the whole message; large: header and segment 0, into a pooled buffer
+//   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
 //   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
 //   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //
@@ -88,12 +88,9 @@ class SealedSend final : public Operation {
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
-        const bool in_one_part = goes_in_one_part();
-        if (n_ > comm->threshold) ++process.long_sends, counted_ = true;
-        in_one_part ? start_small() : start_large();
+        n_ <= comm->threshold ? start_small() : start_large();
     }
     ~SealedSend() override {
-        if (counted_) --process.long_sends;
         if (spec_.mode == Mode::buffered) release_buffer(place_, n_);
         leave_work_list(*this);
         drop_comm();
@@ -119,15 +116,6 @@ class SealedSend final : public Operation {
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
-    bool goes_in_one_part() const {
-        const std::uint64_t threshold = comm_->threshold;
-        if (n_ <= threshold) return true;
-        // The length of what arrives tells its kind.
-        const bool tells = wire::small_wire_bytes(n_) != wire::large_first_wire_bytes(threshold);
-        const bool short_rest = n_ <= threshold + threshold / 4, alone = process.long_sends == 0;
-        return n_ <= comm_->most_in_one_part && (short_rest || alone) && tells;
-    }
-
     void start_small() {
         wire_ = Buffer(wire::small_wire_bytes(n_));
         {
@@ -161,7 +149,7 @@ class SealedSend final : public Operation {
     wire::Cutting cutting() const {
         if (state.world.oversubscribed) return wire::Cutting::shared_cores;
         if (engine_of_process().workers() > 0) return wire::Cutting::workers;
-        return realm_of(world_peer_).fast_cipher ? wire::Cutting::fast_cipher : wire::Cutting::usual;
+        return wire::cutting_for(realm_of(world_peer_).cipher_speed);
     }
 
     /// Header and segment 0.
@@ -284,7 +272,6 @@ class SealedSend final : public Operation {
     std::int32_t world_peer_;
     std::uint64_t counter_ = 0;
     std::size_t n_ = 0;
-    bool counted_ = false;  ///< in process.long_sends
     const std::uint8_t* plaintext_ = nullptr;
     Buffer packed_;
     Buffer wire_;

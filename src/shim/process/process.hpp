@@ -165,7 +165,6 @@ struct Process {
     State state;                                        ///< calls/init.cpp
     SealingLock sealing_lock;                           ///< threads.cpp
     std::atomic<std::size_t> work_count{0};             ///< operation.cpp; operations on the work list
-    std::atomic<unsigned> long_sends{0};                ///< sending.cpp; of messages beyond the threshold
     std::atomic<bool> notices_untold{false};            ///< notices.cpp
     PeerSendState** peer_send_states = nullptr;         ///< peer_state.cpp; by number, null until first used
     PeerReceiveState** peer_receive_states = nullptr;   ///< the same

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "aead/throughput.hpp"
 #include "coll/selection/selection_settings.hpp"
 #include "fabric/topology.hpp"
 #include "keys/secret.hpp"
@@ -29,14 +30,11 @@ struct Realm {
     /// where the realm is proven to be on one node: there is nothing to protect.
     MPI_Comm channel{};
     std::optional<keys::Secret> job_secret;
-    std::uint64_t threshold = 0;  ///< of all ranks: longer messages are pipelined; bytes
-    /// The same: of the longer messages those of up to so many bytes may travel in one part all the same (sending.cpp).
-    std::uint64_t most_in_one_part = 0;
-    bool fast_cipher =
-        false;  ///< of all ranks: long messages are cut into fewer pieces (aead/throughput.hpp)
-    bool seals_on_node = false;  ///< each rank counts as a node of its own
-    bool handed_out = false;     ///< the program has got its first communicator
-    MPI_Group group{};           ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
+    std::uint64_t threshold = 0;                   ///< of all ranks: longer messages are pipelined; bytes
+    aead::Speed cipher_speed = aead::Speed::slow;  ///< of all ranks: how long data are cut
+    bool seals_on_node = false;                    ///< each rank counts as a node of its own
+    bool handed_out = false;                       ///< the program has got its first communicator
+    MPI_Group group{};  ///< its processes in the order of ranks; of MPI_COMM_WORLD none is kept
     std::int32_t own_number() const { return first + rank; }
 };
 

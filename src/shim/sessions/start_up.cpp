@@ -122,8 +122,8 @@ Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {
     realm->seals_on_node = true;
     JobAgreement agreed = agree(*realm, cards);
     realm->job_secret = std::move(agreed.secret);
-    realm->fast_cipher = agreed.fast_cipher;
-    set_thresholds(*realm, cards);
+    realm->cipher_speed = agreed.cipher_speed;
+    set_threshold(*realm, cards);
     check_mpi(real.Comm_group(realm->channel, &realm->group), "MPI_Comm_group");
     const Hello& own = hellos[static_cast<std::size_t>(realm->rank)];
     using Yield = config::Settings::Yield;

@@ -93,8 +93,8 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
         node.keep();
         JobAgreement agreed = node.share_agreement(agreement(node, cards, world, settings));
         world.job_secret = std::move(agreed.secret);
-        world.fast_cipher = agreed.fast_cipher;
-        set_thresholds(world, cards);
+        world.cipher_speed = agreed.cipher_speed;
+        set_threshold(world, cards);
     }
     // What goes wrong on the channel is said through the user's communicators.
     complete(&channel_made, "the other ranks to make a communicator", settings);

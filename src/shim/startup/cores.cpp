@@ -13,14 +13,14 @@
 #include "keys/hkdf.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/startup/node_id.hpp"
+#include "wire/stream.hpp"
 
 namespace mpisec::shim {
 namespace {
 
 constexpr std::size_t max_cpus = 16 * 1024;
 
-constexpr std::uint64_t threshold = 64 * 1024, threshold_of_fast_cipher = 128 * 1024,
-                        threshold_of_shared_cpus = 512 * 1024;
+constexpr std::uint64_t threshold_of_shared_cpus = 512 * 1024;
 
 std::uint64_t short_hash(std::span<const std::uint8_t> bytes) {
     const keys::Digest digest = keys::sha256(bytes);
@@ -77,23 +77,21 @@ coll::Cpus cpus_of_job(const NodeCards& cards) {
 
 namespace {
 
-std::uint64_t automatic_threshold(const NodeCards& cards, bool fast_cipher) {
+std::uint64_t threshold_of(const NodeCards& cards, aead::Speed cipher_speed) {
     std::map<Mask, std::size_t> ranks_with;
     for (const NodeCard& card : cards)
         if (!card.bound_apart)
             if ((ranks_with[mask_of(card.hello)] += card.ranks.size()) > card.hello.cpus &&
                 card.hello.cpus > 0)
                 return threshold_of_shared_cpus;
-    return fast_cipher ? threshold_of_fast_cipher : threshold;
+    return wire::automatic_threshold(cipher_speed);
 }
 
 }  // namespace
 
-void set_thresholds(Realm& realm, const NodeCards& cards) {
+void set_threshold(Realm& realm, const NodeCards& cards) {
     const std::uint64_t set = state.settings.threshold;
-    realm.threshold = set ? set : automatic_threshold(cards, realm.fast_cipher);
-    const bool alone_whole = !set && realm.threshold == threshold_of_fast_cipher;
-    realm.most_in_one_part = alone_whole ? 2 * realm.threshold : realm.threshold;
+    realm.threshold = set ? set : threshold_of(cards, realm.cipher_speed);
 }
 
 }  // namespace mpisec::shim

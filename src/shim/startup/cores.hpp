@@ -34,6 +34,6 @@ coll::Cpus cpus_of_job(const NodeCards& cards);
 ///
 /// A message of up to twice as many bytes, alone on its way, arrives earlier in one part with such a cipher, too; of several, what
 /// is sealed whole is cold when it is sent, which costs more than a second part unless that is short.
-void set_thresholds(Realm& realm, const NodeCards& cards);
+void set_threshold(Realm& realm, const NodeCards& cards);
 
 }  // namespace mpisec::shim

@@ -46,9 +46,10 @@ class Leader {
     explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
 
     JobAgreement run() {
-        const bool fast = !parent_ && aead::is_fast(own_.selection);  // while others get here
+        const aead::Speed speed =
+            parent_ ? aead::Speed::slow : aead::speed_of(own_.selection);  // while others get here
         handshakes();
-        JobAgreement agreement = parent_ ? receive_agreement() : JobAgreement{keys::Secret::random(), fast};
+        JobAgreement agreement = parent_ ? receive_agreement() : JobAgreement{keys::Secret::random(), speed};
         for (Link& child : children_) send_agreement(child, agreement);
         count_nodes();
         return agreement;
@@ -145,7 +146,7 @@ class Leader {
         if (!parent_->transport.receive.decrypt({}, sealed, plain.data()))
             abort_changed(parent_->rank, "The message with the job secret");
         JobAgreement agreement{keys::Secret(keys::Bytes(plain).first<keys::secret_bytes>()),
-                               plain.back() != 0};
+                               static_cast<aead::Speed>(plain.back())};
         keys::wipe(plain.data(), plain.size());
         return agreement;
     }
@@ -153,7 +154,7 @@ class Leader {
     void send_agreement(Link& child, const JobAgreement& agreement) {
         std::array<std::uint8_t, agreement_bytes> plain;
         std::memcpy(plain.data(), agreement.secret.data(), keys::secret_bytes);
-        plain.back() = agreement.fast_cipher ? 1 : 0;
+        plain.back() = static_cast<std::uint8_t>(agreement.cipher_speed);
         std::vector<std::uint8_t> sealed(job_secret_bytes);
         auto done = child.transport.send.encrypt({}, plain, sealed.data());
         keys::wipe(plain.data(), plain.size());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "aead/throughput.hpp"
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/startup/node_cards.hpp"
@@ -28,7 +29,7 @@ struct Leadership {
 /// What all nodes have when the handshakes are done: rank 0's word.
 struct JobAgreement {
     keys::Secret secret;
-    bool fast_cipher;  ///< aead::is_fast() on its machine
+    aead::Speed cipher_speed;  ///< on its machine
 };
 
 /// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node

@@ -93,7 +93,7 @@ struct alignas(std::max_align_t) NodeMemory::Shared {
     std::uint32_t cipher;
     std::array<std::array<char, 32>, aead::size_classes> libraries;
     std::array<std::uint8_t, keys::secret_bytes> job_secret;
-    bool fast_cipher;
+    aead::Speed cipher_speed;
 
     Entry* entries() {
         static_assert(alignof(Entry) <= alignof(Shared));
@@ -331,7 +331,7 @@ JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader
     if (members_.size() == 1) return std::move(*from_leader);
     if (leads()) {
         std::memcpy(shared_->job_secret.data(), from_leader->secret.data(), keys::secret_bytes);
-        shared_->fast_cipher = from_leader->fast_cipher;
+        shared_->cipher_speed = from_leader->cipher_speed;
         publish(mastered);
         // The leader sleeps meanwhile: were it to leave MPI_Init first, it might keep the core that the others need,
         // polling for them.
@@ -347,7 +347,7 @@ JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader
         return std::move(*from_leader);
     }
     await(mastered, "the job secret");
-    JobAgreement agreement{keys::Secret(shared_->job_secret), shared_->fast_cipher};
+    JobAgreement agreement{keys::Secret(shared_->job_secret), shared_->cipher_speed};
     shared_->copied.fetch_add(1, std::memory_order_release);
     wake_all(shared_->copied);
     return agreement;

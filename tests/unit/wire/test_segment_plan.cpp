@@ -64,9 +64,23 @@ TEST(SegmentPlan, AutomaticLengthIsAnEighthWithinBounds) {
                                    {3 << 20, 262144},
                                    {4 << 20, 524288},
                                    {1 << 30, 524288}})
-        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), 65536, Cutting::usual),
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), 65536, Cutting::slow_cipher),
                   static_cast<std::uint64_t>(expected))
             << total;
+}
+
+TEST(SegmentPlan, AutomaticLengthWithAMediumCipherIsAQuarterWithinBounds) {
+    for (auto [total, expected] :
+         {std::pair(65537, 262144), {(2 << 20) - 1, 262144}, {2 << 20, 524288}, {1 << 30, 524288}})
+        EXPECT_EQ(automatic_segment_bytes(static_cast<std::uint64_t>(total), 131072, Cutting::medium_cipher),
+                  static_cast<std::uint64_t>(expected))
+            << total;
+}
+
+TEST(SegmentPlan, FasterCiphersHaveALongerFirstPart) {
+    EXPECT_EQ(automatic_threshold(aead::Speed::slow), 65536u);
+    EXPECT_EQ(automatic_threshold(aead::Speed::medium), 131072u);
+    EXPECT_EQ(automatic_threshold(aead::Speed::fast), 262144u);
 }
 
 TEST(SegmentPlan, AutomaticLengthWithAFastCipherIsTheSameForAll) {
