@@ -82,6 +82,14 @@ void start_shim() {
     know(other_handle, {0, 1, 2, 3}, "MPI_Comm_dup");
 }
 
+/// Where the kernel copies to them at full speed (docs/adr/0022-buffers-begin-in-the-middle-of-a-page.md).
+void long_buffers_begin_in_the_middle_of_a_page() {
+    for (std::size_t bytes : {std::size_t{16} << 10, std::size_t{256} << 10, std::size_t{64} << 20}) {
+        const shim::Buffer buffer(bytes);
+        FUZZ_CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 4096 == 2048);
+    }
+}
+
 void stop_shim() {
     for (int i = 0; i < 1000; ++i) shim::progress();
     shim::forget_rejections();
@@ -90,6 +98,7 @@ void stop_shim() {
     shim::free_requests();
     shim::forget_peer_states();
     shim::forget_all();
+    long_buffers_begin_in_the_middle_of_a_page();
     shim::empty_pool();
 #ifdef MPISEC_NONCE_LEDGER
     aead::forget_nonces();
