@@ -86,8 +86,8 @@ class Fabric {
     int node() const { return topology_.node(rank_); }
     int local() const { return topology_.local(rank_); }
     Ranks node_peers() const { return topology_.members(node()); }
-    /// Sealing costs less than handing over: long data goes in few pieces. All ranks have the same.
-    bool fast_cipher() const { return fast_cipher_; }
+    /// The cipher is not slow: handing parts over costs more than they hide, so long data goes in few. All ranks have the same.
+    bool few_parts() const { return few_parts_; }
 
     /// Messages of this collective, matched by sender and in the order of sending. What is sent and room that
     /// is received into must stay until awaited. Sizes of both ends are equal.
@@ -133,8 +133,8 @@ class Fabric {
     void fail() { failed_ = true; }
 
   protected:
-    Fabric(int rank, const Topology& topology, bool fast_cipher)
-        : topology_(topology), rank_(rank), fast_cipher_(fast_cipher) {}
+    Fabric(int rank, const Topology& topology, bool few_parts)
+        : topology_(topology), rank_(rank), few_parts_(few_parts) {}
 
     virtual unsigned start_send(int to, std::span<std::uint8_t> bytes, bool sealed) = 0;
     virtual unsigned start_receive(int from, std::span<std::uint8_t> room, bool sealed) = 0;
@@ -152,7 +152,7 @@ class Fabric {
 
     const Topology& topology_;
     const int rank_;
-    const bool fast_cipher_;
+    const bool few_parts_;
     bool failed_ = false;
 
   private:

@@ -82,7 +82,7 @@ class Lane {
         std::uint64_t index = 0;
         for (auto place = static_cast<std::size_t>(fabric_.local()); place < members.size();
              place += static_cast<std::size_t>(topology.smallest_node()))
-            for (const Range& range : segments(plain_.of(members[place]).size(), 1, fabric_.fast_cipher()))
+            for (const Range& range : segments(plain_.of(members[place]).size(), 1, fabric_.few_parts()))
                 pieces.push_back({members[place], range, {neighbour(-step), index++}});
     }
     PlaintextBuffer bytes(const Piece& piece) const { return piece.range.of(plain_.of(piece.rank)); }

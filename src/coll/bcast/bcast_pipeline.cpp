@@ -51,7 +51,7 @@ class Chunks {
     static std::size_t segment_length(const Fabric& fabric, std::size_t bytes) {
         // Ranks of a node share the segments out: there they must be many.
         const int nodes = fabric.topology().nodes();
-        if (!fabric.fast_cipher() || nodes < fabric.topology().ranks()) return bcast_segment(bytes);
+        if (!fabric.few_parts() || nodes < fabric.topology().ranks()) return bcast_segment(bytes);
         return bcast_segment(bytes, nodes > 2 ? 8 : bytes <= 2 * coll::segment_bytes ? 1 : 2);
     }
 

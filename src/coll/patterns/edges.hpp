@@ -15,7 +15,7 @@ class Edges {
   public:
     explicit Edges(fabric::Fabric& fabric) : fabric_(fabric) {}
 
-    bool fast_cipher() const { return fabric_.fast_cipher(); }
+    bool few_parts() const { return fabric_.few_parts(); }
     bool leaves_node(int peer) const { return !fabric_.topology().same_node(fabric_.rank(), peer); }
 
     /// Started; to be awaited. `bytes` must stay as it is until then.

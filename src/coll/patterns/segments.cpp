@@ -22,12 +22,12 @@ std::vector<Range> cut(std::size_t bytes, std::size_t element, std::size_t first
 
 }  // namespace
 
-std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher) {
+std::vector<Range> segments(std::size_t bytes, std::size_t element, bool few_parts) {
     constexpr std::size_t first = segment_bytes, last = 2 * segment_bytes, longest = 5 * segment_bytes;
     constexpr std::size_t page = std::max<std::size_t>(segment_bytes / 32, 1);
     const auto up = [](std::size_t n, std::size_t unit) { return (n + unit - 1) / unit; };
     const auto share = [&](std::size_t of, std::size_t parts) { return up(up(of, parts), page) * page; };
-    if (!fast_cipher) return cut(bytes, element, segment_bytes, segment_bytes, 0);
+    if (!few_parts) return cut(bytes, element, segment_bytes, segment_bytes, 0);
     if (bytes <= whole_block) return cut(bytes, element, bytes, bytes, 0);
     const std::size_t between = bytes - first - last;
     return cut(bytes, element, first, share(between, (between + longest - 1) / longest), last);
@@ -35,7 +35,7 @@ std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_ci
 
 std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plaintext out, std::size_t element) {
     std::vector<fabric::Pending> sending;
-    for (const Range& part : segments(out.size(), element, edges.fast_cipher()))
+    for (const Range& part : segments(out.size(), element, edges.few_parts()))
         sending.push_back(edges.send(to, part.of(out)));
     return sending;
 }
@@ -43,14 +43,14 @@ std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plaintext out, 
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, PlaintextBuffer in,
                                                std::size_t element) {
     std::vector<Edges::Receiving> receiving;
-    for (const Range& part : segments(in.size(), element, edges.fast_cipher()))
+    for (const Range& part : segments(in.size(), element, edges.few_parts()))
         receiving.push_back(edges.receive(from, part.of(in)));
     return receiving;
 }
 
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes) {
     if (bytes == 0 || !edges.leaves_node(peer)) return {{0, bytes}};
-    return segments(bytes, 1, edges.fast_cipher());
+    return segments(bytes, 1, edges.few_parts());
 }
 
 void receive_block(Edges& edges, int from, PlaintextBuffer in, std::vector<Edges::Receiving>& receiving) {
@@ -88,8 +88,8 @@ Passing::Passing(Edges& edges, const Exchange& exchange, std::size_t element, st
     : edges_(edges),
       to_(exchange.to),
       out_(exchange.out),
-      parts_out_(segments(exchange.out.size(), element, edges.fast_cipher())),
-      parts_(segments(exchange.in.size(), element, edges.fast_cipher())),
+      parts_out_(segments(exchange.out.size(), element, edges.few_parts())),
+      parts_(segments(exchange.in.size(), element, edges.few_parts())),
       receiving_(receive_segments(edges, exchange.from, exchange.in, element)) {
     while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
 }

@@ -19,12 +19,12 @@ inline constexpr std::size_t segment_bytes = 128 * 1024;
 #endif
 /// So many are under way before one has come, or gone.
 inline constexpr std::size_t few_segments = 3;
-/// With a fast cipher so many bytes stay whole: on a fast link further segments cost more than they hide, on a slower one sealing
+/// In few parts so many bytes stay whole: on a fast link further segments cost more than they hide, on a slower one sealing
 /// and opening these hardly count.
 inline constexpr std::size_t whole_block = 8 * segment_bytes;
-/// Whole elements, in order. Of segment_bytes each; with a fast cipher, beyond whole_block, one segment, some of up to five, and
+/// Whole elements, in order. Of segment_bytes each; in few parts, beyond whole_block, one segment, some of up to five, and
 /// two at the end.
-std::vector<Range> segments(std::size_t bytes, std::size_t element, bool fast_cipher);
+std::vector<Range> segments(std::size_t bytes, std::size_t element, bool few_parts);
 
 /// Started; each to be awaited, or finished by the edges.
 std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);

@@ -31,8 +31,8 @@ class Cluster;
 
 class SimFabric final : public Fabric {
   public:
-    SimFabric(Cluster& cluster, int rank, const Topology& topology, bool fast_cipher)
-        : Fabric(rank, topology, fast_cipher), cluster_(cluster) {}
+    SimFabric(Cluster& cluster, int rank, const Topology& topology, bool few_parts)
+        : Fabric(rank, topology, few_parts), cluster_(cluster) {}
 
     void copy(PlaintextBuffer to, Plaintext from) override;
     void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) override;
@@ -91,7 +91,7 @@ class Cluster {
           out_free_(static_cast<std::size_t>(topology.ranks() + topology.nodes())),
           in_free_(out_free_) {
         for (int rank = 0; rank < topology.ranks(); ++rank)
-            ranks_.push_back(std::make_unique<SimFabric>(*this, rank, topology, options.fast_cipher));
+            ranks_.push_back(std::make_unique<SimFabric>(*this, rank, topology, options.few_parts));
     }
 
     Report run(const Program& program) {

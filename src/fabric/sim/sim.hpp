@@ -26,7 +26,7 @@ struct Metrics {
 struct Options {
     std::uint64_t seed = 1;  ///< order of what happens at the same time
     bool data = true;  ///< false: no bytes are moved, only counted; rooms have sizes but must not be touched
-    bool fast_cipher = false;  ///< as Fabric::fast_cipher()
+    bool few_parts = false;    ///< as Fabric::few_parts()
     std::uint64_t tamper = 0;  ///< n > 0: the n-th message between nodes is changed on the way
 };
 

@@ -35,8 +35,8 @@ CollectiveSequence without_slot(CollectiveSequence sequence) {
     return sequence;
 }
 
-bool has_fast_cipher(const CollectiveContext& collective_context) {
-    return realm_of(collective_context.world_ranks()).cipher_speed == aead::Speed::fast;
+bool cuts_into_few_parts(const CollectiveContext& collective_context) {
+    return realm_of(collective_context.world_ranks()).cipher_speed >= aead::Speed::medium;
 }
 
 int place_of(int rank, const std::vector<int>& participants) {
@@ -56,7 +56,8 @@ std::size_t MpiFabric::Step::part_bytes(std::size_t part) const {
 
 MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
                      const char* procedure)
-    : Fabric(collective_context.rank(), collective_context.topology(), has_fast_cipher(collective_context)),
+    : Fabric(collective_context.rank(), collective_context.topology(),
+             cuts_into_few_parts(collective_context)),
       collective_context_(collective_context),
       sequence_(std::move(sequence)),
       procedure_(procedure),
@@ -66,7 +67,7 @@ MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequ
 MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
                      const char* procedure, std::vector<int> participants)
     : Fabric(place_of(collective_context.rank(), participants), own_topology_,
-             has_fast_cipher(collective_context)),
+             cuts_into_few_parts(collective_context)),
       collective_context_(collective_context),
       sequence_(without_slot(std::move(sequence))),
       procedure_(procedure),

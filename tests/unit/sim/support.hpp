@@ -35,7 +35,7 @@ inline int pick(Random& random, int least, int most) {
 inline Options any_options(Random& random) {
     Options options;
     options.seed = random();
-    options.fast_cipher = options.seed % 2 == 0;
+    options.few_parts = options.seed % 2 == 0;
     return options;
 }
 

@@ -101,7 +101,7 @@ TEST_P(MovesMuch, InFewPieces) {
         for (std::size_t bytes : {least - 1, 2 * least + 1, 9 * largest + 1}) {
             if (sanitized && bytes > largest) continue;
             Options options = any_options(random);
-            options.fast_cipher = true;
+            options.few_parts = true;
             const std::vector<int> one_each(static_cast<std::size_t>(nodes), 1);
             ASSERT_NO_FATAL_FAILURE(expect_moves(one_each, {true, bytes}, random, options));
         }

@@ -47,7 +47,7 @@ TEST_P(AttackedMuch, NoticesEveryChangedSegment) {
     ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 1, 1}, {true, bytes}, random));
     ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 2, 2}, {true, bytes}, random));
     Options options = any_options(random);
-    options.fast_cipher = true;
+    options.few_parts = true;
     const std::size_t five_pieces = 4 * coll::bcast_segment(0, 2) + 5;
     ASSERT_NO_FATAL_FAILURE(expect_noticed({1, 1, 1}, {true, five_pieces}, random, options));
     EXPECT_GT(changed_, 0u);

@@ -6,21 +6,21 @@
 namespace mpisec::coll {
 namespace {
 
-std::vector<std::size_t> sizes(std::size_t bytes, bool fast_cipher, std::size_t element = 1) {
+std::vector<std::size_t> sizes(std::size_t bytes, bool few_parts, std::size_t element = 1) {
     std::vector<std::size_t> all;
-    for (const Range& part : segments(bytes, element, fast_cipher)) all.push_back(part.size);
+    for (const Range& part : segments(bytes, element, few_parts)) all.push_back(part.size);
     return all;
 }
 
 constexpr std::size_t s = segment_bytes;
 
 TEST(Segments, CoverTheVectorInWholeElements) {
-    for (bool fast_cipher : {false, true})
+    for (bool few_parts : {false, true})
         for (std::size_t element : {1, 8, 24, 1000})
             for (std::size_t elements : {0, 1, 2, 5000, 12345, 70000, 200000}) {
                 const std::size_t bytes = elements * element;
                 std::size_t at = 0;
-                for (const Range& part : segments(bytes, element, fast_cipher)) {
+                for (const Range& part : segments(bytes, element, few_parts)) {
                     EXPECT_EQ(part.offset, at);
                     EXPECT_GT(part.size, 0u);
                     EXPECT_EQ(part.size % element, 0u);
