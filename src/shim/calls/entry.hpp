@@ -11,7 +11,7 @@
 #include "shim/p2p/datatype.hpp"          // Type_free
 #include "shim/p2p/unsupported.hpp"
 #include "shim/pmpi/counts.hpp"
-#include "shim/runtime/gate.hpp"  // Initialized
+#include "shim/runtime/gate.hpp"  // Initialized, Finalized
 
 namespace mpisec::shim {
 

@@ -210,8 +210,22 @@ void start_world_of_session() {
         starting.end(start(level, starting.closed_before()));
 }
 
+namespace {
+
+/// Sessions may outlive the world (MPI 4.1, section 11.3), and theirs needs what MPIsec keeps until the library's MPI_Finalize; Open
+/// MPI's own MPI_COMM_SELF, too, without which its reductions crash.
+bool put_off_finalize() {
+    const std::lock_guard lock(process.life);
+    if (gate.phase != Phase::closed || process.open_sessions == 0) return false;
+    process.finalize_put_off = true;
+    return true;
+}
+
+}  // namespace
+
 int Finalize() {
     pass_gate("MPI_Finalize");
+    if (put_off_finalize()) return MPI_SUCCESS;
     // The gate does not open again: delete callbacks of other communicators may run after shut_down and still
     // communicate (MPICH), and so may threads that come too late. MPIsec knows no communicator then, so they
     // are refused, never let through in clear (S1).

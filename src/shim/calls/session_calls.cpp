@@ -230,24 +230,28 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 
 namespace {
 
-void leave_session() {
+/// Whether the program has no other one.
+bool leave_session() {
     const std::lock_guard lock(process.life);
     const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
-    if (!last || process.world_begun) return;
+    if (!last || process.world_begun) return last;
     process.session_with_threads = false;
     if (gate.phase == Phase::closed) {
         end_protection();
     } else {
         forget_one_node_groups();
     }
+    return true;
 }
 
 }  // namespace
 
 int Session_finalize(MPI_Session* session) {
     close_unused_realms();
-    leave_session();
-    return real.Session_finalize(session);
+    const bool last = leave_session();
+    const int code = real.Session_finalize(session);
+    if (code != MPI_SUCCESS || !last || !process.finalize_put_off) return code;
+    return real.Finalize();  // which the program has called before
 }
 
 }  // namespace mpisec::shim

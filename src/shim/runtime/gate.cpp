@@ -161,6 +161,15 @@ int Initialized(int* flag) {
     }
 }
 
+int Finalized(int* flag) {
+    if (!real.Finalized ||
+        process.finalize_put_off) {  // no MPI library is loaded yet; or only its own is to come
+        *flag = process.finalize_put_off;
+        return MPI_SUCCESS;
+    }
+    return real.Finalized(flag);
+}
+
 bool world_model_is_on() {
     int initialized = 0, finalized = 0;
     real.Initialized(&initialized);

@@ -32,6 +32,8 @@ bool in_child();
 /// forked child false too, so that what "finalizes MPI if it is up" on the way out leaves the parent's
 /// connections alone.
 int Initialized(int* flag);
+/// MPI_Finalized: what the program has called, though the library's own MPI_Finalize may be put off (calls/init.cpp).
+int Finalized(int* flag);
 
 /// Whether another thread is in MPI_Init. Exact with `life` held; wait_for_start() without it.
 bool starts_elsewhere();

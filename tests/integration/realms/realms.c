@@ -8,6 +8,7 @@
  *   own-operation  a reduction by an operation of the program's own
  *   leave       as session, and the program ends its last session with a communicator that it did not free
  *   init        MPI_Init; what follows has a world
+ *   outlive     as session, and MPI_Finalize while it goes on
  *   spawn       MPI_Comm_spawn of two processes, which run this program with the mode `child`
  *   multiple    MPI_Comm_spawn_multiple of one and two
  *   alone       MPI_Comm_spawn of one by each process alone, at the same time
@@ -254,6 +255,16 @@ static void create_between(MPI_Group everyone, int rank, int size) {
     OK(MPI_Group_free(&other));
 }
 
+/* The session goes on. */
+static void end_world(void) {
+    int finalized = 1;
+    OK(MPI_Finalized(&finalized));
+    CHECK(!finalized);
+    OK(MPI_Finalize());
+    OK(MPI_Finalized(&finalized));
+    CHECK(finalized);
+}
+
 static void with_session(const char* what) {
     MPI_Session session;
     MPI_Group everyone;
@@ -288,6 +299,7 @@ static void with_session(const char* what) {
         MPI_Comm one = from_group(everyone, size, all, MARKER), two = from_group(everyone, size, all, MARKER);
         CHECK(strcmp(what, "thread") != 0 || has_progress_thread());
         use(one, 1);
+        if (strcmp(what, "outlive") == 0) end_world();
         use(two, 0);
         OK(MPI_Comm_free(&one));
         use(two, 1);
@@ -454,8 +466,9 @@ int main(int argc, char** argv) {
             job_rank = rank;
             use(MPI_COMM_WORLD, 0);
             if (strcmp(mode, "child") == 0) be_child();
-        } else if (strstr("session pairs groups again leave thread own-operation", mode)) {
+        } else if (strstr("session pairs groups again leave thread own-operation outlive", mode)) {
             with_session(mode);
+            if (strcmp(mode, "outlive") == 0) world = 0;
         } else {
             in_world(mode, rank);
         }

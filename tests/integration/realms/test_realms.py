@@ -18,6 +18,7 @@ SESSIONS = {
     "groups": ["groups"],
     "beside": ["init", "session", "pairs", "groups"],
     "left": ["leave"],
+    "outlive": ["init", "outlive"],
 }
 WORLDS = {
     "spawn": ["init", "spawn", "multiple"],
@@ -90,7 +91,7 @@ def test_worlds_connected_on_open_mpi(job):
     assert all(result.stdout.count(f"{rank} {mode} fine") == 1 for mode in modes for rank in range(4)), result.stdout
 
 
-@pytest.mark.parametrize("modes", [["session"], ["pairs"], ["groups"], ["leave"], SESSIONS["beside"]], ids="-".join)
+@pytest.mark.parametrize("modes", [["session"], ["pairs"], ["groups"], ["leave"], SESSIONS["beside"], SESSIONS["outlive"]], ids="-".join)
 def test_sessions_of_open_mpi(job, modes):
     """M11: its processes do not find each other again, plain too, when MPI begins once more after the last session."""
     fine(job(modes, mpi="openmpi-5"), modes)
