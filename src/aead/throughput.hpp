@@ -12,7 +12,7 @@ enum class Speed : std::uint8_t {
     fast,    ///< 10 GB/s or more: AES-GCM with AVX-512, AEGIS
 };
 
-inline constexpr Speed speed_of(double bytes_per_second) {
+constexpr Speed speed_of(double bytes_per_second) {
     return bytes_per_second >= 10e9 ? Speed::fast : bytes_per_second >= 4e9 ? Speed::medium : Speed::slow;
 }
 
