@@ -160,7 +160,7 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
     if (algorithm.suits && !algorithm.suits(topology, calls.of(0))) return std::nullopt;
     fabric::sim::Options options;
     options.seed = seed;
-    // Not for a medium cipher, as jobs have it: rules that are made of its model serve slow ones, too.
+    // Jobs have few parts with a medium cipher, too; but rules that are made of its model serve slow ones as well.
     options.few_parts = aead::speed_of(1 / model.seal.beta) == aead::Speed::fast;
     options.data = false;
     fabric::sim::Report report = fabric::sim::run(

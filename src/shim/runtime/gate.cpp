@@ -162,12 +162,9 @@ int Initialized(int* flag) {
 }
 
 int Finalized(int* flag) {
-    if (!real.Finalized ||
-        process.finalize_put_off) {  // no MPI library is loaded yet; or only its own is to come
-        *flag = process.finalize_put_off;
-        return MPI_SUCCESS;
-    }
-    return real.Finalized(flag);
+    if (real.Finalized && !process.finalize_put_off) return real.Finalized(flag);
+    *flag = process.finalize_put_off;  // without a library nothing has begun
+    return MPI_SUCCESS;
 }
 
 bool world_model_is_on() {
