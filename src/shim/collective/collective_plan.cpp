@@ -89,10 +89,10 @@ void CollectivePlan::reduce(MPI_Datatype type, MPI_Op op, bool any) {
     TypeFacts facts;
     if (!type_facts(type, facts)) return note(MPI_ERR_TYPE);
     if (int code = check_operation(type, op, any); code != MPI_SUCCESS) return note(code);
-    if (!can_reduce_locally(op)) {
+    if (!can_reduce_locally()) {
         say(std::string(procedure) +
-            ": an operation of the program's own needs MPI_Init here, because this library's "
-            "MPI_Reduce_local crashes without it; call MPI_Init, or take one of MPI's operations");
+            ": reductions need MPI_Init here, because this library's MPI_Reduce_local crashes without it; "
+            "call MPI_Init");
         return note(MPI_ERR_UNSUPPORTED_OPERATION);
     }
     auto reduction = make_reduction(type, facts, op);

@@ -12,7 +12,6 @@
 #include "fabric/node_arena.hpp"
 #include "shim/collective/collective_choice.hpp"
 #include "shim/collective/collective_context.hpp"
-#include "shim/collective/local_reduction.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/message_audit.hpp"
@@ -112,7 +111,6 @@ void free_communicators() {
     }
     real.Cancel(&state.never);
     real.Wait(&state.never, MPI_STATUS_IGNORE);
-    end_local_reductions();
     real.Comm_free(&state.private_self);
     OwnSession& own = *process.own_session;
     if (own.open) real.Session_finalize(&own.session);

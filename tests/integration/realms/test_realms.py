@@ -71,13 +71,6 @@ def test_progress_thread_of_a_session(job):
     assert result.returncode == 0 and "MPISEC_PROGRESS=thread has no effect" in result.stderr, result.stderr
 
 
-def test_open_mpi_reduces_by_own_operations_after_init_only(job):
-    """M3: its library crashes before, so the call fails and says what to do."""
-    result = job(["own-operation"], mpi="openmpi-5")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stderr.count("MPI_Allreduce: an operation of the program's own needs MPI_Init here") == 4, result.stderr
-
-
 def test_worlds_connected_on_open_mpi(job):
     """M11: by a port and a socket. (It does not spawn across nodes, plain or sealed.)"""
     modes = WORLDS["port"]
