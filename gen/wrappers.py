@@ -173,7 +173,7 @@ def _own_across(binding: Procedure, group: Group, real: str, own: str) -> list[s
     module = OWN_MODULE[group.check]
     across = own.replace("mpisec::shim::", f"mpisec::shim::{module}::")
     kind = group.check.upper()
-    refused = _refused_of_device(binding, "any_on_device", " " * 8)
+    refused = _refused_of_device(binding, "any_on_device", " " * 8) if module == "io" else []
     inside = _refused_of_device(binding, "any_foreign_to_library")
     if group.learns:
         comm = binding.communicator

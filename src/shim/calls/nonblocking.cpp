@@ -34,18 +34,30 @@ bool is_for_library(const SendSpec& spec, const Communicator* comm) {
            !buffers_plain_messages(comm);
 }
 
-/// From a GPU's memory. A buffered send is complete at once, which the copy must outlive.
+/// From a GPU's memory. It is complete at once, which the copy must outlive. An MPI error code, raised.
+int bsend_from_device(const SendSpec& spec) {
+    const StagedSend staged(spec);
+    const SendSpec& copy = staged.spec;
+    return staged.error == MPI_SUCCESS
+               ? Bsend(copy.buf, copy.count, copy.type, copy.peer, copy.tag, copy.comm)
+               : raise_not_copied(spec, staged.error);
+}
+
+/// A start of a persistent one.
+std::unique_ptr<Operation> started_from_device(const SendSpec& spec, Communicator* comm) {
+    if (spec.mode != Mode::buffered) return start_staged_send(spec);
+    if (const int code = bsend_from_device(spec); code != MPI_SUCCESS)
+        return std::make_unique<PlainOperation>(comm, code, constants.request_null);
+    return std::make_unique<DoneOperation>(comm);
+}
+
 [[gnu::cold, gnu::noinline]] int isend_from_device(const SendSpec& spec, MPI_Request* request) {
     Guard guard;
     if (spec.mode != Mode::buffered) {
         *request = give_request(start_staged_send(spec));
         return MPI_SUCCESS;
     }
-    const StagedSend staged(spec);
-    const SendSpec& copy = staged.spec;
-    const int code = staged.error == MPI_SUCCESS
-                         ? Bsend(copy.buf, copy.count, copy.type, copy.peer, copy.tag, copy.comm)
-                         : raise_not_copied(spec, staged.error);
+    const int code = bsend_from_device(spec);
     if (code == MPI_SUCCESS)
         *request = give_request(std::make_unique<DoneOperation>(find_communicator(spec.comm)));
     return code;
@@ -70,8 +82,6 @@ int isend(const SendSpec& spec, MPI_Request* request) {
 int send_init(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     const bool staged = needs_staging(spec) && route.comm;
-    if (staged && spec.mode == Mode::buffered) [[unlikely]]
-        return refuse_device(spec.call, spec.comm);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     if (!route.comm || (route.kind == Route::plain && is_for_library(spec, route.comm) && !staged)) {
         auto start = [&](auto small, auto big) {
@@ -95,7 +105,7 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
     SendSpec kept = spec;
     kept.type = keep_type(spec.type);
     auto restart = [kept, route, staged] {
-        if (staged) return start_staged_send(kept);
+        if (staged) return started_from_device(kept, route.comm);
         if (route.kind == Route::verified && is_for_library(kept, route.comm))
             return start_verified_send(kept, *route.comm);
         return kept.mode == Mode::buffered ? started_buffered(kept, route) : start_send(kept, route);

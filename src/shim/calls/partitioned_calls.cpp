@@ -41,10 +41,8 @@ int init_partitioned(PartitionedSpec spec, const Route& route, MPI_Comm comm, MP
     if (!owner) return raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, spec.call);
     if (int fault = find_fault(spec); fault != MPI_SUCCESS) return raise(owner, fault);
     if (spec.partitions < 0) return raise(owner, MPI_ERR_ARG);
-    if (on_device(spec.buf)) [[unlikely]]
-        return refuse_device(spec.call, comm);
-    TypeFacts facts;
-    if (spec.type == constants.datatype_null || !type_facts(spec.type, facts))
+    TypeFacts facts;  // in a GPU's memory partitions are packed, as types with gaps are
+    if (spec.type == constants.datatype_null || !buffer_facts(spec.buf, spec.type, facts))
         return raise(owner, MPI_ERR_TYPE);
     Guard guard;
     spec.type = keep_type(spec.type);
@@ -109,8 +107,11 @@ int Psend_init(const void* buf, int partitions, MPI_Count count, MPI_Datatype ty
     const PartitionedSpec spec{const_cast<void*>(buf), partitions, count, type, dest, tag, "MPI_Psend_init"};
     const Route route = route_send(dest, tag, comm, count);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (is_for_library(route, spec) && !any_foreign_to_library(buf))
+    if (is_for_library(route, spec)) {
+        if (any_foreign_to_library(buf)) [[unlikely]]
+            return refuse_device(spec.call, comm);
         return real.Psend_init(buf, partitions, count, type, dest, tag, comm, info, request);
+    }
     return init_partitioned<SendEnd, PartitionedSend>(spec, route, comm, request);
 }
 
@@ -119,8 +120,11 @@ int Precv_init(void* buf, int partitions, MPI_Count count, MPI_Datatype type, in
     const PartitionedSpec spec{buf, partitions, count, type, source, tag, "MPI_Precv_init"};
     const Route route = route_send(source, tag, comm, count);  // there are no wildcards
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (is_for_library(route, spec) && !any_foreign_to_library(buf))
+    if (is_for_library(route, spec)) {
+        if (any_foreign_to_library(buf)) [[unlikely]]
+            return refuse_device(spec.call, comm);
         return real.Precv_init(buf, partitions, count, type, source, tag, comm, info, request);
+    }
     return init_partitioned<ReceiveEnd, PartitionedReceive>(spec, route, comm, request);
 }
 

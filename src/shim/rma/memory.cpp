@@ -10,6 +10,7 @@
 #include "shim/p2p/datatype.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/device.hpp"
 
 namespace mpisec::shim::rma {
 namespace {
@@ -25,24 +26,48 @@ int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, s
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
+/// From the window to the host's memory. MPI_ERR_OTHER, with a sentence said, when a GPU's driver fails.
+int gather(const Layout& layout, const std::uint8_t* at, std::uint8_t* to) {
+    if (!device_is_possible()) [[likely]] {
+        layout.gather(at, to);
+        return MPI_SUCCESS;
+    }
+    bool good = true;
+    layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
+        good = good && copy_from_either(to, at + offset, bytes);
+        to += bytes;
+    });
+    return good ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
+/// The other way. Run by run: what lies between them may be changing.
+int scatter(const Layout& layout, const std::uint8_t* from, std::uint8_t* at) {
+    if (!device_is_possible()) [[likely]] {
+        layout.scatter(from, at);
+        return MPI_SUCCESS;
+    }
+    bool good = true;
+    layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
+        good = good && copy_to_either(at + offset, from, bytes);
+        from += bytes;
+    });
+    return good ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
 int accumulate(const Arithmetic& by, const Layout& layout, std::size_t bytes, std::uint8_t* at,
                const std::uint8_t* data) {
     if (by.error != MPI_SUCCESS || by.op == constants.no_op) return by.error;
-    if (by.op == constants.replace) {
-        layout.scatter(data, at);
-        return MPI_SUCCESS;
-    }
-    if (layout.one_run() && by.facts.contiguous) {
+    if (by.op == constants.replace) return scatter(layout, data, at);
+    if (layout.one_run() && by.facts.contiguous && !on_device(at + layout.runs[0].offset)) {
         std::uint8_t* first = at + layout.runs[0].offset;
         const auto address = reinterpret_cast<std::uintptr_t>(first);
         if (address % widest_alignment == 0 || address % by.facts.size == 0)
             return combine(by, first, data, bytes);
     }
     std::vector<std::uint8_t> present(bytes);
-    layout.gather(at, present.data());
-    const int code = combine(by, present.data(), data, bytes);
-    if (code == MPI_SUCCESS) layout.scatter(present.data(), at);
-    return code;
+    int code = gather(layout, at, present.data());
+    if (code == MPI_SUCCESS) code = combine(by, present.data(), data, bytes);
+    return code == MPI_SUCCESS ? scatter(layout, present.data(), at) : code;
 }
 
 }  // namespace
@@ -120,17 +145,17 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const Arit
     if (!inside) return MPI_ERR_RMA_RANGE;
     std::unique_lock<NodeLock> alone;
     if (lock_ && is_atomic(header.kind)) alone = std::unique_lock(*lock_);
-    if (fetched) layout.gather(at, fetched);
+    if (fetched)
+        if (const int code = gather(layout, at, fetched); code != MPI_SUCCESS) return code;
     switch (header.kind) {
         case Kind::put:
-            layout.scatter(data, at);
-            return MPI_SUCCESS;
+            return scatter(layout, data, at);
         case Kind::accumulate:
         case Kind::get_accumulate:
             return accumulate(arithmetic, layout, header.bytes, at, data);
         case Kind::compare_and_swap:
             if (fetched && header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
-                layout.scatter(data + header.bytes, at);
+                return scatter(layout, data + header.bytes, at);
             return MPI_SUCCESS;
         default:
             return MPI_SUCCESS;

@@ -54,7 +54,7 @@ class WindowMemory {
 
     /// Does to the memory what the header says, and writes what was there before to `fetched`, when it is of a
     /// kind that fetches. `data`: header.bytes bytes of the origin's, or twice as many: to compare, to swap.
-    /// Returns an MPI error class; then nothing was touched.
+    /// Returns an MPI error class; then nothing was touched, unless it is that a GPU's driver failed.
     int perform(const Header& header, const Layout& layout, const Arithmetic& arithmetic,
                 const std::uint8_t* data, std::uint8_t* fetched) const;
 

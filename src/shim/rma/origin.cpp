@@ -9,6 +9,7 @@
 #include "shim/collective/reduction.hpp"
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
+#include "shim/p2p/staged.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
@@ -227,12 +228,12 @@ int prepare(Window& window, const Access& access) {
 int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     if (bytes == 0) return MPI_SUCCESS;
     if (access.kind == Kind::compare_and_swap) {
-        std::memcpy(to, access.compare, bytes / 2);
-        std::memcpy(to + bytes / 2, access.origin.buf, bytes / 2);
-        return MPI_SUCCESS;
+        const bool good = copy_from_either(to, access.compare, bytes / 2) &&
+                          copy_from_either(to + bytes / 2, access.origin.buf, bytes / 2);
+        return good ? MPI_SUCCESS : MPI_ERR_OTHER;
     }
     TypeFacts facts;
-    type_facts(access.origin.type, facts);
+    buffer_facts(access.origin.buf, access.origin.type, facts);
     if (!facts.contiguous) return pack(access.origin.buf, access.origin.count, access.origin.type, facts, to);
     std::memcpy(to, access.origin.buf, bytes);
     return MPI_SUCCESS;
@@ -245,20 +246,20 @@ int access_memory(const WindowMemory& memory, const Access& access, const Descri
     Buffer packed, fetched;
     auto* data = static_cast<std::uint8_t*>(origin.buf);
     const std::uint64_t payload = payload_of(header);
-    if (payload > 0 && (!described.origin_is_one_run || access.compare)) {
+    if (payload > 0 && (!described.origin_is_one_run || access.compare || needs_staging(origin))) {
         packed = Buffer(payload);
         data = packed.data();
         if (int code = copy_payload(access, payload, data); code != MPI_SUCCESS) return code;
     }
     auto* to = described.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
-    if (described.fetches && !described.result_is_one_run) {
+    if (described.fetches && (!described.result_is_one_run || needs_staging(result))) {
         fetched = Buffer(header.bytes);
         to = fetched.data();
     }
     const int code = memory.perform(header, described.layout, described.arithmetic, data, to);
     if (code != MPI_SUCCESS || !fetched) return code;
     TypeFacts facts;
-    type_facts(result.type, facts);
+    buffer_facts(result.buf, result.type, facts);
     return unpack(to, header.bytes, result.buf, result.count, result.type, facts);
 }
 

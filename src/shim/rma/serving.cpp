@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shim/p2p/staged.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -253,8 +254,9 @@ void Window::expect_bulk(int from, Request& request) {
     std::uint8_t* room = nullptr;
     if (header.kind == Kind::put && !header.bulk_runs && request.layout.one_run()) {
         const auto [at, inside] = memory.locate(header.displacement, request.layout);
-        request.in_place = inside;
         if (inside) room = at + request.layout.runs[0].offset;
+        if (on_device(room)) room = nullptr;  // nothing is copied there when the window has failed
+        request.in_place = room != nullptr;
     }
     if (!room) {
         request.data = Buffer(payload_of(header));
@@ -387,6 +389,10 @@ void Window::answer_status(int from, std::uint64_t sequence) {
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
     auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
                                to, tag, comm, call_in_a_window});
+    // A GPU's driver could not copy: who waits for the data is told that there is none.
+    if (needs_staging(Elements{const_cast<void*>(data), static_cast<MPI_Count>(bytes), constants.byte}) &&
+        sending->complete() && sending->outcome().error != MPI_SUCCESS)
+        return answer(to, nullptr, 0, std::move(keep), tag);
     if (origin(to).answers.empty()) answered_.push_back(to);
     origin(to).answers.push_back({std::move(sending), std::move(keep)});
 }

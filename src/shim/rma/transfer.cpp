@@ -19,7 +19,7 @@ Transfer::~Transfer() {
 void Transfer::expect(const Elements& result, std::uint64_t bytes) {
     result_ = result;
     expected_ = bytes;
-    type_facts(result.type, facts_);
+    buffer_facts(result.buf, result.type, facts_);
     if (facts_.contiguous) return;
     result_.type = keep_type(result.type);
     kept_ = true;

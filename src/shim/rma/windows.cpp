@@ -149,9 +149,10 @@ void allocate_shared(Making& mine) {
     mine.part.shared = 1;
 }
 
-/// The library's window around memory of the program. Open MPI 4.1 has none for programs with
-/// MPI_THREAD_MULTIPLE, but one with memory of its own, which serves as well: only its handle is used.
+/// The library's window around memory of the program, or around nothing where that is a GPU's. Open MPI 4.1 has none for
+/// programs with MPI_THREAD_MULTIPLE, but one with memory of its own, which serves as well: only its handle is used.
 int make_around(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Win* made) {
+    if (on_device(base)) base = nullptr, size = 0;
     if (real.Win_create(base, size, unit, info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
     void* nothing = nullptr;
     return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);

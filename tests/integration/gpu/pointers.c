@@ -106,10 +106,46 @@ static void persistent(int n) {
     free(host), free_device(sent), free_device(got);
 }
 
+/* Both ends, or one of them. */
+static void partitioned(int n) {
+#if HAVE_COUNT_VARIANTS
+    enum { partitions = 3 };
+    const int peer = (rank + size / 2) % size; /* on another node: within one it is the library's affair */
+    for (int how = 1; how < 4; how++) {
+        const int sends = how & 1, receives = how >> 1, all = partitions * n;
+        char *host = memory(all + 1), *sent = sends ? device_memory(all) : memory(all + 1);
+        char* got = receives ? device_filled(all, 3) : memory(all + 1);
+        MPI_Request requests[2];
+        OK(MPI_Psend_init(sent, partitions, n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &requests[0]));
+        OK(MPI_Precv_init(got, partitions, n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &requests[1]));
+        for (int start = 0; start < 2; start++) {
+            fill(host, all, seed_for(rank, peer, n) + start);
+            sends ? to_device(sent, host, all) : (void)memcpy(sent, host, all);
+            OK(MPI_Startall(2, requests));
+            for (int i = partitions; i-- > 0;) OK(MPI_Pready(i, requests[0]));
+            OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+            if (receives)
+                CHECK_DEVICE(got, all, seed_for(peer, rank, n) + start);
+            else
+                CHECK_FILLED(got, all, seed_for(peer, rank, n) + start);
+        }
+        OK(MPI_Request_free(&requests[0]));
+        OK(MPI_Request_free(&requests[1]));
+        sends ? free_device(sent) : free(sent);
+        receives ? free_device(got) : free(got);
+        free(host);
+    }
+#else
+    (void)n;
+#endif
+}
+
 static void buffered_and_probed(int n) {
     const int next = (rank + 1) % size, before = (rank + size - 1) % size;
     char* sent = device_filled(n, seed_for(rank, next, n));
-    const int room = 2 * (n + MPI_BSEND_OVERHEAD) + 1000;
+    const int room = 3 * (n + MPI_BSEND_OVERHEAD) + 1000;
     void* buffer = memory(room);
     int detached;
     MPI_Request request;
@@ -119,7 +155,11 @@ static void buffered_and_probed(int n) {
     OK(MPI_Bsend(sent, n, MPI_BYTE, next, tag, MPI_COMM_WORLD));
     OK(MPI_Ibsend(sent, n, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-    for (int i = 0; i < 2; i++) {
+    OK(MPI_Bsend_init(sent, n, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request));
+    OK(MPI_Start(&request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&request));
+    for (int i = 0; i < 3; i++) {
         char* got = device_filled(n, 3);
         OK(MPI_Mprobe(before, tag, MPI_COMM_WORLD, &message, &status));
         CHECK_STATUS(&status, before, tag, n);
@@ -202,28 +242,20 @@ static void check_refused(int code, const char* call) {
     CHECK(strstr(text, call) && strstr(text, "memory of a GPU"), "%s: %s", call, text);
 }
 
+/* The library's own, and files. */
 static void refusals(void) {
     MPI_Win win;
     MPI_Comm node;
-    MPI_Request request;
-    char *device = device_filled(100, 4), *base;
-    const int next = (rank + 1) % size;
-    OK(MPI_Win_allocate(100, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win));
-    OK(MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN));
-    OK(MPI_Win_lock_all(0, win));
-    check_refused(MPI_Put(device, 100, MPI_BYTE, next, 0, 100, MPI_BYTE, win), "MPI_Put");
-    check_refused(MPI_Get(device, 100, MPI_BYTE, next, 0, 100, MPI_BYTE, win), "MPI_Get");
-    OK(MPI_Win_unlock_all(win));
-    OK(MPI_Win_free(&win));
-    check_refused(MPI_Win_create(device, 100, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win), "MPI_Win_create");
-    check_refused(MPI_Bsend_init(device, 100, MPI_BYTE, next, tag, MPI_COMM_WORLD, &request),
-                  "MPI_Bsend_init");
-#if HAVE_COUNT_VARIANTS
-    check_refused(MPI_Psend_init(device, 2, 50, MPI_BYTE, next, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request),
-                  "MPI_Psend_init");
-#endif
+    MPI_File file;
+    char* device = device_filled(100, 4);
     OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    check_refused(MPI_Bcast(device, 100, MPI_BYTE, 0, node), "MPI_Bcast"); /* the library's own */
+    OK(MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN));
+    check_refused(MPI_Bcast(device, 100, MPI_BYTE, 0, node), "MPI_Bcast");
+    check_refused(MPI_Win_create(device, 100, 1, MPI_INFO_NULL, node, &win), "MPI_Win_create");
+    OK(MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
+    check_refused(MPI_File_write_at_all(file, 0, device, 100, MPI_BYTE, MPI_STATUS_IGNORE),
+                  "MPI_File_write_at_all");
+    OK(MPI_File_close(&file));
     OK(MPI_Comm_free(&node));
     CHECK_DEVICE(device, 100, 4);
     free_device(device);
@@ -238,6 +270,7 @@ static void load_something(void) {
 }
 
 void collectives(void);
+void windows(void);
 
 int main(int argc, char** argv) {
     const int late = argc > 2 && strcmp(argv[2], "late") == 0;
@@ -255,6 +288,7 @@ int main(int argc, char** argv) {
         every_pair(lengths[i]);
         exchanges(lengths[i]);
         persistent(lengths[i]);
+        partitioned(lengths[i]);
         buffered_and_probed(lengths[i]);
     }
     gaps();
@@ -262,6 +296,7 @@ int main(int argc, char** argv) {
     truncation(3 << 20);
     managed();
     collectives();
+    windows();
     refusals();
     OK(MPI_Barrier(MPI_COMM_WORLD));
     printf("rank %d: all of a GPU's memory arrived\n", rank);

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SOURCES = [HERE / "device.c", HERE / "collectives.c", HERE.parent / "mpi" / "harness.c"]
+SOURCES = [HERE / "device.c", HERE / "collectives.c", HERE / "windows.c", HERE.parent / "mpi" / "harness.c"]
 
 
 def digest():
