@@ -14,8 +14,8 @@ int Window::wait(const char* call, Done done) {
     while (true) {
         {
             Guard guard;
-            if (failure_ != MPI_SUCCESS) return failure_;
-            if (done()) return MPI_SUCCESS;
+            // done() may find the failure, and nothing left to wait for.
+            if (failure_ != MPI_SUCCESS || done()) return failure_;
         }
         progress();
         backoff.pause();
