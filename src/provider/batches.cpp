@@ -14,10 +14,8 @@ constexpr std::size_t lanes = 16;
 constexpr std::size_t worth_it = 6;
 
 /// Lies on the stack of its job.
-struct Waiting {
-    Keyring* keys;
-    mpisec_cipher_buffer buffer;
-    bool done = false, good = false;
+struct Waiting : Batched {
+    bool done = false;
 };
 
 // A job is resumed by the thread that started it.
@@ -36,38 +34,35 @@ std::size_t lane_library() {
     return index;
 }
 
-void one_by_one(const std::vector<Waiting*>& all) {
-    for (Waiting* one : all) {
+void one_by_one(std::span<Batched* const> all) {
+    for (Batched* one : all) {
         const mpisec_cipher_buffer& buffer = one->buffer;
         one->good = one->keys->crypt(true, buffer.to, buffer.from, buffer.n, buffer.iv);
-        one->done = true;
     }
 }
 
-void together(const std::vector<Waiting*>& all) {
+void in_lanes(std::span<Batched* const> all) {
     std::vector<mpisec_cipher_buffer> buffers;
-    for (Waiting* one : all) {
+    for (Batched* one : all) {
         std::size_t library = lane_library();
         one->buffer.key = one->keys->get(library, true);
         if (!one->buffer.key || library != lane_library()) return one_by_one(all);
         buffers.push_back(one->buffer);
     }
     const bool good = libraries()[lane_library()]->encrypt_many(buffers.data(), buffers.size()) == 0;
-    for (Waiting* one : all) one->good = good, one->done = true;
+    for (Batched* one : all) one->good = good;
 }
 
 void encrypt_all() {
     std::vector<Waiting*> all;
     all.swap(queue());
     for (const std::size_t key_n : std::initializer_list<std::size_t>{16, 24, 32}) {
-        std::vector<Waiting*> group;
+        std::vector<Batched*> group;
         for (Waiting* one : all)
             if (one->keys->key_n() == key_n) group.push_back(one);
-        if (group.size() < worth_it)
-            one_by_one(group);
-        else
-            together(group);
+        encrypt_together(group);
     }
+    for (Waiting* one : all) one->done = true;
 }
 
 /// A descriptor that can always be read: a job can be resumed at any time.
@@ -87,13 +82,24 @@ void pause() {
 
 }  // namespace
 
+bool has_lanes() {
+    return lane_library() < libraries().size();
+}
+
+void encrypt_together(std::span<Batched* const> all) {
+    if (all.size() < worth_it || !has_lanes())
+        one_by_one(all);
+    else
+        in_lanes(all);
+}
+
 bool in_async_job() {
-    return ASYNC_get_current_job() && lane_library() < libraries().size();
+    return ASYNC_get_current_job() && has_lanes();
 }
 
 bool encrypt_in_batch(Keyring& keys, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                       std::uint8_t* iv) {
-    Waiting mine{&keys, {nullptr, to, from, n, iv}};
+    Waiting mine{{&keys, {nullptr, to, from, n, iv}}};
     queue().push_back(&mine);
     if (queue().size() == lanes) encrypt_all();
     while (!mine.done) {

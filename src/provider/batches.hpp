@@ -1,12 +1,26 @@
-// CBC encryption in ASYNC jobs: buffers of several jobs at once in the lanes of the CPU.
+// CBC encryption of several buffers at once in the lanes of the CPU: those of ASYNC jobs, and of cipher pipelines
+// (pipes.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "provider/keyring.hpp"
 
 namespace mpisec::provider {
+
+struct Batched {
+    Keyring* keys = nullptr;
+    mpisec_cipher_buffer buffer{};  ///< but for the key
+    bool good = false;
+};
+
+/// Whether some library has lanes.
+bool has_lanes();
+
+/// Encrypts them, of keys of one length, in lanes where that is worth it.
+void encrypt_together(std::span<Batched* const> all);
 
 /// Pausing a job takes longer than smaller buffers do.
 inline constexpr std::size_t batched_bytes = 512;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/locked_slab.hpp"
 #include "provider/batches.hpp"
@@ -33,6 +34,7 @@ bool vector_returns(int mode) {
 
 Context::~Context() {
     EVP_CIPHER_CTX_free(tls);
+    free_pipes(pipes);
 }
 
 bool Context::crypt(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
@@ -63,9 +65,11 @@ void* copy_context(void* context) {
     void* slot = context_slots().take();
     if (!slot) return nullptr;
     auto* made = new (slot) Context(from);
-    if (!from.tls) return made;
-    made->tls = EVP_CIPHER_CTX_new();
-    if (made->tls && EVP_CIPHER_CTX_copy(made->tls, from.tls) == 1) return made;
+    made->tls = from.tls ? EVP_CIPHER_CTX_new() : nullptr;
+    made->pipes = copy_pipes(from.pipes);
+    if ((!from.tls || (made->tls && EVP_CIPHER_CTX_copy(made->tls, from.tls) == 1)) &&
+        (!from.pipes || made->pipes))
+        return made;
     free_context(made);
     return nullptr;
 }
@@ -78,6 +82,7 @@ int init(Context& context, bool encrypt, const std::uint8_t* key, std::size_t ke
     context.encrypt = encrypt;
     EVP_CIPHER_CTX_free(context.tls);
     context.tls = nullptr;
+    free_pipes(std::exchange(context.pipes, nullptr));
     if (iv && has_vector(*context.traits)) {
         if (iv_n != context.traits->iv_n) return raise(context.instance, PROV_R_INVALID_IV_LENGTH);
         context.vector_set = true;

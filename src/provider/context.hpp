@@ -9,6 +9,7 @@
 
 #include "provider/keyring.hpp"
 #include "provider/parameters.hpp"
+#include "provider/pipes.hpp"
 
 namespace mpisec::provider {
 
@@ -35,6 +36,7 @@ struct Context {
     unsigned tls_version = 0;
     std::size_t tls_mac_n = 0;
     EVP_CIPHER_CTX* tls = nullptr;
+    Pipes* pipes = nullptr;  ///< of a cipher pipeline
     Keyring keys;
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/version.hpp"
 #include "provider/aead.hpp"
+#include "provider/batches.hpp"
 #include "provider/choice.hpp"
 #include "provider/context.hpp"
 #include "provider/errors.hpp"
@@ -122,6 +123,7 @@ Calls calls() {
 
 template <const Traits& traits>
 const OSSL_DISPATCH* dispatch() {
+    static const bool pipelines = traits.mode == mpisec_cbc && !traits.cts && has_lanes();
     static const OSSL_DISPATCH table[] = {
         {OSSL_FUNC_CIPHER_NEWCTX, any(new_algorithm_context<traits>)},
         {OSSL_FUNC_CIPHER_FREECTX, any(free_context)},
@@ -137,6 +139,9 @@ const OSSL_DISPATCH* dispatch() {
         {OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS, any(gettable_parameters)},
         {OSSL_FUNC_CIPHER_SET_CTX_PARAMS, any(set_parameters)},
         {OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS, any(settable_parameters)},
+        {pipelines ? pipeline_encrypt_init_id : 0, any(pipeline_encrypt_init)},  // 0 ends the table
+        {pipeline_update_id, any(pipeline_update)},
+        {pipeline_final_id, any(pipeline_final)},
         {0, nullptr}};
     return table;
 }
