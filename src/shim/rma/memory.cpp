@@ -26,12 +26,10 @@ int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, s
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-/// From the window to the host's memory. MPI_ERR_OTHER, with a sentence said, when a GPU's driver fails.
-int gather(const Layout& layout, const std::uint8_t* at, std::uint8_t* to) {
-    if (!device_is_possible()) [[likely]] {
-        layout.gather(at, to);
-        return MPI_SUCCESS;
-    }
+/// Where some of the window's memory may be a GPU's. Run by run: what lies between them may be changing. MPI_ERR_OTHER, with
+/// a sentence said, when the driver fails.
+[[gnu::cold, gnu::noinline]] int gather_from_either(const Layout& layout, const std::uint8_t* at,
+                                                    std::uint8_t* to) {
     bool good = true;
     layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
         good = good && copy_from_either(to, at + offset, bytes);
@@ -39,13 +37,8 @@ int gather(const Layout& layout, const std::uint8_t* at, std::uint8_t* to) {
     });
     return good ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
-
-/// The other way. Run by run: what lies between them may be changing.
-int scatter(const Layout& layout, const std::uint8_t* from, std::uint8_t* at) {
-    if (!device_is_possible()) [[likely]] {
-        layout.scatter(from, at);
-        return MPI_SUCCESS;
-    }
+[[gnu::cold, gnu::noinline]] int scatter_to_either(const Layout& layout, const std::uint8_t* from,
+                                                   std::uint8_t* at) {
     bool good = true;
     layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
         good = good && copy_to_either(at + offset, from, bytes);
@@ -54,20 +47,40 @@ int scatter(const Layout& layout, const std::uint8_t* from, std::uint8_t* at) {
     return good ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-int accumulate(const Arithmetic& by, const Layout& layout, std::size_t bytes, std::uint8_t* at,
-               const std::uint8_t* data) {
+/// The memory at which a request is carried out. `may_be_device`: device_is_possible().
+struct Spot {
+    const Layout& layout;
+    std::uint8_t* at;
+    bool may_be_device;
+
+    int gather(std::uint8_t* to) const {
+        if (may_be_device) [[unlikely]]
+            return gather_from_either(layout, at, to);
+        layout.gather(at, to);
+        return MPI_SUCCESS;
+    }
+    int scatter(const std::uint8_t* from) const {
+        if (may_be_device) [[unlikely]]
+            return scatter_to_either(layout, from, at);
+        layout.scatter(from, at);
+        return MPI_SUCCESS;
+    }
+};
+
+int accumulate(const Arithmetic& by, const Spot& spot, std::size_t bytes, const std::uint8_t* data) {
+    const Layout& layout = spot.layout;
     if (by.error != MPI_SUCCESS || by.op == constants.no_op) return by.error;
-    if (by.op == constants.replace) return scatter(layout, data, at);
-    if (layout.one_run() && by.facts.contiguous && !on_device(at + layout.runs[0].offset)) {
-        std::uint8_t* first = at + layout.runs[0].offset;
+    if (by.op == constants.replace) return spot.scatter(data);
+    if (layout.one_run() && by.facts.contiguous) {
+        std::uint8_t* first = spot.at + layout.runs[0].offset;
         const auto address = reinterpret_cast<std::uintptr_t>(first);
-        if (address % widest_alignment == 0 || address % by.facts.size == 0)
-            return combine(by, first, data, bytes);
+        const bool aligned = address % widest_alignment == 0 || address % by.facts.size == 0;
+        if (aligned && !(spot.may_be_device && ask_driver(first))) return combine(by, first, data, bytes);
     }
     std::vector<std::uint8_t> present(bytes);
-    int code = gather(layout, at, present.data());
+    int code = spot.gather(present.data());
     if (code == MPI_SUCCESS) code = combine(by, present.data(), data, bytes);
-    return code == MPI_SUCCESS ? scatter(layout, present.data(), at) : code;
+    return code == MPI_SUCCESS ? spot.scatter(present.data()) : code;
 }
 
 }  // namespace
@@ -145,17 +158,18 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const Arit
     if (!inside) return MPI_ERR_RMA_RANGE;
     std::unique_lock<NodeLock> alone;
     if (lock_ && is_atomic(header.kind)) alone = std::unique_lock(*lock_);
+    const Spot spot{layout, at, device_is_possible()};
     if (fetched)
-        if (const int code = gather(layout, at, fetched); code != MPI_SUCCESS) return code;
+        if (const int code = spot.gather(fetched); code != MPI_SUCCESS) return code;
     switch (header.kind) {
         case Kind::put:
-            return scatter(layout, data, at);
+            return spot.scatter(data);
         case Kind::accumulate:
         case Kind::get_accumulate:
-            return accumulate(arithmetic, layout, header.bytes, at, data);
+            return accumulate(arithmetic, spot, header.bytes, data);
         case Kind::compare_and_swap:
             if (fetched && header.bytes > 0 && std::memcmp(fetched, data, header.bytes) == 0)
-                return scatter(layout, data + header.bytes, at);
+                return spot.scatter(data + header.bytes);
             return MPI_SUCCESS;
         default:
             return MPI_SUCCESS;

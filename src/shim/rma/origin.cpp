@@ -239,6 +239,10 @@ int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     return MPI_SUCCESS;
 }
 
+bool in_device(const Elements& elements) {
+    return is_in_device(elements.buf, elements.count, elements.type);
+}
+
 /// In memory that this process can reach: its own, or that of a rank of its node.
 int access_memory(const WindowMemory& memory, const Access& access, const DescribedAccess& described,
                   const Header& header) {
@@ -246,13 +250,16 @@ int access_memory(const WindowMemory& memory, const Access& access, const Descri
     Buffer packed, fetched;
     auto* data = static_cast<std::uint8_t*>(origin.buf);
     const std::uint64_t payload = payload_of(header);
-    if (payload > 0 && (!described.origin_is_one_run || access.compare || needs_staging(origin))) {
+    const bool device = device_is_possible();
+    const bool origin_in_place =
+        described.origin_is_one_run && !access.compare && !(device && in_device(origin));
+    if (payload > 0 && !origin_in_place) {
         packed = Buffer(payload);
         data = packed.data();
         if (int code = copy_payload(access, payload, data); code != MPI_SUCCESS) return code;
     }
     auto* to = described.fetches ? static_cast<std::uint8_t*>(result.buf) : nullptr;
-    if (described.fetches && (!described.result_is_one_run || needs_staging(result))) {
+    if (described.fetches && (!described.result_is_one_run || (device && in_device(result)))) {
         fetched = Buffer(header.bytes);
         to = fetched.data();
     }
