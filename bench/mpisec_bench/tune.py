@@ -1,4 +1,4 @@
-"""Measures every algorithm of the collectives and has `mpisec tune --times` make a selection table of the times.
+"""Measures every algorithm of the collectives, and ways to cut messages, and has `mpisec tune --times` make a selection table of the times.
 
 A job runs sealed calls of one algorithm, each after a barrier (bench/collective.c). The algorithms of a collective take turns with
 their jobs, so that all of them meet the machine's phases; of an algorithm's jobs the median counts.
@@ -13,21 +13,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from mpisec_bench.jobs import LabJobs, LaunchedJobs
+from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import MPISEC
 from mpisec_lab import places
 from mpisec_lab.errors import LabError
 
-_SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
+_SOURCES = Path(__file__).resolve().parent.parent
 _TURNS = 3  # jobs of each algorithm
+_TURNS_OF_MESSAGES = 5  # pairs of jobs of each way to cut them
+_WINDOW = 16  # messages
+_LARGEST_IN_WINDOW = 4 << 20  # bytes
+
+
+class Messages(TypedDict):
+    """Ways to cut messages between two ranks: every threshold with every segment."""
+
+    thresholds: list[int]  # bytes; 0: what MPIsec takes by itself
+    segments: list[int]  # bytes; 0: likewise; -1: what does not travel with the header is one
+    sizes: list[int]  # bytes of a message
 
 
 class Task(TypedDict):
     """What to measure: the options of `mpisec tune` (src/cli/tune.cpp), which checks them and hands them on."""
 
     trials: dict[str, list[str]]  # the algorithms of each collective
+    messages: Messages | None
     nodes: list[int]
     ranks_per_node: list[int]
     most_ranks: int
@@ -50,14 +62,27 @@ class Time(TypedDict):
     seconds: float
 
 
+class MessageRatio(TypedDict):
+    """The same of messages: one way, or in a window."""
+
+    threshold: int
+    segment: int
+    bytes: int
+    ratio: float  # to what they take without a table
+
+
+def _jobs(task: Task) -> Jobs:
+    return LaunchedJobs({"": task["launch"]}, task["mpicc"]) if task["launch"] else LabJobs(task["mpi"])
+
+
 def measure(task: Task) -> list[Time]:
-    """Runs the jobs."""
+    """Runs the jobs of collectives."""
     shapes = [(n, each) for each in task["ranks_per_node"] for n in task["nodes"] if n * each <= task["most_ranks"] or n == task["nodes"][0]]
-    jobs = LaunchedJobs({"": task["launch"]}, task["mpicc"]) if task["launch"] else LabJobs(task["mpi"])
+    jobs = _jobs(task)
     total, done = len(shapes) * sum(map(len, task["trials"].values())) * _TURNS, 0
     times: list[Time] = []
     try:
-        program = jobs.compile(_SOURCE)
+        program = jobs.compile(_SOURCES / "collective.c")
         for nodes, each in shapes:
             for collective, algorithms in task["trials"].items():
                 found: dict[str, list[list[Row]]] = {algorithm: [] for algorithm in algorithms}
@@ -78,6 +103,45 @@ def measure(task: Task) -> list[Time]:
     return times
 
 
+def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
+    """Runs the jobs of messages: a rank on each of two nodes, one message at a time and windows of them. Beside each job with a way
+    to cut them runs one without, so that a machine that changes its speed changes both."""
+    ways = [(threshold, segment) for threshold in messages["thresholds"] for segment in messages["segments"] if threshold or segment]
+    found: dict[tuple[str, int, int, int], list[float]] = {}
+    jobs = _jobs(task)
+    total, done = len(ways) * 2 * _TURNS_OF_MESSAGES, 0
+    try:
+        patterns = {
+            "one way": ([jobs.compile(_SOURCES / "pingpong.c")], messages["sizes"]),
+            "windows": ([jobs.compile(_SOURCES / "mbw.c"), "--window", _WINDOW], [size for size in messages["sizes"] if size <= _LARGEST_IN_WINDOW]),
+        }
+        for threshold, segment in ways * _TURNS_OF_MESSAGES:
+            for pattern, (program, sizes) in patterns.items():
+                print(f"\r{done}/{total}  messages, {pattern}: threshold {threshold or 'auto'}, segments {_shown(segment):<12}", end="", file=sys.stderr, flush=True)
+                words = [*program, "--ordinary", 1, "--sizes", ",".join(map(str, sizes)), "--blocks", 7, "--block-us", 5000]
+                without, cut = (rows_of(jobs.run(words, 2, 2, MPISEC, settings)) for settings in ({}, _settings(threshold, segment)))
+                for one, other in zip(without, cut, strict=True):
+                    found.setdefault((pattern, threshold, segment, one["bytes"]), []).append(other["time_us"] / one["time_us"])
+                done += 1
+    finally:
+        jobs.close()
+        print(file=sys.stderr)
+    return [{"threshold": threshold, "segment": segment, "bytes": size, "ratio": float(statistics.median(ratios))}
+            for (_, threshold, segment, size), ratios in found.items()]
+
+
+def _settings(threshold: int, segment: int) -> dict[str, str]:
+    """The environment for a way to cut messages."""
+    settings = {"MPISEC_PIPELINE_THRESHOLD": str(threshold)} if threshold else {}
+    if segment < 0:
+        return settings | {"MPISEC_PIPELINE": "off"}
+    return settings | ({"MPISEC_SEGMENT": str(segment)} if segment else {})
+
+
+def _shown(segment: int) -> str:
+    return "whole" if segment < 0 else str(segment or "auto")
+
+
 def _median(rows: Sequence[Row]) -> float:
     """The seconds of the rows of one size."""
     return float(statistics.median(row["time_with_barrier_us"] for row in rows)) * 1e-6
@@ -85,10 +149,11 @@ def _median(rows: Sequence[Row]) -> float:
 
 def main() -> None:
     task: Task = json.loads(sys.argv[1])
-    times = measure(task)
+    messages = task["messages"]
+    measured = {"times": measure(task) if task["trials"] else [], "messages": measure_messages(task, messages) if messages else []}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(task["keep_times"] or Path(scratch) / "times.json")
-        file.write_text(json.dumps({"times": times}, indent=1) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
         output = ["--output", task["output"]] if task["output"] else []
         sys.exit(subprocess.run([places.find_mpisec(), "tune", "--times", file, *output], check=False).returncode)
 

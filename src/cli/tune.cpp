@@ -25,7 +25,7 @@ struct TuneOptions {
     std::string model, times, output;
     std::string launch, mpicc = "mpicc", mpi = "mpich-5", keep_times;  ///< for measuring
     Grid grid{{}, {}, {}, 512};            ///< empty lists: as the way of finding times has it
-    std::vector<std::string> collectives;  ///< empty: all
+    std::vector<std::string> collectives;  ///< empty: all, and messages
 };
 
 const Grid simulated_grid = {{2, 4, 8, 16},
@@ -40,6 +40,18 @@ void fill(Grid& grid, const Grid& defaults) {
     if (grid.sizes.empty()) grid.sizes = defaults.sizes;
     for (auto* list : {&grid.nodes, &grid.ranks_per_node}) std::sort(list->begin(), list->end());
     std::sort(grid.sizes.begin(), grid.sizes.end());
+}
+
+// What --collective calls messages between two ranks.
+constexpr const char* messages_name = "messages";
+const std::vector<std::uint64_t> message_thresholds = {0, 64 << 10, 256 << 10};
+const std::vector<std::int64_t> message_segments = {0, 128 << 10, 512 << 10, 1 << 20, -1};
+const std::vector<std::uint64_t> message_sizes = {128 << 10, 256 << 10, 512 << 10, 1 << 20,
+                                                  2 << 20,   4 << 20,   8 << 20,   16 << 20};
+
+bool wants_messages(const TuneOptions& options) {
+    const auto& names = options.collectives;
+    return names.empty() || std::find(names.begin(), names.end(), messages_name) != names.end();
 }
 
 std::vector<coll::Collective> wanted(const TuneOptions& options) {
@@ -82,7 +94,7 @@ Result<void> write(const std::string& path, const std::string& text) {
 }
 
 Status write_table(const TuneOptions& options, const std::vector<coll::Collective>& collectives,
-                   const Timer& timer) {
+                   const Timer& timer, const coll::MessageRules& messages = {}) {
     std::vector<Result<std::vector<coll::Rule>>> found(collectives.size());
     side_by_side(collectives.size(), usable_cores(),
                  [&](std::size_t i) { found[i] = rules_for(collectives[i], options.grid, timer); });
@@ -95,7 +107,8 @@ Status write_table(const TuneOptions& options, const std::vector<coll::Collectiv
             fmt::print(stderr, "{}: {} rule{}\n", name(collectives[i]), some->size(),
                        some->size() == 1 ? "" : "s");
     }
-    const Result<void> written = write(options.output, header(options) + coll::Selection(rules).text());
+    const Result<void> written =
+        write(options.output, header(options) + coll::Selection(rules, messages).text());
     return written ? 0 : complain("tune", written.error());
 }
 
@@ -113,18 +126,24 @@ Status from_times(TuneOptions options) {
     std::vector<coll::Collective> measured;
     for (coll::Collective one : wanted(options))
         if (times->collectives.contains(one)) measured.push_back(one);
-    return write_table(options, measured, times->timer);
+    const coll::MessageRules messages =
+        wants_messages(options) ? message_rules_for(times->messages) : coll::MessageRules();
+    return write_table(options, measured, times->timer, messages);
 }
 
 /// Becomes the program that runs the jobs (bench/mpisec_bench/tune.py), which takes one JSON document; it
 /// comes back here with --times.
 Status by_measuring(TuneOptions options) {
     fill(options.grid, measured_grid);
-    nlohmann::json trials;
+    nlohmann::json trials = nlohmann::json::object(), messages;
+    if (wants_messages(options))
+        messages = {
+            {"thresholds", message_thresholds}, {"segments", message_segments}, {"sizes", message_sizes}};
     for (coll::Collective collective : wanted(options))
         for (const coll::Entry& entry : algorithms(collective))
             trials[std::string(name(collective))].push_back(entry.name);
     const nlohmann::json task = {{"trials", trials},
+                                 {"messages", messages},
                                  {"nodes", options.grid.nodes},
                                  {"ranks_per_node", options.grid.ranks_per_node},
                                  {"most_ranks", options.grid.most_ranks},
@@ -177,7 +196,11 @@ void add_grid(CLI::App& command, TuneOptions& options) {
         ->check(CLI::Range(std::uint64_t{8}, std::uint64_t{1} << 33));
     std::vector<std::string> names;
     for (int i = 0; i < coll::collectives; ++i) names.emplace_back(name(static_cast<coll::Collective>(i)));
-    command.add_option("--collective", options.collectives, "these only; default: all")
+    names.emplace_back(messages_name);
+    command
+        .add_option(
+            "--collective", options.collectives,
+            "these only; messages: how large ones between two ranks are cut, not simulated; default: all")
         ->delimiter(',')
         ->check(CLI::IsMember(names));
 }

@@ -1,7 +1,9 @@
 // From simulated or measured times to the rules of a selection table.
 #pragma once
 
+#include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +25,19 @@ struct Grid {
 /// An algorithm keeps its place for the next size unless another is faster by more than this.
 inline constexpr double worth_a_change = 0.10;
 
+/// From the middle, by ratio, between the one before and values[i] to that between values[i] and the next; `values` ascend.
+template <class Number>
+coll::Interval around(const std::vector<Number>& values, std::size_t i) {
+    auto middle = [&](std::size_t a) {
+        return static_cast<std::uint64_t>(
+            std::sqrt(static_cast<double>(values[a]) * static_cast<double>(values[a + 1])));
+    };
+    coll::Interval range;
+    if (i > 0) range.least = middle(i - 1) + 1;
+    if (i + 1 < values.size()) range.most = middle(i);
+    return range;
+}
+
 /// Seconds of one algorithm; none when it does not suit.
 using Timer = std::function<Result<std::optional<double>>(coll::Collective, const coll::Entry&, int nodes,
                                                           int ranks_per_node, std::uint64_t bytes)>;
@@ -34,14 +49,31 @@ Result<std::vector<coll::Rule>> rules_for(coll::Collective collective, const Gri
 /// By the simulation, in block placement.
 Timer simulated_timer(const fabric::sim::ClusterModel& model);
 
+/// A way to cut messages between two ranks. 0: as without a table.
+struct MessageTrial {
+    std::uint64_t threshold = 0;
+    std::uint64_t segment = 0;  ///< or MessageRule::whole
+    auto operator<=>(const MessageTrial&) const = default;
+};
+/// Time over that without a table, the mean of the patterns that were measured, by way and bytes of a message.
+using MessageTimes = std::map<MessageTrial, std::map<std::uint64_t, double>>;
+
+/// Rules for what is faster than without a table by more than this, the mean over all sizes for the threshold.
+inline constexpr double worth_a_rule = 0.05;
+/// No table is needed for messages of up to this, unless it has a threshold: they travel whole with most ciphers.
+inline constexpr std::uint64_t cut_without_threshold = 256 << 10;
+coll::MessageRules message_rules_for(const MessageTimes& times);
+
 /// What bench/mpisec_bench/tune.py has measured.
 struct MeasuredTimes {
+    MessageTimes messages;
     Grid grid;
     std::set<coll::Collective> collectives;
     Timer timer;
 };
 /// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"},
-/// …]}. Algorithms that a cluster has no time of do not suit there.
+/// …], "messages": [{"threshold", "segment", "bytes", "ratio"}, …]}, where a segment of -1 is the whole rest. Algorithms that a
+/// cluster has no time of do not suit there.
 Result<MeasuredTimes> read_times(const std::string& path);
 
 }  // namespace mpisec::cli

@@ -27,19 +27,6 @@ struct Cell {
     bool operator==(const Cell&) const = default;
 };
 
-/// From the middle, by ratio, between the one before and values[i] to that between values[i] and the next.
-template <class Number>
-Interval around(const std::vector<Number>& values, std::size_t i) {
-    auto middle = [&](std::size_t a) {
-        return static_cast<std::uint64_t>(
-            std::sqrt(static_cast<double>(values[a]) * static_cast<double>(values[a + 1])));
-    };
-    Interval range;
-    if (i > 0) range.least = middle(i - 1) + 1;
-    if (i + 1 < values.size()) range.most = middle(i);
-    return range;
-}
-
 /// times[algorithm][size]
 using Times = std::vector<std::vector<double>>;
 

@@ -21,6 +21,24 @@ void add(std::vector<Number>& ascending, Number value) {
     if (at == ascending.end() || *at != value) ascending.insert(at, value);
 }
 
+/// The patterns of one way count alike.
+void read_messages(const nlohmann::json& rows, MessageTimes& messages) {
+    std::map<MessageTrial, std::map<std::uint64_t, std::vector<double>>> found;
+    for (const auto& row : rows) {
+        const auto segment = row.at("segment").get<std::int64_t>();
+        const MessageTrial trial{
+            row.at("threshold").get<std::uint64_t>(),
+            segment < 0 ? coll::MessageRule::whole : static_cast<std::uint64_t>(segment)};
+        found[trial][row.at("bytes").get<std::uint64_t>()].push_back(row.at("ratio"));
+    }
+    for (const auto& [trial, by_bytes] : found)
+        for (const auto& [bytes, ratios] : by_bytes) {
+            double sum = 0;
+            for (double ratio : ratios) sum += std::log(ratio);
+            messages[trial][bytes] = std::exp(sum / static_cast<double>(ratios.size()));
+        }
+}
+
 }  // namespace
 
 Result<MeasuredTimes> read_times(const std::string& path) {
@@ -50,10 +68,11 @@ Result<MeasuredTimes> read_times(const std::string& path) {
             if (bytes > 0) add(read.grid.sizes, bytes);
             read.grid.most_ranks = std::max(read.grid.most_ranks, nodes * each);
         }
+        if (document.contains("messages")) read_messages(document.at("messages"), read.messages);
     } catch (const nlohmann::json::exception& error) {
         return fail(fmt::format("{} holds no times of mpisec tune: {}", path, error.what()));
     }
-    if (measured.empty()) return fail(path + " holds no times.");
+    if (measured.empty() && read.messages.empty()) return fail(path + " holds no times.");
     read.timer = [measured = std::move(measured)](coll::Collective, const coll::Entry& entry, int nodes,
                                                   int each,
                                                   std::uint64_t bytes) -> Result<std::optional<double>> {

@@ -1,6 +1,7 @@
 #include "coll/selection/selection.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "coll/selection/selection_words.hpp"
 
@@ -30,7 +31,7 @@ Placement placement(const fabric::Topology& topology) {
     return dealt_in_turn(topology) ? Placement::cyclic : Placement::other;
 }
 
-Selection::Selection(const std::vector<Rule>& rules) {
+Selection::Selection(const std::vector<Rule>& rules, MessageRules messages) : messages_(std::move(messages)) {
     for (const Rule& rule : rules) rules_[static_cast<std::size_t>(rule.collective)].push_back(rule);
 }
 

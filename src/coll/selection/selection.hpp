@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "coll/collective.hpp"
+#include "coll/selection/message_rules.hpp"
 
 namespace mpisec::coll {
 
@@ -20,13 +20,6 @@ namespace mpisec::coll {
 /// full left out. With one rank per node it is both and called block.
 enum class Placement : std::uint8_t { block, cyclic, other };
 Placement placement(const fabric::Topology& topology);
-
-/// Both ends belong to it.
-struct Interval {
-    std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
-    bool has(std::uint64_t n) const { return least <= n && n <= most; }
-    bool operator==(const Interval&) const = default;
-};
 
 struct Rule {
     Collective collective;
@@ -41,11 +34,11 @@ struct Rule {
 
 class Selection {
   public:
-    explicit Selection(const std::vector<Rule>& rules = {});
+    explicit Selection(const std::vector<Rule>& rules = {}, MessageRules messages = {});
     /// `path` is for error messages.
     static Result<Selection> parse(std::string_view toml, const std::string& path);
 
-    /// The other's rules behind these: for calls that none of these fits.
+    /// The other's rules for collectives behind these: for calls that none of these fits.
     void complete_with(const Selection& other);
 
     /// This algorithm, whatever the rules say; where it does not suit, the first of the collective.
@@ -78,12 +71,14 @@ class Selection {
         return rules_[static_cast<std::size_t>(collective)];
     }
     std::size_t size() const;
+    const MessageRules& messages() const { return messages_; }
     /// The rules as TOML that parse() reads back, in one form: equal texts choose alike. Comments, spaces and
     /// the order of keys and of collectives do not show in it.
     std::string text() const;
 
   private:
     std::array<std::vector<Rule>, collectives> rules_;
+    MessageRules messages_;
 };
 
 }  // namespace mpisec::coll

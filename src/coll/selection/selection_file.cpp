@@ -91,6 +91,60 @@ Result<Rule> parse_rule(const toml::node& node, const Place& place) {
     return rule;
 }
 
+/// Of messages, as MPISEC_PIPELINE_THRESHOLD and MPISEC_SEGMENT take them.
+Result<std::uint64_t> parse_size(std::string_view key, const toml::node& node, const Place& place) {
+    constexpr std::int64_t least = 1 << 10, most = 256 << 20;
+    const auto* size = node.as_integer();
+    if (size && size->get() >= least && size->get() <= most) return static_cast<std::uint64_t>(size->get());
+    return place.refuse(fmt::format("{} is {} to {} bytes", key, least, most));
+}
+
+Result<MessageRule> parse_message_rule(const toml::node& node, const Place& place) {
+    const toml::table* table = node.as_table();
+    const toml::node* bytes = table ? table->get("bytes") : nullptr;
+    const toml::node* segment = table ? table->get("segment") : nullptr;
+    if (!bytes || !segment || table->size() != 2) return place.refuse("a message rule is bytes and segment");
+    const Result<Interval> range = parse_range("bytes", *bytes, place.at(*bytes));
+    if (!range) return tl::unexpected(range.error());
+    const auto* infinity = segment->as_floating_point();
+    if (infinity && std::isinf(infinity->get()) && infinity->get() > 0)
+        return MessageRule{*range, MessageRule::whole};
+    const Result<std::uint64_t> size = parse_size("segment, unless inf,", *segment, place.at(*segment));
+    if (!size) return tl::unexpected(size.error());
+    return MessageRule{*range, *size};
+}
+
+/// The items of an array, each by `parse`.
+template <class Item, class Parse>
+Result<void> parse_list(std::vector<Item>& items, std::string_view key, const toml::node& list,
+                        const Place& place, Parse parse) {
+    const toml::array* all = list.as_array();
+    if (!all) return place.refuse(fmt::format("{}s are written [[{}]]", key, key));
+    for (const toml::node& one : *all) {
+        Result<Item> item = parse(one, place.at(one));
+        if (!item) return tl::unexpected(item.error());
+        items.push_back(*item);
+    }
+    return {};
+}
+
+struct Tables {
+    std::vector<Rule> rules;
+    MessageRules messages;
+};
+
+Result<void> parse_table(Tables& tables, std::string_view key, const toml::node& value, const Place& place) {
+    if (key == "rule") return parse_list(tables.rules, key, value, place, parse_rule);
+    if (key == "message") return parse_list(tables.messages.rules, key, value, place, parse_message_rule);
+    if (key != "threshold")
+        return place.refuse(
+            fmt::format("a selection table has no \"{}\", but [[rule]], [[message]] and threshold", key));
+    const Result<std::uint64_t> threshold = parse_size(key, value, place);
+    if (!threshold) return tl::unexpected(threshold.error());
+    tables.messages.threshold = *threshold;
+    return {};
+}
+
 std::string text_of(const Interval& range) {
     if (range.most == Interval().most) return fmt::format("[{}, inf]", range.least);
     return fmt::format("[{}, {}]", range.least, range.most);
@@ -107,6 +161,17 @@ std::string text_of(const Rule& rule) {
     return text + " },\n";
 }
 
+std::string text_of(const MessageRules& messages) {
+    std::string text;
+    if (messages.threshold) text += fmt::format("threshold = {}\n", messages.threshold);
+    if (messages.rules.empty()) return text;
+    text += "message = [\n";
+    for (const MessageRule& rule : messages.rules)
+        text += fmt::format("    {{ bytes = {}, segment = {} }},\n", text_of(rule.bytes),
+                            rule.segment == MessageRule::whole ? "inf" : fmt::format("{}", rule.segment));
+    return text + "]\n";
+}
+
 }  // namespace
 
 Result<Selection> Selection::parse(std::string_view toml, const std::string& path) {
@@ -120,24 +185,15 @@ Result<Selection> Selection::parse(std::string_view toml, const std::string& pat
     if (!parsed)
         return fail(fmt::format("{}, line {}: this is not TOML: {}.", path,
                                 parsed.error().source().begin.line, parsed.error().description()));
-    std::vector<Rule> rules;
-    for (const auto& [key, value] : parsed.table()) {
-        const Place place{path, value.source().begin.line};
-        if (key != "rule")
-            return place.refuse(fmt::format("a selection table has no \"{}\", but [[rule]]", key.str()));
-        const toml::array* all = value.as_array();
-        if (!all) return place.refuse("rules are written [[rule]]");
-        for (const toml::node& one : *all) {
-            Result<Rule> rule = parse_rule(one, place.at(one));
-            if (!rule) return tl::unexpected(rule.error());
-            rules.push_back(*rule);
-        }
-    }
-    return Selection(rules);
+    Tables tables;
+    for (const auto& [key, value] : parsed.table())
+        if (Result<void> set = parse_table(tables, key.str(), value, {path, value.source().begin.line}); !set)
+            return tl::unexpected(set.error());
+    return Selection(tables.rules, tables.messages);
 }
 
 std::string Selection::text() const {
-    std::string text = "rule = [\n";
+    std::string text = text_of(messages_) + "rule = [\n";
     for (const auto& of_one : rules_)
         for (const Rule& rule : of_one) text += text_of(rule);
     return text + "]\n";

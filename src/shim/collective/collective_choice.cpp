@@ -39,7 +39,7 @@ bool is_site_s_own() {
 
 void read_selection() {
     if (!is_site_s_own()) return;
-    selection(coll::Cpus::own);
+    state.messages = selection(coll::Cpus::own).messages();
     selection(coll::Cpus::shared);
 }
 

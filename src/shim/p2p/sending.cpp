@@ -135,16 +135,19 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
-    /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT).
+    /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT, MPISEC_TUNING).
     std::uint64_t segment_bytes() const {
         const config::Settings& settings = state.settings;
-        if (settings.pipeline == config::Settings::Pipeline::off)
-            return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_whole);
+        const std::uint64_t rest = n_ - comm_->threshold;
+        const std::uint64_t whole = std::clamp(rest, shortest_whole, longest_whole);
+        if (settings.pipeline == config::Settings::Pipeline::off) return whole;
+        if (settings.segment) return settings.segment;
+        const std::uint64_t ruled = state.world.oversubscribed ? 0 : state.messages.segment_of(n_);
+        if (ruled) return std::min(ruled, whole);
         // Where many messages are on their way, others hide what one alone could not.
-        if (!settings.segment && waits_for_match_ && cutting() == wire::Cutting::workers)
-            return std::clamp<std::uint64_t>(n_ - comm_->threshold, shortest_whole, longest_of_many);
-        return settings.segment ? settings.segment
-                                : wire::automatic_segment_bytes(n_, comm_->threshold, cutting());
+        if (waits_for_match_ && cutting() == wire::Cutting::workers)
+            return std::clamp(rest, shortest_whole, longest_of_many);
+        return wire::automatic_segment_bytes(n_, comm_->threshold, cutting());
     }
     wire::Cutting cutting() const {
         if (state.world.oversubscribed) return wire::Cutting::shared_cores;

@@ -32,6 +32,7 @@
 #include <memory>
 #include <mutex>
 
+#include "coll/selection/message_rules.hpp"
 #include "config/settings.hpp"
 #include "engine/engine.hpp"
 #include "shim/process/first_use.hpp"
@@ -48,6 +49,7 @@ namespace mpisec::shim {
 /// Settings, the job, and what follows from them. From start() on.
 struct State {
     config::Settings settings;
+    coll::MessageRules messages;  ///< of MPISEC_TUNING's table
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     std::atomic<bool> thread_multiple{false};

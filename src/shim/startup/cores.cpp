@@ -84,7 +84,7 @@ std::uint64_t threshold_of(const NodeCards& cards, aead::Speed cipher_speed) {
             if ((ranks_with[mask_of(card.hello)] += card.ranks.size()) > card.hello.cpus &&
                 card.hello.cpus > 0)
                 return threshold_of_shared_cpus;
-    return wire::automatic_threshold(cipher_speed);
+    return state.messages.threshold ? state.messages.threshold : wire::automatic_threshold(cipher_speed);
 }
 
 }  // namespace

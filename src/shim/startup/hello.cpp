@@ -77,8 +77,9 @@ std::string differences(const Hello& hello, const Hello& first) {
     comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, first.rekey_bytes);
     if (hello.purpose != first.purpose) comparison.values("call and arguments", "others", "the same");
     if (hello.selection != first.selection)
-        comparison.values("algorithms of collectives (MPISEC_TUNING, MPISEC_ALLGATHER, ...)", "others",
-                          "the same");
+        comparison.values(
+            "algorithms of collectives or rules for messages (MPISEC_TUNING, MPISEC_ALLGATHER, ...)",
+            "others", "the same");
     return comparison.text();
 }
 

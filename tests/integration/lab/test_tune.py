@@ -1,6 +1,7 @@
 """mpisec tune measures on lab nodes, and with a launcher of the user's."""
 
 import json
+import os
 import subprocess
 import tomllib
 
@@ -25,6 +26,19 @@ def test_on_lab_nodes(lab, tmp_path):
     fastest = min((row for row in rows if row["collective"] == "exscan"), key=lambda row: row["seconds"])
     rules = tomllib.loads(table.read_text())["rule"]
     assert [rule["algorithm"] for rule in rules if rule["collective"] == "exscan"] == [fastest["algorithm"]]
+
+
+@pytest.mark.slow
+def test_messages_on_lab_nodes(lab, tmp_path):
+    """Every way to cut them is measured, and the table is one that jobs take."""
+    times, table = tmp_path / "times.json", tmp_path / "selection.toml"
+    ran = tune("--collective", "messages", "--keep-times", times, "-o", table, timeout=900)
+    assert ran.returncode == 0, ran.stderr
+    rows = json.loads(times.read_text())["messages"]
+    assert len({(row["threshold"], row["segment"]) for row in rows}) == 14 and all(row["ratio"] > 0 for row in rows)
+    assert tomllib.loads(table.read_text())["rule"] == []
+    found = subprocess.run([places.find_mpisec(), "doctor"], env={**os.environ, "MPISEC_TUNING": str(table)}, capture_output=True, text=True, check=False).stdout
+    assert f"as {table} says" in found
 
 
 @pytest.mark.slow

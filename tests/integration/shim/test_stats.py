@@ -149,6 +149,24 @@ def test_each_class_of_calls_has_its_cost(run, compile_mpi, tmp_path, workers):
         assert sums["point_to_point"][direction]["messages"] == 1 + 5  # segments of 64 KiB
 
 
+@pytest.mark.parametrize("table, parts", [
+    ("[[message]]\nbytes = [0, inf]\nsegment = inf\n", 2), ("[[message]]\nbytes = [300000, 300000]\nsegment = 65536\n", 5),
+    ("threshold = 131072\n[[message]]\nbytes = [0, inf]\nsegment = 65536\n", 4), ("[[message]]\nbytes = [300001, inf]\nsegment = 1024\n", 3)])
+def test_messages_are_cut_as_the_table_says(run, compile_mpi, tmp_path, table, parts):
+    """The one of 300,000 bytes; with the threshold of tests, and without a rule, in parts of 64 KiB, 128 KiB and the rest."""
+    file = tmp_path / "table.toml"
+    file.write_text(table)
+    env = {"MPISEC_STATS": f"json:{tmp_path}/stats.%r", "MPISEC_TUNING": str(file), "MPISEC_WORKERS": "0"}
+    if "threshold" in table:
+        env["MPISEC_PIPELINE_THRESHOLD"] = "auto"
+    else:
+        env["MPISEC_AEAD"] = "cryptopp:aes-256-gcm"  # slow everywhere: segments of 128 KiB
+    result = run([compile_mpi(EACH_CLASS, "mpich-5"), tmp_path / "file"], env=env)
+    assert result.returncode == 0, result.stderr[-3000:]
+    sums = json.loads(stats("--json", tmp_path / "stats.0", tmp_path / "stats.1"))["sum"]["traffic"]
+    assert [sums["point_to_point"][direction]["messages"] for direction in ("seal", "open")] == [1 + parts] * 2
+
+
 def test_the_job_has_one_table(run, compile_mpi, tmp_path):
     """By rank 0, of all ranks; `ranks` prints theirs, too."""
     app = compile_mpi(EACH_CLASS, "mpich-5")

@@ -153,10 +153,39 @@ TEST(Selection, ForcingIsInTheText) {
     EXPECT_NE(selection.text(), before);
 }
 
+TEST(Selection, MessagesAreCutByTheFirstRuleThatFits) {
+    const std::string text = R"(threshold = 131072
+message = [
+    { bytes = [0, 1048576], segment = inf },
+    { bytes = [1000000, 4194304], segment = 262144 },
+]
+rule = [
+]
+)";
+    const Selection selection = parsed(text);
+    EXPECT_EQ(selection.text(), text);
+    const MessageRules& messages = selection.messages();
+    EXPECT_EQ(messages.threshold, 131072u);
+    EXPECT_EQ(messages.segment_of(1048576), MessageRule::whole);
+    EXPECT_EQ(messages.segment_of(1048577), 262144u);
+    EXPECT_EQ(messages.segment_of(4194305), 0u);
+    EXPECT_EQ(Selection().messages(), MessageRules());
+    EXPECT_EQ(parsed("threshold = 131072\n").text(), "threshold = 131072\nrule = [\n]\n");
+}
+
 TEST(Selection, WhatIsRefused) {
     const std::string rule = "[[rule]]\ncollective = \"allgather\"\nalgorithm = \"hs1\"\n";
     const std::pair<std::string, const char*> cases[] = {
-        {"[rules]\n", "t, line 1: a selection table has no \"rules\", but [[rule]]."},
+        {"[rules]\n",
+         "t, line 1: a selection table has no \"rules\", but [[rule]], [[message]] and threshold."},
+        {"threshold = 1000\n", "t, line 1: threshold is 1024 to 268435456 bytes."},
+        {"threshold = inf\n", "t, line 1: threshold is 1024 to "},
+        {"message = 1\n", "t, line 1: messages are written [[message]]."},
+        {"[[message]]\nbytes = [1, 2]\n", "t, line 1: a message rule is bytes and segment."},
+        {"[[message]]\nbytes = [1, 2]\nsegment = 1024\nnodes = [1, 2]\n", "t, line 1: a message rule is "},
+        {"[[message]]\nbytes = [2, 1]\nsegment = 1024\n", "t, line 2: bytes is [least, most]"},
+        {"[[message]]\nbytes = [1, 2]\nsegment = -inf\n",
+         "t, line 3: segment, unless inf, is 1024 to 268435456 bytes."},
         {"[rule]\n", "t, line 1: rules are written [[rule]]."},
         {"rule = [1]\n", "t, line 1: a rule is a table of collective, "},
         {"[[rule]]\ncollective = \"allgather\"\n", "t, line 1: a rule needs collective and algorithm."},

@@ -114,6 +114,39 @@ TEST(TuneRules, LargeJobsAreNotTried) {
 )");
 }
 
+/// Ratios of 128 KiB, 512 KiB and 2 MiB.
+std::map<std::uint64_t, double> ratios(double small, double middle, double large) {
+    return {{128 << 10, small}, {512 << 10, middle}, {2 << 20, large}};
+}
+
+TEST(TuneMessages, NoRuleWhereNothingIsMuchFaster) {
+    const coll::MessageRules rules = message_rules_for(
+        {{{0, 256 << 10}, ratios(0.5, 0.97, 1.1)}, {{64 << 10, 0}, ratios(0.95, 0.97, 0.97)}});
+    EXPECT_EQ(rules, coll::MessageRules());
+    EXPECT_EQ(message_rules_for({}), coll::MessageRules());
+}
+
+TEST(TuneMessages, ARuleReachesHalfTheWayByRatio) {
+    const coll::MessageRules rules = message_rules_for(
+        {{{0, 256 << 10}, ratios(1, 0.93, 1.01)}, {{0, coll::MessageRule::whole}, ratios(0.9, 0.86, 1.2)}});
+    EXPECT_EQ(Selection({}, rules).text(),
+              "message = [\n    { bytes = [262145, 1048576], segment = inf },\n]\nrule = [\n]\n");
+}
+
+TEST(TuneMessages, AThresholdThatWinsOverAllSizesWithTheSegmentsMeasuredUnderIt) {
+    const coll::MessageRules rules = message_rules_for({{{0, 1 << 20}, ratios(1, 1, 0.7)},
+                                                        {{64 << 10, 0}, ratios(0.8, 0.85, 0.9)},
+                                                        {{64 << 10, 1 << 20}, ratios(0.75, 0.85, 0.8)}});
+    EXPECT_EQ(Selection({}, rules).text(), R"(threshold = 65536
+message = [
+    { bytes = [0, 262144], segment = 1048576 },
+    { bytes = [1048577, inf], segment = 1048576 },
+]
+rule = [
+]
+)");
+}
+
 TEST(TuneRules, OfTheSimulationChooseItsBest) {
     const auto model = fabric::sim::read_model("noleland");
     ASSERT_TRUE(model) << model.error().message;

@@ -1,0 +1,40 @@
+// How messages between two ranks are cut where MPISEC_TUNING's table says so (docs/collectives.md, "Point-to-point messages").
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace mpisec::coll {
+
+/// Both ends belong to it.
+struct Interval {
+    std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
+    bool has(std::uint64_t n) const { return least <= n && n <= most; }
+    bool operator==(const Interval&) const = default;
+};
+
+struct MessageRule {
+    /// Of a rule under which all that does not travel with the header is one segment.
+    static constexpr std::uint64_t whole = std::numeric_limits<std::uint64_t>::max();
+
+    Interval bytes;         ///< of the message
+    std::uint64_t segment;  ///< plaintext bytes
+
+    bool operator==(const MessageRule&) const = default;
+};
+
+struct MessageRules {
+    std::uint64_t threshold = 0;  ///< longer messages travel in segments; bytes; 0: as without a table
+    std::vector<MessageRule> rules;
+
+    /// By the first rule that fits; 0 when none does.
+    std::uint64_t segment_of(std::uint64_t bytes) const {
+        for (const MessageRule& rule : rules)
+            if (rule.bytes.has(bytes)) return rule.segment;
+        return 0;
+    }
+    bool operator==(const MessageRules&) const = default;
+};
+
+}  // namespace mpisec::coll
