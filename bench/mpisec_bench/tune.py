@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
 from mpisec_bench.result import Row
@@ -111,13 +111,14 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
     jobs = _jobs(task)
     total, done = len(ways) * 2 * _TURNS_OF_MESSAGES, 0
     try:
-        patterns = {
+        patterns: dict[str, tuple[list[Any], list[int]]] = {
             "one way": ([jobs.compile(_SOURCES / "pingpong.c")], messages["sizes"]),
             "windows": ([jobs.compile(_SOURCES / "mbw.c"), "--window", _WINDOW], [size for size in messages["sizes"] if size <= _LARGEST_IN_WINDOW]),
         }
         for threshold, segment in ways * _TURNS_OF_MESSAGES:
             for pattern, (program, sizes) in patterns.items():
-                print(f"\r{done}/{total}  messages, {pattern}: threshold {threshold or 'auto'}, segments {_shown(segment):<12}", end="", file=sys.stderr, flush=True)
+                way = f"threshold {threshold or 'auto'}, segments {_shown(segment)}"
+                print(f"\r{done}/{total}  messages, {pattern}: {way:<40}", end="", file=sys.stderr, flush=True)
                 words = [*program, "--ordinary", 1, "--sizes", ",".join(map(str, sizes)), "--blocks", 7, "--block-us", 5000]
                 without, cut = (rows_of(jobs.run(words, 2, 2, MPISEC, settings)) for settings in ({}, _settings(threshold, segment)))
                 for one, other in zip(without, cut, strict=True):

@@ -103,6 +103,12 @@ def test_node_with_another_setting(startup, setting, words):
     refused(startup(2, 4, env=env, node_env={1: setting}), *words)
 
 
+def test_node_with_another_table(startup, tmp_path):
+    table = tmp_path / "table.toml"
+    table.write_text("[[message]]\nbytes = [0, inf]\nsegment = inf\n")
+    refused(startup(2, 4, node_env={1: {"MPISEC_TUNING": str(table)}}), "rank 2 (node1)", "rules for messages (MPISEC_TUNING")
+
+
 def test_another_library_for_the_same_cipher_is_fine(startup):
     env = {"MPISEC_AEAD": "openssl:aes-256-gcm"}
     result = startup(2, 4, env=env, node_env={1: {"MPISEC_AEAD": "aes-256-gcm"}})

@@ -37,8 +37,9 @@ def test_messages_on_lab_nodes(lab, tmp_path):
     rows = json.loads(times.read_text())["messages"]
     assert len({(row["threshold"], row["segment"]) for row in rows}) == 14 and all(row["ratio"] > 0 for row in rows)
     assert tomllib.loads(table.read_text())["rule"] == []
-    found = subprocess.run([places.find_mpisec(), "doctor"], env={**os.environ, "MPISEC_TUNING": str(table)}, capture_output=True, text=True, check=False).stdout
-    assert f"as {table} says" in found
+    environment = {**os.environ, "MPISEC_TUNING": str(table)}
+    told = subprocess.run([places.find_mpisec(), "doctor"], env=environment, capture_output=True, text=True, check=False).stdout
+    assert f"as {table} says" in told
 
 
 @pytest.mark.slow
