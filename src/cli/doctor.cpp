@@ -107,6 +107,16 @@ std::string algorithms_in_rules(const coll::Selection& selection, coll::Collecti
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// What a site's table says of them; empty when it says nothing.
+std::string cutting_by(const coll::MessageRules& messages) {
+    std::string text;
+    if (messages.threshold) text = fmt::format("in segments beyond {} bytes", messages.threshold);
+    if (!messages.rules.empty())
+        text += fmt::format("{}cut by {} {} of that table", text.empty() ? "" : ", ", messages.rules.size(),
+                            messages.rules.size() == 1 ? "rule" : "rules");
+    return text;
+}
+
 void examine_algorithms(const config::Settings& settings, Findings& findings) {
     const auto selection = coll::selection_of(settings);
     const auto where_shared = coll::selection_of(settings, coll::Cpus::shared);
@@ -119,6 +129,8 @@ void examine_algorithms(const config::Settings& settings, Findings& findings) {
             : fmt::format(
                   "of collectives, as {} says, and the built-in table for calls that it has no rule for",
                   settings.tuning));
+    if (const std::string cutting = cutting_by(selection->messages()); !cutting.empty())
+        findings.line("", "messages between two ranks: " + cutting);
     for (int i = 0; i < coll::collectives; ++i) {
         const auto collective = static_cast<coll::Collective>(i);
         const auto place = static_cast<std::size_t>(i);

@@ -93,6 +93,10 @@ def test_tune_makes_a_table_that_jobs_can_use(mpisec, tmp_path):
     assert f"alltoall: {', '.join(dict.fromkeys(rule['algorithm'] for rule in rules if rule['collective'] == 'alltoall'))}" in found
     assert "scan: recursive-doubling, multi-leader, smp" in found
 
+    table.write_text("threshold = 65536\n[[message]]\nbytes = [0, inf]\nsegment = inf\n")
+    found = mpisec("doctor", env={"MPISEC_TUNING": str(table)}).stdout
+    assert "messages between two ranks: in segments beyond 65536 bytes, cut by 1 rule of that table" in found
+
     table.write_text('[[rule]]\ncollective = "bcast"\n')
     found = mpisec("doctor", env={"MPISEC_TUNING": str(table)}).stdout
     assert f"PROBLEM: {table}, line 1: a rule needs collective and algorithm" in found
