@@ -23,19 +23,27 @@ void set_error(const OSSL_CORE_HANDLE*, std::uint32_t reason, const char*, std::
     last_reason = ERR_GET_REASON(reason);
 }
 
+/// The provider's functions, loaded once; `instance` is there then.
+const OSSL_DISPATCH* provider() {
+    static const OSSL_DISPATCH* const functions = [] {
+        offer_everything();
+        static const OSSL_DISPATCH core[] = {
+            {OSSL_FUNC_CORE_NEW_ERROR, reinterpret_cast<void (*)()>(new_error)},
+            {OSSL_FUNC_CORE_VSET_ERROR, reinterpret_cast<void (*)()>(set_error)},
+            {0, nullptr}};
+        void* library = dlopen(MPISEC_PROVIDER_DIRECTORY "/libmpisec-provider.so", RTLD_NOW);
+        auto* init = reinterpret_cast<OSSL_provider_init_fn*>(dlsym(library, "OSSL_provider_init"));
+        const OSSL_DISPATCH* made = nullptr;
+        return init(nullptr, core, &made, &instance) == 1 ? made : nullptr;
+    }();
+    return functions;
+}
+
 const OSSL_DISPATCH* algorithm(const std::string& name) {
-    offer_everything();
-    static const OSSL_DISPATCH core[] = {{OSSL_FUNC_CORE_NEW_ERROR, reinterpret_cast<void (*)()>(new_error)},
-                                         {OSSL_FUNC_CORE_VSET_ERROR, reinterpret_cast<void (*)()>(set_error)},
-                                         {0, nullptr}};
-    static void* library = dlopen(MPISEC_PROVIDER_DIRECTORY "/libmpisec-provider.so", RTLD_NOW);
-    auto* init = reinterpret_cast<OSSL_provider_init_fn*>(dlsym(library, "OSSL_provider_init"));
-    const OSSL_DISPATCH* functions = nullptr;
-    if (init(nullptr, core, &functions, &instance) != 1) return nullptr;
-    for (; functions->function_id != OSSL_FUNC_PROVIDER_QUERY_OPERATION; ++functions) {
-    }
+    const OSSL_DISPATCH* function = provider();
+    while (function->function_id != OSSL_FUNC_PROVIDER_QUERY_OPERATION) ++function;
     int no_cache = 0;
-    auto* query = reinterpret_cast<const OSSL_ALGORITHM* (*)(void*, int, int*)>(functions->function);
+    auto* query = reinterpret_cast<const OSSL_ALGORITHM* (*)(void*, int, int*)>(function->function);
     for (const OSSL_ALGORITHM* one = query(instance, OSSL_OP_CIPHER, &no_cache); one->algorithm_names; ++one)
         if (std::string(one->algorithm_names).starts_with(name + ":")) return one->implementation;
     return nullptr;
