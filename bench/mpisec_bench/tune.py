@@ -23,6 +23,8 @@ from mpisec_lab.errors import LabError
 _SOURCES = Path(__file__).resolve().parent.parent
 _TURNS = 3  # jobs of each algorithm
 _TURNS_OF_MESSAGES = 5  # pairs of jobs of each way to cut them
+# Whatever the environment says: what a new table is compared with.
+_AUTOMATIC = {"MPISEC_TUNING": "", "MPISEC_PIPELINE": "auto", "MPISEC_SEGMENT": "auto", "MPISEC_PIPELINE_THRESHOLD": "auto"}
 _WINDOW = 16  # messages
 _LARGEST_IN_WINDOW = 4 << 20  # bytes
 
@@ -109,6 +111,8 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
     ways = [(threshold, segment) for threshold in messages["thresholds"] for segment in messages["segments"] if threshold or segment]
     found: dict[tuple[str, int, int, int], list[float]] = {}
     jobs = _jobs(task)
+    if task["launch"]:
+        jobs.conditions(2, 2, [MPISEC])
     total, done = len(ways) * 2 * _TURNS_OF_MESSAGES, 0
     try:
         patterns: dict[str, tuple[list[Any], list[int]]] = {
@@ -120,7 +124,7 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
                 way = f"threshold {threshold or 'auto'}, segments {_shown(segment)}"
                 print(f"\r{done}/{total}  messages, {pattern}: {way:<40}", end="", file=sys.stderr, flush=True)
                 words = [*program, "--ordinary", 1, "--sizes", ",".join(map(str, sizes)), "--blocks", 7, "--block-us", 5000]
-                without, cut = (rows_of(jobs.run(words, 2, 2, MPISEC, settings)) for settings in ({}, _settings(threshold, segment)))
+                without, cut = (rows_of(jobs.run(words, 2, 2, MPISEC, _AUTOMATIC | settings)) for settings in ({}, _settings(threshold, segment)))
                 for one, other in zip(without, cut, strict=True):
                     found.setdefault((pattern, threshold, segment, one["bytes"]), []).append(other["time_us"] / one["time_us"])
                 done += 1

@@ -115,6 +115,9 @@ Status write_table(const TuneOptions& options, const std::vector<coll::Collectiv
 Status from_simulation(TuneOptions options) {
     const Result<fabric::sim::ClusterModel> model = fabric::sim::read_model(options.model);
     if (!model) return complain("tune", model.error());
+    if (wanted(options).empty())
+        return complain("tune",
+                        {"messages between two ranks are measured, not simulated: leave --simulate out"});
     fill(options.grid, simulated_grid);
     return write_table(options, wanted(options), simulated_timer(*model));
 }

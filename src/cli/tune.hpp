@@ -60,8 +60,6 @@ using MessageTimes = std::map<MessageTrial, std::map<std::uint64_t, double>>;
 
 /// Rules for what is faster than without a table by more than this, the mean over all sizes for the threshold.
 inline constexpr double worth_a_rule = 0.05;
-/// No table is needed for messages of up to this, unless it has a threshold: they travel whole with most ciphers.
-inline constexpr std::uint64_t cut_without_threshold = 256 << 10;
 coll::MessageRules message_rules_for(const MessageTimes& times);
 
 /// What bench/mpisec_bench/tune.py has measured.

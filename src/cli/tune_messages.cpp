@@ -53,9 +53,8 @@ coll::MessageRules message_rules_for(const MessageTimes& times) {
         if (const double cost = cost_of(ways, sizes); threshold != 0 && cost < least)
             least = cost, found.threshold = threshold;
     const Ways& ways = by_threshold[found.threshold];
-    const std::uint64_t whole = found.threshold ? found.threshold : cut_without_threshold;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] <= whole) continue;
+        if (sizes[i] <= found.threshold) continue;  // they travel whole
         const std::uint64_t segment = segment_for(ways, sizes[i]);
         const coll::Interval bytes = around(sizes, i);
         const bool goes_on = !found.rules.empty() && found.rules.back().segment == segment &&

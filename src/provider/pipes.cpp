@@ -35,7 +35,11 @@ struct Pipes {
 namespace {
 
 LockedSlab& slots() {
-    static auto* const slab = new LockedSlab(sizeof(Pipes), LockedSlab::Fork::keep);
+    static auto* const slab = [] {
+        auto* made = new LockedSlab(sizeof(Pipes), LockedSlab::Fork::keep);
+        made->reserve(32 * sizeof(Pipes));
+        return made;
+    }();
     return *slab;
 }
 
@@ -73,6 +77,10 @@ Pipes* pipes_of(Context& context, std::size_t count) {
 }
 
 }  // namespace
+
+void reserve_pipes() {
+    slots();
+}
 
 Pipes* copy_pipes(const Pipes* pipes) {
     void* slot = pipes ? slots().take() : nullptr;

@@ -24,6 +24,8 @@ int pipeline_update(void* context, std::size_t count, unsigned char** out, std::
 int pipeline_final(void* context, std::size_t count, unsigned char** out, std::size_t* out_n,
                    const std::size_t* room);
 
+/// Locked memory for pipelines, before a sandbox forbids it.
+void reserve_pipes();
 /// Of a context that is copied or given back. Null: there are none, or, of a copy, no memory.
 Pipes* copy_pipes(const Pipes* pipes);
 void free_pipes(Pipes* pipes);

@@ -262,6 +262,7 @@ const OSSL_ALGORITHM* offered_algorithms() {
     static const auto& list = *[] {
         auto* made = new std::vector<OSSL_ALGORITHM>;
         reserve_contexts();
+        reserve_pipes();
         reserve_aead();
         for (const Algorithm& one : all_algorithms())
             if (choices().at({one.traits->mode, one.traits->key_n}).offered)

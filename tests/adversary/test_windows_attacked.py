@@ -79,6 +79,15 @@ def test_answers(attack, kind):
     assert said[0][0].startswith("MPIsec integrity error"), said
 
 
+@pytest.mark.parametrize("kind", ["count", "flip-segment:1:20", "flip-segment:1:-1", "truncate-segment:1"])
+def test_the_answer_to_a_flush(run, compile_mpi, kind):
+    """S3: the call that waits for it ends in the integrity error, not the next one."""
+    library = compile_mpi(HERE / "adversary.c", "mpich-5", flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
+    victim = compile_mpi(HERE / "victim_windows.c", "mpich-5", flags=["-std=gnu11"])
+    result = run([victim, 1, "put", SMALL, "apart"], nodes=2, ranks=2, timeout=30, env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind})
+    assert ("flush fine" if kind == "count" else "flush failed") in result.stdout, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("kind", ["count", "drop-segment:1"])
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_a_lost_answer(run, compile_mpi, mpi, kind):

@@ -131,7 +131,9 @@ int main(int argc, char** argv) {
             if (!together) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
         }
         if (!together) disarm(&frames, &segments);
-        note(MPI_Win_flush(1, window));
+        const int flushed = MPI_Win_flush(1, window);
+        note(flushed);
+        printf("flush %s\n", flushed == MPI_SUCCESS ? "fine" : "failed");
         if (together) disarm(&frames, &segments);
         note(MPI_Win_unlock(1, window));
         MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-// How messages between two ranks are cut where MPISEC_TUNING's table says so (docs/collectives.md, "Point-to-point messages").
+// How messages between two ranks are cut where MPISEC_TUNING's table says so (docs/collectives.md, "Messages between two ranks").
 #pragma once
 
 #include <cstdint>

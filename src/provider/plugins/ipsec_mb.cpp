@@ -232,29 +232,47 @@ int ghash(void* key, std::uint8_t* state, const std::uint8_t* blocks, std::size_
     return 0;
 }
 
-// With fewer lanes than the CPU has, the empty ones take as long as full ones.
-int encrypt_many(mpisec_cipher_buffer* buffers, std::size_t count) {
-    constexpr std::size_t most = 128;
-    IMB_MGR* mgr = own_manager();
-    if (!mgr || count > most) return -1;
-    static thread_local IMB_JOB jobs[most];
-    std::memset(jobs, 0, count * sizeof *jobs);
+constexpr std::size_t most_buffers = 128;
+
+/// `n` bytes from `begin` on of every buffer that has as many, or what it has of them.
+bool encrypt_part(IMB_MGR* mgr, mpisec_cipher_buffer* buffers, std::size_t count, std::size_t begin,
+                  std::size_t n) {
+    static thread_local IMB_JOB jobs[most_buffers];
+    std::uint32_t wanted = 0;
+    const auto part = [=](const mpisec_cipher_buffer& buffer) {
+        return buffer.n > begin ? std::min(n, buffer.n - begin) : std::size_t{0};
+    };
     for (std::size_t i = 0; i < count; ++i) {
+        if (part(buffers[i]) == 0) continue;
         const Cbc& key = static_cast<const Key*>(buffers[i].key)->cbc;
-        jobs[i].enc_keys = jobs[i].dec_keys = key.schedule;
-        jobs[i].src = buffers[i].from;
-        jobs[i].dst = buffers[i].to;
-        jobs[i].iv = buffers[i].iv;
-        jobs[i].iv_len_in_bytes = 16;
-        jobs[i].msg_len_to_cipher_in_bytes = buffers[i].n;
+        IMB_JOB& job = jobs[wanted++];
+        std::memset(&job, 0, sizeof job);
+        job.enc_keys = job.dec_keys = key.schedule;
+        job.src = buffers[i].from + begin;
+        job.dst = buffers[i].to + begin;
+        job.iv = buffers[i].iv;
+        job.iv_len_in_bytes = 16;
+        job.msg_len_to_cipher_in_bytes = part(buffers[i]);
     }
     const auto key_n = static_cast<IMB_KEY_SIZE_BYTES>(static_cast<const Key*>(buffers[0].key)->cbc.key_n);
-    const auto wanted = static_cast<std::uint32_t>(count);
-    const bool good =
-        IMB_SUBMIT_CIPHER_BURST(mgr, jobs, wanted, IMB_CIPHER_CBC, IMB_DIR_ENCRYPT, key_n) == wanted;
-    for (std::size_t i = 0; good && i < count; ++i)
-        std::memcpy(buffers[i].iv, buffers[i].to + buffers[i].n - 16, 16);
-    return good ? 0 : -1;
+    if (IMB_SUBMIT_CIPHER_BURST(mgr, jobs, wanted, IMB_CIPHER_CBC, IMB_DIR_ENCRYPT, key_n) != wanted)
+        return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (const std::size_t done = part(buffers[i]); done > 0)
+            std::memcpy(buffers[i].iv, buffers[i].to + begin + done - 16, 16);
+    return true;
+}
+
+// With fewer lanes than the CPU has, the empty ones take as long as full ones.
+int encrypt_many(mpisec_cipher_buffer* buffers, std::size_t count) {
+    constexpr std::size_t longest = 65520;  // lanes count their bytes in 16 bits
+    IMB_MGR* mgr = own_manager();
+    if (!mgr || count > most_buffers) return -1;
+    std::size_t end = 0;
+    for (std::size_t i = 0; i < count; ++i) end = std::max(end, buffers[i].n);
+    for (std::size_t begin = 0; begin < end; begin += longest)
+        if (!encrypt_part(mgr, buffers, count, begin, longest)) return -1;
+    return 0;
 }
 
 }  // namespace

@@ -142,8 +142,10 @@ class SealedSend final : public Operation {
         const std::uint64_t whole = std::clamp(rest, shortest_whole, longest_whole);
         if (settings.pipeline == config::Settings::Pipeline::off) return whole;
         if (settings.segment) return settings.segment;
-        const std::uint64_t ruled = state.world.oversubscribed ? 0 : state.messages.segment_of(n_);
-        if (ruled) return std::min(ruled, whole);
+        const bool table_counts =
+            !state.world.oversubscribed && settings.pipeline == config::Settings::Pipeline::automatic;
+        if (const std::uint64_t ruled = table_counts ? state.messages.segment_of(n_) : 0; ruled)
+            return std::min(ruled, whole);
         // Where many messages are on their way, others hide what one alone could not.
         if (waits_for_match_ && cutting() == wire::Cutting::workers)
             return std::clamp(rest, shortest_whole, longest_of_many);

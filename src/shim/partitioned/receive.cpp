@@ -164,12 +164,14 @@ void PartitionedReceive::place(std::uint64_t offset, std::uint64_t bytes) {
     while (bytes > 0) {
         const std::uint64_t partition = offset / each;
         const std::uint64_t part = std::min(bytes, each - offset % each);
-        in_place_[partition] += part;
-        if (packed_ && in_place_[partition] == each) {
-            const int code = unpack(packed_.data() + partition * each, each, end_->partition(partition),
-                                    end_->spec.count, end_->spec.type, end_->facts);
-            if (code != MPI_SUCCESS && error_ == MPI_SUCCESS) error_ = code;
-        }
+        int code = MPI_SUCCESS;
+        if (packed_ && in_place_[partition] + part == each)
+            code = unpack(packed_.data() + partition * each, each, end_->partition(partition),
+                          end_->spec.count, end_->spec.type, end_->facts);
+        if (code == MPI_SUCCESS)
+            in_place_[partition] += part;
+        else if (error_ == MPI_SUCCESS)
+            error_ = code;
         offset += part;
         bytes -= part;
     }

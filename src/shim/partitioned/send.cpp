@@ -64,8 +64,14 @@ int PartitionedSend::mark_ready(const std::vector<int>& partitions) {
         marked_count_ += partitions.size();
     }
     if (!end_->comm) return MPI_SUCCESS;
-    for (const int partition : partitions)
-        if (int code = enqueue(static_cast<std::uint64_t>(partition)); code != MPI_SUCCESS) return code;
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+        const int code = enqueue(static_cast<std::uint64_t>(partitions[i]));
+        if (code == MPI_SUCCESS) continue;
+        Guard guard;  // what could not be packed, and what comes after it, may be made ready once more
+        for (std::size_t k = i; k < partitions.size(); ++k, --marked_count_)
+            marked_[static_cast<std::size_t>(partitions[k])] = false;
+        return code;
+    }
     return MPI_SUCCESS;
 }
 

@@ -26,56 +26,59 @@ int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, s
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-/// Where some of the window's memory may be a GPU's. Run by run: what lies between them may be changing. MPI_ERR_OTHER, with
-/// a sentence said, when the driver fails.
-[[gnu::cold, gnu::noinline]] int gather_from_either(const Layout& layout, const std::uint8_t* at,
+/// In a GPU's memory. Run by run: what lies between them may be changing. MPI_ERR_OTHER, with a sentence said, when the driver
+/// fails.
+[[gnu::cold, gnu::noinline]] int gather_from_device(const Layout& layout, const std::uint8_t* at,
                                                     std::uint8_t* to) {
     bool good = true;
     layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
-        good = good && copy_from_either(to, at + offset, bytes);
+        good = good && copy_from_device(to, at + offset, bytes);
         to += bytes;
     });
     return good ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
-[[gnu::cold, gnu::noinline]] int scatter_to_either(const Layout& layout, const std::uint8_t* from,
+[[gnu::cold, gnu::noinline]] int scatter_to_device(const Layout& layout, const std::uint8_t* from,
                                                    std::uint8_t* at) {
     bool good = true;
     layout.for_each_run([&](std::int64_t offset, std::size_t bytes) {
-        good = good && copy_to_either(at + offset, from, bytes);
+        good = good && copy_to_device(at + offset, from, bytes);
         from += bytes;
     });
     return good ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-/// The memory at which a request is carried out. `may_be_device`: device_is_possible().
+/// The memory at which a request is carried out. All of it is on the side of its first byte.
 struct Spot {
-    const Layout& layout;
-    std::uint8_t* at;
-    bool may_be_device;
+    Spot(const Layout& of, std::uint8_t* place)
+        : layout(of), at(place), device(!of.runs.empty() && on_device(place + of.runs[0].offset)) {}
 
     int gather(std::uint8_t* to) const {
-        if (may_be_device) [[unlikely]]
-            return gather_from_either(layout, at, to);
+        if (device) [[unlikely]]
+            return gather_from_device(layout, at, to);
         layout.gather(at, to);
         return MPI_SUCCESS;
     }
     int scatter(const std::uint8_t* from) const {
-        if (may_be_device) [[unlikely]]
-            return scatter_to_either(layout, from, at);
+        if (device) [[unlikely]]
+            return scatter_to_device(layout, from, at);
         layout.scatter(from, at);
         return MPI_SUCCESS;
     }
+
+    const Layout& layout;
+    std::uint8_t* const at;
+    const bool device;
 };
 
 int accumulate(const Arithmetic& by, const Spot& spot, std::size_t bytes, const std::uint8_t* data) {
     const Layout& layout = spot.layout;
     if (by.error != MPI_SUCCESS || by.op == constants.no_op) return by.error;
     if (by.op == constants.replace) return spot.scatter(data);
-    if (layout.one_run() && by.facts.contiguous) {
+    if (layout.one_run() && by.facts.contiguous && !spot.device) {
         std::uint8_t* first = spot.at + layout.runs[0].offset;
         const auto address = reinterpret_cast<std::uintptr_t>(first);
-        const bool aligned = address % widest_alignment == 0 || address % by.facts.size == 0;
-        if (aligned && !(spot.may_be_device && ask_driver(first))) return combine(by, first, data, bytes);
+        if (address % widest_alignment == 0 || address % by.facts.size == 0)
+            return combine(by, first, data, bytes);
     }
     std::vector<std::uint8_t> present(bytes);
     int code = spot.gather(present.data());
@@ -158,7 +161,7 @@ int WindowMemory::perform(const Header& header, const Layout& layout, const Arit
     if (!inside) return MPI_ERR_RMA_RANGE;
     std::unique_lock<NodeLock> alone;
     if (lock_ && is_atomic(header.kind)) alone = std::unique_lock(*lock_);
-    const Spot spot{layout, at, device_is_possible()};
+    const Spot spot(layout, at);
     if (fetched)
         if (const int code = spot.gather(fetched); code != MPI_SUCCESS) return code;
     switch (header.kind) {

@@ -270,10 +270,11 @@ int access_memory(const WindowMemory& memory, const Access& access, const Descri
     return unpack(to, header.bytes, result.buf, result.count, result.type, facts);
 }
 
-/// Data that does not fit behind the header, as one run: in the program's memory where it is one.
+/// Data that does not fit behind the header, as one run: in the program's memory where it is one, and the host's. From a GPU's
+/// all is copied before the target hears of it, so that a driver that fails is an error of this call alone.
 int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, const void*& data) {
     TypeFacts facts;
-    type_facts(access.origin.type, facts);
+    buffer_facts(access.origin.buf, access.origin.type, facts);
     data = access.origin.buf;
     if (facts.contiguous) return MPI_SUCCESS;
     transfer.bulk = Buffer(bytes);

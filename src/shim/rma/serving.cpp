@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shim/p2p/staged.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/window.hpp"
+#include "shim/runtime/device.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim::rma {
@@ -362,7 +362,7 @@ void Window::answer_data(int from, Request& request) {
     if (request.header.kind == Kind::get && fetched > 0) {
         const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
         if (!inside) return answer(from, nullptr, 0, Buffer(), tag);
-        if (request.layout.one_run()) {
+        if (request.layout.one_run() && !on_device(at + request.layout.runs[0].offset)) {
             answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), tag);
             sender.answers.back().from_memory = true;
             return;
@@ -389,10 +389,6 @@ void Window::answer_status(int from, std::uint64_t sequence) {
 void Window::answer(int to, const void* data, std::uint64_t bytes, Buffer keep, int tag) {
     auto sending = begin_send({SendSpec::Mode::standard, data, static_cast<MPI_Count>(bytes), constants.byte,
                                to, tag, comm, call_in_a_window});
-    // A GPU's driver could not copy: who waits for the data is told that there is none.
-    if (needs_staging(Elements{const_cast<void*>(data), static_cast<MPI_Count>(bytes), constants.byte}) &&
-        sending->complete() && sending->outcome().error != MPI_SUCCESS)
-        return answer(to, nullptr, 0, std::move(keep), tag);
     if (origin(to).answers.empty()) answered_.push_back(to);
     origin(to).answers.push_back({std::move(sending), std::move(keep)});
 }

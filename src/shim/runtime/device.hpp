@@ -82,16 +82,10 @@ class StagingMemory {
 /// Copies and waits for it. False, with a sentence said, when the driver fails.
 bool copy_from_device(void* to, const void* from, std::size_t bytes);
 bool copy_to_device(void* to, const void* from, std::size_t bytes);
-/// The same where the other side may be the host's, too.
+/// The first where that memory may be the host's, too.
 inline bool copy_from_either(void* to, const void* from, std::size_t bytes) {
     if (on_device(from)) [[unlikely]]
         return copy_from_device(to, from, bytes);
-    std::memcpy(to, from, bytes);
-    return true;
-}
-inline bool copy_to_either(void* to, const void* from, std::size_t bytes) {
-    if (on_device(to)) [[unlikely]]
-        return copy_to_device(to, from, bytes);
     std::memcpy(to, from, bytes);
     return true;
 }

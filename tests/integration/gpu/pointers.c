@@ -106,11 +106,10 @@ static void persistent(int n) {
     free(host), free_device(sent), free_device(got);
 }
 
-/* Both ends, or one of them. */
-static void partitioned(int n) {
+/* Both ends, or one of them; within the node and across. */
+static void partitioned(int n, int peer) {
 #if HAVE_COUNT_VARIANTS
     enum { partitions = 3 };
-    const int peer = (rank + size / 2) % size; /* on another node: within one it is the library's affair */
     for (int how = 1; how < 4; how++) {
         const int sends = how & 1, receives = how >> 1, all = partitions * n;
         char *host = memory(all + 1), *sent = sends ? device_memory(all) : memory(all + 1);
@@ -138,7 +137,7 @@ static void partitioned(int n) {
         free(host);
     }
 #else
-    (void)n;
+    (void)n, (void)peer;
 #endif
 }
 
@@ -288,7 +287,8 @@ int main(int argc, char** argv) {
         every_pair(lengths[i]);
         exchanges(lengths[i]);
         persistent(lengths[i]);
-        partitioned(lengths[i]);
+        partitioned(lengths[i], rank ^ 1);
+        partitioned(lengths[i], rank ^ 2);
         buffered_and_probed(lengths[i]);
     }
     gaps();

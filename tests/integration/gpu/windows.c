@@ -43,6 +43,7 @@ static void puts_and_gets(MPI_Win win, const char* base, int window, int origin,
         OK(MPI_Get(got[peer], n, MPI_BYTE, peer, (MPI_Aint)rank * n, n, MPI_BYTE, win));
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
     for (int peer = 0; peer < size; peer++) check(origin, got[peer], n, seed_of(rank, peer, 1, n));
+    for (int peer = 0; peer < size; peer++) drop(origin, sent[peer]), sent[peer] = filled(origin, n, 8);
     OK(MPI_Win_lock_all(0, win));
     for (int peer = 0; peer < size; peer++)
         OK(MPI_Rget(sent[peer], n, MPI_BYTE, peer, (MPI_Aint)rank * n, n, MPI_BYTE, win, &requests[peer]));

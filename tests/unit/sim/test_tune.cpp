@@ -121,7 +121,7 @@ std::map<std::uint64_t, double> ratios(double small, double middle, double large
 
 TEST(TuneMessages, NoRuleWhereNothingIsMuchFaster) {
     const coll::MessageRules rules = message_rules_for(
-        {{{0, 256 << 10}, ratios(0.5, 0.97, 1.1)}, {{64 << 10, 0}, ratios(0.95, 0.97, 0.97)}});
+        {{{0, 256 << 10}, ratios(1.2, 0.97, 1.1)}, {{64 << 10, 0}, ratios(0.95, 0.97, 0.97)}});
     EXPECT_EQ(rules, coll::MessageRules());
     EXPECT_EQ(message_rules_for({}), coll::MessageRules());
 }
@@ -130,7 +130,7 @@ TEST(TuneMessages, ARuleReachesHalfTheWayByRatio) {
     const coll::MessageRules rules = message_rules_for(
         {{{0, 256 << 10}, ratios(1, 0.93, 1.01)}, {{0, coll::MessageRule::whole}, ratios(0.9, 0.86, 1.2)}});
     EXPECT_EQ(Selection({}, rules).text(),
-              "message = [\n    { bytes = [262145, 1048576], segment = inf },\n]\nrule = [\n]\n");
+              "message = [\n    { bytes = [0, 1048576], segment = inf },\n]\nrule = [\n]\n");
 }
 
 TEST(TuneMessages, AThresholdThatWinsOverAllSizesWithTheSegmentsMeasuredUnderIt) {
