@@ -102,6 +102,22 @@ def test_tune_makes_a_table_that_jobs_can_use(mpisec, tmp_path):
     assert f"PROBLEM: {table}, line 1: a rule needs collective and algorithm" in found
 
 
+def test_tune_makes_rules_for_messages_of_measured_ratios(mpisec, tmp_path):
+    """Both patterns count; -1 is the whole rest."""
+    times, table = tmp_path / "times.json", tmp_path / "selection.toml"
+    rows = [{"threshold": 0, "segment": segment, "bytes": size, "ratio": ratio}
+            for segment, size, both in ((-1, 1 << 19, (0.8, 0.9)), (-1, 1 << 21, (0.5, 2.1)), (1 << 18, 1 << 21, (0.9, 0.9)))
+            for ratio in both]
+    times.write_text(json.dumps({"times": [], "messages": rows}))
+    made = mpisec("tune", "--times", times, "-o", table)
+    assert made.returncode == 0, made.stderr
+    assert tomllib.loads(table.read_text())["message"] == [
+        {"bytes": [0, 1 << 20], "segment": float("inf")}, {"bytes": [(1 << 20) + 1, float("inf")], "segment": 1 << 18}]
+    assert "2 rules of that table" in mpisec("doctor", env={"MPISEC_TUNING": str(table)}).stdout
+    refused = mpisec("tune", "--simulate", "--collective", "messages")
+    assert refused.returncode == 1 and "messages between two ranks are measured, not simulated" in refused.stderr
+
+
 def test_the_built_in_table_says_how_it_was_made(mpisec, tmp_path):
     """The same command gives the same rules; of two collectives that are soon simulated."""
     comment = next(line for line in BUILT_IN.read_text().splitlines() if "mpisec tune" in line)

@@ -62,6 +62,27 @@ static void puts_and_gets(MPI_Win win, const char* base, int window, int origin,
     free(sent), free(got), free(requests);
 }
 
+/* To the next rank, in an epoch of these two. */
+static void post_and_start(MPI_Win win, const char* base, int window, int origin, int n) {
+    const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    MPI_Group all, to, from;
+    OK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+    OK(MPI_Group_incl(all, 1, &next, &to));
+    OK(MPI_Group_incl(all, 1, &before, &from));
+    char* sent = filled(origin, n, seed_of(rank, next, 3, n));
+    OK(MPI_Win_post(from, 0, win));
+    OK(MPI_Win_start(to, 0, win));
+    OK(MPI_Put(sent, n, MPI_BYTE, next, 0, n, MPI_BYTE, win));
+    OK(MPI_Win_complete(win));
+    OK(MPI_Win_wait(win));
+    check(window, base, n, seed_of(before, rank, 3, n));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Group_free(&all));
+    OK(MPI_Group_free(&to));
+    OK(MPI_Group_free(&from));
+    drop(origin, sent);
+}
+
 /* All ranks add to the first `n` ints of rank 1; then each in turn fetches and adds. */
 static void sums(MPI_Win win, char* base, int window, int origin, int n) {
     const size_t bytes = (size_t)n * sizeof(int);
@@ -204,6 +225,7 @@ void windows(void) {
             OK(MPI_Win_get_attr(win, MPI_WIN_BASE, &found, &flag));
             CHECK(flag && found == base, "the window begins elsewhere");
             puts_and_gets(win, base, window, origin, n);
+            post_and_start(win, base, window, origin, n);
             sums(win, base, window, origin, n / 4);
             if (n >= 1000) atomics(win, base, window, origin);
             if (n < 100000) with_gaps(win, base, window, origin, n / 8);
