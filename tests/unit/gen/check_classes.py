@@ -151,8 +151,8 @@ class Wrappers(unittest.TestCase):
 
     def test_a_window_that_crosses_nodes_is_mpisecs_own(self):
         made = self.wrapper("MPI_Win_create")
-        self.assertIn("if (crosses_nodes(comm)) { if (any_on_device(base)) [[unlikely]] return refuse_device(", made)
-        self.assertIn("return mpisec::shim::rma::Win_create(", made)
+        self.assertIn("if (crosses_nodes(comm)) { return mpisec::shim::rma::Win_create(", made)
+        self.assertIn("} if (any_foreign_to_library(base)) [[unlikely]] return refuse_device(", made)
         self.assertIn("return met == MPI_SUCCESS ? learn_window(real.Win_create(", made)
         self.assertIn("return mpisec::shim::rma::Put(", self.wrapper("MPI_Put"))
         self.assertIn("if (rma::crosses(*win)) { return mpisec::shim::rma::Win_free(win); }", self.wrapper("MPI_Win_free"))
@@ -161,7 +161,9 @@ class Wrappers(unittest.TestCase):
         opened = self.wrapper("MPI_File_open")
         self.assertIn("if (crosses_nodes(comm)) { return mpisec::shim::io::File_open(", opened)
         self.assertIn("return met == MPI_SUCCESS ? learn_file(real.File_open(", opened)
-        self.assertIn("return mpisec::shim::io::File_write_shared(", self.wrapper("MPI_File_write_shared"))
+        written = self.wrapper("MPI_File_write_shared")
+        self.assertIn("if (io::crosses(fh)) { if (any_on_device(buf)) [[unlikely]] return refuse_device(", written)
+        self.assertIn("return mpisec::shim::io::File_write_shared(", written)
         self.assertIn("if (io::crosses(*fh)) { return mpisec::shim::io::File_close(fh); }", self.wrapper("MPI_File_close"))
 
     def test_what_may_wait_in_the_library_gets_its_remedy(self):
