@@ -111,10 +111,10 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
     ways = [(threshold, segment) for threshold in messages["thresholds"] for segment in messages["segments"] if threshold or segment]
     found: dict[tuple[str, int, int, int], list[float]] = {}
     jobs = _jobs(task)
-    if task["launch"]:
-        jobs.conditions(2, 2, [MPISEC])
     total, done = len(ways) * 2 * _TURNS_OF_MESSAGES, 0
     try:
+        if task["launch"]:
+            jobs.conditions(2, 2, [MPISEC])  # refuses ranks that are not on two nodes
         patterns: dict[str, tuple[list[Any], list[int]]] = {
             "one way": ([jobs.compile(_SOURCES / "pingpong.c")], messages["sizes"]),
             "windows": ([jobs.compile(_SOURCES / "mbw.c"), "--window", _WINDOW], [size for size in messages["sizes"] if size <= _LARGEST_IN_WINDOW]),
@@ -124,8 +124,10 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
                 way = f"threshold {threshold or 'auto'}, segments {_shown(segment)}"
                 print(f"\r{done}/{total}  messages, {pattern}: {way:<40}", end="", file=sys.stderr, flush=True)
                 words = [*program, "--ordinary", 1, "--sizes", ",".join(map(str, sizes)), "--blocks", 7, "--block-us", 5000]
-                without, cut = (rows_of(jobs.run(words, 2, 2, MPISEC, _AUTOMATIC | settings)) for settings in ({}, _settings(threshold, segment)))
-                for one, other in zip(without, cut, strict=True):
+                sides = {"without": _AUTOMATIC, "cut": _AUTOMATIC | _settings(threshold, segment)}
+                order = sorted(sides, reverse=done // (2 * len(ways)) % 2 == 0)  # by turns
+                said = {side: rows_of(jobs.run(words, 2, 2, MPISEC, sides[side])) for side in order}
+                for one, other in zip(said["without"], said["cut"], strict=True):
                     found.setdefault((pattern, threshold, segment, one["bytes"]), []).append(other["time_us"] / one["time_us"])
                 done += 1
     finally:

@@ -64,6 +64,12 @@ class Round {
     Batched* members_[most_pipes];
 };
 
+/// Some messages may be a block further than others: none goes on.
+int give_up(Context& context) {
+    *context.pipes = Pipes();
+    return raise(context.instance, PROV_R_CIPHER_OPERATION_FAILED);
+}
+
 /// The pipes of a call that continues an initialized context; null with an error raised.
 Pipes* pipes_of(Context& context, std::size_t count) {
     if (!context.keys.is_set()) {
@@ -139,7 +145,7 @@ int pipeline_update(void* opaque, std::size_t count, unsigned char** out, std::s
         out_n[i] += whole;
         rests[i] = text.subspan(whole);
     }
-    if (!begun.run() || !following.run()) return raise(context.instance, PROV_R_CIPHER_OPERATION_FAILED);
+    if (!begun.run() || !following.run()) return give_up(context);
     for (std::size_t i = 0; i < count; ++i) {
         if (rests[i].empty()) continue;
         std::memcpy(pipes->all[i].buffer, rests[i].data(), rests[i].size());
@@ -168,7 +174,7 @@ int pipeline_final(void* opaque, std::size_t count, unsigned char** out, std::si
         last.add(pipe, out[i], pipe.buffer, block_bytes);
         out_n[i] = block_bytes;
     }
-    if (!last.run()) return raise(context.instance, PROV_R_CIPHER_OPERATION_FAILED);
+    if (!last.run()) return give_up(context);
     *pipes = Pipes();
     return 1;
 }

@@ -5,14 +5,9 @@
 #include <limits>
 #include <vector>
 
-namespace mpisec::coll {
+#include "coll/selection/interval.hpp"
 
-/// Both ends belong to it.
-struct Interval {
-    std::uint64_t least = 0, most = std::numeric_limits<std::uint64_t>::max();
-    bool has(std::uint64_t n) const { return least <= n && n <= most; }
-    bool operator==(const Interval&) const = default;
-};
+namespace mpisec::coll {
 
 struct MessageRule {
     /// Of a rule under which all that does not travel with the header is one segment.

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "coll/collective.hpp"
+#include "coll/selection/interval.hpp"
 #include "coll/selection/message_rules.hpp"
 
 namespace mpisec::coll {

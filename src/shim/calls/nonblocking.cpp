@@ -34,7 +34,7 @@ bool is_for_library(const SendSpec& spec, const Communicator* comm) {
            !buffers_plain_messages(comm);
 }
 
-/// From a GPU's memory. It is complete at once, which the copy must outlive. An MPI error code, raised.
+/// A buffered send from a GPU's memory: MPI_Bsend has what it needs of the copy when it returns. An MPI error code, raised.
 int bsend_from_device(const SendSpec& spec) {
     const StagedSend staged(spec);
     const SendSpec& copy = staged.spec;

@@ -24,7 +24,9 @@ def _fetch(to):
     (to / "Cargo.toml").write_text(
         '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
         f'[dependencies]\n{CRATE} = "={VERSION}"\n')
-    subprocess.run(["cargo", "vendor", "--quiet", "vendor"], cwd=to, check=True, capture_output=True, timeout=300)
+    fetched = subprocess.run(["cargo", "vendor", "--quiet", "vendor"], cwd=to, check=False, capture_output=True, text=True, timeout=300)
+    if fetched.returncode:
+        pytest.skip(f"the crate {CRATE} could not be fetched: {fetched.stderr[-300:]}")
     return to / "vendor" / CRATE / "openssl"
 
 
@@ -53,7 +55,7 @@ def openssl():
     return built
 
 
-@pytest.mark.parametrize("size", [1, 100, 4096, 16384])
+@pytest.mark.parametrize("size", [1, 100, 256, 1024, 4096, 16384, 200000])
 def test_cipher_pipelines(openssl, tmp_path, size):
     """CBC encryption of sixteen messages at once gives what OpenSSL gives one after the other."""
     program = tmp_path / "pipelines"
