@@ -115,7 +115,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--mpicc", default="mpicc", help="compiler for the MPI that --launch starts (mpicc)")
     what = parser.add_argument_group("what is compared")
     what.add_argument("--schemes", default="mpisec",
-                      help="with plain MPI: mpisec, mpisec@PROGRAM (another build), whole and segments (MPISEC_PIPELINE=off and on), "
+                      help="with plain MPI: mpisec, mpisec@PROGRAM (another build), whole and segments (MPISEC_PIPELINE=off and on), segments:BYTES, "
                            "vxlan, wireguard, ipsec, vxlan+ipsec; by commas (mpisec)")
     what.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
     what.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")

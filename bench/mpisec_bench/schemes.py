@@ -1,5 +1,6 @@
 """What is compared: plain MPI, MPIsec, and plain MPI over encrypted (or merely encapsulated) overlay networks."""
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,15 +33,18 @@ SEGMENTS = Scheme("segments", sealed=True, settings=(("MPISEC_PIPELINE", "on"),)
 
 
 def parse(text: str) -> tuple[Scheme, ...]:
-    """The type of --schemes: "mpisec,wireguard" -> schemes in that order. "mpisec@PATH" is another build. Raises LabError."""
+    """The type of --schemes: "mpisec,wireguard" -> schemes in that order. "mpisec@PATH" is another build,
+    "segments:256K" MPIsec with segments of that length. Raises LabError."""
     return tuple(_scheme(name) for name in text.split(","))
 
 
 def _scheme(name: str) -> Scheme:
+    if cut := re.fullmatch(r"segments:(\d+[KM]?)", name):
+        return Scheme(name, sealed=True, settings=(*SEGMENTS.settings, ("MPISEC_SEGMENT", cut[1])))
     known = {scheme.name: scheme for scheme in (MPISEC, WHOLE, SEGMENTS, *(Scheme(overlay, overlay=overlay) for overlay in OVERLAYS))}
     build, at, program = name.partition("@")
     if build == MPISEC.name and at and shutil.which(program):
         return Scheme(name, sealed=True, program=program)
     if name not in known:
-        raise LabError(f"--schemes knows no '{name}': it takes {', '.join(known)} and mpisec@PROGRAM; each is compared with plain MPI")
+        raise LabError(f"--schemes knows no '{name}': it takes {', '.join(known)}, segments:BYTES and mpisec@PROGRAM; each is compared with plain MPI")
     return known[name]

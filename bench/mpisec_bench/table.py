@@ -1,7 +1,8 @@
 """A result as text."""
 
 from mpisec_bench.conditions import heading
-from mpisec_bench.result import Document, Row
+from mpisec_bench.interval import LEAST, median_interval
+from mpisec_bench.result import Document, Row, point
 
 
 def _size(row: Row) -> str:
@@ -15,8 +16,26 @@ def _name(row: Row) -> str:
     return " ".join(parts)
 
 
+def first_beside(row: Row, rows: list[Row]) -> list[float]:
+    """How the first scheme of a result compares with this row's at its point: quotients of their times, each in relation to plain MPI
+    of its own job, one per round; none for the first itself."""
+    first = next(other for other in rows if point(other) == point(row))
+    if first is row:
+        return []
+    return [ours / theirs for ours, theirs in zip(first["samples"]["ratio"], row["samples"]["ratio"], strict=False)]
+
+
+def _beside(row: Row, rows: list[Row]) -> str:
+    quotients = first_beside(row, rows)
+    if not quotients:
+        return ""
+    median, low, high = median_interval(quotients)
+    return f"  {rows[0]['scheme']}/{row['scheme']} {median:.3f}" + (f" ({low:.3f} to {high:.3f})" if len(quotients) >= LEAST else "")
+
+
 def table(document: Document) -> str:
-    """Lines: what, size, scheme, microseconds plain and under the scheme, their ratio with its 95 % interval, rounds."""
+    """Lines: what, size, scheme, microseconds plain and under the scheme, their ratio with its 95 % interval, rounds; of several
+    schemes, how the first compares with each other one."""
     rows = document["rows"]
     wide = max([len(_name(row)) for row in rows] + [9])
     lines = [heading(document), f"{'':<{wide}} {'bytes':>9} {'scheme':<12} {'plain us':>12} {'us':>12} {'ratio':>8} {'95 % interval':>16} {'rounds':>6}"]
@@ -28,4 +47,5 @@ def table(document: Document) -> str:
         )
         if "ratio_with_barrier" in row:
             lines[-1] += f"  with barrier {row['ratio_with_barrier']:.3f}"
+        lines[-1] += _beside(row, rows)
     return "\n".join([*lines, "ratio: the median of ratios that were taken in turns, not that of the columns beside it"])

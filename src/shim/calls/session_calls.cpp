@@ -52,8 +52,9 @@ int raise_through(const char* call, MPI_Errhandler handler, MPI_Group group, int
 }
 
 int why_too_late(const char* procedure) {
-    return gate.phase == Phase::ended ? refusal_code(procedure, "MPI_Finalize has ended protection")
-                                      : MPI_SUCCESS;
+    return gate.phase == Phase::ended && process.world_begun
+               ? refusal_code(procedure, "MPI_Finalize has ended protection")
+               : MPI_SUCCESS;
 }
 
 bool has_group(MPI_Comm made, MPI_Group group) {
@@ -108,6 +109,10 @@ int make_on_node(const FromGroup& call, MPI_Comm made) {
     const std::string why = call.size() == 1 ? "" : why_not_on_one_node(call.group, call.tag);
     if (!why.empty()) return refusal_code(create_from_group, "The group: " + why + ".");
     Realm& realm = know_one_node(call.group);
+    if (gate.phase == Phase::ended) {  // where nothing passes that is not known
+        make_ready(made);
+        close_gate();
+    }
     if (gate.phase != Phase::closed) return MPI_SUCCESS;
     return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},
                           made);
@@ -223,6 +228,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
     if (!world_was_on && world_model_is_on()) start_world_of_session();
     const bool with_threads = grants_threads(*session);
     const std::lock_guard lock(process.life);  // waits while another thread ends protection
+    begin_after_world();
     ++process.open_sessions;
     if (with_threads) process.session_with_threads = true;
     return code;
@@ -251,7 +257,9 @@ int Session_finalize(MPI_Session* session) {
     const bool last = leave_session();
     const int code = real.Session_finalize(session);
     if (code != MPI_SUCCESS || !last || !process.finalize_put_off) return code;
-    return real.Finalize();  // which the program has called before
+    const int ended = real.Finalize();  // which the program has called before
+    process.finalize_put_off = false;
+    return ended;
 }
 
 }  // namespace mpisec::shim

@@ -244,11 +244,12 @@ struct Process {
     FirstUse<IoFiles> io_files;                 ///< io/files.cpp
 
     // Communicators and calls.
-    FirstUse<SessionCalls> session_calls;           ///< session_proof.cpp
-    FirstUse<LoadedSettings> loaded_settings;       ///< sessions/life.cpp
-    FirstUse<OwnSession> own_session;               ///< the same
-    std::atomic<int> open_sessions{0};              ///< session_calls.cpp; of the program
-    std::atomic<bool> finalize_put_off{false};      ///< calls/init.cpp; until the last session has ended
+    FirstUse<SessionCalls> session_calls;       ///< session_proof.cpp
+    FirstUse<LoadedSettings> loaded_settings;   ///< sessions/life.cpp
+    FirstUse<OwnSession> own_session;           ///< the same
+    std::atomic<int> open_sessions{0};          ///< session_calls.cpp; of the program
+    std::atomic<bool> finalize_put_off{false};  ///< calls/init.cpp; until the last session has ended
+    std::atomic<bool> world_is_over{false};     ///< sessions/life.cpp; a session has begun after MPI_Finalize
     std::atomic<bool> session_with_threads{false};  ///< the same; the library has granted MPI_THREAD_MULTIPLE
     FirstUse<Duplications> duplications;            ///< communicator_calls.cpp
     FirstUse<MatchedMessages> matched_messages;     ///< probe.cpp

@@ -144,6 +144,12 @@ void linger() {
     }
 }
 
+/// A session says what its threads may do, but not to whom it does not ask.
+void expect_threads() {
+    state.thread_multiple = true;
+    start_sealing_lock(MPI_THREAD_MULTIPLE);
+}
+
 /// Nothing of it is used any more.
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
@@ -171,10 +177,7 @@ std::string load_settings() {
     state.timed = !state.settings.stats.empty() || !state.settings.trace.empty();
     start_trace();
     read_selection();
-    if (process.world_begun) return once.wrong;
-    // A session says what its threads may do, but not to whom it does not ask.
-    state.thread_multiple = true;
-    start_sealing_lock(MPI_THREAD_MULTIPLE);
+    if (!process.world_begun) expect_threads();
     return once.wrong;
 }
 
@@ -191,6 +194,22 @@ void make_ready(MPI_Comm comm) {
     real.Irecv(nullptr, 0, constants.byte, 0, state.tag_upper_bound, state.private_self, &state.never);
     process.move_all = progress;
     state.ready = true;
+}
+
+void begin_after_world() {
+#ifndef OPEN_MPI  // whose processes do not find each other again
+    const Phase phase = gate.phase;
+    if (!process.world_begun || world_model_is_on() || (phase != Phase::ended && phase != Phase::open))
+        return;
+    World none;
+    none.selection = state.world.selection;
+    state.world = std::move(none);
+    state.ending = false;
+    gate.single_node = false;
+    expect_threads();
+    process.world_begun = false;
+    process.world_is_over = true;
+#endif
 }
 
 void close_gate() {
@@ -250,7 +269,7 @@ void end_protection() {
     stop_watchdog();
     const bool world = world_model_is_on();
     if (!world) linger();
-    gate.phase = world ? Phase::ended : Phase::before;
+    gate.phase = world || process.world_is_over ? Phase::ended : Phase::before;
     process.move_all = nullptr;
     forget_notices();
     for (Realm* realm : further_realms()) {

@@ -9,6 +9,8 @@
  *   leave       as session, and the program ends its last session with a communicator that it did not free
  *   init        MPI_Init; what follows has a world
  *   outlive     as session, and MPI_Finalize while it goes on
+ *   finalize    MPI_Finalize; what follows has no world again
+ *   late        as session; before, MPI_COMM_WORLD still serves for nothing
  *   spawn       MPI_Comm_spawn of two processes, which run this program with the mode `child`
  *   multiple    MPI_Comm_spawn_multiple of one and two
  *   alone       MPI_Comm_spawn of one by each process alone, at the same time
@@ -255,6 +257,13 @@ static void end_world(void) {
     CHECK(finalized);
 }
 
+/* It has ended. */
+static void send_to_the_world(void) {
+    char* text = marked(40, 0);
+    CHECK(MPI_Send(text, 40, MPI_CHAR, 1 - job_rank % 2, 1, MPI_COMM_WORLD) != MPI_SUCCESS);
+    free(text);
+}
+
 static void with_session(const char* what) {
     MPI_Session session;
     MPI_Group everyone;
@@ -266,6 +275,7 @@ static void with_session(const char* what) {
     }
     OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
     if (info != MPI_INFO_NULL) OK(MPI_Info_free(&info));
+    if (strcmp(what, "late") == 0) send_to_the_world();
     OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &everyone));
     OK(MPI_Group_rank(everyone, &rank));
     OK(MPI_Group_size(everyone, &size));
@@ -451,7 +461,10 @@ int main(int argc, char** argv) {
             job_rank = rank;
             use(MPI_COMM_WORLD, 0);
             if (strcmp(mode, "child") == 0) be_child();
-        } else if (strstr("session pairs groups again leave thread own-operation outlive", mode)) {
+        } else if (strcmp(mode, "finalize") == 0) {
+            end_world();
+            world = 0;
+        } else if (strstr("session pairs groups again leave thread own-operation outlive late", mode)) {
             with_session(mode);
             if (strcmp(mode, "outlive") == 0) world = 0;
         } else {

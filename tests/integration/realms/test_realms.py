@@ -59,6 +59,24 @@ def test_sessions(job, name, mpi, nodes):
     fine(job(SESSIONS[name], mpi=mpi, nodes=nodes, ranks=2 * nodes), SESSIONS[name], ranks=2 * nodes)
 
 
+@pytest.mark.parametrize("nodes, ranks", [(2, 4), (1, 2)])
+def test_sessions_after_the_world(job, nodes, ranks):
+    """M11: MPI_Finalize, and then sessions without a world (MPI 4.1, section 11.3). Open MPI and Intel MPI cannot, plain either."""
+    modes = ["init", "finalize", "session", "again", "pairs"]
+    for _ in range(4):
+        result = job(modes, nodes=nodes, ranks=ranks)
+        if result.returncode != 124:  # now and then MPICH hangs when it begins anew, plain too
+            break
+    fine(result, modes, ranks)
+
+
+def test_what_is_left_of_the_world(job):
+    """S1: in a session after MPI_Finalize nothing is sent to MPI_COMM_WORLD."""
+    result = job(["init", "finalize", "late"])
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
+    assert "MPI_Send was called after MPI_Finalize had wiped the keys" in result.stderr
+
+
 def test_sessions_beside_the_world_of_mpich_4(job):
     """M11: without MPI_Init its 4.0 hangs or ends with an internal error, plain too."""
     fine(job(SESSIONS["beside"], mpi="mpich-4"), SESSIONS["beside"])
