@@ -74,10 +74,11 @@ inline PieceAssociatedData piece_associated_data(const PartitionLayout& layout, 
 }
 
 /// What the ranks of a partitioned message tell each other, in ordinary sealed messages: the sender once how
-/// it is cut, the receiver at each of its starts that it is ready, and under which tag.
+/// it is cut, the receiver at each of its starts that it is ready, and under which tag; and who did not accept such a notice, that
+/// all partitioned messages of the two ranks have failed.
 struct PartitionNotice {
-    enum class Kind : std::uint32_t { layout = 1, ready = 2 };
-    ContextId message{};  ///< which partitioned message
+    enum class Kind : std::uint32_t { layout = 1, ready = 2, failed = 3 };
+    ContextId message{};  ///< which partitioned message; zeros in `failed`
     Kind kind = Kind::layout;
     std::int32_t tag = 0;             ///< ready: of the pieces, on the private channel
     std::uint64_t start = 0;          ///< ready: which start, from 1
@@ -109,7 +110,8 @@ inline bool decode(const PartitionNoticeBytes& bytes, std::uint64_t most_piece_b
     notice.layout = {load_le<std::uint64_t>(bytes.data() + 32), load_le<std::uint64_t>(bytes.data() + 40),
                      load_le<std::uint64_t>(bytes.data() + 48)};
     if (notice.kind == PartitionNotice::Kind::layout) return makes_sense(notice.layout, most_piece_bytes);
-    return notice.kind == PartitionNotice::Kind::ready && notice.tag >= 0 && notice.start > 0;
+    if (notice.kind == PartitionNotice::Kind::ready) return notice.tag >= 0 && notice.start > 0;
+    return notice.kind == PartitionNotice::Kind::failed;
 }
 
 }  // namespace mpisec::wire

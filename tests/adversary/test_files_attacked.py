@@ -76,6 +76,14 @@ def test_access_together_without_an_attack(attack):
     assert attack("count", 0, "mpich-5", "together") == ({0: "fine", 1: "fine"}, RECORDS)
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_file_that_is_not_closed(attack, mpi):
+    """S8: after the error MPI_Finalize does not wait for what was begun on the file."""
+    said, _ = attack("flip-segment:1:36", 1, mpi, "kept")
+    for rank in 0, 1:
+        assert said[rank].startswith("MPIsec integrity error"), said
+
+
 def test_openmpi(attack):
     """The same on another MPI."""
     for armed in 0, 1:

@@ -119,6 +119,14 @@ def test_fence(attack, mpi):
     assert said[1][1] == "as it was"
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_window_that_is_not_freed(attack, mpi):
+    """S8: after the error MPI_Finalize does not wait for what was begun on the window."""
+    said = attack("flip-segment:1:36", 0, "put", SMALL, mpi, way="kept")
+    for rank in 0, 1:
+        assert said[rank][0].startswith("MPIsec integrity error"), said
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_memory_of_gets(attack, size):
     """S2: memory that was to be fetched into is the program's again when the call has ended in the error."""

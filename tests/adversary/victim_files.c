@@ -1,4 +1,4 @@
-/* Access to files under attack:  victim_files WHO SIZE FILE [together]
+/* Access to files under attack:  victim_files WHO SIZE FILE [together | kept]
  *
  * Rank 1 writes RECORDS records of SIZE bytes with the shared pointer, which rank 0 keeps. Meanwhile the adversary
  * (adversary.c) is armed on WHO: on rank 1, whose requests are its segments 1, 2, …, or on rank 0, whose answers
@@ -86,7 +86,17 @@ int main(int argc, char** argv) {
         MPI_Abort(MPI_COMM_WORLD, 4);
     watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
-    if (argc > 4) {
+    const char* way = argc > 4 ? argv[4] : "";
+    const int kept = strcmp(way, "kept") == 0;
+    if (kept) {
+        if (rank == armed_rank) arm();
+        if (rank == 1)
+            write_records(file);
+        else
+            note(MPI_File_sync(file));
+        stop();
+        if (rank == 0) judge(argv[3]);
+    } else if (strcmp(way, "together") == 0) {
         write_together(file);
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) judge(argv[3]);
@@ -106,7 +116,7 @@ int main(int argc, char** argv) {
     }
     say();
     MPI_Barrier(MPI_COMM_WORLD);
-    note(MPI_File_close(&file));
+    if (!kept) note(MPI_File_close(&file));
     MPI_Finalize();
     return 0;
 }

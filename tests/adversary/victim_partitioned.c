@@ -8,6 +8,7 @@
  *
  * SCENARIO   first   the adversary acts in the first start      one     in the second
  *            again   in the second and the third                lost    in the second; rank 1 ends the job at an error
+ *            ready   in the first, on rank 1, which says that it is ready
  * WAY        wait: with MPI_Wait     arrived: with MPI_Parrived, until it says so or fails
  */
 #define _GNU_SOURCE
@@ -36,6 +37,7 @@ static void disarm_and_report(void) {
 
 static int attacked(int start) {
     if (strcmp(scenario, "first") == 0) return start == 0;
+    if (strcmp(scenario, "ready") == 0) return 0;
     return start == 1 || (start == 2 && strcmp(scenario, "again") == 0);
 }
 
@@ -99,7 +101,10 @@ static void receiver(void) {
     }
     for (int start = 0; start < STARTS; ++start) {
         for (int m = 0; m < MESSAGES; ++m) memset(in[m], PREFILL, (size_t)n + 64);
+        const int says_ready = start == 0 && strcmp(scenario, "ready") == 0;
+        if (says_ready) arm();
         MPI_Startall(MESSAGES, requests);
+        if (says_ready) disarm_and_report();
         for (int m = 0; m < MESSAGES; ++m)
             if (receive(m, start, in[m], &requests[m]) != MPI_SUCCESS && strcmp(scenario, "lost") == 0)
                 MPI_Abort(MPI_COMM_WORLD, 7);

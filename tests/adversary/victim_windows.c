@@ -4,7 +4,8 @@
  * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
  * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
  * the flush; or together: short requests travel in one message with the flush, under attack as well; fence: apart,
- * between fences; wait: MPI_Rget of different contents, and what the first of them has when its wait ends; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
+ * between fences; kept: the same, and the window is not freed; wait: MPI_Rget of different contents, and what the first of them has
+ * when its wait ends; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
 #include "armed.h"
@@ -108,7 +109,7 @@ int main(int argc, char** argv) {
     watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
     int frames, segments;
-    const int fence = strcmp(argv[4], "fence") == 0;
+    const int kept = strcmp(argv[4], "kept") == 0, fence = kept || strcmp(argv[4], "fence") == 0;
     if (fence) {
         note(MPI_Win_fence(0, window));
         if (rank == armed_rank) arm();
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
     else
         say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
     MPI_Barrier(MPI_COMM_WORLD);
-    note(MPI_Win_free(&window));
+    if (!kept) note(MPI_Win_free(&window));
     MPI_Finalize();
     return 0;
 }

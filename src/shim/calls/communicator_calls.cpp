@@ -332,19 +332,13 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
         hints.give_answer("mpi_hw_resource_type");
         return code;
     }
-    if (parent->inter) {
-        const int own = own_number(parent->members);
-        const int node = realm_of(own).seals_on_node ? rank_in_realm(own) : facts_of(own).node;
-        const int color = split_type == MPI_UNDEFINED ? MPI_UNDEFINED : node;
-        if (split_type != MPI_COMM_TYPE_SHARED && split_type != MPI_UNDEFINED) return refuse(procedure, comm);
-        return split_inter_sealed(*parent, procedure, color, key, newcomm);
-    }
     *newcomm = constants.comm_null;
     TypeDivision division;
     finish_duplications(*parent, procedure);
     if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
     MPI_Comm on_node = constants.comm_null;
-    if (int code = split_by(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
+    auto* split = parent->inter ? split_inter_by : split_by;
+    if (int code = split(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
     *newcomm = on_node;
     if (!division.finer || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.

@@ -25,7 +25,7 @@ MPI_Status* at(MPI_Status* statuses, int i) {
 struct Completed {
     int error = MPI_SUCCESS;
     bool raised = false;
-    MPI_Comm owner{};  ///< whose error handler to call
+    ErrorOwner owner{};
 };
 
 /// Hands a complete operation's outcome to the program and takes the handle back (a persistent one becomes
@@ -34,10 +34,12 @@ Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status)
     Guard guard;
     if (!mine.operation) {
         write_empty_status(status);
-        return {MPI_SUCCESS, false, self_comm()};
+        return {};
     }
     const Outcome outcome = mine.operation->outcome();
-    const Completed completed{outcome.error, outcome.raised, handler_owner(mine.operation->comm())};
+    const Completed completed = outcome.error == MPI_SUCCESS
+                                    ? Completed{}
+                                    : Completed{outcome.error, outcome.raised, mine.operation->error_owner()};
     write_status(outcome, status);
     leave_work_list(*mine.operation);
     mine.operation.reset();
@@ -49,7 +51,7 @@ Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status)
 }
 
 int raise_completed(const Completed& completed) {
-    return completed.raised ? completed.error : raise_on(completed.owner, completed.error);
+    return completed.raised ? completed.error : raise_at(completed.owner, completed.error);
 }
 
 /// Advances what progress(), which every caller calls as well, does not; true when complete (an inactive
@@ -118,7 +120,7 @@ class ErrorsInStatus {
     int result() {
         if (!any_) return MPI_SUCCESS;
         for (auto& [status, error] : touched_) status->MPI_ERROR = error;
-        return first_.raised ? MPI_ERR_IN_STATUS : raise_on(first_.owner, MPI_ERR_IN_STATUS);
+        return first_.raised ? MPI_ERR_IN_STATUS : raise_at(first_.owner, MPI_ERR_IN_STATUS);
     }
 
   private:

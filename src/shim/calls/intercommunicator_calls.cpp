@@ -233,20 +233,17 @@ int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* 
 
 }  // namespace
 
-int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
-    finish_duplications(parent, procedure);
+int split_inter_by(Communicator& parent, const char* procedure, const std::vector<ColorAndKey>& all,
+                   MPI_Comm* newcomm) {
     const Ranks world_ranks = parent.collective_context->world_ranks();
-    const ColorAndKey mine{color, key};
-    std::vector<ColorAndKey> all(world_ranks.size());
-    if (int code =
-            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
-        code != MPI_SUCCESS)
-        return code;
+    auto of = [&](std::int32_t world) {
+        return all[static_cast<std::size_t>(std::ranges::find(world_ranks, world) - world_ranks.begin())];
+    };
+    const std::int32_t color = of(own_number(parent.members)).color;
     auto side = [&](Ranks members) {
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
         for (std::int32_t world : members) {
-            const ColorAndKey& theirs =
-                all[static_cast<std::size_t>(std::ranges::find(world_ranks, world) - world_ranks.begin())];
+            const ColorAndKey theirs = of(world);
             if (color != MPI_UNDEFINED && theirs.color == color) chosen.emplace_back(theirs.key, world);
         }
         std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
@@ -257,6 +254,17 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
     const Membership sides{side(parent.members), side(parent.remote_members), true};
     return construct_met(begin_construction(procedure, parent, sides), newcomm,
                          [&](MPI_Comm* made) { return connect_sides(parent, sides, made); });
+}
+
+int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
+    finish_duplications(parent, procedure);
+    const ColorAndKey mine{color, key};
+    std::vector<ColorAndKey> all(parent.collective_context->world_ranks().size());
+    if (int code =
+            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+        code != MPI_SUCCESS)
+        return code;
+    return split_inter_by(parent, procedure, all, newcomm);
 }
 
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {

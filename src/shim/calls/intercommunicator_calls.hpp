@@ -3,11 +3,18 @@
 
 #include <mpi.h>
 
+#include <vector>
+
+#include "shim/communicators/split_type.hpp"
 #include "shim/p2p/communicator.hpp"
 
 namespace mpisec::shim {
 
-/// MPI_Comm_split of an inter-communicator that crosses nodes: each group learns the other's colours.
+/// Divides an inter-communicator that crosses nodes by what is known of the ranks of both groups, in the order of the collective
+/// context's.
+int split_inter_by(Communicator& parent, const char* procedure, const std::vector<ColorAndKey>& all,
+                   MPI_Comm* newcomm);
+/// MPI_Comm_split of one: each group learns the other's colours.
 int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm);
 /// MPI_Comm_create: each group learns whom the other chose.
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm);

@@ -80,11 +80,17 @@ int mark_ready(const std::vector<int>& partitions, MPI_Request request) {
     const std::shared_ptr<PartitionedEnd> end = find_partitioned(request);
     auto* mine = dynamic_cast<SendEnd*>(end.get());
     PartitionedSend* send = nullptr;
+    int ended = MPI_ERR_REQUEST;
     {
         Guard guard;
-        if (mine && mine->active) (send = mine->active)->enter();
+        PartitionedSend* active = mine ? mine->active : nullptr;
+        // One that has ended another thread may take away at any time. Its error is returned where the request is completed.
+        if (active && active->complete())
+            ended = active->outcome().error != MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_ARG;
+        else if (active)
+            (send = active)->enter();
     }
-    if (!send) return raise(end ? end->comm : nullptr, MPI_ERR_REQUEST);
+    if (!send) return raise(end ? end->comm : nullptr, ended);
     const bool in_range = std::ranges::all_of(
         partitions, [&](int partition) { return partition >= 0 && partition < mine->spec.partitions; });
     const int code = in_range ? send->mark_ready(partitions) : MPI_ERR_ARG;

@@ -195,11 +195,13 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
             exposures.push_back(begin_receive(
                 {nullptr, 0, constants.byte, rank_in_realm(rank), tag, realm_of(rank).channel, call}));
     }
+    int code =
+        MPI_SUCCESS;  // of the first that failed; receives of the others must not take those of the next epoch
     for (auto& exposure : exposures) {
         complete_operation(*exposure);
-        if (const int code = exposure->outcome().error; code != MPI_SUCCESS)
-            return raise_on_window(win, code, call);
+        if (code == MPI_SUCCESS) code = exposure->outcome().error;
     }
+    if (code != MPI_SUCCESS) return raise_on_window(win, code, call);
     return real.Win_start(group, assertion, win);
 }
 

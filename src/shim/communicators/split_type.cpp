@@ -97,11 +97,20 @@ Wish wish_of(int type, int key, MPI_Info info) {
     return wish;
 }
 
+/// Who takes part, of both groups.
+Ranks ranks_of(const Communicator& parent) {
+    return parent.inter ? parent.collective_context->world_ranks() : Ranks(parent.members);
+}
+
+/// By rank among them.
 template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
-    all.resize(static_cast<std::size_t>(parent.size));
-    return run_collective(plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(),
-                                          sizeof mine, constants.byte, parent.handle));
+    all.resize(ranks_of(parent).size());
+    return run_collective(
+        parent.inter
+            ? plan::Allgather_of_both(comm_split_type, &mine, sizeof mine, all.data(), parent.handle)
+            : plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(), sizeof mine,
+                              constants.byte, parent.handle));
 }
 
 /// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error
@@ -115,7 +124,9 @@ int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const s
     };
     const auto asks = [](const Wish& wish) { return wish.type != MPI_UNDEFINED; };
     const auto first = static_cast<std::size_t>(std::ranges::find_if(wishes, asks) - wishes.begin());
-    const auto me = static_cast<std::size_t>(parent.rank);
+    const Ranks ranks = ranks_of(parent);
+    const auto me =
+        static_cast<std::size_t>(std::ranges::find(ranks, own_number(parent.members)) - ranks.begin());
     auto path = [&](std::uint64_t number) { return directory + "/.mpisec-" + std::to_string(number); };
     Name mine{};
     if (me == first) {
@@ -154,7 +165,7 @@ int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeD
     for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
         const Wish& wish = wishes[rank];
         const bool none = wish.type == MPI_UNDEFINED;
-        const int node = facts_of(parent.members[rank]).node;
+        const int node = facts_of(ranks_of(parent)[rank]).node;
         division.parts.push_back({none ? MPI_UNDEFINED : node, wish.key});
         if (none) continue;
         if (asked && asked->type != wish.type) return raise(&parent, MPI_ERR_ARG);

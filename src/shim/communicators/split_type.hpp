@@ -16,7 +16,7 @@ struct ColorAndKey {
 };
 
 struct TypeDivision {
-    std::vector<ColorAndKey> parts;  ///< of each rank
+    std::vector<ColorAndKey> parts;  ///< of each rank; between two groups in that of the collective context
     bool finer = false;  ///< each part, which is inside a node then, is for the MPI library to divide further
 };
 

@@ -181,7 +181,8 @@ bool is_known(MPI_File file) {
 
 void forget_files() {
     auto& all = process.io_files->all;
-    for (auto& [handle, file] : all) rma::free_hidden(*file->window, true);
+    for (auto& [handle, file] : all)
+        rma::free_hidden(*file->window, !file->broken && file->window->failure() == MPI_SUCCESS);
     all.clear();
     process.io_file_count = 0;
 }

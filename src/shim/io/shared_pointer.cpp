@@ -49,10 +49,9 @@ std::int64_t etypes_of(const File& file, MPI_Count count, MPI_Datatype type) {
 template <class Start>
 class SharedAccess final : public Operation {
   public:
-    SharedAccess(const char* call, std::shared_ptr<File> file, std::unique_ptr<Taking> taking,
-                 MPI_Datatype type, Start start_access)
+    SharedAccess(std::shared_ptr<File> file, std::unique_ptr<Taking> taking, MPI_Datatype type,
+                 Start start_access)
         : Operation(nullptr),
-          call_(call),
           file_(std::move(file)),
           taking_(std::move(taking)),
           type_(keep_type(type)),
@@ -66,6 +65,8 @@ class SharedAccess final : public Operation {
     WaitInfo wait_info() const override {
         return {"an access with the shared file pointer", keeper, MPI_ANY_TAG};
     }
+
+    ErrorOwner error_owner() const override { return {{}, {}, file_->handle}; }
 
   private:
     void step() override {
@@ -88,7 +89,7 @@ class SharedAccess final : public Operation {
         if (code == MPI_SUCCESS) code = taking_->error();
         if (code != MPI_SUCCESS) {
             (void)taking_.release();
-            finish(raise_on_file(file_->handle, code, call_), true);
+            finish(code);
             return false;
         }
         started_ = true;
@@ -97,7 +98,6 @@ class SharedAccess final : public Operation {
         return code == MPI_SUCCESS;
     }
 
-    const char* call_;
     std::shared_ptr<File> file_;
     std::unique_ptr<Taking> taking_;
     MPI_Datatype type_;  ///< the program may free its own
@@ -115,7 +115,7 @@ int start_shared(const char* call, MPI_File fh, MPI_Count count, MPI_Datatype ty
     auto taking = std::make_unique<Taking>();
     taking->etypes = etypes_of(*file, count, type);
     if (int code = taking->start(*file); code != MPI_SUCCESS) return raise_on_file(fh, code, call);
-    auto operation = std::make_unique<SharedAccess<Start>>(call, std::move(file), std::move(taking), type,
+    auto operation = std::make_unique<SharedAccess<Start>>(std::move(file), std::move(taking), type,
                                                            std::move(start_access));
     enlist(*operation);
     *request = give_request(std::move(operation));

@@ -51,6 +51,16 @@ void write_status(const Outcome& outcome, MPI_Status* status) {
     real.Status_set_cancelled(status, outcome.cancelled);
 }
 
+ErrorOwner Operation::error_owner() const {
+    return {handler_owner(comm_)};
+}
+
+int raise_at(const ErrorOwner& owner, int code) {
+    if (owner.window) return raise_on_window(*owner.window, code);
+    if (owner.file) return raise_on_file(*owner.file, code);
+    return raise_on(owner.comm, code);
+}
+
 Route route_unknown(MPI_Comm comm) {
     if (comm == constants.comm_null) return {};
     return {Route::invalid, nullptr, MPI_ERR_COMM};

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "shim/p2p/communicator.hpp"
@@ -42,6 +43,14 @@ struct WaitInfo {
     int tag = MPI_ANY_TAG;
 };
 
+/// Whose error handler a request's completion calls: the window's or the file's, if it has one.
+struct ErrorOwner {
+    MPI_Comm comm{};
+    std::optional<MPI_Win> window{};
+    std::optional<MPI_File> file{};
+};
+int raise_at(const ErrorOwner& owner, int code);
+
 class Operation {
   public:
     virtual ~Operation() {
@@ -69,6 +78,7 @@ class Operation {
     /// completion.
     virtual bool needs_progress() const { return false; }
     virtual WaitInfo wait_info() const { return {}; }
+    virtual ErrorOwner error_owner() const;
 
     bool listed = false;           ///< on the work list
     bool urged = false;            ///< others wait for it, so it needs progress

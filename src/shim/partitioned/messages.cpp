@@ -89,6 +89,43 @@ void deliver(std::int32_t source, const wire::PartitionNotice& notice) {
         all.early[address] = notice;
 }
 
+void tell_rank(std::int32_t world_peer, const wire::PartitionNotice& notice, const char* call) {
+    // MPIsec seals it at once; inside a node MPI may go on reading it.
+    struct Telling final : Operation {
+        explicit Telling(const wire::PartitionNoticeBytes& told) : Operation(nullptr), bytes(told) {}
+        ~Telling() override { leave_work_list(*this); }
+        bool needs_progress() const override { return true; }
+        void step() override {
+            if (sending->advance()) finish(sending->outcome().error);
+        }
+        wire::PartitionNoticeBytes bytes;
+        std::unique_ptr<Operation> sending;
+    };
+    auto telling = std::make_unique<Telling>(wire::encode(notice));
+    telling->sending =
+        begin_send({SendSpec::Mode::standard, telling->bytes.data(),
+                    static_cast<MPI_Count>(telling->bytes.size()), constants.byte, rank_in_realm(world_peer),
+                    partition_notice_tag(), realm_of(world_peer).channel, call});
+    detach(std::move(telling));
+}
+
+/// A notice of this rank was not accepted. It does not wait for what this one will not send.
+void lose(std::int32_t world_source, int error) {
+    if (!process.partitioned->lost.emplace(world_source, error).second) return;
+    tell_rank(world_source, {{}, wire::PartitionNotice::Kind::failed, 0, 0, wire::PartitionLayout{}},
+              "a partitioned message");
+}
+
+/// That rank has not accepted one of this process's.
+void hear_failure(std::int32_t world_source) {
+    auto& lost = process.partitioned->lost;
+    if (lost.contains(world_source)) return;
+    const Communicator& channel = *find_communicator(realm_of(world_source).channel);
+    lost[world_source] =
+        report_violation(Violation::malformed, channel, rank_in_realm(world_source), partition_notice_tag(),
+                         "that rank reports an integrity error in partitioned messages of both");
+}
+
 bool begin_hearing(NoticeReceive& hearing, const Realm& realm) {
     int flag = 0;
     MPI_Status found;
@@ -120,10 +157,12 @@ bool hear_one() {
     wire::PartitionNotice notice;
     if (error == MPI_SUCCESS && !wire::decode(hearing.bytes, most_piece_bytes(), notice))
         error = report_length_violation("a partitioned message", hearing.bytes.size());
-    if (error == MPI_SUCCESS)
-        deliver(hearing.source, notice);
+    if (error != MPI_SUCCESS)
+        lose(hearing.source, error);
+    else if (notice.kind == wire::PartitionNotice::Kind::failed)
+        hear_failure(hearing.source);
     else
-        all.lost[hearing.source] = error;
+        deliver(hearing.source, notice);
     return true;
 }
 
@@ -168,24 +207,7 @@ PartitionedEnd::~PartitionedEnd() {
 }
 
 void PartitionedEnd::tell(const wire::PartitionNotice& notice) const {
-    const wire::PartitionNoticeBytes bytes = wire::encode(notice);
-    // MPIsec seals it at once; inside a node MPI may go on reading it.
-    struct Telling final : Operation {
-        explicit Telling(const wire::PartitionNoticeBytes& told) : Operation(nullptr), bytes(told) {}
-        ~Telling() override { leave_work_list(*this); }
-        bool needs_progress() const override { return true; }
-        void step() override {
-            if (sending->advance()) finish(sending->outcome().error);
-        }
-        wire::PartitionNoticeBytes bytes;
-        std::unique_ptr<Operation> sending;
-    };
-    auto telling = std::make_unique<Telling>(bytes);
-    telling->sending =
-        begin_send({SendSpec::Mode::standard, telling->bytes.data(), static_cast<MPI_Count>(bytes.size()),
-                    constants.byte, rank_in_realm(world_peer), partition_notice_tag(),
-                    realm_of(world_peer).channel, spec.call});
-    detach(std::move(telling));
+    tell_rank(world_peer, notice, spec.call);
 }
 
 int PartitionedEnd::lost() const {

@@ -58,8 +58,8 @@ class PartitionedEnd {
 
     virtual void heard(const wire::PartitionNotice& notice) = 0;
     void tell(const wire::PartitionNotice& notice) const;
-    /// An MPI error code when a notice of the other end's rank was not accepted: what is to come from it is
-    /// not known any more.
+    /// An MPI error code when a notice of the other end's rank was not accepted, or that rank says so of one of ours: what is to come
+    /// is not known any more.
     int lost() const;
     /// Where partition `partition` begins in the user's buffer, and its data if it is one run of bytes.
     std::uint8_t* partition(std::uint64_t partition) const;
@@ -95,6 +95,17 @@ class StartKeys {
 
 /// Hands over what other ranks have told. Under the Guard.
 void hear_partition_notices();
+/// The same in one pass of many, for who waits for no notice but must hear that the other end has failed.
+class NoticeWatch {
+  public:
+    void hear_now_and_then() {
+        if (++passes_ % passes_between_looks == 0) hear_partition_notices();
+    }
+
+  private:
+    static constexpr unsigned passes_between_looks = 64;
+    unsigned passes_ = 0;
+};
 
 /// Tags of pieces, given by receivers to each of their senders; −1 when none is left.
 int take_piece_tag(std::int32_t world_source);

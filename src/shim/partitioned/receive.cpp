@@ -188,7 +188,7 @@ void PartitionedReceive::deliver_rest() {
 }
 
 void PartitionedReceive::step() {
-    if (!begun_) hear_partition_notices();
+    begun_ ? notices_.hear_now_and_then() : hear_partition_notices();
     begin();
     if (const int lost = end_->lost(); lost != MPI_SUCCESS) {
         abandon(std::move(wires_));

@@ -59,6 +59,7 @@ class PartitionedReceive final : public Operation {
     std::vector<MPI_Status> statuses_;
     std::vector<bool> pieces_;             ///< that were accepted
     std::vector<std::uint64_t> in_place_;  ///< bytes of each of the receiver's partitions
+    NoticeWatch notices_;
     int error_ = MPI_SUCCESS;
 };
 

@@ -195,7 +195,7 @@ void PartitionedSend::step() {
         if (inside_ == 0 && marked_count_ == end_->partitions()) finish();
         return;
     }
-    if (!receiver_ready()) hear_partition_notices();
+    receiver_ready() ? notices_.hear_now_and_then() : hear_partition_notices();
     if (error_ == MPI_SUCCESS) error_ = end_->lost();
     retire();
     send_ready();

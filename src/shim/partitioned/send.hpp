@@ -77,6 +77,7 @@ class PartitionedSend final : public Operation {
     std::uint64_t sealing_ = 0;  ///< pieces that are being sealed
     std::uint64_t sent_ = 0;     ///< pieces that MPI is done with
     unsigned early_ = 0;         ///< pieces sent before the receiver said that it is ready
+    NoticeWatch notices_;
     int error_ = MPI_SUCCESS;
 };
 

@@ -329,11 +329,12 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
 /// A request of the program for one operation.
 class AccessRequest final : public Operation {
   public:
-    AccessRequest(const char* call, std::shared_ptr<Window> window, std::shared_ptr<Transfer> transfer)
-        : Operation(nullptr), call_(call), window_(std::move(window)), transfer_(std::move(transfer)) {}
+    AccessRequest(std::shared_ptr<Window> window, std::shared_ptr<Transfer> transfer)
+        : Operation(nullptr), window_(std::move(window)), transfer_(std::move(transfer)) {}
     ~AccessRequest() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"a one-sided operation", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+    ErrorOwner error_owner() const override { return {{}, window_->handle}; }
 
   private:
     void step() override {
@@ -343,9 +344,8 @@ class AccessRequest final : public Operation {
             code = transfer_->take_error();
             if (transfer_->broken()) window_->fail(code);
         }
-        finish(raise_on_window(window_->handle, code, call_), code != MPI_SUCCESS);
+        finish(code);
     }
-    const char* call_;
     std::shared_ptr<Window> window_;
     std::shared_ptr<Transfer> transfer_;  ///< null when it was done at once
 };
@@ -390,7 +390,7 @@ int start(const char* call, const Access& access, MPI_Win win, MPI_Request* requ
     std::shared_ptr<Transfer> transfer;
     if (int code = begin(*window, access, transfer); code != MPI_SUCCESS)
         return raise_on_window(win, code, call);
-    if (request) give(request, std::make_unique<AccessRequest>(call, window, std::move(transfer)));
+    if (request) give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
     return MPI_SUCCESS;
 }
 

@@ -241,6 +241,11 @@ bool Window::prepare(Request& request) {
            layout.bytes() == static_cast<Wide>(header.bytes);
 }
 
+bool Window::is_compared(int with) const {
+    const Communicator* known = find_communicator(comm);
+    return known->verifies && known->is_local(with);
+}
+
 /// Receives what comes in messages of its own. Data of a put that is one run goes where it belongs at once.
 void Window::expect_bulk(int from, Request& request) {
     const Header& header = request.header;
@@ -252,7 +257,7 @@ void Window::expect_bulk(int from, Request& request) {
     }
     if (!header.bulk_data) return;
     std::uint8_t* room = nullptr;
-    if (header.kind == Kind::put && !header.bulk_runs && request.layout.one_run()) {
+    if (header.kind == Kind::put && !header.bulk_runs && request.layout.one_run() && !is_compared(from)) {
         const auto [at, inside] = memory.locate(header.displacement, request.layout);
         if (inside) room = at + request.layout.runs[0].offset;
         if (on_device(room)) room = nullptr;  // nothing is copied there when the window has failed
@@ -362,7 +367,8 @@ void Window::answer_data(int from, Request& request) {
     if (request.header.kind == Kind::get && fetched > 0) {
         const auto [at, inside] = memory.locate(request.header.displacement, request.layout);
         if (!inside) return answer(from, nullptr, 0, Buffer(), tag);
-        if (request.layout.one_run() && !on_device(at + request.layout.runs[0].offset)) {
+        const bool in_place = request.layout.one_run() && !is_compared(from);
+        if (in_place && !on_device(at + request.layout.runs[0].offset)) {
             answer(from, at + request.layout.runs[0].offset, fetched, Buffer(), tag);
             sender.answers.back().from_memory = true;
             return;

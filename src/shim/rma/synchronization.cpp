@@ -61,6 +61,7 @@ bool Window::settle(Target& of) {
 
 int Window::run_together(std::unique_ptr<CollectivePlan> plan) {
     const char* call = plan->procedure;
+    if (const int code = failure(); code != MPI_SUCCESS) return code;
     if (!plan->good()) return plan->raise();  // on the private communicator, where errors are only returned
     std::unique_ptr<Operation> operation;
     {
@@ -106,6 +107,13 @@ int wait_for_transfers(const char* call, Window& window, SomeRanks ranks) {
     });
 }
 
+/// The same, and returns what went wrong with them.
+int complete_transfers(const char* call, Window& window, SomeRanks ranks) {
+    if (int code = wait_for_transfers(call, window, ranks); code != MPI_SUCCESS) return code;
+    Guard guard;
+    return window.take_error();
+}
+
 /// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
 /// error that is still to be raised.
 int end_operations(const char* call, Window& window, SomeRanks ranks, bool ending = false) {
@@ -123,9 +131,7 @@ int end_operations(const char* call, Window& window, SomeRanks ranks, bool endin
             if (ending) target.held = Held::no, target.unchecked = false;
         }
     }
-    if (int code = wait_for_transfers(call, window, ranks); code != MPI_SUCCESS) return code;
-    Guard guard;
-    return window.take_error();
+    return complete_transfers(call, window, ranks);
 }
 
 /// Takes the locks of these ranks, asking all of them at once.
@@ -278,14 +284,14 @@ int Win_flush_local(int rank, MPI_Win win) {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
     if (!is_rank(*window, rank)) return raise_on_window(win, MPI_ERR_RANK, call);
     if (int code = refuse_unless(call, *window, window->holds(rank)); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, wait_for_transfers(call, *window, {&rank, 1}), call);
+    return raise_on_window(win, complete_transfers(call, *window, {&rank, 1}), call);
 }
 
 int Win_flush_local_all(MPI_Win win) {
     constexpr const char* call = "MPI_Win_flush_local_all";
     const auto window = find(win);
     if (int code = refuse_unless(call, *window, any_held(*window)); code != MPI_SUCCESS) return code;
-    return raise_on_window(win, wait_for_transfers(call, *window, everyone(*window)), call);
+    return raise_on_window(win, complete_transfers(call, *window, everyone(*window)), call);
 }
 
 int Win_post(MPI_Group group, int assertion, MPI_Win win) {

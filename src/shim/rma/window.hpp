@@ -250,6 +250,9 @@ class Window {
     void check(int from, const Header& header);
     void discard(int from, const Header& header);
     void enter(int from, Request request);
+    /// Whether what this process and another send each other is compared with a record (p2p/same_node.hpp), which is taken at another
+    /// moment than MPI reads the data: then memory that others may change meanwhile is neither sent nor received in place.
+    bool is_compared(int with) const;
     void expect_bulk(int from, Request& request);
     static bool prepare(Request& request);
     bool is_ready(int from, Request& request);

@@ -213,7 +213,8 @@ void close_windows() {
     process.rma_windows->last.reset();
     for (auto& [handle, window] : all) {
         window->close();
-        free_private(window->comm);
+        // After an error not all ranks end what was begun on it.
+        if (window->failure() == MPI_SUCCESS) free_private(window->comm);
     }
     all.clear();
     process.rma_window_count = 0;

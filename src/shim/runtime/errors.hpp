@@ -11,8 +11,8 @@ namespace mpisec::shim {
 /// handler ends the job, not only the processes of the communicator: the others may wait in MPI_Finalize for
 /// them. `call`: the procedure that failed, for what is said then.
 int raise_on(MPI_Comm comm, int code, const char* call = "");
-int raise_on_window(MPI_Win win, int code, const char* call);
-int raise_on_file(MPI_File file, int code, const char* call);
+int raise_on_window(MPI_Win win, int code, const char* call = "");
+int raise_on_file(MPI_File file, int code, const char* call = "");
 /// Whether the communicator's error handler is MPI_ERRORS_ARE_FATAL, and what it does. The MPI library's own
 /// would name MPI_Comm_call_errhandler as the call that failed, and may end this process only.
 bool is_fatal(MPI_Comm comm);

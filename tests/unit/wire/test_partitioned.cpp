@@ -56,8 +56,10 @@ TEST(PartitionNotice, CarriesWhatItSays) {
     EXPECT_FALSE(decode(encode(ready), most, heard));
     ready.tag = 1, ready.start = 0;
     EXPECT_FALSE(decode(encode(ready), most, heard));
-    ready.start = 1, ready.kind = static_cast<PartitionNotice::Kind>(3);
+    ready.start = 1, ready.kind = static_cast<PartitionNotice::Kind>(4);
     EXPECT_FALSE(decode(encode(ready), most, heard));
+    ASSERT_TRUE(decode(encode({{}, PartitionNotice::Kind::failed}), most, heard));
+    EXPECT_EQ(heard.kind, PartitionNotice::Kind::failed);
     layout.layout.piece_bytes = most + 1;
     EXPECT_FALSE(decode(encode(layout), most, heard));
 }

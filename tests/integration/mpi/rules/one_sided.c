@@ -117,6 +117,39 @@ static void fetched_with_holes(MPI_Win window, int of, MPI_Datatype holes, unsig
     free(expected);
 }
 
+/* Rank 1 fetches memory of rank 0, of which others update the last cell meanwhile: what that has is undefined, all else is not. */
+static void beside_updates(void) {
+    enum { TURNS = 40 };
+    unsigned char *cells = memory(LARGE), *got = memory(LARGE);
+    MPI_Win window;
+    fill(cells, LARGE, 1);
+    memset(cells + LARGE - 8, 0, 8);
+    OK(MPI_Win_create(cells, LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+    OK(MPI_Win_lock_all(0, window));
+    const long long one = 1;
+    long long sum = 0;
+    for (int turn = 0; turn < TURNS; ++turn) {
+        if (rank == 1) OK(MPI_Get(got, LARGE, MPI_BYTE, 0, 0, LARGE, MPI_BYTE, window));
+        for (int i = 0; rank > 1 && i < 20; ++i) {
+            OK(MPI_Accumulate(&one, 1, MPI_LONG_LONG, 0, LARGE - 8, 1, MPI_LONG_LONG, MPI_SUM, window));
+            OK(MPI_Win_flush(0, window));
+        }
+        OK(MPI_Win_flush_all(window));
+    }
+    if (rank == 1) {
+        memset(cells, 0, LARGE);
+        fill(cells, LARGE, 1);
+        CHECK(memcmp(got, cells, LARGE - 8) == 0, "what others do not update has changed");
+    }
+    OK(MPI_Win_unlock_all(window));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    memcpy(&sum, cells + LARGE - 8, 8);
+    CHECK(rank != 0 || size < 2 || sum == 20LL * TURNS * (size - 2), "the sum is %lld", sum);
+    OK(MPI_Win_free(&window));
+    free(cells);
+    free(got);
+}
+
 /* Data of several messages: long ones, and types whose description is longer than any request. */
 static void large(void) {
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;

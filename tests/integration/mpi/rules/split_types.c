@@ -28,6 +28,29 @@ static int part(int type, const char* key, const char* value, const char* of_las
     return ranks;
 }
 
+/* Of two groups, the even and the odd ranks: who of both is on this node. */
+static void part_of_two_groups(int type) {
+    MPI_Comm half, inter, comm;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 5, &inter));
+    int near[2] = {0, 0}, sum = 0, expected = 0, local = 0, remote = 0;
+    for (int i = 0; i < size; ++i) near[i % 2] += is_local(i);
+    OK(MPI_Comm_split_type(inter, type, -rank, MPI_INFO_NULL, &comm));
+    CHECK((comm == MPI_COMM_NULL) == (near[1 - rank % 2] == 0), "%d and %d ranks are here", near[0], near[1]);
+    if (comm != MPI_COMM_NULL) {
+        OK(MPI_Comm_size(comm, &local));
+        OK(MPI_Comm_remote_size(comm, &remote));
+        CHECK(local == near[rank % 2] && remote == near[1 - rank % 2], "%d and %d ranks are in it", local,
+              remote);
+        for (int i = 0; i < size; ++i) expected += is_local(i) && i % 2 != rank % 2 ? i : 0;
+        OK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm));
+        CHECK(sum == expected, "the other side's ranks add up to %d, not %d", sum, expected);
+        OK(MPI_Comm_free(&comm));
+    }
+    OK(MPI_Comm_free(&inter));
+    OK(MPI_Comm_free(&half));
+}
+
 void rule_split_types(void) {
     int node_peers = 0;
     for (int i = 0; i < size; ++i) node_peers += is_local(i);
@@ -36,6 +59,7 @@ void rule_split_types(void) {
     int length;
     OK(MPI_Get_library_version(version, &length));
     if (strstr(version, "Intel")) return; /* its numbers of the types are others */
+    if (size > 1) part_of_two_groups(MPI_COMM_TYPE_SHARED);
 #ifdef MPIX_COMM_TYPE_NEIGHBORHOOD
     const int near = MPIX_COMM_TYPE_NEIGHBORHOOD;
     const char* directory = "nbhd_common_dirname";
@@ -48,5 +72,6 @@ void rule_split_types(void) {
 #if defined(MPI_COMM_TYPE_HW_UNGUIDED) && defined(MPICH_NUMVERSION)
     CHECK(part(MPI_COMM_TYPE_HW_UNGUIDED, "tooth", NULL, NULL, 1) == node_peers,
           "the node is the largest part");
+    if (size > 1) part_of_two_groups(MPI_COMM_TYPE_HW_UNGUIDED);
 #endif
 }
