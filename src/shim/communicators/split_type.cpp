@@ -107,10 +107,9 @@ template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
     all.resize(ranks_of(parent).size());
     return run_collective(
-        parent.inter
-            ? plan::Allgather_of_both(comm_split_type, &mine, sizeof mine, all.data(), parent.handle)
-            : plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(), sizeof mine,
-                              constants.byte, parent.handle));
+        parent.inter ? plan::Allgather_of_both(comm_split_type, &mine, sizeof mine, all.data(), parent.handle)
+                     : plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(),
+                                       sizeof mine, constants.byte, parent.handle));
 }
 
 /// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error
