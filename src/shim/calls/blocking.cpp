@@ -207,6 +207,7 @@ int receive_sealed_blocking(const ReceiveSpec& spec, Communicator& comm, std::si
     const std::uint64_t position = comm.next_position++;
     MPI_Status delivered;
     const int code = receive_bytes(spec, wire.data(), room, &delivered);
+    delivered = from_named_source(spec.peer, delivered);
     if (code == MPI_SUCCESS)
         return receive_delivered(spec, comm, capacity, std::move(wire), {delivered, position}, status);
     return is_overlong(code, comm, delivered) ? raise(&comm, reject_overlong(comm, delivered, position))

@@ -39,10 +39,20 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
 
 namespace {
 
-/// An inactive or null request takes no part in "any" and "some" (MPI standard section 3.7.6).
+/// An inactive or null request takes no part in "any" and "some" (MPI standard section 3.7.6). Of the MPI library's own persistent
+/// requests it alone knows which are inactive.
 bool takes_part(MPI_Request request) {
     if (UserRequest* mine = find_request(request)) return mine->operation != nullptr;
-    return request != constants.request_null;
+    if (request == constants.request_null) return false;
+#ifndef OPEN_MPI  // which does not have these procedures
+    if (real.Request_get_status_any) {
+        int index = MPI_UNDEFINED, flag = 0;
+        MPI_Status status;
+        const int code = real.Request_get_status_any(1, &request, &index, &flag, &status);
+        return code != MPI_SUCCESS || !flag || index != MPI_UNDEFINED;
+    }
+#endif
+    return true;
 }
 
 }  // namespace

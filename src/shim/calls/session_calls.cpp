@@ -119,6 +119,7 @@ int make_on_node(const FromGroup& call, MPI_Comm made) {
 }
 
 int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
+    begin_after_world();
     if (const std::string wrong = load_settings(); !wrong.empty())
         return refusal_code(create_from_group, wrong);
     if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
@@ -239,6 +240,7 @@ namespace {
 /// Whether the program has no other one.
 bool leave_session() {
     const std::lock_guard lock(process.life);
+    begin_after_world();
     const bool last = process.open_sessions > 0 && --process.open_sessions == 0;
     if (!last || process.world_begun) return last;
     process.session_with_threads = false;

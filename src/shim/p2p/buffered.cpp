@@ -261,6 +261,7 @@ int detach_from(MPI_Comm comm, void* address, Size* size, Detach of_library) {
 int Buffer_iflush(MPI_Request* request) {
     MPI_Request of_library = constants.request_null;
     if (int code = real.Buffer_iflush(&of_library); code != MPI_SUCCESS) return code;
+    Guard guard;
     *request = give_request(start_flush("MPI_Buffer_iflush", nullptr, of_library));
     return MPI_SUCCESS;
 }
@@ -289,6 +290,7 @@ int Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size) {
 int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
     Communicator* own = with_own_buffer(comm);
     if (!own) return real.Comm_iflush_buffer(comm, request);
+    Guard guard;
     *request = give_request(start_flush("MPI_Comm_iflush_buffer", own, constants.request_null));
     return MPI_SUCCESS;
 }

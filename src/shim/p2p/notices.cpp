@@ -117,6 +117,7 @@ std::unique_ptr<Hearing> begin_hearing(const Realm& realm, int peer) {
     MPI_Status found;
     if (real.Iprobe(peer, notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return nullptr;
     const int from = from_named_source(peer, found).MPI_SOURCE;
+    if (from < 0 || from >= realm.size) return nullptr;
     auto hearing = std::make_unique<Hearing>();
     hearing->source = realm.first + from;
     const std::uint64_t counted = incoming(hearing->source).opened;

@@ -75,6 +75,7 @@ class Mailbox {
         MPI_Status found;
         if (real.Iprobe(rank, tag, realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
         const int from = from_named_source(rank, found).MPI_SOURCE;
+        if (from < 0 || from >= realm.size) return false;
         source = realm.first + from;
         receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte,
                                     from, tag, realm.channel, "a notice of MPIsec"});

@@ -37,7 +37,7 @@ ReceivedMessage* earliest(Communicator& comm, int source, int tag) {
 
 int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status& status, bool any_tag,
                        ReceivedMessage*& received) {
-    const std::size_t bytes = wire_bytes_of(status);
+    const std::size_t bytes = probed_room(comm, 0, wire_bytes_of(status));
     PostedReceive position;
     comm.post(position);
     ReceivedMessage taken;
@@ -48,7 +48,10 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
     const int code =
         real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
-    if (code != MPI_SUCCESS) return code;
+    if (code != MPI_SUCCESS)
+        return is_overlong(code, comm, status)
+                   ? raise(&comm, reject_overlong(comm, status, position.position))
+                   : code;
     verify(taken, comm, {taken.wire.data(), bytes}, {}, {position.position, any_tag});
     comm.unexpected.push_back(std::move(taken));
     received = &comm.unexpected.back();
@@ -64,6 +67,7 @@ ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag) {
     if (real.Improbe(found->source, MPI_ANY_TAG, comm.handle, &flag, &message, &status) != MPI_SUCCESS ||
         !flag)
         return found;
+    status = from_named_source(found->source, status);
     ReceivedMessage* earlier = nullptr;
     if (enqueue_unexpected(comm, message, status, true, earlier) != MPI_SUCCESS) return found;
     return earliest(comm, found->source, tag);

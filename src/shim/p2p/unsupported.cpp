@@ -137,11 +137,11 @@ int refusal_code(const char* procedure, const std::string& detail) {
 
 int refuse(const char* procedure, MPI_Comm comm) {
     const std::string sentence = sentence_for(procedure) + ".";
-    if (!world_model_is_on()) {  // no error handler and, before MPI 4, no codes to be had
+    if (!world_model_is_on() && !state.ready) {  // no error handler and, before MPI 4, no codes to be had
         say_once(sentence);
         return MPI_ERR_OTHER;
     }
-    const MPI_Comm owner = comm == constants.comm_null ? constants.comm_self : comm;
+    const MPI_Comm owner = comm == constants.comm_null ? self_comm() : comm;
     const int code = refusal_code(procedure);
     if (another_says_it(procedure, comm)) {
         if (!is_fatal(owner)) return raise_on(owner, code);
@@ -156,7 +156,7 @@ int refuse_device(const char* procedure, MPI_Comm comm) {
     say_once(call +
              " is refused: a buffer is in the memory of a GPU, which MPIsec does not protect in this call " +
              "(docs/gpu.md has those in which it does). Copy it to memory of the host first.");
-    const MPI_Comm owner = comm == constants.comm_null ? constants.comm_self : comm;
+    const MPI_Comm owner = comm == constants.comm_null ? self_comm() : comm;
     const int code =
         error_code(call + " of a GPU", "MPIsec: " + call +
                                            " is refused: a buffer is in the memory of a GPU; copy it to "

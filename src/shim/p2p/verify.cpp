@@ -226,6 +226,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         if (received.large) tell_misnamed(pair.number, nonce.counter);
         return reject(delivered, Violation::replayed);
     }
+    confirm_epoch(pair, opening.keys);  // what follows may hear notices of this pair, which need keys, too
     if (!in_order(comm, received.source, received.tag, match.position, nonce.counter, pair.replay))
         [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);
@@ -242,7 +243,6 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
             if (received.large) throw_away(pair.number, received.header);
             return reject(delivered, Violation::reordered, what.c_str());
         }
-    confirm_epoch(pair, opening.keys);
     ++pair.opened;
     if (pair.replay.runs() >= gaps_before_look && pair.opened % messages_between_looks == 0 &&
         !comm.is_channel) [[unlikely]]

@@ -14,6 +14,7 @@
 #include "shim/collective/collective_context.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/datatype.hpp"
 #include "shim/p2p/message_audit.hpp"
 #include "shim/p2p/notices.hpp"
 #include "shim/p2p/operation.hpp"
@@ -150,6 +151,18 @@ void expect_threads() {
     start_sealing_lock(MPI_THREAD_MULTIPLE);
 }
 
+/// When the MPI library begins anew it may give a handle that the program has left to something else.
+void forget_handles() {
+    process.types.forget();
+    process.type_layouts.forget();
+    type_generation.fetch_add(1, std::memory_order_relaxed);
+    process.operations.forget();
+    process.sent_to_self.forget();
+    process.files.forget();
+    process.windows.forget();
+    process.refused_calls.forget();  // whose error codes were the library's
+}
+
 /// Nothing of it is used any more.
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
@@ -198,6 +211,7 @@ void make_ready(MPI_Comm comm) {
 
 void begin_after_world() {
 #ifndef OPEN_MPI  // whose processes do not find each other again
+    const std::lock_guard lock(process.life);
     const Phase phase = gate.phase;
     if (!process.world_begun || world_model_is_on() || (phase != Phase::ended && phase != Phase::open))
         return;
@@ -207,6 +221,7 @@ void begin_after_world() {
     state.ending = false;
     gate.single_node = false;
     expect_threads();
+    forget_handles();
     process.world_begun = false;
     process.world_is_over = true;
 #endif
@@ -245,6 +260,7 @@ void close_unused_realms() {
 }
 
 void forget_one_node_groups() {
+    forget_handles();
     for (Realm* realm : further_realms()) close_realm(*realm);
     forget_peer_states();
     forget_realms();
@@ -289,6 +305,7 @@ void end_protection() {
     if (world_is_protected) fabric::NodeArena::close();
     release_device_memory();
     empty_pool();
+    if (!world) forget_handles();
     state.ready = false;
 }
 

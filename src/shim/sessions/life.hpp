@@ -16,8 +16,8 @@ std::string load_settings();
 /// communicator). Does nothing the second time.
 void make_ready(MPI_Comm comm);
 
-/// In MPI_Session_init: the world has ended, and the MPI library has begun anew for a session (MPI 4.1, section 11.3). The phase stays:
-/// calls that still speak of the world are refused as before. Does nothing where the world has not ended. With `life` held.
+/// The world has ended, and sessions go on or begin without it (MPI 4.1, section 11.3). The phase stays: calls that still speak of the
+/// world are refused as before. Does nothing where the world has not ended.
 void begin_after_world();
 
 /// From here on calls are protected, in a process that has not called MPI_Init or whose world is on one node. Waits for another thread's

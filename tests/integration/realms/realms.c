@@ -11,6 +11,7 @@
  *   outlive     as session, and MPI_Finalize while it goes on
  *   finalize    MPI_Finalize; what follows has no world again
  *   late        as session; before, MPI_COMM_WORLD still serves for nothing
+ *   around      a session that begins before MPI_Init and has its communicators after MPI_Finalize
  *   spawn       MPI_Comm_spawn of two processes, which run this program with the mode `child`
  *   multiple    MPI_Comm_spawn_multiple of one and two
  *   alone       MPI_Comm_spawn of one by each process alone, at the same time
@@ -131,6 +132,26 @@ static void put_around(MPI_Comm comm, int rank, int size) {
     free(memory), free(mine), free(expected);
 }
 
+/* In types that are never freed: when the library begins anew, their handles are those of others. */
+static void send_left_type(MPI_Comm comm) {
+    static int turns;
+    int rank, size;
+    OK(MPI_Comm_rank(comm, &rank));
+    OK(MPI_Comm_size(comm, &size));
+    const int n = 2000 - 7 * turns++, to = (rank + 1) % size, from = (rank + size - 1) % size;
+    char *out = marked(n, rank), *in = calloc((size_t)n + 8, 1), *expected = marked(n, from);
+    int count = -1;
+    MPI_Datatype type;
+    MPI_Status status;
+    OK(MPI_Type_contiguous(n, MPI_CHAR, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Sendrecv(out, 1, type, to, 99, in, 1, type, from, 99, comm, &status));
+    OK(MPI_Get_count(&status, MPI_CHAR, &count));
+    CHECK(count == n && memcmp(in, expected, (size_t)n) == 0);
+    for (int i = n; i < n + 8; ++i) CHECK(in[i] == 0);
+    free(out), free(in), free(expected);
+}
+
 static void use(MPI_Comm comm, int deep) {
     int rank, size;
     OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
@@ -210,7 +231,7 @@ static void use_bridge(MPI_Comm inter, MPI_Comm own, int high) {
 
 #if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
 /* MPISEC_PROGRESS=thread, of a session that was granted threads. */
-static int has_progress_thread(void) {
+static int has_thread(const char* sought) {
     char path[64], name[32] = "";
     for (int i = 0, pid = (int)getpid(); i < 64; ++i) {
         snprintf(path, sizeof path, "/proc/self/task/%d/comm", pid + i);
@@ -218,7 +239,7 @@ static int has_progress_thread(void) {
         if (!file) continue;
         if (!fgets(name, sizeof name, file)) name[0] = 0;
         fclose(file);
-        if (strcmp(name, "mpisec-progress\n") == 0) return 1;
+        if (strncmp(name, sought, strlen(sought)) == 0) return 1;
     }
     return 0;
 }
@@ -275,6 +296,11 @@ static void with_session(const char* what) {
     }
     OK(MPI_Session_init(info, MPI_ERRORS_RETURN, &session));
     if (info != MPI_INFO_NULL) OK(MPI_Info_free(&info));
+    if (strcmp(what, "around") == 0) {
+        OK(MPI_Init(NULL, NULL));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        end_world();
+    }
     if (strcmp(what, "late") == 0) send_to_the_world();
     OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &everyone));
     OK(MPI_Group_rank(everyone, &rank));
@@ -292,7 +318,8 @@ static void with_session(const char* what) {
         create_between(everyone, rank, size);
     } else {
         MPI_Comm one = from_group(everyone, size, all, MARKER), two = from_group(everyone, size, all, MARKER);
-        CHECK(strcmp(what, "thread") != 0 || has_progress_thread());
+        CHECK(strcmp(what, "thread") != 0 || has_thread("mpisec-progress"));
+        send_left_type(one);
         use(one, 1);
         if (strcmp(what, "outlive") == 0) end_world();
         use(two, 0);
@@ -302,6 +329,7 @@ static void with_session(const char* what) {
     }
     OK(MPI_Group_free(&everyone));
     OK(MPI_Session_finalize(&session));
+    if (strcmp(what, "around") == 0) CHECK(!has_thread("mpisec"));
 }
 #else
 static void with_session(const char* what) {
@@ -459,12 +487,14 @@ int main(int argc, char** argv) {
             OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
             OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
             job_rank = rank;
+            send_left_type(MPI_COMM_WORLD);
             use(MPI_COMM_WORLD, 0);
             if (strcmp(mode, "child") == 0) be_child();
         } else if (strcmp(mode, "finalize") == 0) {
             end_world();
             world = 0;
-        } else if (strstr("session pairs groups again leave thread own-operation outlive late", mode)) {
+        } else if (strstr("session pairs groups again leave thread own-operation outlive late around",
+                          mode)) {
             with_session(mode);
             if (strcmp(mode, "outlive") == 0) world = 0;
         } else {

@@ -70,6 +70,13 @@ def test_sessions_after_the_world(job, nodes, ranks):
     fine(result, modes, ranks)
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("seal", [True, False], ids=["seal", "not"])
+def test_a_session_around_the_world(job, nodes, seal):
+    """M14: a session that goes on after a world, on one node too, ends protection."""
+    fine(job(["around"], nodes=nodes, ranks=2, env={"MPISEC_SAME_NODE": "seal"} if seal else {}), ["around"], 2)
+
+
 def test_what_is_left_of_the_world(job):
     """S1: in a session after MPI_Finalize nothing is sent to MPI_COMM_WORLD."""
     result = job(["init", "finalize", "late"])
