@@ -195,8 +195,8 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
             exposures.push_back(begin_receive(
                 {nullptr, 0, constants.byte, rank_in_realm(rank), tag, realm_of(rank).channel, call}));
     }
-    int code =
-        MPI_SUCCESS;  // of the first that failed; receives of the others must not take those of the next epoch
+    // All of them, also when one has failed: the receives of the others would take what is for the next epoch.
+    int code = MPI_SUCCESS;
     for (auto& exposure : exposures) {
         complete_operation(*exposure);
         if (code == MPI_SUCCESS) code = exposure->outcome().error;

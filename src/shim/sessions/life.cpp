@@ -210,11 +210,14 @@ void make_ready(MPI_Comm comm) {
 }
 
 void begin_after_world() {
-#ifndef OPEN_MPI  // whose processes do not find each other again
     const std::lock_guard lock(process.life);
     const Phase phase = gate.phase;
-    if (!process.world_begun || world_model_is_on() || (phase != Phase::ended && phase != Phase::open))
-        return;
+#ifdef OPEN_MPI  // whose processes do not find each other again
+    const bool may_go_on = phase == Phase::open;
+#else
+    const bool may_go_on = phase == Phase::open || phase == Phase::ended;
+#endif
+    if (!may_go_on || !process.world_begun || world_model_is_on()) return;
     World none;
     none.selection = state.world.selection;
     state.world = std::move(none);
@@ -224,7 +227,6 @@ void begin_after_world() {
     forget_handles();
     process.world_begun = false;
     process.world_is_over = true;
-#endif
 }
 
 void close_gate() {

@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from mpisec_bench import interval, result, rounds, schemes  # noqa: E402
+from mpisec_bench.table import first_beside  # noqa: E402
 from mpisec_bench.__main__ import _without_files  # noqa: E402
 from mpisec_lab.errors import LabError  # noqa: E402
 
@@ -181,6 +182,25 @@ def test_schemes():
     for unknown in ("ssh", "mpisec@/bin/no such program", "wireguard@/bin/true"):
         with pytest.raises(LabError, match=f"knows no '{unknown}'"):
             schemes.parse(f"mpisec,{unknown}")
+
+
+def test_segments_of_a_given_length():
+    scheme, = schemes.parse("segments:256K")
+    assert scheme.sealed and dict(scheme.settings) == {"MPISEC_PIPELINE": "on", "MPISEC_SEGMENT": "256K"}
+
+
+def test_the_first_scheme_beside_the_others():
+    """Round by round: in the first both are fast, in the second slow; sizes are compared with the same size only."""
+    found = result.Result("t", "T", "c", {})
+    whole = schemes.parse("whole")[0].name
+    for ours, theirs in ((1.1, 1.0), (2.2, 2.0), (3.3, 3.0)):
+        for size in 4, 8:
+            found.add({"what": "x", "bytes": size, "time_us": ours * size, "plain_us": float(size)}, "mpisec")
+            found.add({"what": "x", "bytes": size, "time_us": theirs * size, "plain_us": float(size)}, whole)
+    rows = found.document()["rows"]
+    for row in rows:
+        quotients = first_beside(row, rows)
+        assert quotients == ([] if row["scheme"] == "mpisec" else pytest.approx([1.1, 1.1, 1.1])), row
 
 
 def test_where_a_result_goes_is_not_part_of_its_command():
