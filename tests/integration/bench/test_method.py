@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from mpisec_bench import interval, result, rounds, schemes  # noqa: E402
-from mpisec_bench.table import first_beside  # noqa: E402
 from mpisec_bench.__main__ import _without_files  # noqa: E402
+from mpisec_bench.table import first_beside  # noqa: E402
 from mpisec_lab.errors import LabError  # noqa: E402
 
 
