@@ -36,7 +36,7 @@ static void receive(int blocking) {
         printf("got %s from %d\n", text, status.MPI_SOURCE);
     }
     fflush(stdout);
-    sleep(1); /* the launcher passes it on */
+    sleep(1);                     /* the launcher passes it on */
     MPI_Abort(MPI_COMM_WORLD, 0); /* the other message stays where it is */
 }
 

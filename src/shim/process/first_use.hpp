@@ -22,7 +22,7 @@ class FirstUse {
     T* operator->() { return &**this; }
     /// What it holds is no more; the next use makes another. Nobody uses it meanwhile.
     void forget() {
-        if (T* made = made_.exchange(nullptr)) unmake_(made);
+        if (T* made = made_.exchange(nullptr)) unmake_.load()(made);
     }
 
   private:
