@@ -103,11 +103,12 @@ def test_reordered_pieces(attack, mpi):
 
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 @pytest.mark.parametrize("kind", ["flip-segment:1:20", "truncate-segment:1"])
+@pytest.mark.parametrize("cut", [CUT, (1, 1, 2_000_000)], ids=["small", "large"])
 @pytest.mark.parametrize("scenario", ["first", "ready"])
-def test_changed_notice(attack, scenario, kind, mpi):
+def test_changed_notice(attack, scenario, cut, kind, mpi):
     """S2, S8: how the message is cut, and that the receiver is ready, are sealed too; where that was changed, nothing goes between these ranks,
     and neither waits for the other."""
-    result, said = attack(kind, scenario, cut=(1, 1, 2_000_000), ways="wait", mpi=mpi)
+    result, said = attack(kind, scenario, cut=cut, ways="wait", mpi=mpi)
     assert not result.timed_out, f"the job hung\n{said}\n" + result.stdout[-2000:] + result.stderr[-4000:]
     assert said["wait", 0, 0].startswith(INTEGRITY), result.stdout + result.stderr
 

@@ -334,7 +334,11 @@ class AccessRequest final : public Operation {
     ~AccessRequest() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"a one-sided operation", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
-    ErrorOwner error_owner() const override { return {{}, window_->handle}; }
+    /// A window that has failed may be freed before the request is completed: then nobody's, and the code is returned.
+    ErrorOwner error_owner() const override {
+        if (window_->closed()) return {};
+        return {{}, window_->handle};
+    }
 
   private:
     void step() override {

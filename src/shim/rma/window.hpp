@@ -235,6 +235,7 @@ class Window {
 
     /// Nothing that this process sends is on its way; moves it on.
     bool all_sent();
+    bool closed() const { return closed_; }
     /// Ends the window's own messages. Without failure all ranks have met: nothing is on its way.
     void close();
 

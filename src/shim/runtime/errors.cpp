@@ -57,7 +57,7 @@ void end_fatally(int code, const char* call) {
 
 int raise_on(MPI_Comm comm, int code, const char* call) {
     if (code == MPI_SUCCESS) return code;
-    // Without a world, before the first communicator of a session, none has a handler.
+    // Nobody's: of a window that was freed, or without a world before the first communicator of a session.
     if (comm == constants.comm_null || comm == MPI_Comm{}) return code;
     if (is_fatal(comm)) end_fatally(code, call);
     real.Comm_call_errhandler(comm, code);
