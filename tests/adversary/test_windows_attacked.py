@@ -127,6 +127,16 @@ def test_a_window_that_is_not_freed(attack, mpi):
         assert said[rank][0].startswith("MPIsec integrity error"), said
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+@pytest.mark.parametrize("kind", ["count", "flip-segment:1:20"])
+def test_requests_of_a_window_that_is_gone(run, compile_mpi, kind, mpi):
+    """S8: who frees a window that has failed and completes its requests then gets their error."""
+    library = compile_mpi(HERE / "adversary.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
+    victim = compile_mpi(HERE / "victim_windows.c", mpi, flags=["-std=gnu11"])
+    result = run([victim, 1, "get", SMALL, "freed"], nodes=2, ranks=2, mpi=mpi, timeout=30, env={"LD_PRELOAD": library, "MPISEC_LAB_ATTACK": kind})
+    assert ("requests fine" if kind == "count" else "requests failed") in result.stdout, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_memory_of_gets(attack, size):
     """S2: memory that was to be fetched into is the program's again when the call has ended in the error."""

@@ -4,7 +4,8 @@
  * and unlocks. The adversary (adversary.c) is armed on WHO: on rank 0, whose requests are its segments 1, 2, …, or on
  * rank 1, whose answers are. WAY is apart: a probe after each operation sends its request, and rank 0 is armed until
  * the flush; or together: short requests travel in one message with the flush, under attack as well; fence: apart,
- * between fences; kept: the same, and the window is not freed; wait: MPI_Rget of different contents, and what the first of them has
+ * between fences; kept: the same, and the window is not freed; freed: apart, MPI_Rget, and the requests are completed when the window is
+ * freed: "requests failed" or "fine"; wait: MPI_Rget of different contents, and what the first of them has
  * when its wait ends; or reuse: apart, and the memory of gets is used for something else after the error. Each rank prints "rank R: ERROR STRING", or "fine", of
  * what its calls on the window gave, and "rank R: memory as it was", "as meant" or "FOREIGN". */
 #define _GNU_SOURCE
@@ -89,6 +90,14 @@ static void say(const char* what) {
     fflush(stdout);
 }
 
+/* Starts the gets; completes them when the window is gone. */
+static MPI_Request fetching[OPERATIONS];
+static void complete_late(void) {
+    MPI_Status statuses[OPERATIONS];
+    const int code = MPI_Waitall(OPERATIONS, fetching, statuses);
+    printf("requests %s\n", code == MPI_SUCCESS ? "fine" : "failed");
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -109,6 +118,7 @@ int main(int argc, char** argv) {
     watch(MPI_COMM_WORLD); /* messages of the program's own are no segments */
     MPI_Barrier(MPI_COMM_WORLD);
     int frames, segments;
+    const int freed = strcmp(argv[4], "freed") == 0;
     const int kept = strcmp(argv[4], "kept") == 0, fence = kept || strcmp(argv[4], "fence") == 0;
     if (fence) {
         note(MPI_Win_fence(0, window));
@@ -126,7 +136,11 @@ int main(int argc, char** argv) {
         MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (armed_rank == 0) arm();
         if (waits) wait_for_first(mine);
-        for (int operation = 0; !waits && operation < OPERATIONS; ++operation) {
+        for (int operation = 0; freed && operation < OPERATIONS; ++operation)
+            note(MPI_Rget(mine + (size_t)operation * (size_t)size_of_each, size_of_each, MPI_BYTE, 1,
+                          (MPI_Aint)operation * size_of_each, size_of_each, MPI_BYTE, window,
+                          &fetching[operation]));
+        for (int operation = 0; !waits && !freed && operation < OPERATIONS; ++operation) {
             operate(kind, operation, mine + (size_t)operation * (size_t)size_of_each);
             int found;
             if (!together) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
@@ -153,6 +167,7 @@ int main(int argc, char** argv) {
         say(rank == 1 ? judge(before, !gets) : gets ? judge(before, 0) : "not looked at");
     MPI_Barrier(MPI_COMM_WORLD);
     if (!kept) note(MPI_Win_free(&window));
+    if (freed && rank == 0) complete_late();
     MPI_Finalize();
     return 0;
 }
