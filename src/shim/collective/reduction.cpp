@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shim/collective/local_reduction.hpp"
+#include "shim/p2p/type_contents.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/state.hpp"
@@ -129,9 +130,8 @@ int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
     Guard guard;
     auto& known = process.operations->checked;
     if (auto found = known.find({type, op, any}); found != known.end()) return found->second;
-    int ignored = 0, combiner = 0;
-    if (real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) != MPI_SUCCESS)
-        return MPI_ERR_TYPE;
+    const int combiner = combiner_of(type);
+    if (combiner == MPI_UNDEFINED) return MPI_ERR_TYPE;
     const bool own = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
                      combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
     // Open MPI says nothing of no elements, and no program's type is good.

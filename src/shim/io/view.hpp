@@ -9,11 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "shim/rma/layout.hpp"
+#include "shim/p2p/type_map.hpp"
 
 namespace mpisec::shim::io {
-
-using rma::Run;
 
 class View {
   public:

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shim/p2p/type_contents.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/pool.hpp"
@@ -36,22 +37,11 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
     MPI_Aint lower = 0, extent = 0;
     if (real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return false;
     if (lower != 0 || extent != static_cast<MPI_Aint>(size)) return false;
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
-    if (combiner == MPI_COMBINER_NAMED) return true;
-    if (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) return false;
-    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
-    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
-    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
-    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
-                               inner.data()) != MPI_SUCCESS)
-        return false;
+    const TypeContents made(type);
+    if (made.combiner == MPI_COMBINER_NAMED) return true;
+    if (made.combiner != MPI_COMBINER_DUP && made.combiner != MPI_COMBINER_CONTIGUOUS) return false;
     TypeFacts of_inner;
-    bool answer = type_facts(inner[0], of_inner) && of_inner.contiguous;
-    int ignored = 0, inner_combiner = 0;
-    real.Type_get_envelope(inner[0], &ignored, &ignored, &ignored, &inner_combiner);
-    if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&inner[0]);  // Type_get_contents gave us a reference
-    return answer;
+    return !made.inner.empty() && type_facts(made.inner[0], of_inner) && of_inner.contiguous;
 }
 
 #if defined(OPEN_MPI)
@@ -59,24 +49,11 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
 /// pack it. The types of the standard that are as large are those with one in them, and double complex.
 bool may_be_padded(MPI_Datatype type) {
     constexpr int smallest = 16;
-    int integers = 0, addresses = 0, types = 0, combiner = 0, size = 0;
-    if (real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return true;
-    if (combiner == MPI_COMBINER_NAMED) return real.Type_size(type, &size) != MPI_SUCCESS || size >= smallest;
-    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
-    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
-    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types) + 1);
-    if (types == 0 || real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
-                                             inner.data()) != MPI_SUCCESS)
-        return true;
-    inner.resize(static_cast<std::size_t>(types));
-    bool answer = false;
-    for (MPI_Datatype& one : inner) {
-        answer = answer || may_be_padded(one);
-        int ignored = 0, inner_combiner = 0;
-        real.Type_get_envelope(one, &ignored, &ignored, &ignored, &inner_combiner);
-        if (inner_combiner != MPI_COMBINER_NAMED) Type_free(&one);  // Type_get_contents gave us a reference
-    }
-    return answer;
+    const TypeContents made(type);
+    int size = 0;
+    if (made.combiner == MPI_COMBINER_NAMED)
+        return real.Type_size(type, &size) != MPI_SUCCESS || size >= smallest;
+    return made.inner.empty() || std::ranges::any_of(made.inner, may_be_padded);
 }
 #endif
 
@@ -328,9 +305,7 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
 }
 
 MPI_Datatype keep_type(MPI_Datatype type) {
-    int ignored = 0, combiner = 0;
-    real.Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner);
-    if (combiner == MPI_COMBINER_NAMED) return type;
+    if (is_named(type)) return type;
     TypeCache& cache = *process.types;
     std::unique_lock lock(cache.mutex);
     ++cache.kept[type].holders;

@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "shim/p2p/datatype.hpp"
+#include "shim/p2p/type_contents.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/message.hpp"
@@ -14,82 +15,26 @@
 namespace mpisec::shim::rma {
 namespace {
 
-/// Of types with gaps: what finding their runs may take.
-constexpr std::size_t most_extent = std::size_t{1} << 30, most_data = std::size_t{1} << 28;
-
-/// Runs of a type with gaps. The MPI library is asked, for every way to make a type, also those to come: what
-/// it packs from memory whose bytes say where they are tells where each byte of the data is. One byte says 8
-/// bits of that, so it is asked again for the next ones.
-bool find_runs(MPI_Datatype type, const TypeFacts& facts, std::vector<Run>& runs) {
-    MPI_Aint lower = 0, extent = 0;
-    if (real.Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS || extent <= 0) return false;
-    const auto room = static_cast<std::size_t>(extent);
-    if (room > most_extent || facts.size > most_data) return false;
-    std::vector<std::uint8_t> memory(room), packed(facts.size);
-    std::vector<std::uint32_t> places(facts.size);
-    auto* at = reinterpret_cast<std::uint8_t*>(reinterpret_cast<std::intptr_t>(memory.data()) - lower);
-    for (unsigned bits = 0; bits == 0 || (room - 1) >> bits != 0; bits += 8) {
-        for (std::size_t i = 0; i < room; ++i) memory[i] = static_cast<std::uint8_t>(i >> bits);
-        if (pack(at, 1, type, facts, packed.data()) != MPI_SUCCESS) return false;
-        for (std::size_t i = 0; i < packed.size(); ++i)
-            places[i] |= static_cast<std::uint32_t>(packed[i]) << bits;
-    }
-    if (facts.padded) {  // bytes that MPI_Pack leaves out: each lies behind the one before
-        std::ranges::fill(memory, std::uint8_t{0xff});
-        if (pack(at, 1, type, facts, packed.data()) != MPI_SUCCESS) return false;
-        for (std::size_t i = 1; i < packed.size(); ++i)
-            if (packed[i] == 0) places[i] = places[i - 1] + 1;
-    }
-    for (std::uint32_t place : places) {
-        const std::int64_t offset = lower + static_cast<std::int64_t>(place);
-        if (!runs.empty() && runs.back().offset + runs.back().bytes == offset)
-            ++runs.back().bytes;
-        else
-            runs.push_back({offset, 1});
-    }
-    return true;
-}
-
-int combiner_of(MPI_Datatype type, int& integers, int& addresses, int& types) {
-    int combiner = 0;
-    return real.Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS
-               ? combiner
-               : MPI_UNDEFINED;
-}
+/// Of one element: more would take gigabytes to describe.
+constexpr std::size_t most_runs = std::size_t{1} << 26;
 
 /// Adds the predefined types that `type` is made of.
 void add_elements(MPI_Datatype type, std::vector<MPI_Datatype>& elements) {
-    int integers = 0, addresses = 0, types = 0;
-    const int combiner = combiner_of(type, integers, addresses, types);
-    if (combiner == MPI_COMBINER_NAMED || types == 0) {
+    const TypeContents made(type);
+    if (made.inner.empty()) {
         if (std::ranges::find(elements, type) == elements.end()) elements.push_back(type);
         return;
     }
-    std::vector<int> integer(static_cast<std::size_t>(integers) + 1);
-    std::vector<MPI_Aint> address(static_cast<std::size_t>(addresses) + 1);
-    std::vector<MPI_Datatype> inner(static_cast<std::size_t>(types));
-    if (real.Type_get_contents(type, integers, addresses, types, integer.data(), address.data(),
-                               inner.data()) != MPI_SUCCESS)
-        return;
-    for (MPI_Datatype& one : inner) {
-        add_elements(one, elements);
-        int ignored = 0;
-        if (combiner_of(one, ignored, ignored, ignored) != MPI_COMBINER_NAMED)
-            Type_free(&one);  // Type_get_contents gave us a reference
-    }
+    for (MPI_Datatype one : made.inner) add_elements(one, elements);
 }
 
 std::shared_ptr<const TypeLayout> describe(MPI_Datatype type) {
-    TypeFacts facts;
-    if (!type_facts(type, facts)) return nullptr;
-    auto described = std::make_shared<TypeLayout>();
+    auto runs = type_map(type, most_runs);
     MPI_Aint lower = 0, extent = 0;
-    if (real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return nullptr;
+    if (!runs || real.Type_get_extent(type, &lower, &extent) != MPI_SUCCESS) return nullptr;
+    auto described = std::make_shared<TypeLayout>();
+    described->runs = std::move(*runs);
     described->extent = extent;
-    if (facts.contiguous && facts.size > 0)
-        described->runs.push_back({0, static_cast<std::int64_t>(facts.size)});
-    else if (facts.size > 0 && !find_runs(type, facts, described->runs))
-        return nullptr;
     std::vector<MPI_Datatype> elements;
     add_elements(type, elements);
     described->element = elements.size() == 1 ? elements[0] : constants.datatype_null;
@@ -213,9 +158,7 @@ MPI_Datatype type_of_handle(std::int32_t handle) {
 #else
     const auto type = (MPI_Datatype)(std::intptr_t)handle;
 #endif
-    int ignored = 0;
-    if (type == constants.datatype_null || combiner_of(type, ignored, ignored, ignored) != MPI_COMBINER_NAMED)
-        return constants.datatype_null;
+    if (type == constants.datatype_null || !is_named(type)) return constants.datatype_null;
     return type;
 }
 

@@ -11,16 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "shim/p2p/type_map.hpp"
+
 namespace mpisec::shim::rma {
 
 /// Wide enough for every product of a displacement, a count and an extent.
 using Wide = __int128;
-
-struct Run {
-    std::int64_t offset;  ///< from where the element lies
-    std::int64_t bytes;
-    bool operator==(const Run&) const = default;
-};
 
 /// `count` elements, each `extent` after the one before.
 struct Layout {
