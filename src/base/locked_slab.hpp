@@ -12,6 +12,11 @@
 
 namespace mpisec {
 
+/// A child finds these pages zeroed; or, where the system cannot do that, not at all. False where it can do neither.
+inline bool hide_from_children(void* pages, std::size_t bytes) {
+    return madvise(pages, bytes, MADV_WIPEONFORK) == 0 || madvise(pages, bytes, MADV_DONTFORK) == 0;
+}
+
 /// Thread-safe. Pages are kept for reuse until the process ends; every free slot is all zero.
 class LockedSlab {
   public:
@@ -53,10 +58,13 @@ class LockedSlab {
         const std::size_t bytes = slots * slot_bytes_;
         void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED) return false;
+        if (fork_ == Fork::wipe && !hide_from_children(pages, bytes)) {
+            munmap(pages, bytes);
+            return false;
+        }
         // May meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
         mlock2(pages, bytes, locking);
         madvise(pages, bytes, MADV_DONTDUMP);
-        if (fork_ == Fork::wipe) madvise(pages, bytes, MADV_WIPEONFORK);
         total_ += slots;
         free_.reserve(total_);
         for (std::size_t i = slots; i-- > 0;) free_.push_back(static_cast<char*>(pages) + i * slot_bytes_);

@@ -1,5 +1,6 @@
 // mpisec bench: crypto libraries in this process, everything that needs a cluster in bench/'s Python.
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <tuple>
 
@@ -12,6 +13,10 @@
 
 namespace mpisec::cli {
 namespace {
+
+CLI::Range bytes_of_memory() {
+    return {std::uint64_t{1}, std::uint64_t{1} << 40, "bytes"};
+}
 
 void add_bench_crypto(CLI::App& bench, Status& status) {
     auto options = std::make_shared<BenchCryptoOptions>();
@@ -29,7 +34,8 @@ void add_bench_crypto(CLI::App& bench, Status& status) {
         ->add_option("--sizes", options->sizes,
                      "plaintext bytes; K and M are powers of two; default: 16 to 4M")
         ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(CLI::AsSizeValue(false))
+        ->check(bytes_of_memory());
     crypto->add_option("--threads", options->threads, "numbers of threads at once; default: 1")
         ->delimiter(',')
         ->check(CLI::Range(1, 1024));
@@ -54,7 +60,10 @@ void add_bench_engine(CLI::App& bench, Status& status) {
          {std::tuple("--packets", &options->packets, "bytes of packets under one key; default: 1K to 128K"),
           std::tuple("--messages", &options->messages,
                      "bytes of large messages, sealed in segments; default: 1M,16M")})
-        engine->add_option(name, *sizes, text)->delimiter(',')->transform(CLI::AsSizeValue(false));
+        engine->add_option(name, *sizes, text)
+            ->delimiter(',')
+            ->transform(CLI::AsSizeValue(false))
+            ->check(bytes_of_memory());
     engine->add_option("--threads", options->threads, "default: 1 to all hardware threads")
         ->delimiter(',')
         ->check(CLI::Range(1, 256));
@@ -93,9 +102,11 @@ void add_bench_gpu(CLI::App& bench, Status& status) {
     gpu->add_option("--sizes", options->sizes,
                     "bytes of a packet; K and M are powers of two; default: 4K to 64M")
         ->delimiter(',')
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(CLI::AsSizeValue(false))
+        ->check(bytes_of_memory());
     gpu->add_option("--batch", options->batch, "bytes of all packets of one start; default: 256M")
-        ->transform(CLI::AsSizeValue(false));
+        ->transform(CLI::AsSizeValue(false))
+        ->check(bytes_of_memory());
     gpu->add_option("--checks", options->checks,
                     "messages that are compared with OpenSSL first; default: 300")
         ->check(CLI::Range(1, 100000));

@@ -139,8 +139,11 @@ int exec_command(int count, char** arguments) {
         "--environment", environment,
         "Start nothing: print the variables that PROGRAM needs, for launchers that set them themselves");
     app.prefix_command();
-    CLI11_PARSE(app, count, arguments);
-
+    try {
+        app.parse(count, arguments);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
     std::vector<std::string> command = app.remaining();
     if (!command.empty() && command[0] == "--") command.erase(command.begin());
     if (command.empty() || command[0].starts_with('-')) {

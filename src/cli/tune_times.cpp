@@ -61,7 +61,13 @@ Result<MeasuredTimes> read_times(const std::string& path) {
                                 path, algorithm_name, collective_name));
             const int nodes = row.at("nodes"), each = row.at("ranks_per_node");
             const std::uint64_t bytes = has_size(*collective) ? row.at("bytes").get<std::uint64_t>() : 0;
-            measured[{algorithm, nodes, each, bytes}] = row.at("seconds");
+            const double seconds = row.at("seconds");
+            if (nodes < 1 || each < 1 || !(seconds > 0))
+                return fail(
+                    fmt::format("{}: a row of {} has {} nodes, {} ranks per node and {} seconds: all "
+                                "are to be greater than 0.",
+                                path, collective_name, nodes, each, seconds));
+            measured[{algorithm, nodes, each, bytes}] = seconds;
             read.collectives.insert(*collective);
             add(read.grid.nodes, nodes);
             add(read.grid.ranks_per_node, each);

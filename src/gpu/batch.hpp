@@ -57,7 +57,7 @@ struct Batch {
     Task task;
 };
 
-/// Threads and chunks that `bytes` take.
+/// Threads and chunks that `bytes` take: of no packet that lay_out() has let pass are they more than 32 bits can count.
 MPISEC_BOTH_SIDES std::uint32_t blocks_of(std::uint64_t bytes) {
     return static_cast<std::uint32_t>((bytes + 15) / 16);
 }

@@ -9,7 +9,8 @@
 namespace mpisec::gpu {
 namespace {
 
-constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 36) - 32;  // NIST SP 800-38D, section 5.2.1.1
+// NIST SP 800-38D, section 5.2.1.1, allows 2^36 - 32: here blocks are counted in 32 bits up to the end of their chunk.
+constexpr std::uint64_t most_bytes = (std::uint64_t{1} << 36) - std::uint64_t{16} * chunk_blocks;
 constexpr std::uint64_t most_threads = std::uint64_t{1} << 31;
 
 using Word = std::array<std::uint8_t, 4>;
@@ -116,8 +117,10 @@ Result<Extent> lay_out(std::span<Packet> packets) {
     std::uint64_t threads = 0, chunks = 0;
     for (Packet& packet : packets) {
         if (packet.bytes > most_bytes)
-            return fail("A packet of " + std::to_string(packet.bytes) +
-                        " bytes is longer than AES-GCM allows.");
+            return fail("A packet of " + std::to_string(packet.bytes) + " bytes is too long: at most " +
+                        std::to_string(most_bytes) + ".");
+        if (packet.counter + std::uint64_t{blocks_of(packet.bytes)} > std::uint64_t{1} << 32)
+            return fail("The counters of a packet would begin anew.");
         packet.thread = static_cast<std::uint32_t>(threads);
         packet.chunk = static_cast<std::uint32_t>(chunks);
         threads += threads_of(packet.bytes);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error_line.hpp"
+#include "base/locked_slab.hpp"
 
 namespace mpisec::keys {
 namespace {
@@ -63,11 +64,12 @@ class Slab {
             std::max<std::size_t>(16384, static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
         void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED) die("There is no memory for keys (mmap failed).");
+        if (!hide_from_children(pages, bytes))
+            die("Keys cannot be kept from child processes (madvise failed).");
         // A limit on locked memory is no reason to stop a job: swap is local to a node, which the attacker
         // does not own.
         if (mlock(pages, bytes) != 0) locked_ = false;
         madvise(pages, bytes, MADV_DONTDUMP);
-        madvise(pages, bytes, MADV_WIPEONFORK);
         ++slabs_;
         auto* first = static_cast<std::uint8_t*>(pages);
         free_.reserve(slabs_ * bytes / secret_bytes);

@@ -234,6 +234,12 @@ bool take_fixed(Aead& aead, const OSSL_PARAM& given) {
 }
 
 int take_tag(Aead& aead, const OSSL_PARAM& given) {
+    if (aead.chacha() && given.data_type == OSSL_PARAM_OCTET_STRING && !given.data) {  // its length alone
+        if (given.data_size == 0 || given.data_size > tag_bytes)
+            return raise(aead.instance, PROV_R_INVALID_TAG_LENGTH);
+        aead.tag_n = given.data_size;
+        return 1;
+    }
     void* to = aead.tag;
     std::size_t n = 0;
     if (OSSL_PARAM_get_octet_string(&given, &to, sizeof aead.tag, &n) != 1)
@@ -296,6 +302,8 @@ void* copy_aead(void* context) {
 int init_aead(void* opaque, bool encrypt, const std::uint8_t* key, std::size_t key_n, const std::uint8_t* iv,
               std::size_t iv_n, const OSSL_PARAM parameters[]) {
     auto& aead = *static_cast<Aead*>(opaque);
+    // A message cannot go on in the other direction.
+    if (aead.encrypt != encrypt && aead.state == Vector::used) aead.state = Vector::finished;
     aead.encrypt = encrypt;
     EVP_CIPHER_CTX_free(aead.tls);
     aead.tls = nullptr;
@@ -397,7 +405,7 @@ int aead_final(void* opaque, unsigned char* out, std::size_t* out_n, std::size_t
     if (!ready(aead)) return 0;
     if (!aead.encrypt && aead.tag_n == none) return raise(aead.instance, PROV_R_TAG_NOT_SET);
     if (!finish(aead, aead.tag, aead.encrypt ? tag_bytes : aead.tag_n)) return 0;
-    if (aead.encrypt) aead.tag_n = tag_bytes;
+    if (aead.encrypt && (!aead.chacha() || aead.tag_n == none)) aead.tag_n = tag_bytes;
     aead.state = Vector::finished;
     return 1;
 }

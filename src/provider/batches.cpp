@@ -3,8 +3,7 @@
 #include <openssl/async.h>
 #include <sys/eventfd.h>
 
-#include <algorithm>
-#include <vector>
+#include <array>
 
 namespace mpisec::provider {
 namespace {
@@ -18,9 +17,23 @@ struct Waiting : Batched {
     bool done = false;
 };
 
-// A job is resumed by the thread that started it.
-__attribute__((noinline)) std::vector<Waiting*>& queue() {
-    static thread_local std::vector<Waiting*> waiting;
+/// Of the jobs of a thread. No other one can resume them: OpenSSL ends a job where it began.
+class Queue {
+  public:
+    /// Fewer than fill the lanes are left.
+    void add(Waiting& one) {
+        waiting_[count_++] = &one;
+        if (count_ == lanes) encrypt_all();
+    }
+    void encrypt_all();
+
+  private:
+    std::array<Waiting*, lanes> waiting_{};
+    std::size_t count_ = 0;
+};
+
+__attribute__((noinline)) Queue& queue() {
+    static thread_local Queue waiting;
     return waiting;
 }
 
@@ -42,27 +55,27 @@ void one_by_one(std::span<Batched* const> all) {
 }
 
 void in_lanes(std::span<Batched* const> all) {
-    std::vector<mpisec_cipher_buffer> buffers;
-    for (Batched* one : all) {
+    std::array<mpisec_cipher_buffer, most_together> buffers;
+    for (std::size_t i = 0; i < all.size(); ++i) {
         std::size_t library = lane_library();
-        one->buffer.key = one->keys->get(library, true);
-        if (!one->buffer.key || library != lane_library()) return one_by_one(all);
-        buffers.push_back(one->buffer);
+        all[i]->buffer.key = all[i]->keys->get(library, true);
+        if (!all[i]->buffer.key || library != lane_library()) return one_by_one(all);
+        buffers[i] = all[i]->buffer;
     }
-    const bool good = libraries()[lane_library()]->encrypt_many(buffers.data(), buffers.size()) == 0;
+    const bool good = libraries()[lane_library()]->encrypt_many(buffers.data(), all.size()) == 0;
     for (Batched* one : all) one->good = good;
 }
 
-void encrypt_all() {
-    std::vector<Waiting*> all;
-    all.swap(queue());
+void Queue::encrypt_all() {
     for (const std::size_t key_n : std::initializer_list<std::size_t>{16, 24, 32}) {
-        std::vector<Batched*> group;
-        for (Waiting* one : all)
-            if (one->keys->key_n() == key_n) group.push_back(one);
-        encrypt_together(group);
+        std::array<Batched*, lanes> group;
+        std::size_t members = 0;
+        for (std::size_t i = 0; i < count_; ++i)
+            if (waiting_[i]->keys->key_n() == key_n) group[members++] = waiting_[i];
+        encrypt_together(std::span(group).first(members));
     }
-    for (Waiting* one : all) one->done = true;
+    for (std::size_t i = 0; i < count_; ++i) waiting_[i]->done = true;
+    count_ = 0;
 }
 
 /// A descriptor that can always be read: a job can be resumed at any time.
@@ -100,11 +113,10 @@ bool in_async_job() {
 bool encrypt_in_batch(Keyring& keys, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
                       std::uint8_t* iv) {
     Waiting mine{{&keys, {nullptr, to, from, n, iv}}};
-    queue().push_back(&mine);
-    if (queue().size() == lanes) encrypt_all();
+    queue().add(mine);
     while (!mine.done) {
         pause();
-        if (!mine.done) encrypt_all();
+        if (!mine.done) queue().encrypt_all();
     }
     return mine.good;
 }

@@ -19,7 +19,8 @@ struct Batched {
 /// Whether some library has lanes.
 bool has_lanes();
 
-/// Encrypts them, of keys of one length, in lanes where that is worth it.
+/// Encrypts them, at most `most_together` and of keys of one length, in lanes where that is worth it.
+inline constexpr std::size_t most_together = 32;
 void encrypt_together(std::span<Batched* const> all);
 
 /// Pausing a job takes longer than smaller buffers do.

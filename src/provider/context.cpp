@@ -38,10 +38,13 @@ Context::~Context() {
 }
 
 bool Context::crypt(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    if (keys.mode() == mpisec_cbc && encrypt && n >= batched_bytes && in_async_job())
-        return encrypt_in_batch(keys, to, from, n, iv);
-    if (n >= shared_bytes && can_share(keys.mode(), encrypt))
-        return crypt_on_threads(keys, encrypt, to, from, n, iv);
+    try {
+        if (keys.mode() == mpisec_cbc && encrypt && n >= batched_bytes && in_async_job())
+            return encrypt_in_batch(keys, to, from, n, iv);
+        if (n >= shared_bytes && can_share(keys.mode(), encrypt))
+            return crypt_on_threads(keys, encrypt, to, from, n, iv);
+    } catch (const std::bad_alloc&) {  // before anything was encrypted or decrypted
+    }
     return keys.crypt(encrypt, to, from, n, iv);
 }
 

@@ -15,6 +15,7 @@ namespace mpisec::provider {
 namespace {
 
 constexpr std::size_t most_pipes = 32;  // EVP_MAX_PIPES
+static_assert(most_pipes <= most_together);
 
 struct Pipe {
     std::uint8_t iv[block_bytes] = {};

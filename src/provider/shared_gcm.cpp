@@ -72,7 +72,11 @@ class Message {
             if (!hash(state_.text, block)) return false;
         }
         const std::size_t whole = n / block * block;
-        if (whole > 0 && !blocks(encrypt, to, from, whole)) return false;
+        try {
+            if (whole > 0 && !blocks(encrypt, to, from, whole)) return false;
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
         if (n == whole) return true;
         if (!next_keystream(state_.keystream)) return false;
         bytes(encrypt, 0, to + whole, from + whole, n - whole);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -83,8 +84,11 @@ class Pool {
     void start() {
         if (started_) return;
         started_ = true;
-        for (std::size_t i = 1; i < threads(); ++i)
-            std::thread([this, seen = generation_.load()] { serve(seen); }).detach();
+        try {
+            for (std::size_t i = 1; i < threads(); ++i)
+                std::thread([this, seen = generation_.load()] { serve(seen); }).detach();
+        } catch (const std::system_error&) {  // a limit on threads: those that there are do the work
+        }
     }
 
     void serve(unsigned seen) {

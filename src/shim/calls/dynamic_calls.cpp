@@ -77,10 +77,10 @@ int Comm_spawn(const char* command, char** argv, int maxprocs, MPI_Info info, in
         return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
             return real.Comm_spawn(command, argv, maxprocs, info, root, comm, made, errcodes);
         });
-    SpawnCommand protected_one(command, argv);
+    SpawnCommand protected_one(command, argv, info);
     return connect("MPI_Comm_spawn", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
-        return real.Comm_spawn(protected_one.program(), protected_one.arguments(), maxprocs, info, root, comm,
-                               made, errcodes);
+        return real.Comm_spawn(protected_one.program(), protected_one.arguments(), maxprocs,
+                               protected_one.info(), root, comm, made, errcodes);
     });
 }
 
@@ -92,17 +92,20 @@ int Comm_spawn_multiple(int count, char** commands, char*** argvs, const int* ma
     std::vector<SpawnCommand> each;
     std::vector<char*> programs;
     std::vector<char**> arguments;
-    for (int i = 0; ours && i < count; ++i) each.emplace_back(commands[i], argvs ? argvs[i] : nullptr);
+    std::vector<MPI_Info> information;
+    for (int i = 0; ours && i < count; ++i)
+        each.emplace_back(commands[i], argvs ? argvs[i] : nullptr, infos[i]);
     for (SpawnCommand& one : each) {
         programs.push_back(one.program());
         arguments.push_back(one.arguments());
+        information.push_back(one.info());
     }
-    return connect("MPI_Comm_spawn_multiple", "MPI_Comm_spawn", Side::first, comm, intercomm,
-                   [&](MPI_Comm* made) {
-                       return real.Comm_spawn_multiple(count, ours ? programs.data() : commands,
-                                                       ours ? arguments.data() : argvs, maxprocs, infos, root,
-                                                       comm, made, errcodes);
-                   });
+    return connect(
+        "MPI_Comm_spawn_multiple", "MPI_Comm_spawn", Side::first, comm, intercomm, [&](MPI_Comm* made) {
+            return real.Comm_spawn_multiple(count, ours ? programs.data() : commands,
+                                            ours ? arguments.data() : argvs, maxprocs,
+                                            ours ? information.data() : infos, root, comm, made, errcodes);
+        });
 }
 
 int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* newcomm) {

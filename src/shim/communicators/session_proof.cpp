@@ -1,6 +1,7 @@
 #include "shim/communicators/session_proof.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,6 +106,7 @@ class SharedList {
     SharedList(std::string name, std::size_t size) : name_(std::move(name)), size_(size) {}
     ~SharedList() {
         if (shared_) munmap(shared_, bytes());
+        if (descriptor_ >= 0) close(descriptor_);
     }
     SharedList(const SharedList&) = delete;
     SharedList& operator=(const SharedList&) = delete;
@@ -123,25 +125,26 @@ class SharedList {
     std::string name_;
     std::size_t size_;
     Shared* shared_ = nullptr;
+    int descriptor_ = -1;  ///< locked, so that no other job takes the name for abandoned
 };
 
 std::string SharedList::attach() {
     // Whoever comes first makes it; all give it its size, which zeros what is new and changes nothing else.
-    const int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (descriptor < 0) return std::string("no memory could be shared in /dev/shm: ") + std::strerror(errno);
+    descriptor_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor_ < 0) return std::string("no memory could be shared in /dev/shm: ") + std::strerror(errno);
+    flock(descriptor_, LOCK_SH);
     struct stat status;
     std::string wrong;
-    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
         (status.st_mode & 077) != 0)
         wrong = "the memory in /dev/shm is not this user's alone";
-    else if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes())); error != 0)
+    else if (const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes())); error != 0)
         wrong = std::string("no memory could be shared in /dev/shm: ") + std::strerror(error);
-    else if (void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    else if (void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
              memory == MAP_FAILED)
         wrong = std::string("no memory could be shared in /dev/shm: ") + std::strerror(errno);
     else
         shared_ = static_cast<Shared*>(memory);
-    close(descriptor);
     return wrong;
 }
 

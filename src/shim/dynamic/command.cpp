@@ -4,6 +4,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -37,10 +42,43 @@ std::string mpisec_program() {
     return {};
 }
 
-SpawnCommand::SpawnCommand(const char* program, char** arguments) {
+SpawnCommand::SpawnCommand(const char* program, char** arguments, MPI_Info info) : info_(info) {
     if (!is_mpisec(program)) words_ = {mpisec_program(), "exec", "--mpi", family, "--"};
     words_.emplace_back(program);
+    if (words_.size() > 1 && info != constants.info_null) take_path();
     for (char** argument = arguments; argument && *argument; ++argument) words_.emplace_back(*argument);
+}
+
+SpawnCommand::SpawnCommand(SpawnCommand&& other) noexcept
+    : words_(std::move(other.words_)),
+      pointers_(std::move(other.pointers_)),
+      info_(other.info_),
+      own_info_(std::exchange(other.own_info_, false)) {}
+
+SpawnCommand::~SpawnCommand() {
+    if (own_info_) real.Info_free(&info_);
+}
+
+void SpawnCommand::take_path() {
+    int length = 0, found = 0;
+    if (real.Info_get_valuelen(info_, "path", &length, &found) != MPI_SUCCESS || !found) return;
+    std::string path(static_cast<std::size_t>(length) + 1, '\0');
+    real.Info_get(info_, "path", length, path.data(), &found);
+    path.resize(static_cast<std::size_t>(length));
+    MPI_Info without = constants.info_null;
+    if (real.Info_dup(info_, &without) != MPI_SUCCESS) return;
+    real.Info_delete(without, "path");
+    info_ = without;
+    own_info_ = true;
+    std::string& program = words_.back();
+    if (program.find('/') != std::string::npos) return;
+    std::istringstream directories(path);
+    for (std::string directory; std::getline(directories, directory, ':');) {
+        const std::string there = directory + "/" + program;
+        if (access(there.c_str(), X_OK) != 0) continue;
+        program = there;
+        return;
+    }
 }
 
 char** SpawnCommand::arguments() {

@@ -158,18 +158,6 @@ std::vector<Span> stretches(const std::vector<Told>& told, std::int64_t gap) {
     return merged;
 }
 
-/// The library's file of this process with all bytes for its view: opened when first needed.
-int open_bytes(File& file) {
-    if (file.bytes != constants.file_null) return MPI_SUCCESS;
-    const int amode = file.amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
-    const int code = real.File_open(self_comm(), file.place.c_str(), amode, constants.info_null, &file.bytes);
-    if (code != MPI_SUCCESS)
-        file.bytes = constants.file_null;
-    else
-        real.File_set_errhandler(file.bytes, constants.errors_return);
-    return code;
-}
-
 /// What travels in one round.
 struct Round {
     Telling telling;
@@ -224,7 +212,7 @@ int write_window(File& file, const Span& window, const std::vector<Told>& told) 
             from += piece.bytes;
         }
     }
-    int code = open_bytes(file);
+    int code = MPI_SUCCESS;
     for (const Span& span : stretches(told, 0)) {
         if (code != MPI_SUCCESS) break;
         MPI_Status status;
@@ -237,7 +225,7 @@ int write_window(File& file, const Span& window, const std::vector<Told>& told) 
 /// Reads what was asked for, and lays it out for those who asked.
 int read_window(File& file, const Span& window, const std::vector<Told>& told, Blocks& answers) {
     std::vector<std::uint8_t> room(static_cast<std::size_t>(window.bytes()));
-    int code = open_bytes(file);
+    int code = MPI_SUCCESS;
     for (const Span& span : stretches(told, short_gap)) {
         if (code != MPI_SUCCESS) break;
         MPI_Status status;
@@ -275,11 +263,12 @@ bool interleave(const std::vector<Offer>& offers) {
 
 }  // namespace
 
-Division divide(const std::vector<Offer>& offers, std::int64_t window) {
+Division divide(const std::vector<Offer>& offers) {
     Division division;
-    std::int64_t pieces = 0, bytes = 0;
+    std::int64_t pieces = 0, bytes = 0, window = offers[0].window;
     bool enabled = true;
     for (const Offer& offer : offers) {
+        window = std::min(window, offer.window);
         division.file_size = std::max(division.file_size, offer.file_size);
         if (!offer.able || offer.hint < 0) return division;
         enabled = enabled && offer.hint > 0;

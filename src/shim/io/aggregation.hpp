@@ -32,10 +32,11 @@ struct Offer {
     std::int64_t first = 0, end = 0;  ///< of its data in the file
     std::int64_t pieces = 0, bytes = 0;
     std::int64_t file_size = 0;
-    std::int32_t able = 0;  ///< its data is described
-    std::int32_t hint = 0;  ///< romio_cb_write or romio_cb_read: 1 enable, -1 disable
+    std::int64_t window = 0;  ///< of an aggregator at a time, as this rank's hints say: the shortest counts
+    std::int32_t able = 0;    ///< its data is described
+    std::int32_t hint = 0;    ///< romio_cb_write or romio_cb_read: 1 enable, -1 disable
 };
-Division divide(const std::vector<Offer>& offers, std::int64_t window);
+Division divide(const std::vector<Offer>& offers);
 
 /// `data`: the packed data, `bytes` long. An error code that is not raised; all ranks must agree afterwards.
 int write_in_phases(const char* call, File& file, const Division& division, const std::vector<Piece>& pieces,

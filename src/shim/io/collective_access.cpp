@@ -77,6 +77,7 @@ int plan_access(const char* call, File& file, bool writes, const Part& part, Div
     Offer mine{.pieces = static_cast<std::int64_t>(part.pieces.size()),
                .bytes = part.bytes,
                .file_size = size,
+               .window = file.window_bytes,
                .able = part.able,
                .hint = writes ? file.wish_to_write : file.wish_to_read};
     if (!part.pieces.empty()) {
@@ -93,7 +94,7 @@ int plan_access(const char* call, File& file, bool writes, const Part& part, Div
                                            exchange->all.data(), sizeof mine, constants.byte, file.comm()));
         code != MPI_SUCCESS)
         return raise_on_file(file.handle, code, call);
-    division = divide(exchange->all, file.window_bytes);
+    division = divide(exchange->all);
     return MPI_SUCCESS;
 }
 

@@ -33,11 +33,11 @@ struct File {
     MPI_File handle{};                    ///< the program's; MPI_FILE_NULL until it is open
     std::shared_ptr<rma::Window> window;  ///< around the shared pointer, on the file's private communicator
     std::string name;
-    std::string place;  ///< the same wherever the program's working directory is
+    std::string place;  ///< of what is deleted on close: the same wherever the program's working directory is
     int amode = 0;
-    bool broken = false;  ///< an exchange between its ranks has failed
-    MPI_File bytes{};     ///< the library's file once more, with all bytes for its view, or MPI_FILE_NULL
-    MPI_Count etype_size = 1;                                     ///< bytes of data
+    bool broken = false;       ///< an exchange between its ranks has failed
+    MPI_File bytes{};          ///< the library's file once more, with all bytes for its view
+    MPI_Count etype_size = 1;  ///< bytes of data
     std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
     bool atomic = false;
     bool sieving_is_ours = false;                      ///< the hint romio_ds_write is not the program's

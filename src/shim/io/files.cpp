@@ -120,6 +120,17 @@ std::string absolute(const std::string& name) {
     return error ? name : (here / name).string();
 }
 
+/// Now and not when aggregated data comes first: another file may have the name by then, or none.
+int open_bytes(File& file, int amode) {
+    amode &= MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
+    const int code = real.File_open(self_comm(), file.name.c_str(), amode, constants.info_null, &file.bytes);
+    if (code != MPI_SUCCESS)
+        file.bytes = constants.file_null;
+    else
+        real.File_set_errhandler(file.bytes, constants.errors_return);
+    return code;
+}
+
 /// Opens the library's file of this process. What concerns all ranks' opens together is left out of the mode.
 int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
@@ -128,7 +139,7 @@ int open_here(File& file, MPI_Info info) {
     const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
     if (code != MPI_SUCCESS) file.handle = constants.file_null;
     hints.note_in(file);
-    return code;
+    return code == MPI_SUCCESS ? open_bytes(file, amode) : code;
 }
 
 /// Whether the keeper found a file where this rank finds none.
@@ -243,6 +254,7 @@ int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI
         code = raise_on_file(file->handle, MPI_ERR_AMODE, call);
     if (code == MPI_SUCCESS) code = open_everywhere(call, *file, info);
     if (code != MPI_SUCCESS) {
+        if (file->bytes != constants.file_null) real.File_close(&file->bytes);
         if (file->handle != constants.file_null) real.File_close(&file->handle);
         rma::free_hidden(*file->window, !file->broken);
         return code;
@@ -257,7 +269,7 @@ int File_close(MPI_File* fh) {
     constexpr const char* call = "MPI_File_close";
     const auto file = find(*fh);
     forget(*fh);  // before the library gives the handle to another thread's new file
-    if (file->bytes != constants.file_null) real.File_close(&file->bytes);
+    real.File_close(&file->bytes);
     int code = real.File_close(fh);
     file->handle = constants.file_null;  // where errors are raised now
     const int met = rma::leave_hidden(call, *file->window);
@@ -349,8 +361,12 @@ int File_set_atomicity(MPI_File fh, int flag) {
 }
 
 int File_sync(MPI_File fh) {
+    constexpr const char* call = "MPI_File_sync";
     const auto file = find(fh);
-    return agree("MPI_File_sync", *file, real.File_sync(fh));
+    int code = real.File_sync(fh);
+    // ROMIO syncs nothing for a handle by which nothing was written.
+    if (code == MPI_SUCCESS) code = raise_on_file(fh, real.File_sync(file->bytes), call);
+    return agree(call, *file, code);
 }
 
 }  // namespace mpisec::shim::io

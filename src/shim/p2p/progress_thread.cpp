@@ -1,7 +1,6 @@
 #include "shim/p2p/progress_thread.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "shim/p2p/operation.hpp"
 #include "shim/runtime/errors.hpp"
+#include "shim/runtime/own_thread.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -46,11 +46,10 @@ void start_progress_thread(bool granted) {
         return;
     }
     process.progress_thread = new ProgressThread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
-    process.progress_thread->thread = std::thread([] { run(*process.progress_thread); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (start_thread(process.progress_thread->thread, [] { run(*process.progress_thread); })) return;
+    say("MPISEC_PROGRESS=thread has no effect: there is no thread left for it");
+    delete process.progress_thread;
+    process.progress_thread = nullptr;
 }
 
 void stop_progress_thread() {

@@ -1,13 +1,14 @@
 #include "shim/runtime/stats_writer.hpp"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/own_thread.hpp"
 #include "shim/runtime/stats.hpp"
 
 namespace mpisec::shim {
@@ -36,11 +37,10 @@ void run(StatsWriter& self) {
 void start_stats_writer() {
     if (writer || state.settings.stats_interval <= 0 || state.settings.stats.rfind("json:", 0) != 0) return;
     writer = new StatsWriter;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
-    writer->thread = std::thread([] { run(*writer); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (start_thread(writer->thread, [] { run(*writer); })) return;
+    say("MPISEC_STATS_INTERVAL has no effect: there is no thread left for it");
+    delete writer;
+    writer = nullptr;
 }
 
 void stop_stats_writer() {

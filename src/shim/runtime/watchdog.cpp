@@ -18,6 +18,7 @@
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/node_peers.hpp"
+#include "shim/runtime/own_thread.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -51,6 +52,17 @@ std::string name_of(int value, int wildcard, const char* any) {
     return value == wildcard ? any : std::to_string(value);
 }
 
+/// By SIGABRT, for which the program may have a handler; where it ignores or blocks that, or its handler goes on, by
+/// SIGKILL.
+[[noreturn]] void end_process() {
+    struct sigaction action;
+    if (sigaction(SIGABRT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) signal(SIGABRT, SIG_DFL);
+    kill(getpid(), SIGABRT);
+    sleep(abort_limit);
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
 void report(const char* call, int peer, int tag, double seconds) {
     std::string sentence =
         std::string("stalled: waiting in ") + call + " for rank " + name_of(peer, MPI_ANY_SOURCE, "any") +
@@ -63,8 +75,7 @@ void report(const char* call, int peer, int tag, double seconds) {
             " since MPI_Init: a child that goes on using the connections takes messages meant for its parent";
     if (state.settings.stall_action == StallAction::abort) {
         say(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks");
-        kill(getpid(), SIGABRT);  // workers never call MPI (M10); the launcher ends the job when a rank dies
-        return;
+        end_process();  // workers never call MPI (M10); the launcher ends the job when a rank dies
     }
     say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then)");
 }
@@ -77,13 +88,13 @@ double seconds_since(Clock::time_point time) {
 /// library for a rank that will never answer, and the end of this process alone would not reach ranks of
 /// other nodes where the launcher was told to go on without dead ranks.
 [[noreturn]] void end_job() {
-    std::thread([] {
+    std::thread killer;
+    start_thread(killer, [] {
         sleep(abort_limit);
         kill(getpid(), SIGKILL);
-    }).detach();
+    });
     real.Abort(constants.comm_world, 1);
-    kill(getpid(), SIGABRT);
-    for (;;) pause();
+    end_process();
 }
 
 /// Of this node's ranks, which the watchdog looks at while a call waits long.
@@ -175,11 +186,10 @@ WaitSlot& make_wait_slot() {
 void start_watchdog() {
     if (state.settings.stall_seconds <= 0 || watchdog) return;
     watchdog = new Watchdog;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
-    watchdog->thread = std::thread([] { run(*watchdog); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (start_thread(watchdog->thread, [] { run(*watchdog); })) return;
+    say("there is no thread left for MPISEC_STALL_TIME: nothing will be said of calls that wait long");
+    delete watchdog;
+    watchdog = nullptr;
 }
 
 void stop_watchdog() {

@@ -162,7 +162,8 @@ def test_the_collectives_are_one_list(mpisec):
 @pytest.mark.parametrize("arguments", [
     (), ("frob",), ("--frob",), ("key",), ("key", "frob"), ("key", "show", "a", "b"), ("info", "x"), ("bench",),
     ("bench", "frob"), ("bench", "crypto", "--sizes", "1X"), ("bench", "crypto", "--threads", "0"),
-    ("bench", "crypto", "--libraries", "nolibrary"), ("doctor", "--frob"),
+    ("bench", "crypto", "--libraries", "nolibrary"), ("bench", "crypto", "--sizes", "-1"), ("bench", "engine", "--packets", "-1"),
+    ("bench", "engine", "--messages", "99999999999999999999"), ("bench", "gpu", "--batch", "0"), ("doctor", "--frob"),
 ])
 def test_unknown_input(mpisec, arguments):
     ran = mpisec(*arguments)

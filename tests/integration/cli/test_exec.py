@@ -207,6 +207,7 @@ def test_refuses_to_start_containers_behind_a_wrapper(mpisec, tmp_path, wrapper)
     ((), 2, "which program"),
     (("--",), 2, "which program"),
     (("--frob", "/bin/true"), 2, "no option --frob"),
+    (("--mpi",), 2, "--mpi"),
     (("--mpi", "lam", "/bin/true"), 126, "mpich, abi, openmpi"),
     (("no-such-program",), 127, "on PATH"),
     (("./no-such-program",), 127, "there is no program"),

@@ -2,6 +2,8 @@
 
 The whole matrix (every point, four MPIs, 2 and 4 nodes) is marked slow: `make test-all`."""
 
+from pathlib import Path
+
 import deaths
 import pytest
 
@@ -77,3 +79,11 @@ def test_slow_is_not_dead(lab, cluster, monkeypatch):
 def test_the_job_ends_everywhere(lab, cluster, mpi, point, layout, settings):
     """S8: the whole matrix of docs/failures.md."""
     check(cluster, mpi, point, layout, settings)
+
+
+def test_the_end_of_a_job_cannot_be_ignored(run, compile_mpi):
+    """S8: MPISEC_STALL_ACTION=abort ends a process that ignores SIGABRT, too."""
+    app = compile_mpi(Path(__file__).parent / "ignored_abort.c", "mpich-5", flags=["-std=gnu11"])
+    result = run([app], nodes=2, ranks=2, mpi="mpich-5", env={"MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort"}, timeout=30)
+    assert "aborting the job, as MPISEC_STALL_ACTION=abort asks" in result.stderr, result.stderr
+    assert not result.timed_out and result.returncode != 0, result

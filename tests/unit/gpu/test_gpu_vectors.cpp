@@ -263,12 +263,18 @@ TEST(GpuHash, PowersOfTheKey) {
     }
 }
 
-TEST(GpuBatch, RefusesWhatGcmDoes) {
+TEST(GpuBatch, RefusesWhatIsTooLong) {
     Packet packet{};
-    packet.bytes = (std::uint64_t{1} << 36) - 31;
+    packet.counter = 2;
+    packet.bytes = (std::uint64_t{1} << 36) - 16383;
     EXPECT_FALSE(lay_out({&packet, 1}));
     packet.bytes -= 1;
-    EXPECT_TRUE(lay_out({&packet, 1}));
+    const auto extent = lay_out({&packet, 1});
+    ASSERT_TRUE(extent);
+    EXPECT_EQ(extent->chunks, (1u << 22) - 1);
+    EXPECT_EQ(extent->threads, (1u << 27) - 32);
+    packet.counter = 1026;
+    EXPECT_FALSE(lay_out({&packet, 1}));  // the last counters would be the first ones again
     EXPECT_FALSE(lay_out({}));
 }
 

@@ -124,6 +124,51 @@ TEST(ProviderCalls, ChachaNeedsANewVectorAndATag) {
     ERR_clear_error();
 }
 
+/// As Node.js does before every message.
+TEST(ProviderCalls, ChachaTakesTheLengthOfATagAlone) {
+    Bytes tags[2];
+    for (OSSL_LIB_CTX* library : {openssl(), ours()}) {
+        Cipher context;
+        Bytes out(16), tag(12);
+        int n = 0;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(library, "ChaCha20-Poly1305"), key.data(), iv.data(), 1,
+                                     nullptr),
+                  1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 12, nullptr), 1);
+        EXPECT_EQ(EVP_CIPHER_CTX_get_tag_length(context), 12);
+        EXPECT_NE(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 17, nullptr), 1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1);
+        ASSERT_EQ(EVP_CipherFinal_ex(context, out.data(), &n), 1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 12, tag.data()), 1);
+        tags[library == ours()] = tag;
+        Cipher opening;
+        ASSERT_EQ(EVP_CipherInit_ex2(opening, fetch(library, "ChaCha20-Poly1305"), key.data(), iv.data(), 0,
+                                     nullptr),
+                  1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_AEAD_SET_TAG, 12, nullptr), 1);
+        ASSERT_EQ(EVP_CIPHER_CTX_ctrl(opening, EVP_CTRL_AEAD_SET_TAG, 12, tag.data()), 1);
+        ASSERT_EQ(EVP_CipherUpdate(opening, out.data(), &n, out.data(), 16), 1);
+        EXPECT_EQ(EVP_CipherFinal_ex(opening, out.data(), &n), 1);
+        EXPECT_EQ(out, Bytes(iv.begin(), iv.end()));
+    }
+    EXPECT_EQ(tags[0], tags[1]);
+    ERR_clear_error();
+}
+
+/// No library has begun a message of that direction, so it would be encrypted under no vector in particular.
+TEST(ProviderCalls, AMessageDoesNotTurnRound) {
+    for (const char* name : {"AES-256-GCM", "ChaCha20-Poly1305"}) {
+        Cipher context;
+        Bytes out(16);
+        int n = 0;
+        ASSERT_EQ(EVP_CipherInit_ex2(context, fetch(ours(), name), key.data(), iv.data(), 0, nullptr), 1);
+        ASSERT_EQ(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1);
+        ASSERT_EQ(EVP_CipherInit_ex2(context, nullptr, nullptr, nullptr, 1, nullptr), 1);
+        EXPECT_NE(EVP_CipherUpdate(context, out.data(), &n, iv.data(), 16), 1) << name;
+    }
+    ERR_clear_error();
+}
+
 /// The padding and MAC of CBC suites, which the provider leaves to OpenSSL.
 TEST(ProviderCalls, RecordsOfTlsWithCbcAreOpenssls) {
     Bytes results[2];

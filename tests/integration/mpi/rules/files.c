@@ -1,5 +1,7 @@
 /* M13: files whose ranks are on several nodes: every family of procedures, and what each rank then finds in the
  * file. Sealed, each rank has the file open by itself, and the shared pointer is MPIsec's. */
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -595,6 +597,67 @@ static void large_counts(void) {
 }
 #endif
 
+/* Calls of it by the library: this program's definition is the one that it finds. */
+static int syncs;
+int fsync(int descriptor) {
+    ++syncs;
+    return (int)syscall(SYS_fsync, descriptor);
+}
+
+static long bytes_of_file(const char* name) {
+    struct stat status;
+    CHECK(stat(name, &status) == 0, "%s is not there", name);
+    return (long)status.st_size;
+}
+
+/* What was opened is written to, also where its data is gathered first, and whatever has its name by then; and synced. */
+static void open_under_another_name(void) {
+    enum { CELL = 16, CELLS_EACH = 500 };
+    MPI_Info info;
+    MPI_Datatype type;
+    char other[sizeof path + 8];
+    const int removed = 1, renamed = 0;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "romio_cb_write", "enable"));
+    OK(MPI_Type_vector(CELLS_EACH, CELL, CELL * size, MPI_BYTE, &type));
+    OK(MPI_Type_commit(&type));
+    char* data = memory(CELL * CELLS_EACH);
+    memset(data, 'a' + rank, CELL * CELLS_EACH);
+    for (int how = renamed; how <= removed; ++how) {
+        MPI_File file;
+        new_name();
+        snprintf(other, sizeof other, "%s-2", path);
+        OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, info, &file));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == 0 && how == renamed) {
+            FILE* strangers = NULL;
+            CHECK(rename(path, other) == 0 && (strangers = fopen(path, "w")), "%s", path);
+            fputs("a stranger's", strangers);
+            fclose(strangers);
+        } else if (rank == 0) {
+            CHECK(unlink(path) == 0, "%s", path);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        OK(MPI_File_set_view(file, (MPI_Offset)CELL * rank, MPI_BYTE, type, "native", info));
+        OK(MPI_File_write_all(file, data, CELL * CELLS_EACH, MPI_BYTE, MPI_STATUS_IGNORE));
+        int before = syncs, all = 0;
+        OK(MPI_File_sync(file));
+        before = syncs - before;
+        OK(MPI_Allreduce(&before, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+        CHECK(all > 0, "MPI_File_sync synced nothing");
+        OK(MPI_File_close(&file));
+        if (rank == 0 && how == renamed) {
+            CHECK(bytes_of_file(path) == 12, "the stranger's file has %ld bytes now", bytes_of_file(path));
+            CHECK(bytes_of_file(other) == (long)CELL * CELLS_EACH * size, "%ld bytes", bytes_of_file(other));
+            unlink(path), unlink(other);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    OK(MPI_Type_free(&type));
+    OK(MPI_Info_free(&info));
+    free(data);
+}
+
 void rule_files(void) {
     refused_opens();
     at_offsets();
@@ -615,4 +678,5 @@ void rule_files(void) {
 #ifdef HAVE_COUNT_VARIANTS
     large_counts();
 #endif
+    open_under_another_name();
 }
