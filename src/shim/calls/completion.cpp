@@ -101,9 +101,11 @@ class Mixture {
 };
 
 bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_block()) {
+    if (count < 0) [[unlikely]]
+        return true;  // which is its error
     if (!may_go) return false;
     if (!any_request_given()) return true;
-    return std::none_of(requests, requests + std::max(count, 0),
+    return std::none_of(requests, requests + count,
                         [](MPI_Request request) { return find_request(request); });
 }
 
@@ -332,7 +334,11 @@ int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MP
     for (int k = 0; plain_found != MPI_UNDEFINED && k < plain_found; ++k) {
         MPI_Status* status = at(statuses, found);
         const MPI_Status& theirs = plain_statuses[static_cast<std::size_t>(k)];
-        if (status != MPI_STATUS_IGNORE) *status = theirs;
+        if (status != MPI_STATUS_IGNORE) {
+            const int kept = status->MPI_ERROR;
+            *status = theirs;
+            status->MPI_ERROR = kept;
+        }
         const int error = code == MPI_ERR_IN_STATUS ? theirs.MPI_ERROR : code;
         errors.add({error, error != MPI_SUCCESS, {}}, status);
         indices[found++] =

@@ -91,6 +91,8 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses);
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses);
+/// An extension of MPICH: returns whether it is, not an error code.
+int Request_is_complete(MPI_Request request);
 int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status);
 int Request_get_status_some(int incount, const MPI_Request* requests, int* outcount, int* indices,
                             MPI_Status* statuses);

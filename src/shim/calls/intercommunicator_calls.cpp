@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 
+#include "base/hex.hpp"
 #include "keys/secret.hpp"
 #include "shim/calls/entry.hpp"
 #include "shim/collective/collective_context.hpp"
@@ -99,12 +102,14 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
 }
 
 /// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
-/// messages have one length. A negative number: this group cannot take part.
+/// messages have one length. A negative number: this group cannot take part. Then the context of the communicator that
+/// joins the leaders.
 using GroupHello = std::vector<std::int32_t>;
 enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2, other_realm = -3 };
 
 GroupHello hello_of(const Realm& realm, Ranks members) {
-    GroupHello hello(static_cast<std::size_t>(realm.size) + 1);
+    GroupHello hello(static_cast<std::size_t>(realm.size) + 1 +
+                     sizeof(wire::ContextId) / sizeof(std::int32_t));
     hello[0] = static_cast<std::int32_t>(members.size());
     std::ranges::transform(members, hello.begin() + 1,
                            [&](std::int32_t number) { return number - realm.first; });
@@ -127,6 +132,10 @@ struct OtherGroup {
 
 std::size_t bytes_of(const GroupHello& hello) {
     return hello.size() * sizeof hello[0];
+}
+
+std::int32_t* bridge_in(GroupHello& hello) {
+    return hello.data() + hello.size() - sizeof(wire::ContextId) / sizeof(std::int32_t);
 }
 
 /// Leaders whose realm is proven to be on one node have neither keys nor a channel.
@@ -166,7 +175,8 @@ void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_
         if (its.number < mine.number) std::swap(mine, its);
         return;
     }
-    const GroupHello ours = hello_of(realm, local.members);
+    GroupHello ours = hello_of(realm, local.members);
+    std::memcpy(bridge_in(ours), bridge->context.data(), bridge->context.size());
     theirs.hello = ours;
     if (exchange(ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS)
         theirs.hello[0] = no_answer;
@@ -180,10 +190,17 @@ struct Bridge {
     int remote_leader, tag;
 };
 
-/// The members of the other group, for every rank of this one; or, where they are of another realm, `meeting`: what
-/// their start-up with this one is for. All of both groups are in the call afterwards. Returns an error code that was
-/// raised.
-int learn_remote_group(const Bridge& bridge, std::vector<std::int32_t>& remote, std::string& meeting) {
+struct RemoteGroup {
+    std::vector<std::int32_t> members;
+    std::string
+        call;  ///< what both groups call the call: others that they make at the same time have another name
+    bool joins_realms =
+        false;  ///< the group is of another realm, and `call` is what a start-up with it is for
+};
+
+/// The other group, for every rank of this one. All of both groups are in the call afterwards. Returns an error code that
+/// was raised.
+int learn_remote_group(const Bridge& bridge, RemoteGroup& remote) {
     Communicator& local = bridge.local;
     finish_duplications(local, "MPI_Intercomm_create");
     if (int code = progress_barrier(local); code != MPI_SUCCESS) return raise(&local, code);
@@ -197,15 +214,20 @@ int learn_remote_group(const Bridge& bridge, std::vector<std::int32_t>& remote, 
     if (hello[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
     if (hello[0] == other_realm) {
         const int code = hand_down(local, bridge.local_leader, &other.leaders, sizeof other.leaders);
-        meeting = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " ";
-        for (const LeaderHello& each : other.leaders) meeting.append(each.number.begin(), each.number.end());
+        remote.joins_realms = true;
+        remote.call = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " ";
+        for (const LeaderHello& each : other.leaders)
+            remote.call.append(each.number.begin(), each.number.end());
         return raise(&local, code);
     }
     if (hello[0] < 0 || hello[0] > realm.size)
         return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
                                                        "the leaders could not tell each other their groups"));
-    remote.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
-    for (std::int32_t& rank : remote) rank += realm.first;
+    remote.members.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
+    for (std::int32_t& rank : remote.members) rank += realm.first;
+    const auto* bridge_context = reinterpret_cast<const std::uint8_t*>(bridge_in(hello));
+    remote.call = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " " +
+                  hex(std::span(bridge_context, sizeof(wire::ContextId)));
     return MPI_SUCCESS;
 }
 
@@ -288,8 +310,8 @@ int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group g
     });
 }
 
-// The members of both groups derive the context from what all of them know: the two groups, the tag, and how
-// often they did this.
+// The members of both groups derive the context from what all of them know: the two groups, the communicator that joins
+// their leaders, the tag, and how often they did this.
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                      MPI_Comm* newcomm) {
     constexpr const char* procedure = "MPI_Intercomm_create";
@@ -301,15 +323,14 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     if (auto error = bad_arguments(procedure, local, newcomm)) return *error;
     if (local->inter || local_leader < 0 || local_leader >= local->size)
         return construct_none(procedure, *local, newcomm, call);
-    std::vector<std::int32_t> remote;
-    std::string meeting;
-    if (int code = learn_remote_group({*local, local_leader, peer_comm, remote_leader, tag}, remote, meeting);
+    RemoteGroup remote;
+    if (int code = learn_remote_group({*local, local_leader, peer_comm, remote_leader, tag}, remote);
         code != MPI_SUCCESS)
         return code;
-    if (!meeting.empty()) return join_other_realm(*local, meeting, newcomm, call);
-    Construction construction = begin_construction(procedure, no_parent(realm_of(local->members)),
-                                                   {local->members.list(), remote, true}, std::nullopt,
-                                                   std::string(procedure) + " " + std::to_string(tag));
+    if (remote.joins_realms) return join_other_realm(*local, remote.call, newcomm, call);
+    Construction construction =
+        begin_construction(procedure, no_parent(realm_of(local->members)),
+                           {local->members.list(), remote.members, true}, std::nullopt, remote.call);
     construction.parent = local;
     construction.by_all = false;
     return construct_met(std::move(construction), newcomm, call);

@@ -63,6 +63,18 @@ std::unique_ptr<Operation> started_from_device(const SendSpec& spec, Communicato
     return code;
 }
 
+/// Where there is no room for it, the call itself fails.
+int ibsend(const SendSpec& spec, const Route& route, MPI_Request* request) {
+    bool raised = false;
+    int code = MPI_SUCCESS;
+    {
+        Guard guard;
+        code = start_buffered(spec, route, raised);
+        if (code == MPI_SUCCESS) *request = give_request(std::make_unique<DoneOperation>(route.comm));
+    }
+    return raised ? code : raise(route.comm, code, spec.call);
+}
+
 int isend(const SendSpec& spec, MPI_Request* request) {
     if (needs_staging(spec)) [[unlikely]]
         return isend_from_device(spec, request);
@@ -73,9 +85,9 @@ int isend(const SendSpec& spec, MPI_Request* request) {
         return raise(route.comm, MPI_ERR_TYPE, spec.call);
     if (route.kind == Route::verified && is_for_library(spec, route.comm))
         return isend_verified(spec, *route.comm, request);
+    if (spec.mode == Mode::buffered) return ibsend(spec, route, request);
     Guard guard;
-    *request =
-        give_request(spec.mode == Mode::buffered ? started_buffered(spec, route) : start_send(spec, route));
+    *request = give_request(start_send(spec, route));
     return MPI_SUCCESS;
 }
 

@@ -102,7 +102,7 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
             return MPI_SUCCESS;
         }
     }
-    MPI_Status found;
+    MPI_Status found{};  // libraries leave in it whether it is of something cancelled
     int code = real.Iprobe(spec.peer, spec.tag, spec.comm, flag, &found);
     if (code != MPI_SUCCESS || !*flag) return code;
     found = from_named_source(spec.peer, found);
@@ -133,7 +133,7 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
     if (!comm.unexpected.empty() && take_unexpected(comm, spec.peer, spec.tag, matched.received)) {
         matched.taken = true;
     } else {
-        MPI_Status found;
+        MPI_Status found{};
         int code = real.Improbe(spec.peer, spec.tag, spec.comm, flag, message, &found);
         if (code != MPI_SUCCESS || !*flag) return code;
         found = from_named_source(spec.peer, found);

@@ -25,6 +25,12 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     return MPI_SUCCESS;
 }
 
+int Request_is_complete(MPI_Request request) {
+    int flag = 0;
+    Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
     *flag = 1;
     for (int i = 0; i < count; ++i) {

@@ -131,7 +131,13 @@ int Cart_create(MPI_Comm comm, int ndims, const int* dims, const int* periods, i
 
 int Cart_sub(MPI_Comm comm, const int* remain_dims, MPI_Comm* newcomm) {
     constexpr const char* procedure = "MPI_Cart_sub";
-    auto call = [&](MPI_Comm* made) { return real.Cart_sub(comm, remain_dims, made); };
+    auto call = [&](MPI_Comm* made) {
+        const int code = real.Cart_sub(comm, remain_dims, made);
+        // MPICH 4 gives a grid of no dimensions to rank 0 alone.
+        return code == MPI_SUCCESS && *made == constants.comm_null
+                   ? real.Cart_create(self_comm(), 0, nullptr, nullptr, 0, made)
+                   : code;
+    };
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return call(newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
@@ -179,17 +185,21 @@ int make_dist_graph(const char* procedure, MPI_Comm comm, const Neighbours& ends
     if (parent->inter || ends.in < 0 || ends.out < 0 || (ends.in > 0 && !ends.sources) ||
         (ends.out > 0 && !ends.destinations))
         return construct_none(procedure, *parent, newcomm, call);
+    // Where only one of them is MPI_UNWEIGHTED, libraries do not agree whether the graph is.
     const bool weighted = ends.source_weights != constants.unweighted;
+    const bool mixed = weighted != (ends.dest_weights != constants.unweighted);
     auto weights = [&](const int* values, int n) {
         return weighted && values && values != constants.unweighted && values != constants.weights_empty
                    ? listed(values, n)
                    : std::vector<int>(static_cast<std::size_t>(weighted ? n : 0));
     };
-    Topology topology{.kind = MPI_DIST_GRAPH,
-                      .sources = listed(ends.sources, ends.in),
-                      .source_weights = weights(ends.source_weights, ends.in),
-                      .destinations = listed(ends.destinations, ends.out),
-                      .dest_weights = weights(ends.dest_weights, ends.out)};
+    std::optional<Topology> topology;
+    if (!mixed)
+        topology = Topology{.kind = MPI_DIST_GRAPH,
+                            .sources = listed(ends.sources, ends.in),
+                            .source_weights = weights(ends.source_weights, ends.in),
+                            .destinations = listed(ends.destinations, ends.out),
+                            .dest_weights = weights(ends.dest_weights, ends.out)};
     return construct(begin_construction(procedure, *parent, membership_of(*parent), std::move(topology)),
                      newcomm, call);
 }

@@ -130,6 +130,12 @@ void CollectivePlan::forbid_same(const void* send, const void* receive, MPI_Coun
 
 bool CollectivePlan::facts_of(const Elements& elements, TypeFacts& facts) {
     if (elements.count < 0) note(MPI_ERR_COUNT);
+#if !defined(OPEN_MPI)  // which refuses it
+    if (elements.count == 0 && elements.type == constants.datatype_null) {
+        facts = {0, true};
+        return good();
+    }
+#endif
     if (!buffer_facts(elements.start, elements.type, facts)) note(MPI_ERR_TYPE);
     return good();
 }
@@ -148,8 +154,8 @@ void CollectivePlan::pack(const Elements& elements, const TypeFacts& facts, std:
 }
 
 fabric::PlaintextBuffer CollectivePlan::scratch(std::size_t bytes) {
-    buffers_.emplace_back(bytes + 1);
-    return {buffers_.back().data(), bytes};
+    scratch_.push_back({Buffer(bytes + 1), bytes});
+    return {scratch_.back().room.data(), bytes};
 }
 
 fabric::PlaintextBuffer CollectivePlan::scratch(const Elements& from) {
@@ -292,7 +298,8 @@ void CollectivePlan::copy(const Elements& from, const Elements& to) {
         (collective == gather || collective == scatter ? at_end_ : at_start_) = MPI_ERR_TRUNCATE;
         return;
     }
-    if (!comm->inter) forbid_same(from.start, to.start, static_cast<MPI_Count>(bytes));
+    const bool alike = from.type == to.type && from.count == to.count;
+    if (!comm->inter && alike) forbid_same(from.start, to.start, static_cast<MPI_Count>(bytes));
     if (bytes > 0) copies_.emplace_back(keep(from), keep(to));
 }
 
@@ -319,7 +326,13 @@ int copy_elements(const Elements& from, const Elements& to) {
 
 void CollectivePlan::load() {
     error = at_start_;
-    if (!good()) return;
+    if (good()) fill();
+    if (good()) return;
+    // The call goes on for the others' sake, who are not to get what the memory held before.
+    for (Scratch& each : scratch_) std::memset(each.room.data(), 0, each.bytes);
+}
+
+void CollectivePlan::fill() {
     // The copies first: this rank's own block is packed from the user's receive buffer.
     for (const auto& [from, to] : copies_) note(copy_elements(from, to));
     for (const auto& [from, facts, to] : packings_) {

@@ -108,6 +108,7 @@ class CollectivePlan {
         Elements to;
         TypeFacts facts;
     };
+    void fill();
     Elements keep(const Elements& elements);  ///< with a type that stays good after the user's MPI_Type_free
     bool facts_of(const Elements& elements, TypeFacts& facts);
     void pack(const Elements& elements, const TypeFacts& facts, std::uint8_t* to);
@@ -117,7 +118,11 @@ class CollectivePlan {
 
     bool raised_ = false;
     int at_start_ = MPI_SUCCESS, at_end_ = MPI_SUCCESS;  ///< errors to be noted then
-    std::vector<Buffer> buffers_;
+    struct Scratch {
+        Buffer room;
+        std::size_t bytes;
+    };
+    std::vector<Scratch> scratch_;
     std::vector<Packing> packings_;
     std::vector<std::pair<Elements, Elements>> copies_;
     std::vector<Unpacking> unpackings_;

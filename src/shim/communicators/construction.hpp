@@ -70,7 +70,7 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
 
 /// Tells apart meetings of the same members for calls that differ by tag.
 inline wire::ContextId with_tag(wire::ContextId context, int tag) {
-    context[0] = static_cast<std::uint8_t>(context[0] ^ static_cast<unsigned>(tag));
+    store_le(context.data(), load_le<std::uint32_t>(context.data()) ^ static_cast<std::uint32_t>(tag));
     return context;
 }
 

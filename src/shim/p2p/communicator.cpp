@@ -26,6 +26,8 @@ struct CommunicatorRegistry {
     std::vector<std::unique_ptr<Communicator>> freed_but_held;
     /// Of communicators that have no parent, by realm. Not under the mutex; their counts are under the Guard.
     std::map<const Realm*, Communicator> no_parent;
+    /// Of freed communicators with operations under way: one for each error handler. Under the mutex.
+    std::map<MPI_Errhandler, MPI_Comm> heirs;
 };
 
 namespace {
@@ -227,6 +229,28 @@ void forget_all() {
     registry.freed_but_held.clear();
     registry.no_parent.clear();
     registry_generation.fetch_add(1);
+}
+
+MPI_Comm heir_of_handler(MPI_Comm comm) {
+    CommunicatorRegistry& registry = *process.communicators;
+    MPI_Errhandler handler;
+    if (real.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return self_comm();
+    std::unique_lock lock(registry.mutex);
+    const auto [place, is_new] = registry.heirs.try_emplace(handler, constants.comm_null);
+    if (is_new) {  // keeps the handler, so that no other one gets the handle
+        real.Comm_dup(state.private_self, &place->second);
+        real.Comm_set_errhandler(place->second, handler);
+    } else if (handler != constants.errors_return && handler != constants.errors_are_fatal) {
+        real.Errhandler_free(&handler);
+    }
+    return place->second;
+}
+
+void free_heirs() {
+    CommunicatorRegistry& registry = *process.communicators;
+    std::unique_lock lock(registry.mutex);
+    for (auto& [handler, heir] : registry.heirs) real.Comm_free(&heir);
+    registry.heirs.clear();
 }
 
 bool in_use(const Realm& realm) {

@@ -51,6 +51,7 @@ struct Communicator {
     bool verifies = false;        ///< messages of this node have records (same_node.hpp)
     bool freed = false;           ///< the user freed it; operations still hold it
     bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
+    MPI_Comm heir{};              ///< has its error handler, when it is freed and operations still hold it
     int persistent_requests = 0;  ///< they may be started after the user has freed it
     int holders = 0;              ///< operations that use it
     Ranks peers;                  ///< numbers, by rank as used in source and destination arguments (remote
@@ -120,6 +121,18 @@ struct Communicator {
         return next_position;
     }
 
+    /// Whether one of the receives from position `first` up to `end` is still to get its message, and may get one of this source and
+    /// tag.
+    bool older_waits(int source, int tag, std::uint64_t first, std::uint64_t end) const {
+        for (const PostedReceive* receive = oldest; receive && receive->position < end;
+             receive = receive->newer)
+            if (receive->position >= first &&
+                (receive->source == source || receive->source == MPI_ANY_SOURCE) &&
+                (receive->tag == tag || receive->tag == MPI_ANY_TAG))
+                return true;
+        return false;
+    }
+
     bool has_peer(int rank_of_peer) const {
         return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
     }
@@ -187,6 +200,9 @@ Communicator& no_parent(const Realm& realm = state.world);
 /// Forgets it, once the MPI library has freed its handle.
 void forget(Communicator& comm);
 void forget_all();
+/// A communicator of this process alone with the error handler of `comm`, which the program is about to free.
+MPI_Comm heir_of_handler(MPI_Comm comm);
+void free_heirs();
 /// Whether a communicator of its processes, other than the channel, is known.
 bool in_use(const Realm& realm);
 void forget_parent(const Realm& realm);

@@ -180,7 +180,10 @@ class SealedReceive final : public Operation {
         const Judgement judged =
             judge(*comm_, position, {wire_.data(), room, constants.byte, byte}, code, status);
         show(status.MPI_SOURCE, status.MPI_TAG, wire_bytes_of(status));
-        if (judged.code != MPI_SUCCESS) return finish(judged.code, judged.raised);
+        if (judged.code != MPI_SUCCESS) {
+            outcome_.bytes = std::min<std::uint64_t>(outcome_.bytes, capacity_);
+            return finish(judged.code, judged.raised);
+        }
         finish(place(wire_.data(), outcome_.bytes));
     }
 

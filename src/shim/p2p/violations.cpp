@@ -72,7 +72,8 @@ int report_wrong_communicator(const char* procedure, const char* difference) {
 }
 
 MPI_Comm handler_owner(const Communicator* comm) {
-    return comm && !comm->freed ? comm->handle : self_comm();
+    if (!comm) return self_comm();
+    return comm->freed && !comm->free_later ? comm->heir : comm->handle;
 }
 
 int raise_error(const Communicator* comm, int code, const char* call) {

@@ -112,6 +112,7 @@ void free_communicators() {
     }
     real.Cancel(&state.never);
     real.Wait(&state.never, MPI_STATUS_IGNORE);
+    free_heirs();
     real.Comm_free(&state.private_self);
     OwnSession& own = *process.own_session;
     if (own.open) real.Session_finalize(&own.session);
