@@ -1,6 +1,8 @@
-// Probes (M3, M4). A plain or small sealed message stays in MPI: its length tells the plaintext's. A large
-// one is taken out with a matched probe, its header opened, and queued, where later probes and receives
-// look first.
+// Probes (M3, M4). A plain or small sealed message that a probe shows stays in MPI: its length tells the plaintext's. A
+// large one is taken out with a matched probe, its header opened, and queued, where later probes and receives
+// look first. A matched probe takes out every sealed message: MPICH acknowledges a synchronous send when it is received,
+// and takes that for one of another with the same tag, such as the first part of a large message, whose sender would
+// wait for as long as the program keeps the message of the probe.
 #include <unordered_map>
 
 #include "shim/calls/entry.hpp"
@@ -25,12 +27,9 @@ namespace {
 /// A message handle that the program got from a matched probe and that stands for a sealed message.
 struct Matched {
     Communicator* comm = nullptr;
-    std::unique_ptr<PostedReceive> posted;  ///< still in MPI: its place among the receives
-    std::size_t wire_bytes = 0;
-    ReceivedMessage received;  ///< else: taken out already
-    bool taken = false;
-    bool verified = false;     ///< from this node, with a record
-    MPI_Request empty_send{};  ///< of the message behind a handle made by make_message
+    std::unique_ptr<PostedReceive> posted;  ///< from this node, with a record, still in MPI: its place among the receives
+    ReceivedMessage received;               ///< else: taken out
+    MPI_Request empty_send{};               ///< then, of the message behind the handle
 };
 
 }  // namespace
@@ -51,12 +50,10 @@ void note_shown(const ReceiveSpec& spec, Communicator& comm, const MPI_Status& f
     if (spec.tag == MPI_ANY_TAG) comm.shown_first = {found.MPI_SOURCE, found.MPI_TAG, comm.next_position};
 }
 
-/// The program gets `message`, which stays in MPI and has its place among the receives from here on.
-void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found, bool verified) {
+/// The program gets `message`, of this node, which stays in MPI and has its place among the receives from here on.
+void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found) {
     Matched matched;
     matched.comm = &comm;
-    matched.verified = verified;
-    matched.wire_bytes = wire_bytes_of(found);
     matched.posted = std::make_unique<PostedReceive>();
     matched.posted->source = found.MPI_SOURCE;
     matched.posted->tag = found.MPI_TAG;
@@ -130,18 +127,14 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
     *flag = 1;
     Matched matched;
     matched.comm = &comm;
-    if (!comm.unexpected.empty() && take_unexpected(comm, spec.peer, spec.tag, matched.received)) {
-        matched.taken = true;
-    } else {
+    if (comm.unexpected.empty() || !take_unexpected(comm, spec.peer, spec.tag, matched.received)) {
         MPI_Status found{};
         int code = real.Improbe(spec.peer, spec.tag, spec.comm, flag, message, &found);
         if (code != MPI_SUCCESS || !*flag) return code;
         found = from_named_source(spec.peer, found);
-        const bool local = comm.is_local(found.MPI_SOURCE);
-        if (!must_open(comm, found)) {
+        if (comm.is_local(found.MPI_SOURCE)) {
             show(comm, found, status);
-            if (!local) note_shown(spec, comm, found);
-            if (!local || comm.verifies) keep_matched(comm, *message, found, local);
+            if (comm.verifies) keep_matched(comm, *message, found);
             return MPI_SUCCESS;
         }
         ReceivedMessage* received = nullptr;
@@ -150,7 +143,6 @@ int improbe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Message*
             return code;
         matched.received = std::move(*received);
         comm.unexpected.remove_if([&](const ReceivedMessage& mine) { return &mine == received; });
-        matched.taken = true;
     }
     write_status(outcome_of(matched.received), status);
     if (int code = make_message(message, &matched.empty_send); code != MPI_SUCCESS) return code;
@@ -192,16 +184,13 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
     MPI_Message handle = *message;
     *message = constants.message_null;
     std::unique_ptr<Operation> operation;
-    if (matched.taken) {
+    if (matched.posted) {
+        operation = start_verified_mrecv(spec, *matched.comm, handle, std::move(matched.posted));
+    } else {
         real.Mrecv(nullptr, 0, constants.byte, &handle,
                    MPI_STATUS_IGNORE);  // the empty message behind the handle
         real.Wait(&matched.empty_send, MPI_STATUS_IGNORE);
         operation = start_delivery(spec, *matched.comm, std::move(matched.received));
-    } else if (matched.verified) {
-        operation = start_verified_mrecv(spec, *matched.comm, handle, std::move(matched.posted));
-    } else {
-        operation =
-            start_matched_receive(spec, *matched.comm, handle, matched.wire_bytes, std::move(matched.posted));
     }
     release(*matched.comm);
     return operation;

@@ -187,14 +187,9 @@ int send_plain(const SendSpec& spec);
 int isend_plain(const SendSpec& spec, MPI_Request* request);
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
 
-/// A message that MPI has delivered to a receive of this specification: what is left is to hand it over (M4:
-/// in the unexpected queue, or matched by a probe).
+/// A message that a probe has taken out of MPI, received by this specification: what is left is to hand it over (M4).
 std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm,
                                           ReceivedMessage received);
-/// The receive of a message that a matched probe took, not yet received.
-std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
-                                                 MPI_Message message, std::size_t wire_bytes,
-                                                 std::unique_ptr<PostedReceive> posted);
 
 /// Work list and progress.
 void enlist(Operation& operation);  ///< if it needs progress

@@ -79,19 +79,10 @@ class SealedReceive final : public Operation {
     void post(bool mixed) {
         const std::size_t room = receive_room(*comm_, capacity_, mixed);
         wire_ = Buffer(room);
-        take_position(std::make_unique<PostedReceive>(), true);
+        take_position();
         const int code =
             call_counted(MPISEC_BOTH(Irecv), static_cast<void*>(wire_.data()), static_cast<MPI_Count>(room),
                          constants.byte, spec_.peer, spec_.tag, comm_->handle, &request_);
-        if (code != MPI_SUCCESS) finish(code, true);
-    }
-
-    void post_matched(MPI_Message message, std::size_t wire_bytes, std::unique_ptr<PostedReceive> posted) {
-        wire_bytes = probed_room(*comm_, capacity_, wire_bytes);
-        wire_ = Buffer(std::max<std::size_t>(wire_bytes, 1));
-        take_position(std::move(posted), false);
-        const int code =
-            real.Imrecv(wire_.data(), static_cast<int>(wire_bytes), constants.byte, &message, &request_);
         if (code != MPI_SUCCESS) finish(code, true);
     }
 
@@ -140,10 +131,9 @@ class SealedReceive final : public Operation {
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:
-    void take_position(std::unique_ptr<PostedReceive> posted, bool is_new) {
-        posted_ = std::move(posted);
+    void take_position() {
+        posted_ = std::make_unique<PostedReceive>();
         posted_->owner = this;
-        if (!is_new) return;
         posted_->source = spec_.peer;
         posted_->tag = spec_.tag;
         comm_->post(*posted_);
@@ -313,20 +303,6 @@ std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator&
     if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
     operation->deliver(std::move(received));
-    return operation;
-}
-
-std::unique_ptr<Operation> start_matched_receive(const ReceiveSpec& spec, Communicator& comm,
-                                                 MPI_Message message, std::size_t wire_bytes,
-                                                 std::unique_ptr<PostedReceive> posted) {
-    TypeFacts facts;
-    if (!type_facts(spec.type, facts)) {
-        comm.unpost(*posted);
-        return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
-    }
-    auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
-    operation->post_matched(message, wire_bytes, std::move(posted));
-    enlist(*operation);
     return operation;
 }
 

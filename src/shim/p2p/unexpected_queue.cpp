@@ -44,7 +44,7 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
     taken.source = status.MPI_SOURCE;
     taken.tag = status.MPI_TAG;
     taken.wire = Buffer(bytes + 1);
-    WaitScope waiting("a probe (the start of a large message)", taken.source, taken.tag);
+    WaitScope waiting("a probe (the message that it found)", taken.source, taken.tag);
     const int code =
         real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
