@@ -20,6 +20,33 @@ static void check_mistakes(MPI_Comm comm, const char* constructor) {
           "MPI_Recv_init of no datatype");
 }
 
+static int handled;
+static void handle(MPI_Comm* comm, int* code, ...) {
+    (void)comm;
+    handled += class_of(*code) == MPI_ERR_TRUNCATE;
+}
+
+/* What goes wrong on a communicator after MPI_Comm_free is told to its handler. */
+static void of_a_freed_one(void) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    const int left_is_odd = plain_to(left) && (TRUNCATION_HANGS || OVERRUNS_SHORT_BUFFERS);
+    MPI_Comm copy;
+    MPI_Errhandler handler;
+    MPI_Request receive = MPI_REQUEST_NULL;
+    int out[4] = {0}, in[4] = {0};
+    OK(MPI_Comm_create_errhandler(handle, &handler));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
+    OK(MPI_Comm_set_errhandler(copy, handler));
+    OK(MPI_Errhandler_free(&handler));
+    handled = 0;
+    OK(MPI_Irecv(in, left_is_odd ? 4 : 1, MPI_INT, left, 3, copy, &receive));
+    OK(MPI_Barrier(copy));
+    OK(MPI_Send(out, 4, MPI_INT, right, 3, copy));
+    OK(MPI_Comm_free(&copy));
+    (void)MPI_Wait(&receive, MPI_STATUS_IGNORE); /* MPICH returns success when it has called the handler */
+    CHECK(handled == !left_is_odd, "the handler was called %d times", handled);
+}
+
 void rule_error_handlers(void) {
     MPI_Comm parent, made;
     int dims = size;
@@ -46,4 +73,5 @@ void rule_error_handlers(void) {
         OK(MPI_Comm_free(&half));
     }
     OK(MPI_Comm_free(&parent));
+    of_a_freed_one();
 }

@@ -1,5 +1,7 @@
 /* M11: inter-communicators. Two groups, even and odd ranks, so that both local and remote pairs are across;
  * point-to-point messages of every size, wildcards, probes, and the communicator that merging gives. */
+#include <pthread.h>
+
 #include "harness.h"
 #include "rules.h"
 
@@ -24,6 +26,56 @@ static void ring(MPI_Comm inter, int n) {
     free(out), free(in), free(requests);
 }
 
+/* Of one thread: inter-communicators between the same groups as the other thread's, at the same time, by a tag and a
+ * communicator that joins the leaders of which one or the other is its own. */
+struct maker {
+    pthread_t id;
+    MPI_Comm half, joined;
+    int tag;
+};
+
+static void* make_some(void* argument) {
+    struct maker* me = argument;
+    for (int i = 0; i < 8; ++i) {
+        MPI_Comm inter;
+        int out = rank * 1000 + me->tag, in = -1;
+        MPI_Status status;
+        OK(MPI_Intercomm_create(me->half, 0, me->joined, 1 - rank % 2, me->tag, &inter));
+        const int other = rank / 2;
+        int theirs;
+        OK(MPI_Comm_remote_size(inter, &theirs));
+        if (other < theirs)
+            OK(MPI_Sendrecv(&out, 1, MPI_INT, other, 3, &in, 1, MPI_INT, other, 3, inter, &status));
+        CHECK(other >= theirs || in % 1000 == me->tag, "%d came by the other thread's communicator", in);
+        OK(MPI_Comm_free(&inter));
+    }
+    return NULL;
+}
+
+static void at_the_same_time(int same_tag) {
+    struct maker makers[2];
+#if defined(OPEN_MPI) || \
+    (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 50000000) /* plain ones crash, or hang */
+    return;
+#endif
+    if (threads_given < MPI_THREAD_MULTIPLE || size < 2) return;
+    for (int i = 0; i < 2; ++i) {
+        OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &makers[i].half));
+        if (same_tag || i == 0)
+            OK(MPI_Comm_dup(MPI_COMM_WORLD, &makers[i].joined));
+        else
+            makers[i].joined = makers[0].joined;
+        makers[i].tag = same_tag ? 5 : 5 + 256 * i;
+    }
+    for (int i = 0; i < 2; ++i)
+        CHECK(pthread_create(&makers[i].id, NULL, make_some, &makers[i]) == 0, "pthread_create");
+    for (int i = 0; i < 2; ++i) pthread_join(makers[i].id, NULL);
+    for (int i = 0; i < 2; ++i) {
+        OK(MPI_Comm_free(&makers[i].half));
+        if (same_tag || i == 0) OK(MPI_Comm_free(&makers[i].joined));
+    }
+}
+
 void rule_intercommunicators(void) {
     MPI_Comm half, inter, copy, merged;
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
@@ -41,4 +93,6 @@ void rule_intercommunicators(void) {
     OK(MPI_Comm_free(&copy));
     OK(MPI_Comm_free(&inter));
     OK(MPI_Comm_free(&half));
+    at_the_same_time(1);
+    at_the_same_time(0);
 }
