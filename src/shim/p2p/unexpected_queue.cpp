@@ -48,11 +48,12 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
     const int code =
         real.Mrecv(taken.wire.data(), static_cast<int>(bytes), constants.byte, &message, MPI_STATUS_IGNORE);
     comm.unpost(position);
-    if (code != MPI_SUCCESS)
-        return is_overlong(code, comm, status)
-                   ? raise(&comm, reject_overlong(comm, status, position.position))
-                   : code;
-    verify(taken, comm, {taken.wire.data(), bytes}, {}, {position.position, any_tag});
+    if (is_overlong(code, comm, status))
+        taken.error = reject_overlong(comm, status, position.position);
+    else if (code != MPI_SUCCESS)
+        return code;
+    else
+        verify(taken, comm, {taken.wire.data(), bytes}, {}, {position.position, any_tag});
     comm.unexpected.push_back(std::move(taken));
     received = &comm.unexpected.back();
     return MPI_SUCCESS;
