@@ -24,7 +24,9 @@ def declared(compiler: str, flags: list[str]) -> set[str]:
 
 
 def extensions(compiler: str, flags: list[str]) -> list[Procedure]:
-    """The functions called MPIX_… that take a communicator, or look at a request, which may be MPIsec's. They are the library's own, so their declarations are all there is to know of them."""
+    """The functions called MPIX_… that take a communicator, or look at a request, which may be MPIsec's.
+
+    They are the library's own, so their declarations are all there is to know of them."""
     found = []
     for name, text in re.findall(
         r"\bint\s+(MPIX_\w+)\s*\(([^;]*?)\)\s*(?:__attribute__|;)", _preprocessed(compiler, flags)

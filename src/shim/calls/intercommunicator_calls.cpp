@@ -192,10 +192,10 @@ struct Bridge {
 
 struct RemoteGroup {
     std::vector<std::int32_t> members;
-    std::string
-        call;  ///< what both groups call the call: others that they make at the same time have another name
-    bool joins_realms =
-        false;  ///< the group is of another realm, and `call` is what a start-up with it is for
+    /// What both groups call the call: others that they make at the same time have another name.
+    std::string call;
+    /// The group is of another realm, and `call` is what a start-up with it is for.
+    bool joins_realms = false;
 };
 
 /// The other group, for every rank of this one. All of both groups are in the call afterwards. Returns an error code that

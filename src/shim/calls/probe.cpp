@@ -27,9 +27,10 @@ namespace {
 /// A message handle that the program got from a matched probe and that stands for a sealed message.
 struct Matched {
     Communicator* comm = nullptr;
-    std::unique_ptr<PostedReceive> posted;  ///< from this node, with a record, still in MPI: its place among the receives
-    ReceivedMessage received;               ///< else: taken out
-    MPI_Request empty_send{};               ///< then, of the message behind the handle
+    std::unique_ptr<PostedReceive>
+        posted;                ///< from this node, with a record, still in MPI: its place among the receives
+    ReceivedMessage received;  ///< else: taken out
+    MPI_Request empty_send{};  ///< then, of the message behind the handle
 };
 
 }  // namespace
