@@ -213,7 +213,12 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
     // section 7.4.3).
     known->free_later = free == real.Comm_free && known->persistent_requests > 0;
     if (known->free_later) *comm = constants.comm_null;
-    known->heir = known->holders > 1 && !known->free_later ? heir_of_handler(*comm) : self_comm();
+    bool under_way = false;
+    {
+        Guard guard;
+        under_way = known->holders > 1;
+    }
+    known->heir = under_way && !known->free_later ? heir_of_handler(*comm) : self_comm();
     const int code = known->free_later ? MPI_SUCCESS : free(comm);
     if (code == MPI_SUCCESS) {
         unequip(*known);

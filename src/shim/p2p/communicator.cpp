@@ -237,13 +237,14 @@ MPI_Comm heir_of_handler(MPI_Comm comm) {
     if (real.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return self_comm();
     std::unique_lock lock(registry.mutex);
     const auto [place, is_new] = registry.heirs.try_emplace(handler, constants.comm_null);
-    if (is_new) {  // keeps the handler, so that no other one gets the handle
+    if (is_new) {
         real.Comm_dup(state.private_self, &place->second);
-        real.Comm_set_errhandler(place->second, handler);
-    } else if (handler != constants.errors_return && handler != constants.errors_are_fatal) {
-        real.Errhandler_free(&handler);
+        real.Comm_set_errhandler(place->second, handler);  // which keeps it: no other one gets the handle
     }
-    return place->second;
+    const MPI_Comm heir = place->second;
+    if (handler != constants.errors_return && handler != constants.errors_are_fatal)
+        real.Errhandler_free(&handler);
+    return heir;
 }
 
 void free_heirs() {

@@ -9,17 +9,18 @@ enum { EACH = 64, STEP = 12, ROUNDS = 20, MOST = 64 };
 static void at_one_address(void) {
     enum { APART = 8 };
     int data[2 * APART] = {0}, lengths = 1, places = APART;
-    MPI_Datatype later;
+    MPI_Datatype indexed, later;
     if (size > APART) return;
     for (int i = 0; i < size; ++i) data[APART + i] = 100 * rank + i;
-    OK(MPI_Type_indexed(1, &lengths, &places, MPI_INT, &later));
-    OK(MPI_Type_create_resized(later, 0, sizeof(int), &later));
+    OK(MPI_Type_indexed(1, &lengths, &places, MPI_INT, &indexed));
+    OK(MPI_Type_create_resized(indexed, 0, sizeof(int), &later));
     OK(MPI_Type_commit(&later));
     OK(MPI_Alltoall(data, 1, later, data, 1, MPI_INT, MPI_COMM_WORLD));
     for (int i = 0; i < size; ++i) CHECK(data[i] == 100 * i + rank, "%d from rank %d", data[i], i);
     OK(MPI_Allgather(data, 1, later, data, 1, MPI_INT, MPI_COMM_WORLD));
     for (int i = 0; i < size; ++i) CHECK(data[i] == 100 * i, "%d gathered from rank %d", data[i], i);
     OK(MPI_Type_free(&later));
+    OK(MPI_Type_free(&indexed));
 }
 
 void rule_overlapping_blocks(void) {
