@@ -7,6 +7,7 @@
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
 #include "shim/collective/tag_reserve.hpp"
+#include "shim/communicators/agreement.hpp"
 #include "shim/communicators/assertions.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
@@ -209,6 +210,7 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         hold(*known);
     }
     finish_collectives(*known);
+    finish_agreements(*known);
     // As long as persistent requests are on it, the library's stays: they may be started again (MPI 4.1,
     // section 7.4.3).
     known->free_later = free == real.Comm_free && known->persistent_requests > 0;

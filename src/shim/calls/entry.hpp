@@ -129,6 +129,7 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm);
 
 // Going on without processes that have died (fault_tolerance_calls.cpp)
 int Comm_agree(MPI_Comm comm, int* flag);
+int Comm_iagree(MPI_Comm comm, int* flag, MPI_Request* request);
 int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm);
 
 }  // namespace mpisec::shim

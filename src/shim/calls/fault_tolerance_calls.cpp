@@ -1,9 +1,9 @@
 // Going on when processes have died (User-Level Failure Mitigation). Who has died, and which of the others go
 // on together, the MPI library finds; it tells in clear and believes what it hears. So of its answers MPIsec takes
-// only who takes part, and holds that against what all of them say under seal: the flags of MPIX_Comm_agree,
-// and what a shrunken communicator's context is derived from, never travel in clear.
+// only who takes part, and holds that against what all of them say under seal: what a shrunken communicator's
+// context is derived from never travels in clear, nor do the flags of an agreement (communicators/agreement.hpp).
 //
-// Both calls make attempts. In each the library shrinks the communicator to those who live; these exchange
+// MPIX_Comm_shrink makes attempts. In each the library shrinks the communicator to those who live; these exchange
 // their reports, sealed, on what it made; whoever meets an error there revokes it, so that nobody waits; and the
 // library's agreement on one bit, whether all have the result, ends the attempt on all of them alike.
 #include <algorithm>
@@ -14,32 +14,19 @@
 
 #include "keys/hkdf.hpp"
 #include "shim/calls/entry.hpp"
+#include "shim/communicators/agreement.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/p2p/failures.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/realms.hpp"
+#include "shim/p2p/requests.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
 namespace {
 
-enum class Purpose : std::uint32_t { agreement = 1, shrinking };
-
-/// What each process says of an attempt, and what rank 0 answers.
-struct Report {
-    Purpose purpose;
-    std::int32_t flag;      ///< of MPIX_Comm_agree
-    std::uint64_t number;   ///< of the communicator's calls of this kind
-    std::uint64_t attempt;  ///< of this call
-    std::array<std::uint8_t, 32> members;
-};
-static_assert(sizeof(Report) == 56);
-
 enum Tag : int { report_tag = 1, result_tag };
-
-/// Bits that the library agrees on: it gives everyone the bits that all have set.
-enum Verdict : int { have_result = 1, nothing_forged = 2 };
 
 std::array<std::uint8_t, 32> digest_of(Ranks members) {
     std::string bytes = "mpisec survivors";
@@ -165,7 +152,6 @@ int Attempt::take(const Report& report) {
         return report_difference("its processes are not all in the same call");
     if (report.members != mine_.members)
         return report_difference("its processes were told of different ones");
-    result_.flag &= report.flag;
     result_.attempt = std::max(result_.attempt, report.attempt);
     return MPI_SUCCESS;
 }
@@ -189,7 +175,6 @@ int Attempt::exchange() {
     if (const int code = transfer(true, mine_, 0, report_tag); code != MPI_SUCCESS) return code;
     Report theirs;
     if (const int code = transfer(false, theirs, 0, result_tag); code != MPI_SUCCESS) return code;
-    result_.flag = theirs.flag;
     return take(theirs);
 }
 
@@ -214,22 +199,26 @@ int end_of_attempts(const Communicator& parent, const char* procedure, const Att
     return raise(&parent, MPI_ERR_OTHER, procedure);
 }
 
+/// Between worlds there is no channel, and the library goes on in one world only.
+bool is_of_one_realm(const Communicator& comm) {
+    return !comm.inter || &realm_of(comm.members) == &realm_of(comm.remote_members);
+}
+
+std::unique_ptr<Operation> begin(Report::Purpose purpose, Communicator& comm, int* flag) {
+    Guard guard;
+    return begin_agreement(purpose, comm, flag);
+}
+
 std::uint64_t number_of_call(Communicator& comm, const char* procedure) {
     Guard guard;
     return comm.count_creation(procedure);
-}
-
-// Each attempt fails because a process has died since the one before it, or by an attack.
-std::uint64_t most_attempts(const Communicator& comm) {
-    return static_cast<std::uint64_t>(comm.size) + 8;
 }
 
 void inherit_handler(MPI_Comm parent, MPI_Comm made) {
     MPI_Errhandler handler;
     if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
     real.Comm_set_errhandler(made, handler);
-    if (handler != constants.errors_return && handler != constants.errors_are_fatal)
-        real.Errhandler_free(&handler);
+    give_back_handler(handler);
 }
 
 /// What the program gets: derived from the parent and from who goes on, a number that none of them has used before included.
@@ -246,24 +235,26 @@ Construction shrunken(Communicator& parent, const Attempt& attempt) {
 
 int Comm_agree(MPI_Comm comm, int* flag) {
     constexpr const char* procedure = "MPIX_Comm_agree";
-    Communicator* parent = find_communicator(comm);
+    Communicator* known = find_communicator(comm);
     if (comm == constants.comm_null) return fault_tolerance().agree(comm, flag);
-    if (auto error = bad_arguments(procedure, parent, flag)) return *error;
-    if (!parent->crosses) return fault_tolerance().agree(comm, flag);
-    if (parent->inter) return refuse(procedure, comm);
-    const std::uint64_t number = number_of_call(*parent, procedure);
-    for (std::uint64_t attempts = 0;; ++attempts) {
-        Attempt attempt(*parent, procedure, {Purpose::agreement, *flag, number, attempts, {}});
-        const bool known = attempts < most_attempts(*parent) && attempt.shrink();
-        if (known) attempt.run([] { return MPI_SUCCESS; });
-        attempt.give_back();
-        if (!known || attempt.forged()) return end_of_attempts(*parent, procedure, attempt);
-        if (!attempt.succeeded()) continue;
-        *flag = attempt.result().flag;
-        // Whether all know of all failures: the library has counted their acknowledgements, and raises the error.
-        int nothing = ~0;
-        return fault_tolerance().agree(comm, &nothing);
-    }
+    if (auto error = bad_arguments(procedure, known, flag)) return *error;
+    if (!realm_of(known->members).job_secret) return fault_tolerance().agree(comm, flag);
+    if (!is_of_one_realm(*known)) return refuse(procedure, comm);
+    const std::unique_ptr<Operation> agreement = begin(Report::Purpose::agreement, *known, flag);
+    complete_operation(*agreement);
+    return raise(known, agreement->outcome().error, procedure);
+}
+
+int Comm_iagree(MPI_Comm comm, int* flag, MPI_Request* request) {
+    constexpr const char* procedure = "MPIX_Comm_iagree";
+    Communicator* known = find_communicator(comm);
+    if (comm == constants.comm_null) return fault_tolerance().iagree(comm, flag, request);
+    if (auto error = bad_arguments(procedure, known, flag ? request : nullptr)) return *error;
+    if (!realm_of(known->members).job_secret) return fault_tolerance().iagree(comm, flag, request);
+    if (!is_of_one_realm(*known)) return refuse(procedure, comm);
+    Guard guard;
+    *request = give_request(begin(Report::Purpose::agreement_without_waiting, *known, flag));
+    return MPI_SUCCESS;
 }
 
 int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
@@ -272,9 +263,10 @@ int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
     if (comm == constants.comm_null) return fault_tolerance().shrink(comm, newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     if (parent->inter) return refuse(procedure, comm);
+    finish_agreements(*parent);
     const std::uint64_t number = number_of_call(*parent, procedure);
     for (std::uint64_t attempts = 0;; ++attempts) {
-        Attempt attempt(*parent, procedure, {Purpose::shrinking, ~0, number, attempts, {}});
+        Attempt attempt(*parent, procedure, {Report::Purpose::shrinking, ~0, number, attempts, {}});
         const bool known = attempts < most_attempts(*parent) && attempt.shrink();
         MPI_Comm shadow = constants.comm_null;
         if (known)

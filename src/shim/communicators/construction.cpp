@@ -160,7 +160,7 @@ void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
     MPI_Errhandler handler;
     if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
     real.Comm_set_errhandler(made, handler);
-    if (handler != constants.errors_return) real.Errhandler_free(&handler);
+    give_back_handler(handler);
 }
 
 }  // namespace

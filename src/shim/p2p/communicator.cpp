@@ -242,8 +242,7 @@ MPI_Comm heir_of_handler(MPI_Comm comm) {
         real.Comm_set_errhandler(place->second, handler);  // which keeps it: no other one gets the handle
     }
     const MPI_Comm heir = place->second;
-    if (handler != constants.errors_return && handler != constants.errors_are_fatal)
-        real.Errhandler_free(&handler);
+    give_back_handler(handler);
     return heir;
 }
 

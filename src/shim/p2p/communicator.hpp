@@ -66,6 +66,7 @@ struct Communicator {
     std::shared_ptr<CollectiveContext>
         collective_context;                    ///< where its collectives meet; null unless it crosses nodes
     int collectives = 0;                       ///< under way
+    std::vector<const Operation*> agreements;  ///< under way, in the order of the calls (agreement.hpp)
     std::uint64_t persistent_collectives = 0;  ///< made so far
 
     /// Communicators made from this one, by the hash of constructor and members.

@@ -22,6 +22,7 @@ FaultTolerance::FaultTolerance() {
     look_up(get_failed, "PMPIX_Comm_get_failed");
     look_up(shrink, "PMPIX_Comm_shrink");
     look_up(agree, "PMPIX_Comm_agree");
+    look_up(iagree, "PMPIX_Comm_iagree");
 }
 
 FaultTolerance& fault_tolerance() {

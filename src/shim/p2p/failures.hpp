@@ -21,6 +21,7 @@ struct FaultTolerance {
     int (*get_failed)(MPI_Comm, MPI_Group*);
     int (*shrink)(MPI_Comm, MPI_Comm*);
     int (*agree)(MPI_Comm, int*);
+    int (*iagree)(MPI_Comm, int*, MPI_Request*);
 };
 FaultTolerance& fault_tolerance();
 

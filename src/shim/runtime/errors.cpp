@@ -29,12 +29,27 @@ constexpr std::int32_t longest_queue = 8;  // ranks; the others call MPI_Abort t
 /// Whether the handler that was asked for with `got` is MPI_ERRORS_ARE_FATAL.
 bool is_fatal(int got, MPI_Errhandler handler) {
     if (got != MPI_SUCCESS) return false;
-    if (handler == constants.errors_are_fatal) return true;
-    if (handler != constants.errors_return) real.Errhandler_free(&handler);  // a reference to the program's
-    return false;
+    give_back_handler(handler);
+    return handler == constants.errors_are_fatal;
 }
 
 }  // namespace
+
+void give_back_handler(MPI_Errhandler handler) {
+    if (handler != constants.errors_return && handler != constants.errors_are_fatal)
+        real.Errhandler_free(&handler);
+}
+
+ErrorsReturned::ErrorsReturned(MPI_Comm comm)
+    : comm_(comm), known_(real.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS) {
+    real.Comm_set_errhandler(comm_, constants.errors_return);
+}
+
+ErrorsReturned::~ErrorsReturned() {
+    if (!known_) return;
+    real.Comm_set_errhandler(comm_, before_);
+    give_back_handler(before_);
+}
 
 bool is_fatal(MPI_Comm comm) {
     MPI_Errhandler handler;

@@ -20,6 +20,23 @@ bool is_fatal(MPI_Comm comm);
 /// What a launcher may take for it. A rank for which another one says why waits so long to be ended.
 constexpr unsigned seconds_to_end_a_job = 3;
 
+/// What MPI_Comm_get_errhandler and the like gave is a reference, if the handler is the program's.
+void give_back_handler(MPI_Errhandler handler);
+
+/// While it lives, the library returns errors on the communicator: they are MPIsec's to raise.
+class ErrorsReturned {
+  public:
+    explicit ErrorsReturned(MPI_Comm comm);
+    ~ErrorsReturned();
+    ErrorsReturned(const ErrorsReturned&) = delete;
+    ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+
+  private:
+    MPI_Comm comm_;
+    MPI_Errhandler before_;
+    bool known_;
+};
+
 /// "mpisec: rank 3 (host): SENTENCE" on standard error, in one write.
 void say(const std::string& sentence);
 

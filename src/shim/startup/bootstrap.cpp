@@ -47,26 +47,6 @@ std::optional<JobAgreement> agreement(const NodeMemory& node, const NodeCards& c
         {cards, world.rank, world.size, constants.comm_world, key, world.selection, settings});
 }
 
-/// While it lives, errors on MPI_COMM_WORLD are MPIsec's to say.
-class ErrorsReturned {
-  public:
-    ErrorsReturned() {
-        check_mpi(real.Comm_get_errhandler(constants.comm_world, &before_), "MPI_Comm_get_errhandler");
-        check_mpi(real.Comm_set_errhandler(constants.comm_world, constants.errors_return),
-                  "MPI_Comm_set_errhandler");
-    }
-    ~ErrorsReturned() {
-        real.Comm_set_errhandler(constants.comm_world, before_);
-        if (before_ != constants.errors_return && before_ != constants.errors_are_fatal)
-            real.Errhandler_free(&before_);
-    }
-    ErrorsReturned(const ErrorsReturned&) = delete;
-    ErrorsReturned& operator=(const ErrorsReturned&) = delete;
-
-  private:
-    MPI_Errhandler before_;
-};
-
 }  // namespace
 
 World establish(const config::Settings& settings, const std::array<std::uint8_t, 16>& selection) {
@@ -74,7 +54,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     check_mpi(real.Comm_rank(constants.comm_world, &rank), "MPI_Comm_rank");
     check_mpi(real.Comm_size(constants.comm_world, &size), "MPI_Comm_size");
 
-    const ErrorsReturned errors;
+    const ErrorsReturned errors(constants.comm_world);
     // MPI makes the channel while the cards travel and the leaders agree: at start-up, with more ranks than
     // cores, each round is dear.
     MPI_Comm channel;

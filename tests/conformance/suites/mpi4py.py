@@ -48,21 +48,20 @@ def directory(mpi, part="test"):
 
 
 def exceptions():
-    """[(pattern of test names, how, refused procedure)] of exceptions.txt."""
+    """[(MPI, pattern of test names, reason)] of exceptions.txt."""
     lines = (HERE / "exceptions.txt").read_text().splitlines()
-    return [tuple(line.split()) for line in lines if line and not line.startswith("#")]
+    return [tuple(line.split(maxsplit=2)) for line in lines if line and not line.startswith("#")]
 
 
-def hanging():
+def not_run(mpi):
     """Patterns of the tests that are not run sealed."""
-    return [pattern for pattern, how, _ in exceptions() if how == "skip"]
+    return [pattern for where, pattern, _ in exceptions() if where == mpi]
 
 
 def _rest(tests):
-    """The modules that are in no job, but for those of which all is refused."""
+    """The modules that are in no job."""
     listed = {module for _, _, modules in JOBS.values() for module in modules or []}
-    modules = sorted(path.stem for path in tests.glob("test_*.py"))
-    return [module for module in modules if module not in listed and f"{module}.*" not in hanging()]
+    return sorted(path.stem for path in tests.glob("test_*.py") if path.stem not in listed)
 
 
 def program(mpi, job):
@@ -70,7 +69,7 @@ def program(mpi, job):
     nodes, ranks, modules = JOBS[job]
     tests = directory(mpi, DEMOS.get(job, "test"))
     command = [find_mpi(mpi).python, HERE / "unittest_outcomes.py", tests, "outcomes", *(modules or _rest(tests))]
-    return Program(name=job, command=command, nodes=nodes, ranks=ranks, sealed_env={"SUITE_SKIP": " ".join(hanging())}, timeout=400,
+    return Program(name=job, command=command, nodes=nodes, ranks=ranks, sealed_env={"SUITE_SKIP": " ".join(not_run(mpi))}, timeout=400,
                    launcher=LAUNCHER.get((mpi, job), ()), cases=partial(unittest_cases, ranks, job))
 
 
@@ -89,12 +88,6 @@ def unittest_cases(ranks, job, directory, result):
     return cases
 
 
-def _exceptions():
-    reasons = {"skip": "{}: it is not run sealed, for the reason in exceptions.txt"}
-    return [(f"*: {pattern}" if not pattern.startswith("*") else pattern, reasons.get(how, "{} is refused, which the test does not expect").format(procedure))
-            for pattern, how, procedure in exceptions()]
-
-
 SUITE = Suite(
     name="mpi4py",
     origin="PyPI mpi4py",
@@ -103,5 +96,5 @@ SUITE = Suite(
     programs=lambda mpi, place: [program(mpi, job) for job in JOBS if (mpi, job) not in NOT_ON | {("mpich-5", "collectives of four")}],
     compared="each test's outcome on all ranks",
     ranks=2,
-    exceptions=_exceptions(),
+    exceptions=tuple((f"*: {pattern}", reason) for _, pattern, reason in exceptions()),
 )

@@ -96,20 +96,63 @@ static void check_revoked(MPI_Comm comm, int rank) {
     check(class_of(MPI_Barrier(comm)) == MPIX_ERR_REVOKED, "a barrier on a revoked communicator");
 }
 
+/* Each clears a bit of its own; all keep those of the marker's upper half. */
+static int flag_of(int rank) {
+    return (MARKER | 0xFFFF) & ~(1 << rank);
+}
+
+static void check_flag(MPI_Comm comm, int flag, int died) {
+    int expected = (MARKER | 0xFFFF), size;
+    MPI_Comm_size(comm, &size);
+    for (int other = 0; other < size; ++other)
+        if (other != died) expected &= ~(1 << other);
+    if (flag != expected) fprintf(stderr, "rank %d: %x instead of %x\n", world_rank, flag, expected);
+    check(flag == expected, "another flag");
+}
+
+/* Before all know of it, the death is an error, which the handler gets once; the flags are what they would be. */
+static int handled;
+static void count_error(MPI_Comm* comm, int* code, ...) {
+    (void)comm;
+    handled += class_of(*code) == MPIX_ERR_PROC_FAILED;
+}
+
+static void check_failure_not_acknowledged(MPI_Comm comm, int rank, int died) {
+    MPI_Errhandler handler;
+    MPI_Request request;
+    int flag = flag_of(rank);
+    MPI_Comm_create_errhandler(count_error, &handler);
+    MPI_Comm_set_errhandler(comm, handler);
+    handled = 0;
+    check(MPIX_Comm_iagree(comm, &flag, &request) == MPI_SUCCESS, "MPIX_Comm_iagree");
+    check(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) == MPIX_ERR_PROC_FAILED,
+          "an agreement is the error for a death that nobody has acknowledged");
+    check(handled == 1, "the error handler is called once");
+    check_flag(comm, flag, died);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+}
+
 static void check_agreement(MPI_Comm comm, int rank, int died) {
     MPI_Group failed;
     MPIX_Comm_failure_ack(comm);
     MPIX_Comm_failure_get_acked(comm, &failed);
     if (failed != MPI_GROUP_EMPTY) MPI_Group_free(&failed);
-    /* Each clears a bit of its own; all keep those of the marker's upper half. */
-    int flag = (MARKER | 0xFFFF) & ~(1 << rank), expected = (MARKER | 0xFFFF), size;
-    MPI_Comm_size(comm, &size);
+    int flag = flag_of(rank);
     const int code = MPIX_Comm_agree(comm, &flag);
     check(code == MPI_SUCCESS || class_of(code) == MPIX_ERR_PROC_FAILED, "MPIX_Comm_agree");
-    for (int other = 0; other < size; ++other)
-        if (other != died) expected &= ~(1 << other);
-    if (flag != expected) fprintf(stderr, "rank %d: %x instead of %x\n", world_rank, flag, expected);
-    check(flag == expected, "another flag");
+    check_flag(comm, flag, died);
+    /* Two at a time, the later one waited for first; a blocking one must wait for both. */
+    int flags[2] = {flag_of(rank), ~0 ^ (1 << rank)};
+    MPI_Request requests[2];
+    for (int i = 0; i < 2; ++i)
+        check(MPIX_Comm_iagree(comm, &flags[i], &requests[i]) == MPI_SUCCESS, "MPIX_Comm_iagree");
+    flag = ~0;
+    check(MPIX_Comm_agree(comm, &flag) == MPI_SUCCESS && flag == ~0, "MPIX_Comm_agree behind others");
+    for (int i = 1; i >= 0; --i)
+        check(MPI_Wait(&requests[i], MPI_STATUS_IGNORE) == MPI_SUCCESS, "MPI_Wait of an agreement");
+    check_flag(comm, flags[0], died);
+    check_flag(comm, flags[1] & (MARKER | 0xFFFF), died);
 }
 
 static void leave(int signal) {
@@ -131,7 +174,10 @@ int main(int argc, char** argv) {
         MPI_Comm_size(comm, &size);
         const int victim = atoi(argv[i]);
         die_or_wait(argv[1], comm, rank == victim, rank, size);
-        if (victim >= 0) check_revoked(comm, rank);
+        if (victim >= 0) {
+            check_revoked(comm, rank);
+            check_failure_not_acknowledged(comm, rank, victim);
+        }
         check_agreement(comm, rank, victim);
         check(MPIX_Comm_shrink(comm, &left) == MPI_SUCCESS, "MPIX_Comm_shrink");
         MPI_Comm_size(left, &new_size);

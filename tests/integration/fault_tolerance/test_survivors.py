@@ -60,11 +60,20 @@ def test_survivors_say_nothing_in_clear(run, compile_mpi, cluster, tmp_path):
 
 @pytest.mark.parametrize("lying", [False, True], ids=["truth", "lie"])
 def test_no_agreement_is_believed_that_the_network_made_up(run, compile_mpi, lying):
-    """S2: where the exchange under seal gave no result, the library's word that all agree makes none. (MPICH 5.0 ends every program that
-    calls these.)"""
+    """S2: where the exchange under seal gave no result, the library's word that all agree makes none. Rank 1 believes that rank 0 has died,
+    so it agrees with itself. (MPICH 5.0 ends every program that calls these.)"""
     app = compile_mpi(HERE / "believers.c", "openmpi-5")
     liar = compile_mpi(HERE / "survivors_liar.c", "openmpi-5", flags=["-std=gnu11", "-shared", "-fPIC", "-Wl,--as-needed"], name="survivors_liar.so")
-    result = run([app], nodes=2, ranks=2, mpi="openmpi-5", env={"LD_PRELOAD": str(liar)} if lying else {}, timeout=60)
-    expected = "agree error 6, shrink error none" if lying else "agree fine 6, shrink fine some"
-    assert sorted(result.stdout.split("\n")) == ["", f"0 {expected}", f"1 {expected}"], result.stdout + result.stderr[-3000:]
+    env = {**ENVIRONMENT, **({"LD_PRELOAD": str(liar)} if lying else {})}
+    result = run([app], nodes=2, ranks=2, mpi="openmpi-5", launcher=LAUNCHER, env=env, timeout=60)
+    shrunk = "shrink error none" if lying else "shrink fine some"
+    expected = [f"0 agree fine 4, {shrunk}", f"1 agree fine {5 if lying else 4}, {shrunk}"]
+    assert sorted(result.stdout.split("\n")) == ["", *expected], result.stdout + result.stderr[-3000:]
     assert ("integrity error" in result.stderr) == lying, result.stderr[-3000:]
+
+
+def test_both_sides_of_an_intercommunicator_agree(run, compile_mpi):
+    """M11: whether the call waits or not."""
+    app = compile_mpi(HERE / "two_sides.c", "openmpi-5", flags=["-O2"])
+    result = run([app], nodes=2, ranks=5, mpi="openmpi-5", launcher=LAUNCHER, env=ENVIRONMENT, timeout=60)
+    assert result.stdout.count("ok ") == 5, result.stdout + result.stderr[-3000:]

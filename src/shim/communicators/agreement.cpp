@@ -1,0 +1,318 @@
+#include "shim/communicators/agreement.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "keys/hkdf.hpp"
+#include "shim/p2p/backoff.hpp"
+#include "shim/p2p/failures.hpp"
+#include "shim/p2p/realms.hpp"
+#include "shim/p2p/violations.hpp"
+#include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/waits.hpp"
+#include "shim/runtime/watchdog.hpp"
+
+namespace mpisec::shim {
+namespace {
+
+const char* procedure_of(Report::Purpose purpose) {
+    return purpose == Report::Purpose::agreement ? "MPIX_Comm_agree" : "MPIX_Comm_iagree";
+}
+
+/// Members of both groups, in an order that all of them know.
+std::vector<std::int32_t> everyone_on(const Communicator& comm) {
+    std::vector<std::int32_t> everyone = comm.members.list();
+    everyone.insert(everyone.end(), comm.remote_members.begin(), comm.remote_members.end());
+    std::ranges::sort(everyone);
+    return everyone;
+}
+
+/// Which communicator is meant, and who its members are: the channel is everybody's.
+std::array<std::uint8_t, 32> digest_of(const Communicator& comm, const std::vector<std::int32_t>& everyone) {
+    std::string bytes = "mpisec agreement";
+    bytes.append(reinterpret_cast<const char*>(comm.context.data()), comm.context.size());
+    for (std::int32_t number : everyone) bytes += " " + std::to_string(rank_in_realm(number));
+    return keys::sha256(keys::as_bytes(bytes));
+}
+
+/// Each attempt has a tag of its own: messages of an earlier one may still come.
+int tag_of(const Report& report) {
+    const keys::Digest digest = keys::sha256(
+        {reinterpret_cast<const std::uint8_t*>(&report.number), sizeof report - offsetof(Report, number)});
+    wire::ContextId context;
+    std::copy_n(digest.begin(), context.size(), context.begin());
+    return barrier_tag(context);
+}
+
+/// The messages of one attempt. What a process that has died leaves unfinished stays in memory: MPI may have it.
+class Exchange {
+  public:
+    Exchange(const Communicator& comm, const std::vector<std::int32_t>& everyone, const Report& mine);
+    ~Exchange();
+    /// True when it has ended here, with a result or without; not to be called again then.
+    bool advance() { return collects() ? collect() : hear(); }
+    /// What this process has sent goes on.
+    void move_sends() {
+        for (const auto& part : sends_) part->advance();
+    }
+    const std::optional<Report>& result() const { return result_; }
+    int violation() const { return violation_; }
+
+  private:
+    enum class Heard : std::uint8_t { nothing, report, death };
+
+    bool collects() const { return coordinator_ == own_; }
+    bool collect();
+    bool hear();
+    Heard heard(std::size_t from, bool somebody_has_died);
+    bool is_of_this_attempt(const Report& theirs);
+    bool somebody_has_died();
+    void send(std::size_t to, Report& report);
+    void receive(std::size_t from);
+
+    const char* procedure_;
+    const std::vector<std::int32_t>& everyone_;
+    MPI_Comm channel_;
+    Report mine_;
+    int tag_;
+    std::size_t own_, coordinator_;
+    std::vector<Report> reports_;                       ///< by member
+    std::vector<std::unique_ptr<Operation>> receives_;  ///< by member; null: nothing is to come
+    std::vector<std::unique_ptr<Operation>> sends_;
+    std::vector<bool> has_ended_, is_dead_;  ///< by member
+    FailureWatch watch_;
+    std::optional<Report> result_;
+    int violation_ = MPI_SUCCESS;
+};
+
+Exchange::Exchange(const Communicator& comm, const std::vector<std::int32_t>& everyone, const Report& mine)
+    : procedure_(procedure_of(mine.purpose)),
+      everyone_(everyone),
+      channel_(realm_of(comm.members).channel),
+      mine_(mine),
+      tag_(tag_of(mine)),
+      own_(
+          static_cast<std::size_t>(std::ranges::find(everyone, own_number(comm.members)) - everyone.begin())),
+      coordinator_((mine.number + mine.attempt) % everyone.size()),
+      reports_(everyone.size()),
+      receives_(everyone.size()),
+      has_ended_(everyone.size()),
+      is_dead_(everyone.size()) {
+    if (collects()) {
+        for (std::size_t from = 0; from < everyone.size(); ++from)
+            if (from != own_) receive(from);
+    } else {
+        receive(coordinator_);
+        send(coordinator_, mine_);
+    }
+}
+
+Exchange::~Exchange() {
+    auto give_up = [](std::unique_ptr<Operation>& part) {
+        if (!part || part->advance()) return true;
+        part->cancel();
+        if (part->advance()) return true;
+        (void)part.release();
+        return false;
+    };
+    bool all = true;
+    for (auto& part : receives_) all = give_up(part) && all;
+    for (auto& part : sends_) all = give_up(part) && all;
+    if (!all) (void)new std::vector<Report>(std::move(reports_));
+}
+
+void Exchange::receive(std::size_t from) {
+    receives_[from] = begin_receive({&reports_[from], sizeof(Report), constants.byte,
+                                     rank_in_realm(everyone_[from]), tag_, channel_, procedure_});
+}
+
+/// From memory that lives as long as the messages may.
+void Exchange::send(std::size_t to, Report& report) {
+    reports_[own_] = report;
+    sends_.push_back(begin_send({SendSpec::Mode::standard, &reports_[own_], sizeof(Report), constants.byte,
+                                 rank_in_realm(everyone_[to]), tag_, channel_, procedure_}));
+}
+
+Exchange::Heard Exchange::heard(std::size_t from, bool somebody_has_died) {
+    std::unique_ptr<Operation>& part = receives_[from];
+    if (!part->advance()) {
+        const bool died = somebody_has_died && failure_among(Ranks::one(everyone_[from])) != MPI_SUCCESS;
+        return died ? Heard::death : Heard::nothing;
+    }
+    const std::unique_ptr<Operation> received = std::move(part);
+    const Outcome& outcome = received->outcome();
+    if (is_failure(outcome.error)) return Heard::death;
+    if (outcome.error != MPI_SUCCESS)
+        violation_ = outcome.error;
+    else if (outcome.bytes != sizeof(Report))
+        violation_ = report_length_violation(procedure_, sizeof(Report));
+    return Heard::report;
+}
+
+bool Exchange::is_of_this_attempt(const Report& theirs) {
+    if (violation_ != MPI_SUCCESS) return false;
+    if (theirs.number == mine_.number && theirs.attempt == mine_.attempt && theirs.members == mine_.members &&
+        theirs.purpose == mine_.purpose)
+        return true;
+    violation_ = report_wrong_communicator(procedure_, "its processes are not all in the same call");
+    return false;
+}
+
+bool Exchange::somebody_has_died() {
+    return watch_.now_and_then([&] { return failure_among(everyone_); }) != MPI_SUCCESS;
+}
+
+bool Exchange::collect() {
+    const bool deaths = somebody_has_died();
+    bool all = true;
+    for (std::size_t from = 0; from < everyone_.size(); ++from) {
+        if (from == own_ || has_ended_[from]) continue;
+        const Heard what = heard(from, deaths);
+        has_ended_[from] = what != Heard::nothing;
+        all = all && has_ended_[from];
+        if (what == Heard::report && is_of_this_attempt(reports_[from])) mine_.flag &= reports_[from].flag;
+        is_dead_[from] = what == Heard::death;
+    }
+    if (!all) return false;
+    Report answer = mine_;
+    if (violation_ == MPI_SUCCESS)
+        result_ = mine_;
+    else
+        answer.purpose = Report::Purpose::no_result;  // nobody is to wait for one
+    for (std::size_t to = 0; to < everyone_.size(); ++to)
+        if (to != own_ && !is_dead_[to]) send(to, answer);
+    return true;
+}
+
+bool Exchange::hear() {
+    move_sends();
+    const Heard what = heard(coordinator_, somebody_has_died());
+    if (what != Heard::report) return what == Heard::death;
+    const Report& answer = reports_[coordinator_];
+    const bool refused = violation_ == MPI_SUCCESS && answer.purpose == Report::Purpose::no_result;
+    if (!refused && is_of_this_attempt(answer)) result_ = answer;
+    return true;
+}
+
+/// Attempts until all have a result. Those on one communicator take turns.
+class Agreement final : public Operation {
+  public:
+    Agreement(Report::Purpose purpose, Communicator& comm, int* flag)
+        : Operation(&comm),
+          everyone_(everyone_on(comm)),
+          mine_{purpose, *flag, comm.count_creation("MPIX_Comm_agree"), 0, digest_of(comm, everyone_)},
+          flag_(flag) {
+        comm.agreements.push_back(this);
+    }
+    ~Agreement() override {
+        leave_work_list(*this);
+        std::erase(comm_->agreements, this);
+        drop_comm();
+    }
+    bool needs_progress() const override { return true; }
+    WaitInfo wait_info() const override { return {procedure_of(mine_.purpose), MPI_ANY_SOURCE, MPI_ANY_TAG}; }
+
+  private:
+    void step() override;
+    void ask_library();
+    bool library_has_answered();
+    void conclude_attempt();
+    void end(int error) {
+        std::erase(comm_->agreements, this);
+        finish(error);
+    }
+
+    const std::vector<std::int32_t> everyone_;
+    Report mine_;
+    int* flag_;
+    std::optional<Exchange> exchange_;
+    bool asked_ = false;
+    int verdict_ = 0;  ///< what the library agrees on
+    int code_ = MPI_SUCCESS;
+    MPI_Request request_ = constants.request_null;
+};
+
+void Agreement::step() {
+    if (comm_->agreements.front() != this) return;
+    if (!exchange_) exchange_.emplace(*comm_, everyone_, mine_);
+    if (!asked_) {
+        if (!exchange_->advance()) return;
+        ask_library();
+    }
+    exchange_->move_sends();
+    if (library_has_answered()) conclude_attempt();
+}
+
+void Agreement::ask_library() {
+    asked_ = true;
+    verdict_ = (exchange_->result() ? have_result : 0) |
+               (exchange_->violation() == MPI_SUCCESS ? nothing_forged : 0);
+    if (fault_tolerance().iagree) {
+        code_ = fault_tolerance().iagree(comm_->handle, &verdict_, &request_);
+    } else {  // MPICH
+        const ErrorsReturned to_here(comm_->handle);
+        code_ = fault_tolerance().agree(comm_->handle, &verdict_);
+    }
+}
+
+bool Agreement::library_has_answered() {
+    if (request_ == constants.request_null) return true;
+    int done = 0;
+    real.Request_get_status(request_, &done, MPI_STATUS_IGNORE);
+    if (!done) return false;
+    // Processes that have died are an error here each time, and one of the program's at the end.
+    const ErrorsReturned to_here(comm_->handle);
+    code_ = real.Wait(&request_, MPI_STATUS_IGNORE);
+    return true;
+}
+
+void Agreement::conclude_attempt() {
+    if (exchange_->violation() != MPI_SUCCESS) return end(exchange_->violation());
+    if (code_ != MPI_SUCCESS && !is_failure(code_)) return end(code_);
+    const std::string procedure = procedure_of(mine_.purpose);
+    if ((verdict_ & nothing_forged) == 0) {
+        say(procedure + " ends, because another process has met an integrity error in it.");
+        return end(MPI_ERR_OTHER);
+    }
+    // The library's agreement travels in clear: without a result of this process's own it means nothing.
+    if (exchange_->result() && (verdict_ & have_result) != 0) {
+        *flag_ = exchange_->result()->flag;
+        return end(code_);
+    }
+    if (++mine_.attempt >= most_attempts(*comm_)) {
+        say(procedure + ": the processes that are left come to no result");
+        return end(MPI_ERR_OTHER);
+    }
+    exchange_.reset();
+    asked_ = false;
+}
+
+}  // namespace
+
+std::unique_ptr<Operation> begin_agreement(Report::Purpose purpose, Communicator& comm, int* flag) {
+    auto agreement = std::make_unique<Agreement>(purpose, comm, flag);
+    agreement->advance();
+    enlist(*agreement);
+    return agreement;
+}
+
+void finish_agreements(const Communicator& comm) {
+    WaitScope waiting("agreements under way on the communicator", MPI_ANY_SOURCE, MPI_ANY_TAG);
+    Backoff backoff;
+    auto are_under_way = [&] {
+        Guard guard;
+        return !comm.agreements.empty();
+    };
+    while (are_under_way()) {
+        progress();
+        backoff.pause();
+    }
+}
+
+}  // namespace mpisec::shim
