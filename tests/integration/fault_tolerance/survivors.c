@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MARKER 0x4D504953 /* "SIPM" */
-enum { LARGE = 200000 };
+enum { LARGE = 200000, MORE_THAN_MPI_TAKES = 4 << 20 };
 
 static int world_rank;
 
@@ -65,20 +65,20 @@ static void use(MPI_Comm comm) {
 
 /* The victim does not come back. Others return when they were told of its death. */
 static void die_or_wait(const char* where, MPI_Comm comm, int dies, int rank, int size) {
-    static int large[LARGE];
+    static int large[MORE_THAN_MPI_TAKES];
     int code = MPI_SUCCESS, victim = dies ? rank : -1, sum = 0;
     MPI_Allreduce(&victim, &sum, 1, MPI_INT, MPI_MAX, comm);
     victim = sum;
     if (victim < 0) return;
     if (dies && strcmp(where, "large") == 0) {
         MPI_Request request; /* its receiver has not come yet: segments wait */
-        MPI_Isend(large, LARGE, MPI_INT, (rank + 1) % size, 3, comm, &request);
+        MPI_Isend(large, MORE_THAN_MPI_TAKES, MPI_INT, (rank + 1) % size, 3, comm, &request);
         int flag;
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
     }
     if (dies) raise(SIGKILL);
     if (strcmp(where, "large") == 0 && rank == (victim + 1) % size)
-        code = MPI_Recv(large, LARGE, MPI_INT, victim, 3, comm, MPI_STATUS_IGNORE);
+        code = MPI_Recv(large, MORE_THAN_MPI_TAKES, MPI_INT, victim, 3, comm, MPI_STATUS_IGNORE);
     else if (strcmp(where, "any") == 0 && rank == 0)
         code = MPI_Recv(large, 1, MPI_INT, MPI_ANY_SOURCE, 3, comm, MPI_STATUS_IGNORE);
     else if (strcmp(where, "barrier") == 0)

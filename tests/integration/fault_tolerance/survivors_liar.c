@@ -1,5 +1,5 @@
 /* Whoever changes the MPI library's own messages, as a library under MPIsec: survivors are told of others than there are (their order is
- * turned round); that all agree, whatever anybody said; and, from MPIX_Comm_failure_ack to the first agreement, that rank 0 has died. */
+ * turned round); that all agree, whatever anybody said; and, from MPIX_Comm_failure_ack to the second attempt of an agreement, that rank 0 has died. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -35,8 +35,9 @@ int PMPIX_Comm_get_failed(MPI_Comm comm, MPI_Group* failed) {
 }
 
 int PMPIX_Comm_iagree(MPI_Comm comm, int* flag, MPI_Request* request) {
+    static int attempts;
     (void)comm;
-    rank_0_is_said_to_have_died = 0;
+    if (++attempts == 2) rank_0_is_said_to_have_died = 0;
     *flag = ~0;
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
