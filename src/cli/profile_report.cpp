@@ -109,9 +109,10 @@ class Predictor {
             seal += {calls, calls * size, calls * costs_.seal(size)};
             open += {calls, calls * size, calls * costs_.open(size)};
         };
-        const std::uint64_t threshold = settings_.threshold              ? settings_.threshold
-                                        : ranks_.segments_of_shared_cpus ? std::uint64_t{512 * 1024}
-                                                                         : wire::automatic_threshold(speed());
+        const std::uint64_t threshold = settings_.threshold ? settings_.threshold
+                                        : ranks_.segments_of_shared_cpus
+                                            ? std::uint64_t{512 * 1024}
+                                            : wire::automatic_first_bytes(speed());
         if (bytes <= static_cast<double>(threshold)) {
             piece(bytes);
         } else {

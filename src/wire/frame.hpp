@@ -1,11 +1,11 @@
 // Layout of what travels between nodes (docs/protocol.md). Pure functions over bytes; nothing here allocates.
 //
 // small message   nonce(12) | ciphertext(n) | tag(16)                              n <= threshold, or a little more
-// large message   nonce(12) | header ciphertext(16) | tag(16) | segment 0 (threshold) | tag(16),
+// large message   nonce(12) | header ciphertext(20) | tag(16) | segment 0 (first bytes) | tag(16),
 //                 then segments 1… on the channel, each ciphertext | tag(16)
 //
-// The wire length tells the two apart, so that a probe knows the plaintext's length of a small message, or
-// that it must open a header, before anything is received. All integers are little-endian (base/bytes.hpp).
+// First parts have one of two lengths in a job, so that a probe knows the plaintext's length of nearly every small
+// message before anything is received, and which others it must open. All integers are little-endian (base/bytes.hpp).
 //
 // Everything is inline: a 16-byte message has a budget of 500 ns for all of MPIsec.
 #pragma once
@@ -101,15 +101,16 @@ constexpr std::size_t small_wire_bytes(std::size_t plaintext) {
     return plaintext + small_overhead;
 }
 
-/// total(8) segment bytes(4) channel tag(4)
+/// total(8) first bytes(4) segment bytes(4) channel tag(4)
 struct LargeHeader {
     std::uint64_t total;          ///< plaintext bytes of the whole message
+    std::uint32_t first_bytes;    ///< plaintext bytes of segment 0, which travels with the header
     std::uint32_t segment_bytes;  ///< plaintext bytes of each channel segment but the last
     std::int32_t channel_tag;     ///< MPI tag of the segments on the private communicator
 };
-inline constexpr std::size_t large_header_bytes = 16;
+inline constexpr std::size_t large_header_bytes = 20;
 inline constexpr std::size_t sealed_header_bytes =
-    aead::nonce_bytes + large_header_bytes + aead::tag_bytes;  // 44
+    aead::nonce_bytes + large_header_bytes + aead::tag_bytes;  // 48
 
 /// No MPI can name a longer message (MPI_Count), nor a longer segment (int) once its tag is added.
 inline constexpr std::uint64_t max_total = std::numeric_limits<std::int64_t>::max();
@@ -118,24 +119,26 @@ inline constexpr std::uint32_t max_segment_bytes =
 
 inline void encode(const LargeHeader& header, std::uint8_t* to) {
     store_le(to, header.total);
-    store_le(to + 8, header.segment_bytes);
-    store_le(to + 12, header.channel_tag);
+    store_le(to + 8, header.first_bytes);
+    store_le(to + 12, header.segment_bytes);
+    store_le(to + 16, header.channel_tag);
 }
 
-/// False when the fields make no sense for `threshold`: a total that needs no second segment (total <=
-/// threshold) or exceeds max_total, segments of 0 or more than max_segment_bytes, a negative tag. The header
-/// is authenticated before it is decoded; the check guards against settings that differ and against
-/// ourselves.
+/// False when the fields make no sense where the first part has at most `threshold` bytes: a longer one, a total
+/// that needs no second segment or exceeds max_total, segments of 0 or more than max_segment_bytes, a negative
+/// tag. The header is authenticated before it is decoded; the check guards against settings that differ and
+/// against ourselves.
 inline bool decode(const std::uint8_t* from, std::size_t threshold, LargeHeader& header) {
     header = {load_le<std::uint64_t>(from), load_le<std::uint32_t>(from + 8),
-              load_le<std::int32_t>(from + 12)};
-    return header.total > threshold && header.total <= max_total && header.segment_bytes > 0 &&
+              load_le<std::uint32_t>(from + 12), load_le<std::int32_t>(from + 16)};
+    return header.first_bytes <= threshold && header.total > header.first_bytes &&
+           header.total <= max_total && header.segment_bytes > 0 &&
            header.segment_bytes <= max_segment_bytes && header.channel_tag >= 0;
 }
 
-/// Wire length of a large message's first MPI message: its segment 0 always holds exactly `threshold` bytes.
-constexpr std::size_t large_first_wire_bytes(std::size_t threshold) {
-    return sealed_header_bytes + threshold + aead::tag_bytes;
+/// Wire length of a large message's first MPI message.
+constexpr std::size_t large_first_wire_bytes(std::size_t first_bytes) {
+    return sealed_header_bytes + first_bytes + aead::tag_bytes;
 }
 
 }  // namespace mpisec::wire

@@ -6,16 +6,16 @@
 namespace mpisec::wire {
 
 std::uint64_t SegmentPlan::count() const {
-    return 1 + (total - threshold - 1) / segment_bytes +
+    return 1 + (total - first_bytes - 1) / segment_bytes +
            1;  // segment 0, then the rest in segment_bytes, rounded up
 }
 
 std::uint64_t SegmentPlan::offset(std::uint64_t index) const {
-    return index == 0 ? 0 : threshold + (index - 1) * segment_bytes;
+    return index == 0 ? 0 : first_bytes + (index - 1) * segment_bytes;
 }
 
 std::uint64_t SegmentPlan::size(std::uint64_t index) const {
-    return index == 0 ? threshold : std::min(segment_bytes, total - offset(index));
+    return index == 0 ? first_bytes : std::min(segment_bytes, total - offset(index));
 }
 
 namespace {
@@ -45,7 +45,7 @@ Cutting cutting_for(aead::Speed cipher) {
     return Cutting::slow_cipher;
 }
 
-std::uint64_t automatic_threshold(aead::Speed cipher) {
+std::uint64_t automatic_first_bytes(aead::Speed cipher) {
     switch (cipher) {
         case aead::Speed::fast:
             return 256 * kib;
@@ -57,7 +57,11 @@ std::uint64_t automatic_threshold(aead::Speed cipher) {
     return 64 * kib;
 }
 
-std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t threshold, Cutting cutting) {
+std::uint64_t automatic_longest_first_bytes(aead::Speed cipher) {
+    return cipher == aead::Speed::slow ? automatic_first_bytes(cipher) : 512 * kib;
+}
+
+std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t first_bytes, Cutting cutting) {
     switch (cutting) {
         case Cutting::medium_cipher:
             return std::clamp(std::bit_floor(total / 4), 256 * kib, 512 * kib);
@@ -66,7 +70,7 @@ std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t thresho
         case Cutting::shared_cores:
             return std::clamp(std::bit_floor(total / 2), 512 * kib, 1024 * kib);
         case Cutting::workers:
-            return with_short_last(total - threshold, std::clamp(total / 8, 256 * kib, 1024 * kib));
+            return with_short_last(total - first_bytes, std::clamp(total / 8, 256 * kib, 1024 * kib));
         case Cutting::slow_cipher:
             break;
     }

@@ -19,12 +19,12 @@ inline Nonce segment_nonce(std::uint64_t index, bool last) {
     return nonce;
 }
 
-/// How a large message is cut: segment 0 (`threshold` bytes) travels with the header, the others on the
+/// How a large message is cut: segment 0 (`first_bytes`) travels with the header, the others on the
 /// channel, `segment_bytes` each, the last one what is left (1 … segment_bytes). All in plaintext bytes.
-/// Requires what decode() checks: threshold < total <= max_total, segment_bytes > 0.
+/// Requires what decode() checks: first_bytes < total <= max_total, segment_bytes > 0.
 struct SegmentPlan {
     std::uint64_t total;
-    std::uint64_t threshold;
+    std::uint64_t first_bytes;
     std::uint64_t segment_bytes;
 
     std::uint64_t count() const;                      ///< segments, number 0 included; at least 2
@@ -45,8 +45,10 @@ enum class Cutting {
 };
 Cutting cutting_for(aead::Speed cipher);
 /// How much travels with the header where each rank has a core and nothing is set, plaintext bytes; shorter messages travel whole.
-std::uint64_t automatic_threshold(aead::Speed cipher);
-/// Segment length for a message of `total` bytes, of which the first `threshold` are segment 0, where none is set.
-std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t threshold, Cutting cutting);
+std::uint64_t automatic_first_bytes(aead::Speed cipher);
+/// The same where the link is so fast that the core is always busy while a message travels: there each part more takes its time.
+std::uint64_t automatic_longest_first_bytes(aead::Speed cipher);
+/// Segment length for a message of `total` bytes, of which the first `first_bytes` are segment 0, where none is set.
+std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t first_bytes, Cutting cutting);
 
 }  // namespace mpisec::wire

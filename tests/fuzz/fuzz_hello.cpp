@@ -73,7 +73,10 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
         Realm realm;
         realm.cipher_speed = speed;
         set_threshold(realm, cards);
-        FUZZ_CHECK(realm.threshold == wire::automatic_threshold(speed) || realm.threshold == 512 * 1024);
+        FUZZ_CHECK(realm.threshold == wire::automatic_longest_first_bytes(speed) ||
+                   realm.threshold == 512 * 1024);
+        FUZZ_CHECK(realm.short_first == wire::automatic_first_bytes(speed) ||
+                   realm.short_first == realm.threshold);
     }
     const auto again = wire::decode(wire::encode(cards), ranks, nodes);
     FUZZ_CHECK(again && wire::encode(*again) == wire::encode(cards) && digest(*again) == digest(cards));

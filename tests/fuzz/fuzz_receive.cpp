@@ -32,7 +32,7 @@ namespace {
 
 constexpr int world_size = 4, node_peer = 2;  // this rank is 0; 1 and 3 are on other nodes
 constexpr int tags = 3;
-constexpr std::size_t threshold = 64, segment = 32, longest = threshold + 10 * segment;
+constexpr std::size_t threshold = 64, short_first = 40, segment = 32, longest = threshold + 10 * segment;
 
 const aead::Selection& selection() {
     static const aead::Library library(&mpisec_aead_plugin_table);
@@ -66,6 +66,7 @@ void start_shim() {
     world.topology = fabric::Topology({0, 1, 0, 2});
     world.nodes = 3;
     world.threshold = threshold;
+    world.short_first = short_first;
     world.crosses_nodes = true;
     world.channel = channel_handle;
     world.job_secret = job_secret();
@@ -253,7 +254,8 @@ class Scenario {
         Message message{
             byte() % 4 == 0 ? channel_handle : user_comm(), remote(), static_cast<int>(byte() % tags), {}};
         if (message.comm == channel_handle && byte() % 2) message.tag = 32765 + message.tag % 2;
-        if (byte() % 4 == 0) message.bytes.resize(wire::large_first_wire_bytes(threshold));
+        if (byte() % 4 == 0)
+            message.bytes.resize(wire::large_first_wire_bytes(byte() % 2 ? threshold : short_first));
         const std::size_t n = byte();
         for (std::size_t i = 0; i < n; ++i) {
             const auto value = input_.take<std::uint8_t>();
@@ -393,7 +395,7 @@ class Scenario {
 
     fuzz::Input& input_;
     keys::Secret job_secret_;
-    Job job_{selection(), job_secret_, threshold, segment, 32767, {}};
+    Job job_{selection(), job_secret_, threshold, short_first, segment, 32767, {}};
     std::vector<Genuine> sent_;
     Sender one_{job_, 1, sent_}, three_{job_, 3, sent_};
     std::vector<Message> air_, history_;

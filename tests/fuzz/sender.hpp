@@ -31,7 +31,7 @@ struct Genuine {
 struct Job {
     const aead::Selection& selection;
     const keys::Secret& job_secret;
-    std::size_t threshold;
+    std::size_t threshold, short_first;
     std::uint32_t segment;
     int tag_upper_bound;
     std::map<MPI_Comm, wire::ContextId> contexts;
@@ -50,10 +50,13 @@ class Sender {
             message.plaintext.push_back(static_cast<std::uint8_t>(
                 1 + (i * 31 + message.counter * 97 + static_cast<std::size_t>(rank_) * 13 + i / 7) % 160));
         std::vector<Message> wire;
-        if (n <= job_.threshold) {
+        // Either length of a first part, in turns: a message between the two may travel in one part or in several.
+        const std::size_t first = counter_ % 2 ? job_.short_first : job_.threshold;
+        if (n <= first) {
             wire.push_back({comm, rank_, tag, seal_small(comm, tag, message.counter, message.plaintext)});
         } else {
-            message.header = {n, job_.segment, next_channel_++ % (job_.tag_upper_bound / 4)};
+            message.header = {n, static_cast<std::uint32_t>(first), job_.segment,
+                              next_channel_++ % (job_.tag_upper_bound / 4)};
             wire = seal_large(message);
         }
         sent_.push_back(std::move(message));
@@ -104,7 +107,7 @@ class Sender {
     }
 
     std::vector<Message> seal_large(const Genuine& message) {
-        const std::size_t first_bytes = wire::large_first_wire_bytes(job_.threshold);
+        const std::size_t first_bytes = wire::large_first_wire_bytes(message.header->first_bytes);
         const wire::Nonce nonce = wire::make_nonce({wire::Kind::large_header, epoch_, message.counter});
         const auto ad = wire::associated_data(wire::Kind::large_header, job_.contexts.at(message.comm), rank_,
                                               0, message.tag, first_bytes);
@@ -117,7 +120,7 @@ class Sender {
         keys::message_key(keys().message, message.counter, key);
         aead::KeySet segments(job_.selection, key);
         std::vector<Message> wire = {{message.comm, rank_, message.tag, {}}};
-        const wire::SegmentPlan plan{message.plaintext.size(), job_.threshold, job_.segment};
+        const wire::SegmentPlan plan{message.plaintext.size(), message.header->first_bytes, job_.segment};
         for (std::uint64_t i = 0; i < plan.count(); ++i) {
             std::vector<std::uint8_t> sealed(plan.size(i) + aead::tag_bytes);
             const wire::Nonce its = wire::segment_nonce(i, plan.is_last(i));

@@ -106,7 +106,7 @@ int send_from_device(const SendSpec& spec);
         if (!type_facts(spec.type, facts)) [[unlikely]]
             return raise(route.comm, MPI_ERR_TYPE, spec.call);
         const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-        if (facts.contiguous && n <= route.comm->threshold) [[likely]]
+        if (facts.contiguous && n <= route.comm->short_first) [[likely]]
             return send_small_blocking(spec, *route.comm, n);
     } else if (route.kind == Route::plain && spec.mode == Mode::standard && may_block()) {
         return call_counted(MPISEC_BOTH(Send), spec.buf, spec.count, spec.type, spec.peer, spec.tag,

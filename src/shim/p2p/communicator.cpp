@@ -203,6 +203,7 @@ Communicator* adopt(MPI_Comm handle, const Membership& membership, const wire::C
     comm->rank = static_cast<int>(std::ranges::find(membership.members, realm.own_number()) -
                                   membership.members.begin());
     comm->threshold = realm.threshold;
+    comm->short_first = realm.short_first;
     comm->is_channel = realm.job_secret && handle == realm.channel;
     comm->crosses = crosses_nodes(membership);
     comm->context = context;

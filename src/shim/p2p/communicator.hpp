@@ -45,19 +45,20 @@ struct Communicator {
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;         ///< some rank of it (of either group) is on another node
-    bool seals = false;           ///< some peer's messages are sealed
-    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
-    bool freed = false;           ///< the user freed it; operations still hold it
-    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
-    MPI_Comm heir{};              ///< has its error handler, when it is freed and operations still hold it
-    int persistent_requests = 0;  ///< they may be started after the user has freed it
-    int holders = 0;              ///< operations that use it
-    Ranks peers;                  ///< numbers, by rank as used in source and destination arguments (remote
-                                  ///< group of an inter-communicator)
-    std::uint64_t threshold = 0;  ///< of its realm
-    bool is_channel = false;      ///< of its realm
+    bool crosses = false;           ///< some rank of it (of either group) is on another node
+    bool seals = false;             ///< some peer's messages are sealed
+    bool mixed = false;             ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;          ///< messages of this node have records (same_node.hpp)
+    bool freed = false;             ///< the user freed it; operations still hold it
+    bool free_later = false;        ///< the MPI library has yet to free it, when nothing holds it any more
+    MPI_Comm heir{};                ///< has its error handler, when it is freed and operations still hold it
+    int persistent_requests = 0;    ///< they may be started after the user has freed it
+    int holders = 0;                ///< operations that use it
+    Ranks peers;                    ///< numbers, by rank as used in source and destination arguments (remote
+                                    ///< group of an inter-communicator)
+    std::uint64_t threshold = 0;    ///< of its realm
+    std::uint64_t short_first = 0;  ///< of its realm
+    bool is_channel = false;        ///< of its realm
     Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
     SharedNumbers members;                      ///< of the local group, in rank order
     SharedNumbers remote_members;               ///< of the remote group; empty unless inter

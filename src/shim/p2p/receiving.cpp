@@ -125,7 +125,7 @@ class SealedReceive final : public Operation {
     bool needs_progress() const override {
         constexpr std::uint64_t soon_opened = 4096;
         const std::uint64_t most =
-            spec_.looked_at ? comm_->threshold : std::min(soon_opened, comm_->threshold);
+            spec_.looked_at ? comm_->short_first : std::min(soon_opened, comm_->short_first);
         return pipeline_ || capacity_ > most;
     }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
@@ -198,7 +198,8 @@ class SealedReceive final : public Operation {
             packed_ = Buffer(received_.total);
             to = packed_.data();
         }
-        const wire::SegmentPlan plan{received_.total, comm_->threshold, received_.header.segment_bytes};
+        const wire::SegmentPlan plan{received_.total, received_.header.first_bytes,
+                                     received_.header.segment_bytes};
         const int world_peer = comm_->peer(received_.source);
         pipeline_ = std::make_unique<ReceivePipeline>(received_.message_key->data(), plan, world_peer,
                                                       received_.header.channel_tag, to);

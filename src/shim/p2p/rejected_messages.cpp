@@ -31,7 +31,7 @@ constexpr std::size_t most_remembered = 64;
 
 /// counter(8) tag(4) context(16)
 using Rejection = std::array<std::uint8_t, 28>;
-/// counter(8) large header(16)
+/// counter(8) large header(20)
 using Rest = std::array<std::uint8_t, 8 + wire::large_header_bytes>;
 
 template <class Payload>
@@ -89,8 +89,8 @@ class Discard final : public Operation {
     Discard(std::int32_t world_source, const wire::LargeHeader& header)
         : Operation(nullptr),
           source_(world_source),
-          pipeline_(no_key.data(), {header.total, realm_of(world_source).threshold, header.segment_bytes},
-                    world_source, header.channel_tag, nullptr) {}
+          pipeline_(no_key.data(), {header.total, header.first_bytes, header.segment_bytes}, world_source,
+                    header.channel_tag, nullptr) {}
     ~Discard() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"the rest of a rejected message", source_, MPI_ANY_TAG}; }

@@ -73,6 +73,7 @@ class SealedSend final : public Operation {
     SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
         : Operation(comm), spec_(spec), world_peer_(comm->peer(spec.peer)) {
         n_ = static_cast<std::size_t>(spec.count) * facts.size;
+        first_bytes_ = first_bytes();
         plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
         if (spec.mode == Mode::buffered) place_ = place_in_buffer(comm);
         if (!facts.contiguous && n_ > 0) {
@@ -83,12 +84,12 @@ class SealedSend final : public Operation {
                 finish(code);
                 return;
             }
-        } else if (spec.mode == Mode::buffered && n_ > comm->threshold) {
+        } else if (spec.mode == Mode::buffered && first_bytes_ < n_) {
             packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
-        n_ <= comm->threshold ? start_small() : start_large();
+        first_bytes_ < n_ ? start_large() : start_small();
     }
     ~SealedSend() override {
         if (spec_.mode == Mode::buffered) release_buffer(place_, n_);
@@ -129,16 +130,37 @@ class SealedSend final : public Operation {
 
     void start_large() {
         waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
-        const std::size_t first_bytes = wire::large_first_wire_bytes(comm_->threshold);
-        seal_large(first_bytes);
-        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, first_bytes);
+        const std::size_t wire_bytes = wire::large_first_wire_bytes(first_bytes_);
+        seal_large(wire_bytes);
+        if (measures_load() && !waits_for_match_) load_.emplace(trace_clock());
+        hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, wire_bytes);
         if (!complete_) step();
+    }
+
+    /// Where it may be the longer of two.
+    bool has_choice() const {
+        return comm_->short_first < comm_->threshold && !state.settings.segment &&
+               engine_of_process().workers() == 0;
+    }
+    bool measures_load() const {
+        return has_choice() && state.settings.pipeline != config::Settings::Pipeline::off;
+    }
+    /// How much travels in one part. Where a core is never idle while a message travels, another part hides nothing, and takes
+    /// MPI a handshake; elsewhere its sealing and opening hide behind the travel of others.
+    std::size_t first_bytes() const {
+        if (n_ <= comm_->short_first) return n_;
+        std::uint64_t most = comm_->short_first;
+        if (state.settings.pipeline == config::Settings::Pipeline::off)
+            most = comm_->threshold;
+        else if (has_choice() && outgoing(world_peer_).load.prefers_long_first(n_ <= comm_->threshold))
+            most = comm_->threshold;
+        return std::min<std::uint64_t>(n_, most);
     }
 
     /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT, MPISEC_TUNING).
     std::uint64_t segment_bytes() const {
         const config::Settings& settings = state.settings;
-        const std::uint64_t rest = n_ - comm_->threshold;
+        const std::uint64_t rest = n_ - first_bytes_;
         const std::uint64_t whole = std::clamp(rest, shortest_whole, longest_whole);
         if (settings.pipeline == config::Settings::Pipeline::off) return whole;
         if (settings.segment) return settings.segment;
@@ -149,7 +171,7 @@ class SealedSend final : public Operation {
         // Where many messages are on their way, others hide what one alone could not.
         if (waits_for_match_ && cutting() == wire::Cutting::workers)
             return std::clamp(rest, shortest_whole, longest_of_many);
-        return wire::automatic_segment_bytes(n_, comm_->threshold, cutting());
+        return wire::automatic_segment_bytes(n_, first_bytes_, cutting());
     }
     wire::Cutting cutting() const {
         if (state.world.oversubscribed) return wire::Cutting::shared_cores;
@@ -158,16 +180,16 @@ class SealedSend final : public Operation {
     }
 
     /// Header and segment 0.
-    void seal_large(std::size_t first_bytes) {
+    void seal_large(std::size_t wire_bytes) {
         SealingScope alone(spec_.call);
         PeerSendState& pair = outgoing(world_peer_);
         const SendSequence sequence = take_sequence_number(pair, n_);
         counter_ = sequence.counter;
         const std::uint64_t segment = segment_bytes();
         const wire::LargeHeader header{
-            n_, static_cast<std::uint32_t>(segment),
+            n_, static_cast<std::uint32_t>(first_bytes_), static_cast<std::uint32_t>(segment),
             static_cast<std::int32_t>(pair.next_channel++ % static_cast<std::uint32_t>(segment_tags()))};
-        const wire::SegmentPlan plan{n_, comm_->threshold, segment};
+        const wire::SegmentPlan plan{n_, first_bytes_, segment};
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
@@ -179,12 +201,12 @@ class SealedSend final : public Operation {
         if (!waits_for_match_) pipeline_->start_workers();
         announced_.emplace(Announcement{world_peer_, comm_->context, spec_.tag, sequence.counter, header});
 
-        wire_ = Buffer(first_bytes);
+        wire_ = Buffer(wire_bytes);
         const wire::Nonce nonce =
             wire::make_nonce({wire::Kind::large_header, sequence.epoch, sequence.counter,
                               back_from(*comm_, world_peer_, spec_.tag, sequence.counter)});
         const wire::AssociatedData ad = wire::associated_data(
-            wire::Kind::large_header, comm_->context, pair.source, pair.destination, spec_.tag, first_bytes);
+            wire::Kind::large_header, comm_->context, pair.source, pair.destination, spec_.tag, wire_bytes);
         std::uint8_t plain_header[wire::large_header_bytes];
         wire::encode(header, plain_header);
         std::memcpy(wire_.data(), nonce.data(), nonce.size());
@@ -229,6 +251,14 @@ class SealedSend final : public Operation {
     }
 
     void step() override {
+        if (!load_) return step_on();
+        const std::uint64_t begin = trace_clock();
+        step_on();
+        load_->pass(begin, trace_clock());
+        if (complete_ && pipeline_error_ == MPI_SUCCESS) load_->note(outgoing(world_peer_).load, n_);
+    }
+
+    void step_on() {
         if (!first_done_) {
             int flag = 0;
             MPI_Status status;
@@ -277,6 +307,7 @@ class SealedSend final : public Operation {
     std::int32_t world_peer_;
     std::uint64_t counter_ = 0;
     std::size_t n_ = 0;
+    std::size_t first_bytes_ = 0;  ///< of the first part; n_ where there is no other
     const std::uint8_t* plaintext_ = nullptr;
     Buffer packed_;
     Buffer wire_;
@@ -287,6 +318,7 @@ class SealedSend final : public Operation {
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;
+    std::optional<LoadMeter> load_;
     /// a large message that must not send segments before its first part is matched
     bool waits_for_match_ = false;
 };

@@ -156,7 +156,9 @@ bool open_header(ReceivedMessage& received, Communicator& comm, const Opening& o
     if (!opening.keys->aead.open(header, wire.data() + aead::nonce_bytes, sizeof header, wire.data(),
                                  ad.data(), ad.size()))
         return false;
-    if (!wire::decode(header, comm.threshold, received.header)) return false;
+    if (!wire::decode(header, comm.threshold, received.header) ||
+        wire.size() != wire::large_first_wire_bytes(received.header.first_bytes))
+        return false;
     received.total = received.header.total;
     keys::message_key(opening.keys->message_secret, opening.nonce.counter,
                       received.message_key.emplace().data());
@@ -196,7 +198,8 @@ void wipe_delivered(const ReceivedMessage& received, std::span<std::uint8_t> to)
 }  // namespace
 
 bool looks_large(const Communicator& comm, std::size_t wire_bytes) {
-    return wire_bytes == wire::large_first_wire_bytes(comm.threshold);
+    return wire_bytes == wire::large_first_wire_bytes(comm.threshold) ||
+           wire_bytes == wire::large_first_wire_bytes(comm.short_first);
 }
 
 std::size_t small_plaintext_bytes(std::size_t wire_bytes) {
@@ -213,7 +216,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
     if (wire.size() < wire::small_overhead || !wire::parse_nonce(wire.data(), nonce)) [[unlikely]]
         return reject(delivered, Violation::malformed);
     received.large = nonce.kind == wire::Kind::large_header;
-    if (received.large != looks_large(comm, wire.size())) [[unlikely]]
+    if (received.large && !looks_large(comm, wire.size())) [[unlikely]]
         return reject(delivered, Violation::malformed, "its length does not fit its kind");
     received.counter = nonce.counter;
 

@@ -37,7 +37,7 @@ struct ReceivedMessage {
     Buffer wire;  ///< as received; a small unexpected message is opened in place behind its nonce
 };
 
-/// What the length of MPI's message says, before anything of it is known.
+/// Whether MPI's message is as long as first parts of large ones are. A small one may be, too.
 bool looks_large(const Communicator& comm, std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);

@@ -30,7 +30,9 @@ struct Realm {
     /// where the realm is proven to be on one node: there is nothing to protect.
     MPI_Comm channel{};
     std::optional<keys::Secret> job_secret;
-    std::uint64_t threshold = 0;                   ///< of all ranks: longer messages are pipelined; bytes
+    std::uint64_t threshold =
+        0;  ///< of all ranks: most bytes of a message's first part; longer ones have several
+    std::uint64_t short_first = 0;  ///< bytes of the first part where links leave the core time (sending.cpp)
     aead::Speed cipher_speed = aead::Speed::slow;  ///< of all ranks: how long data are cut
     bool seals_on_node = false;                    ///< each rank counts as a node of its own
     bool handed_out = false;                       ///< the program has got its first communicator

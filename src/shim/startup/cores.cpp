@@ -77,21 +77,25 @@ coll::Cpus cpus_of_job(const NodeCards& cards) {
 
 namespace {
 
-std::uint64_t threshold_of(const NodeCards& cards, aead::Speed cipher_speed) {
+/// Whether ranks of this job share CPUs, as far as its nodes' cards say.
+bool cpus_are_shared(const NodeCards& cards) {
     std::map<Mask, std::size_t> ranks_with;
     for (const NodeCard& card : cards)
         if (!card.bound_apart)
             if ((ranks_with[mask_of(card.hello)] += card.ranks.size()) > card.hello.cpus &&
                 card.hello.cpus > 0)
-                return threshold_of_shared_cpus;
-    return state.messages.threshold ? state.messages.threshold : wire::automatic_threshold(cipher_speed);
+                return true;
+    return false;
 }
 
 }  // namespace
 
 void set_threshold(Realm& realm, const NodeCards& cards) {
-    const std::uint64_t set = state.settings.threshold;
-    realm.threshold = set ? set : threshold_of(cards, realm.cipher_speed);
+    std::uint64_t fixed = state.settings.threshold;
+    if (!fixed && cpus_are_shared(cards)) fixed = threshold_of_shared_cpus;
+    if (!fixed) fixed = state.messages.threshold;
+    realm.threshold = fixed ? fixed : wire::automatic_longest_first_bytes(realm.cipher_speed);
+    realm.short_first = fixed ? fixed : wire::automatic_first_bytes(realm.cipher_speed);
 }
 
 }  // namespace mpisec::shim

@@ -1,11 +1,13 @@
-/* Messages from one byte below the pipeline threshold of a fast cipher, which travel in one part, to one beyond twice
- * that, in every way of sending, receiving and probing: alone and several at a time. Two ranks; each is sender and
+/* Messages from one byte below 256 KiB, which travel in one part with a fast cipher, to beyond 512 KiB, which do not, in
+ * every way of sending, receiving and probing: alone and several at a time; those as long on the wire as the first part
+ * of a longer one, too (36 bytes more). Two ranks; each is sender and
  * receiver in turn, and every byte is compared. */
 #include "harness.h"
 
-enum { FIRST = 256 * 1024, MOST = 2 * FIRST + 1, WINDOW = 5, TAG = 7 };
+enum { FIRST = 256 * 1024, MOST = 2 * FIRST + 36, WINDOW = 5, TAG = 7 };
 
-static const int lengths[] = {FIRST - 1, FIRST, FIRST + 1, FIRST + 32, 2 * FIRST - 1, 2 * FIRST, MOST};
+static const int lengths[] = {FIRST - 1,     FIRST,     FIRST + 1,     FIRST + 36,
+                              2 * FIRST - 1, 2 * FIRST, 2 * FIRST + 1, MOST};
 
 static unsigned char *out, *in;
 static int sender, other;

@@ -80,10 +80,10 @@ def test_small_message(example):
 
 def test_large_message(example):
     plain = example["large plaintext"]
-    first_bytes = 12 + 16 + 16 + THRESHOLD + 16
+    first_bytes = 12 + 20 + 16 + THRESHOLD + 16
     assert example["large nonce"] == nonce(LARGE_HEADER, LARGE_COUNTER)
     assert example["large ad"] == associated_data(LARGE_HEADER, example["context"], first_bytes)
-    assert example["large header"] == struct.pack("<QIi", len(plain), SEGMENT, CHANNEL_TAG)
+    assert example["large header"] == struct.pack("<QIIi", len(plain), THRESHOLD, SEGMENT, CHANNEL_TAG)
     header = AESGCM(example["pair aead"]).encrypt(example["large nonce"], example["large header"], example["large ad"])
 
     starts = [0, *range(THRESHOLD, len(plain), SEGMENT), len(plain)]

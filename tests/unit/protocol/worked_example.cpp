@@ -86,7 +86,7 @@ bool large_message(const aead::Library& library, const aead::Key& key, const key
     const wire::AssociatedData ad =
         wire::associated_data(wire::Kind::large_header, context, source, destination, tag, first_bytes);
     std::uint8_t header[wire::large_header_bytes];
-    wire::encode({total, segment_bytes, channel_tag}, header);
+    wire::encode({total, threshold, segment_bytes, channel_tag}, header);
     std::uint8_t key_bytes[keys::secret_bytes];
     keys::message_key(message_secret, large_counter, key_bytes);
     Result<aead::Key> message_key = library.make_key(aead::Cipher::aes_256_gcm, key_bytes);

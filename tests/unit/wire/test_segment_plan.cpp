@@ -18,7 +18,7 @@ void expect_exact_cover(const SegmentPlan& plan) {
         ASSERT_EQ(plan.offset(i), covered);
         ASSERT_EQ(plan.is_last(i), i + 1 == plan.count());
         if (i == 0)
-            ASSERT_EQ(plan.size(i), plan.threshold);
+            ASSERT_EQ(plan.size(i), plan.first_bytes);
         else if (plan.is_last(i))
             ASSERT_TRUE(plan.size(i) >= 1 && plan.size(i) <= plan.segment_bytes);
         else
@@ -78,9 +78,9 @@ TEST(SegmentPlan, AutomaticLengthWithAMediumCipherIsAQuarterWithinBounds) {
 }
 
 TEST(SegmentPlan, FasterCiphersHaveALongerFirstPart) {
-    EXPECT_EQ(automatic_threshold(aead::Speed::slow), 65536u);
-    EXPECT_EQ(automatic_threshold(aead::Speed::medium), 131072u);
-    EXPECT_EQ(automatic_threshold(aead::Speed::fast), 262144u);
+    EXPECT_EQ(automatic_first_bytes(aead::Speed::slow), 65536u);
+    EXPECT_EQ(automatic_first_bytes(aead::Speed::medium), 131072u);
+    EXPECT_EQ(automatic_first_bytes(aead::Speed::fast), 262144u);
 }
 
 TEST(SegmentPlan, AutomaticLengthWithAFastCipherIsTheSameForAll) {

@@ -87,14 +87,14 @@ TEST_F(Stream, DuplicatedSegmentsDoNotOpen) {
 TEST_F(Stream, CutMessageDoesNotOpenEvenWhenTheReceiverExpectsTheShorterOne) {
     auto segments = sealed_;
     segments.pop_back();
-    EXPECT_FALSE(opens(segments, {plan_.total - 300, plan_.threshold, 300}))
+    EXPECT_FALSE(opens(segments, {plan_.total - 300, plan_.first_bytes, 300}))
         << "the new last segment was not sealed as last";
 }
 
 TEST_F(Stream, ExtendedMessageDoesNotOpen) {
     auto segments = sealed_;
     segments.push_back(sealed_.back());
-    EXPECT_FALSE(opens(segments, {plan_.total + 300, plan_.threshold, 300}));
+    EXPECT_FALSE(opens(segments, {plan_.total + 300, plan_.first_bytes, 300}));
 }
 
 TEST_F(Stream, SegmentsOfAnotherMessageDoNotOpen) {
