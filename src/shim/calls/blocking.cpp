@@ -1,5 +1,5 @@
-// Blocking sends and receives. The usual case, one message of one run of bytes below the pipeline threshold
-// with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
+// Blocking sends and receives. The usual case, one message of one run of bytes that always travels in one
+// part, with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
 // plus the progress loop (M5).
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/backoff.hpp"

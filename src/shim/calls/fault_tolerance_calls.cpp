@@ -199,9 +199,11 @@ int end_of_attempts(const Communicator& parent, const char* procedure, const Att
     return raise(&parent, MPI_ERR_OTHER, procedure);
 }
 
-/// Between worlds there is no channel, and the library goes on in one world only.
-bool is_of_one_realm(const Communicator& comm) {
-    return !comm.inter || &realm_of(comm.members) == &realm_of(comm.remote_members);
+/// Between worlds there is no channel; and what Open MPI's MPIX_Comm_iagree says to the two groups of an
+/// inter-communicator when somebody has died are two things.
+bool can_agree(const Communicator& comm) {
+    return !comm.inter ||
+           (!state.fault_tolerant && &realm_of(comm.members) == &realm_of(comm.remote_members));
 }
 
 std::unique_ptr<Operation> begin(Report::Purpose purpose, Communicator& comm, int* flag) {
@@ -239,7 +241,7 @@ int Comm_agree(MPI_Comm comm, int* flag) {
     if (comm == constants.comm_null) return fault_tolerance().agree(comm, flag);
     if (auto error = bad_arguments(procedure, known, flag)) return *error;
     if (!realm_of(known->members).job_secret) return fault_tolerance().agree(comm, flag);
-    if (!is_of_one_realm(*known)) return refuse(procedure, comm);
+    if (!can_agree(*known)) return refuse(procedure, comm);
     const std::unique_ptr<Operation> agreement = begin(Report::Purpose::agreement, *known, flag);
     complete_operation(*agreement);
     return raise(known, agreement->outcome().error, procedure);
@@ -251,7 +253,7 @@ int Comm_iagree(MPI_Comm comm, int* flag, MPI_Request* request) {
     if (comm == constants.comm_null) return fault_tolerance().iagree(comm, flag, request);
     if (auto error = bad_arguments(procedure, known, flag ? request : nullptr)) return *error;
     if (!realm_of(known->members).job_secret) return fault_tolerance().iagree(comm, flag, request);
-    if (!is_of_one_realm(*known)) return refuse(procedure, comm);
+    if (!can_agree(*known)) return refuse(procedure, comm);
     Guard guard;
     *request = give_request(begin(Report::Purpose::agreement_without_waiting, *known, flag));
     return MPI_SUCCESS;
@@ -263,7 +265,12 @@ int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
     if (comm == constants.comm_null) return fault_tolerance().shrink(comm, newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     if (parent->inter) return refuse(procedure, comm);
-    finish_agreements(*parent);
+    // Whoever waits in the library moves nothing of MPIsec's (M5). So all who live meet first, as in an agreement.
+    int flag = 0;
+    const std::unique_ptr<Operation> meeting = begin(Report::Purpose::shrinking, *parent, &flag);
+    complete_operation(*meeting);
+    if (const int code = meeting->outcome().error; code != MPI_SUCCESS && !is_failure(code))
+        return raise(parent, code, procedure);
     const std::uint64_t number = number_of_call(*parent, procedure);
     for (std::uint64_t attempts = 0;; ++attempts) {
         Attempt attempt(*parent, procedure, {Report::Purpose::shrinking, ~0, number, attempts, {}});

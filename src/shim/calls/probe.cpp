@@ -1,6 +1,6 @@
-// Probes (M3, M4). A plain or small sealed message that a probe shows stays in MPI: its length tells the plaintext's. A
-// large one is taken out with a matched probe, its header opened, and queued, where later probes and receives
-// look first. A matched probe takes out every sealed message: MPICH acknowledges a synchronous send when it is received,
+// Probes (M3, M4). A plain or small sealed message that a probe shows stays in MPI: its length tells the plaintext's.
+// One as long as the first part of a large one is taken out with a matched probe, opened, and queued, where later probes
+// and receives look first. A matched probe takes out every sealed message: MPICH acknowledges a synchronous send when it is received,
 // and takes that for one of another with the same tag, such as the first part of a large message, whose sender would
 // wait for as long as the program keeps the message of the probe.
 #include <unordered_map>

@@ -22,7 +22,14 @@ namespace mpisec::shim {
 namespace {
 
 const char* procedure_of(Report::Purpose purpose) {
-    return purpose == Report::Purpose::agreement ? "MPIX_Comm_agree" : "MPIX_Comm_iagree";
+    switch (purpose) {
+        case Report::Purpose::shrinking:
+            return "MPIX_Comm_shrink";
+        case Report::Purpose::agreement_without_waiting:
+            return "MPIX_Comm_iagree";
+        default:
+            return "MPIX_Comm_agree";
+    }
 }
 
 /// Members of both groups, in an order that all of them know.
@@ -57,15 +64,15 @@ class Exchange {
     ~Exchange();
     /// True when it has ended here, with a result or without; not to be called again then.
     bool advance() { return collects() ? collect() : hear(); }
-    /// What this process has sent goes on.
-    void move_sends() {
-        for (const auto& part : sends_) part->advance();
-    }
+    /// What this process has sent goes on. True when all of it has left.
+    bool move_sends();
     const std::optional<Report>& result() const { return result_; }
     int violation() const { return violation_; }
 
   private:
     enum class Heard : std::uint8_t { nothing, report, death };
+    // Each receive reserves room for the longest first message.
+    static constexpr std::size_t most_receives = 32;
 
     bool collects() const { return coordinator_ == own_; }
     bool collect();
@@ -73,8 +80,10 @@ class Exchange {
     Heard heard(std::size_t from, bool somebody_has_died);
     bool is_of_this_attempt(const Report& theirs);
     bool somebody_has_died();
-    void send(std::size_t to, Report& report);
+    void post_receives();
     void receive(std::size_t from);
+    void send(std::size_t to, const Report& report);
+    void answer();
 
     const char* procedure_;
     const std::vector<std::int32_t>& everyone_;
@@ -82,7 +91,12 @@ class Exchange {
     Report mine_;
     int tag_;
     std::size_t own_, coordinator_;
-    std::vector<Report> reports_;                       ///< by member
+    std::size_t asked_ = 0;               ///< members below have a receive, or had one
+    std::size_t open_ = 0;                ///< receives that have not ended
+    std::vector<Report> reports_, sent_;  ///< by member: from it, to it
+    std::vector<bool> is_remote_;         ///< by member: of the other group
+    bool is_inter_;
+    std::int32_t flags_[2] = {~0, ~0};                  ///< of this group, of the other one
     std::vector<std::unique_ptr<Operation>> receives_;  ///< by member; null: nothing is to come
     std::vector<std::unique_ptr<Operation>> sends_;
     std::vector<bool> has_ended_, is_dead_;  ///< by member
@@ -101,16 +115,19 @@ Exchange::Exchange(const Communicator& comm, const std::vector<std::int32_t>& ev
           static_cast<std::size_t>(std::ranges::find(everyone, own_number(comm.members)) - everyone.begin())),
       coordinator_((mine.number + mine.attempt) % everyone.size()),
       reports_(everyone.size()),
+      sent_(everyone.size()),
+      is_remote_(everyone.size()),
+      is_inter_(comm.inter),
       receives_(everyone.size()),
       has_ended_(everyone.size()),
       is_dead_(everyone.size()) {
-    if (collects()) {
-        for (std::size_t from = 0; from < everyone.size(); ++from)
-            if (from != own_) receive(from);
-    } else {
-        receive(coordinator_);
-        send(coordinator_, mine_);
-    }
+    flags_[0] = mine.flag;
+    for (std::int32_t number : comm.remote_members)
+        is_remote_[static_cast<std::size_t>(std::ranges::lower_bound(everyone, number) - everyone.begin())] =
+            true;
+    if (collects()) return;
+    receive(coordinator_);
+    send(coordinator_, mine_);
 }
 
 Exchange::~Exchange() {
@@ -124,7 +141,9 @@ Exchange::~Exchange() {
     bool all = true;
     for (auto& part : receives_) all = give_up(part) && all;
     for (auto& part : sends_) all = give_up(part) && all;
-    if (!all) (void)new std::vector<Report>(std::move(reports_));
+    if (all) return;
+    (void)new std::vector<Report>(std::move(reports_));
+    (void)new std::vector<Report>(std::move(sent_));
 }
 
 void Exchange::receive(std::size_t from) {
@@ -132,22 +151,40 @@ void Exchange::receive(std::size_t from) {
                                      rank_in_realm(everyone_[from]), tag_, channel_, procedure_});
 }
 
+void Exchange::post_receives() {
+    for (; asked_ < everyone_.size() && open_ < most_receives; ++asked_) {
+        if (asked_ == own_) continue;
+        receive(asked_);
+        ++open_;
+    }
+}
+
 /// From memory that lives as long as the messages may.
-void Exchange::send(std::size_t to, Report& report) {
-    reports_[own_] = report;
-    sends_.push_back(begin_send({SendSpec::Mode::standard, &reports_[own_], sizeof(Report), constants.byte,
+void Exchange::send(std::size_t to, const Report& report) {
+    sent_[to] = report;
+    sends_.push_back(begin_send({SendSpec::Mode::standard, &sent_[to], sizeof(Report), constants.byte,
                                  rank_in_realm(everyone_[to]), tag_, channel_, procedure_}));
+}
+
+bool Exchange::move_sends() {
+    bool all = true;
+    for (const auto& part : sends_) {
+        all = part->advance() && all;
+        const int error = part->complete() ? part->outcome().error : MPI_SUCCESS;
+        // To whoever has died nothing needs to come.
+        if (error != MPI_SUCCESS && !is_failure(error) && violation_ == MPI_SUCCESS) violation_ = error;
+    }
+    return all;
 }
 
 Exchange::Heard Exchange::heard(std::size_t from, bool somebody_has_died) {
     std::unique_ptr<Operation>& part = receives_[from];
-    if (!part->advance()) {
-        const bool died = somebody_has_died && failure_among(Ranks::one(everyone_[from])) != MPI_SUCCESS;
-        return died ? Heard::death : Heard::nothing;
-    }
+    // That somebody has died only the library's list of such processes says.
+    auto has_died = [&] { return failure_among(Ranks::one(everyone_[from])) != MPI_SUCCESS; };
+    if (!part->advance()) return somebody_has_died && has_died() ? Heard::death : Heard::nothing;
     const std::unique_ptr<Operation> received = std::move(part);
     const Outcome& outcome = received->outcome();
-    if (is_failure(outcome.error)) return Heard::death;
+    if (is_failure(outcome.error) && has_died()) return Heard::death;
     if (outcome.error != MPI_SUCCESS)
         violation_ = outcome.error;
     else if (outcome.bytes != sizeof(Report))
@@ -169,29 +206,36 @@ bool Exchange::somebody_has_died() {
 }
 
 bool Exchange::collect() {
+    post_receives();
     const bool deaths = somebody_has_died();
-    bool all = true;
-    for (std::size_t from = 0; from < everyone_.size(); ++from) {
+    for (std::size_t from = 0; from < asked_; ++from) {
         if (from == own_ || has_ended_[from]) continue;
         const Heard what = heard(from, deaths);
-        has_ended_[from] = what != Heard::nothing;
-        all = all && has_ended_[from];
-        if (what == Heard::report && is_of_this_attempt(reports_[from])) mine_.flag &= reports_[from].flag;
+        if (what == Heard::nothing) continue;
+        has_ended_[from] = true;
         is_dead_[from] = what == Heard::death;
+        --open_;
+        if (what == Heard::report && is_of_this_attempt(reports_[from]))
+            flags_[is_remote_[from]] &= reports_[from].flag;
     }
-    if (!all) return false;
-    Report answer = mine_;
-    if (violation_ == MPI_SUCCESS)
-        result_ = mine_;
-    else
-        answer.purpose = Report::Purpose::no_result;  // nobody is to wait for one
-    for (std::size_t to = 0; to < everyone_.size(); ++to)
-        if (to != own_ && !is_dead_[to]) send(to, answer);
+    if (asked_ < everyone_.size() || open_ > 0) return false;
+    answer();
     return true;
+}
+
+void Exchange::answer() {
+    Report answer = mine_;
+    if (violation_ != MPI_SUCCESS) answer.purpose = Report::Purpose::no_result;  // nobody is to wait for one
+    for (std::size_t to = 0; to < everyone_.size(); ++to) {
+        answer.flag = flags_[is_inter_ && !is_remote_[to]];
+        if (to != own_ && !is_dead_[to]) send(to, answer);
+        if (to == own_ && violation_ == MPI_SUCCESS) result_ = answer;
+    }
 }
 
 bool Exchange::hear() {
     move_sends();
+    if (violation_ != MPI_SUCCESS) return true;
     const Heard what = heard(coordinator_, somebody_has_died());
     if (what != Heard::report) return what == Heard::death;
     const Report& answer = reports_[coordinator_];
@@ -232,6 +276,7 @@ class Agreement final : public Operation {
     Report mine_;
     int* flag_;
     std::optional<Exchange> exchange_;
+    bool stepping_ = false;  ///< sending may move what is under way, this one too
     bool asked_ = false;
     int verdict_ = 0;  ///< what the library agrees on
     int code_ = MPI_SUCCESS;
@@ -239,26 +284,25 @@ class Agreement final : public Operation {
 };
 
 void Agreement::step() {
-    if (comm_->agreements.front() != this) return;
+    if (stepping_ || comm_->agreements.front() != this) return;
+    stepping_ = true;
     if (!exchange_) exchange_.emplace(*comm_, everyone_, mine_);
-    if (!asked_) {
-        if (!exchange_->advance()) return;
-        ask_library();
+    if (!asked_ && exchange_->advance()) ask_library();
+    if (asked_) {
+        const bool all_sent = exchange_->move_sends();
+        if (library_has_answered() && (all_sent || state.fault_tolerant)) conclude_attempt();
     }
-    exchange_->move_sends();
-    if (library_has_answered()) conclude_attempt();
+    stepping_ = false;
 }
 
 void Agreement::ask_library() {
     asked_ = true;
     verdict_ = (exchange_->result() ? have_result : 0) |
                (exchange_->violation() == MPI_SUCCESS ? nothing_forged : 0);
-    if (fault_tolerance().iagree) {
-        code_ = fault_tolerance().iagree(comm_->handle, &verdict_, &request_);
-    } else {  // MPICH
-        const ErrorsReturned to_here(comm_->handle);
-        code_ = fault_tolerance().agree(comm_->handle, &verdict_);
-    }
+    // Where nobody may die the answer is final, and the library's collectives of others stay in their order.
+    if (!state.fault_tolerant) return;
+    const ErrorsReturned to_here(comm_->handle);
+    code_ = fault_tolerance().iagree(comm_->handle, &verdict_, &request_);
 }
 
 bool Agreement::library_has_answered() {
@@ -276,7 +320,8 @@ void Agreement::conclude_attempt() {
     if (exchange_->violation() != MPI_SUCCESS) return end(exchange_->violation());
     if (code_ != MPI_SUCCESS && !is_failure(code_)) return end(code_);
     const std::string procedure = procedure_of(mine_.purpose);
-    if ((verdict_ & nothing_forged) == 0) {
+    const bool nobody_dies = !state.fault_tolerant;
+    if ((verdict_ & nothing_forged) == 0 || (nobody_dies && !exchange_->result())) {
         say(procedure + " ends, because another process has met an integrity error in it.");
         return end(MPI_ERR_OTHER);
     }

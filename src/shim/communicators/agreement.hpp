@@ -1,9 +1,10 @@
 // MPIX_Comm_agree and MPIX_Comm_iagree (User-Level Failure Mitigation): all members of a communicator that live
-// get the bits that each of them has set, whoever has died. The flags never travel in clear.
+// get the bits that each of them has set, of an inter-communicator those of the other group, whoever has died. The
+// flags never travel in clear.
 //
-// In each attempt one of the members collects what the others say, under seal, and answers; then the library's
-// own agreement, which knows how to go on when somebody dies, says whether everybody has the answer. If not, all
-// try again with another one.
+// In each attempt one of the members collects what the others say, under seal, and answers; then, where processes
+// may die, the library's own agreement, which knows how to go on when somebody does, says whether everybody has the
+// answer. If not, all try again with another one.
 #pragma once
 
 #include <mpi.h>

@@ -81,7 +81,7 @@ class SendPipeline : public Pipeline {
     /// Lets workers, if there are any, seal what they can while the calling thread seals header and segment 0.
     /// Within a SealingScope.
     void start_workers();
-    /// Seals segment 0 into `to` (threshold + 16 bytes).
+    /// Seals segment 0 into `to` (first_bytes + 16 bytes).
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
     bool advance(int& error);
@@ -118,7 +118,7 @@ class ReceivePipeline : public Pipeline {
     ~ReceivePipeline();
     /// What has been verified is told to `copies`, unless that is null.
     void copied_on_by(CopiesToDevice* copies) { copies_ = copies; }
-    /// Opens segment 0 from `wire` (threshold + 16 bytes), which must stay until complete.
+    /// Opens segment 0 from `wire` (first_bytes + 16 bytes), which must stay until complete.
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
     bool advance();

@@ -137,10 +137,16 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
+    /// Of the table: bytes of each further segment; 0 when none of its rules counts.
+    std::uint64_t ruled_segment() const {
+        const bool table_counts =
+            !state.world.oversubscribed && state.settings.pipeline == config::Settings::Pipeline::automatic;
+        return table_counts ? state.messages.segment_of(n_) : 0;
+    }
     /// Where it may be the longer of two.
     bool has_choice() const {
         return comm_->short_first < comm_->threshold && !state.settings.segment &&
-               engine_of_process().workers() == 0;
+               engine_of_process().workers() == 0 && ruled_segment() == 0;
     }
     bool measures_load() const {
         return has_choice() && state.settings.pipeline != config::Settings::Pipeline::off;
@@ -164,10 +170,7 @@ class SealedSend final : public Operation {
         const std::uint64_t whole = std::clamp(rest, shortest_whole, longest_whole);
         if (settings.pipeline == config::Settings::Pipeline::off) return whole;
         if (settings.segment) return settings.segment;
-        const bool table_counts =
-            !state.world.oversubscribed && settings.pipeline == config::Settings::Pipeline::automatic;
-        if (const std::uint64_t ruled = table_counts ? state.messages.segment_of(n_) : 0; ruled)
-            return std::min(ruled, whole);
+        if (const std::uint64_t ruled = ruled_segment(); ruled) return std::min(ruled, whole);
         // Where many messages are on their way, others hide what one alone could not.
         if (waits_for_match_ && cutting() == wire::Cutting::workers)
             return std::clamp(rest, shortest_whole, longest_of_many);
@@ -284,6 +287,7 @@ class SealedSend final : public Operation {
 
     /// Who was to receive it has died, or the communicator was revoked. MPI may still use what it was given.
     void give_up(int code) {
+        load_.reset();
         pipeline_->abandon();
         (void)pipeline_.release();
         (void)new Buffer(std::move(packed_));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cstdint>
 #include <optional>
 #include <unordered_map>
 
@@ -118,6 +119,7 @@ int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, 
 /// this call.
 void allocate_shared(Making& mine) {
     constexpr std::size_t alignment = 64;
+    constexpr std::int64_t longest_lock = NodeLock::bytes + alignment;
     const Communicator& own = mine.own;
     const auto ranks = static_cast<std::size_t>(own.size);
     std::vector<std::int64_t> sizes(ranks);
@@ -129,7 +131,7 @@ void allocate_shared(Making& mine) {
     unsigned here = 0;
     for (std::size_t i = 0; i < ranks; ++i) {
         if (!own.is_local(static_cast<int>(i)) && static_cast<int>(i) != own.rank) continue;
-        if (sizes[i] < 0) return;
+        if (sizes[i] < 0 || sizes[i] > PTRDIFF_MAX / own.size - longest_lock) return;
         places[i] = bytes + NodeLock::bytes;
         bytes = places[i] + (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
         ++here;
@@ -367,9 +369,10 @@ int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr)
     }
     if (rank < 0 || rank >= window->size()) return raise_on_window(win, MPI_ERR_RANK, call);
     const Target& target = window->target(rank);
-    void* base = rank == window->rank ? window->memory.base() : target.near;
+    const bool is_own = rank == window->rank;
+    void* base = is_own ? window->memory.base() : target.near;
     *size = base ? target.size : 0;
-    *disp_unit = static_cast<Unit>(target.unit);
+    *disp_unit = base || is_own ? static_cast<Unit>(target.unit) : 0;
     *static_cast<void**>(baseptr) = base;
     return MPI_SUCCESS;
 }

@@ -3,6 +3,7 @@
  *   barrier, allreduce   when the others are in that collective of MPI_COMM_WORLD
  *   large                when each has sent half a large message: its receiver waits for the rest
  *   any                  when a receive from MPI_ANY_SOURCE waits for it
+ *   agree                when the others wait for it in an agreement
  * Each time the survivors revoke the communicator, agree on a flag, shrink it, and go on with what is left: collectives, large messages, a
  * division. MARKER is in all their data. "ok" from each at the end. */
 #include <mpi.h>
@@ -76,6 +77,7 @@ static void die_or_wait(const char* where, MPI_Comm comm, int dies, int rank, in
         int flag;
         MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
     }
+    if (dies && strcmp(where, "agree") == 0) usleep(300000);
     if (dies) raise(SIGKILL);
     if (strcmp(where, "large") == 0 && rank == (victim + 1) % size)
         code = MPI_Recv(large, MORE_THAN_MPI_TAKES, MPI_INT, victim, 3, comm, MPI_STATUS_IGNORE);
@@ -83,6 +85,8 @@ static void die_or_wait(const char* where, MPI_Comm comm, int dies, int rank, in
         code = MPI_Recv(large, 1, MPI_INT, MPI_ANY_SOURCE, 3, comm, MPI_STATUS_IGNORE);
     else if (strcmp(where, "barrier") == 0)
         code = MPI_Barrier(comm);
+    else if (strcmp(where, "agree") == 0)
+        code = MPIX_Comm_agree(comm, &sum);
     else
         code = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm);
     check(is_failure(code), "the death of a rank did not end a call in its error");

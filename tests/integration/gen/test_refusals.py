@@ -38,7 +38,7 @@ def calls(tmp_path_factory, compile_mpi):
 @pytest.mark.parametrize("mpi", MPIS)
 def test_everything_that_is_not_protected_is_refused_between_nodes(calls, run, mpi):
     program, count = calls(mpi)
-    assert count >= 2
+    assert count >= 1
     result = run([program], nodes=2, ranks=2, mpi=mpi)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count(f"refused {count} wrong 0") == 2, result.stdout

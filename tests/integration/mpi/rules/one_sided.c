@@ -265,7 +265,8 @@ static void own_memory(MPI_Win window, const int* cells) {
     CHECK(base == cells && unit == sizeof(int) && bytes == CELLS * (MPI_Aint)sizeof(int), "it is at %p",
           (void*)base);
     OK(MPI_Win_shared_query(window, (rank + 1) % size, &bytes, &unit, &base));
-    CHECK((bytes == 0) == (base == NULL), "another rank's memory is at %p", (void*)base);
+    CHECK((bytes == 0) == (base == NULL) && (unit == 0) == (base == NULL), "another rank's memory is at %p",
+          (void*)base);
     CHECK(base == NULL || is_local((rank + 1) % size), "another node's memory is at %p", (void*)base);
 }
 
