@@ -9,7 +9,7 @@
 
 #include "aead/aead.hpp"
 #include "keys/schedule.hpp"
-#include "shim/p2p/link_load.hpp"
+#include "shim/p2p/first_part_choice.hpp"
 #include "shim/runtime/state.hpp"
 #include "wire/replay.hpp"
 
@@ -35,7 +35,7 @@ struct PeerSendState {
     unsigned large_sends = 0;      ///< large messages whose segments are being sent
     unsigned sends_in_flight = 0;  ///< segments of those among them that their receiver has matched
     unsigned held_back = 0;        ///< times that the limit held a segment back since one has left
-    LinkLoad load;
+    FirstPartChoice first_part;
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };

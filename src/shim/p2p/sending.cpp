@@ -68,12 +68,20 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 
 namespace {
 
+// MPICH's long messages are fetched by their receiver. Open MPI's sends over TCP end when the kernel has the last bytes.
+#ifdef OPEN_MPI
+constexpr bool end_tells_of_arrival = false;
+#else
+constexpr bool end_tells_of_arrival = true;
+#endif
+
 class SealedSend final : public Operation {
   public:
     SealedSend(const SendSpec& spec, Communicator* comm, const TypeFacts& facts)
         : Operation(comm), spec_(spec), world_peer_(comm->peer(spec.peer)) {
         n_ = static_cast<std::size_t>(spec.count) * facts.size;
         first_bytes_ = first_bytes();
+        if (choice_) began_ = trace_clock();
         plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
         if (spec.mode == Mode::buffered) place_ = place_in_buffer(comm);
         if (!facts.contiguous && n_ > 0) {
@@ -92,6 +100,7 @@ class SealedSend final : public Operation {
         first_bytes_ < n_ ? start_large() : start_small();
     }
     ~SealedSend() override {
+        if (choice_) choice_->end();
         if (spec_.mode == Mode::buffered) release_buffer(place_, n_);
         leave_work_list(*this);
         drop_comm();
@@ -125,6 +134,7 @@ class SealedSend final : public Operation {
             counter_ = outgoing(world_peer_).next_counter.load(std::memory_order_relaxed) - 1;
         }
         packed_ = Buffer();
+        if (choice_) sealed_ = trace_clock();
         hand_over(spec_.mode, wire::small_wire_bytes(n_));
     }
 
@@ -132,7 +142,7 @@ class SealedSend final : public Operation {
         waits_for_match_ = outgoing(world_peer_).large_sends >= eager_large_sends;
         const std::size_t wire_bytes = wire::large_first_wire_bytes(first_bytes_);
         seal_large(wire_bytes);
-        if (measures_load() && !waits_for_match_) load_.emplace(trace_clock());
+        if (choice_) sealed_ = trace_clock();
         hand_over(waits_for_match_ ? Mode::synchronous : spec_.mode, wire_bytes);
         if (!complete_) step();
     }
@@ -143,24 +153,33 @@ class SealedSend final : public Operation {
             !state.world.oversubscribed && state.settings.pipeline == config::Settings::Pipeline::automatic;
         return table_counts ? state.messages.segment_of(n_) : 0;
     }
-    /// Where it may be the longer of two.
+    /// Where the first part may be the longer of two.
     bool has_choice() const {
-        return comm_->short_first < comm_->threshold && !state.settings.segment &&
+        return end_tells_of_arrival && comm_->short_first < comm_->threshold && !state.settings.segment &&
                engine_of_process().workers() == 0 && ruled_segment() == 0;
     }
-    bool measures_load() const {
-        return has_choice() && state.settings.pipeline != config::Settings::Pipeline::off;
-    }
-    /// How much travels in one part. Where a core is never idle while a message travels, another part hides nothing, and takes
-    /// MPI a handshake; elsewhere its sealing and opening hide behind the travel of others.
-    std::size_t first_bytes() const {
+    /// Bytes of the first part; all of a message that travels in one.
+    std::size_t first_bytes() {
         if (n_ <= comm_->short_first) return n_;
-        std::uint64_t most = comm_->short_first;
         if (state.settings.pipeline == config::Settings::Pipeline::off)
-            most = comm_->threshold;
-        else if (has_choice() && outgoing(world_peer_).load.prefers_long_first(n_ <= comm_->threshold))
-            most = comm_->threshold;
-        return std::min<std::uint64_t>(n_, most);
+            return std::min<std::uint64_t>(n_, comm_->threshold);
+        if (!has_choice()) return comm_->short_first;
+        choice_ = &outgoing(world_peer_).first_part;
+        number_ = choice_->begin();
+        FirstPartTrial& trial = choice_->of_length(n_);
+        was_alone_ = choice_->is_alone(number_);
+        const bool takes_long = was_alone_ ? trial.takes_long() : trial.long_wins();
+        return takes_long ? std::min<std::uint64_t>(n_, comm_->threshold) : comm_->short_first;
+    }
+    /// The receiver opens the last part when all has arrived; it opens as fast as this process seals.
+    void note_time() {
+        if (!choice_ || waits_for_match_ || !was_alone_ || !choice_->is_alone(number_)) return;
+        const bool is_long = first_bytes_ > comm_->short_first;
+        const std::uint64_t last = pipeline_ ? pipeline_->plan().size(pipeline_->plan().count() - 1) : n_;
+        const auto opening = static_cast<float>(sealed_ - began_) * static_cast<float>(last) /
+                             static_cast<float>(first_bytes_);
+        const float took = static_cast<float>(trace_clock() - began_) + opening;
+        choice_->of_length(n_).note(is_long, took / static_cast<float>(n_));
     }
 
     /// Plaintext bytes of each further segment (MPISEC_PIPELINE, MPISEC_SEGMENT, MPISEC_TUNING).
@@ -247,21 +266,15 @@ class SealedSend final : public Operation {
         request_ = constants.request_null;
         first_done_ = true;
         if (pipeline_ && waits_for_match_) pipeline_->limit_in_flight();
-        if (pipeline_)
+        if (pipeline_) {
             pipeline_error_ = code;
-        else
-            finish(code, code != MPI_SUCCESS);
+            return;
+        }
+        if (code == MPI_SUCCESS && !outcome_.cancelled) note_time();
+        finish(code, code != MPI_SUCCESS);
     }
 
     void step() override {
-        if (!load_) return step_on();
-        const std::uint64_t begin = trace_clock();
-        step_on();
-        load_->pass(begin, trace_clock());
-        if (complete_ && pipeline_error_ == MPI_SUCCESS) load_->note(outgoing(world_peer_).load, n_);
-    }
-
-    void step_on() {
         if (!first_done_) {
             int flag = 0;
             MPI_Status status;
@@ -276,6 +289,7 @@ class SealedSend final : public Operation {
         if (waits_for_match_ && !first_done_) return;
         // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
+            if (pipeline_error_ == MPI_SUCCESS) note_time();
             finish(pipeline_error_);
             if (waits_for_match_) announced_->settled = true;
             announced_.reset();
@@ -287,7 +301,6 @@ class SealedSend final : public Operation {
 
     /// Who was to receive it has died, or the communicator was revoked. MPI may still use what it was given.
     void give_up(int code) {
-        load_.reset();
         pipeline_->abandon();
         (void)pipeline_.release();
         (void)new Buffer(std::move(packed_));
@@ -322,7 +335,10 @@ class SealedSend final : public Operation {
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;
-    std::optional<LoadMeter> load_;
+    FirstPartChoice* choice_ = nullptr;  ///< where there is one
+    bool was_alone_ = false;
+    std::uint64_t number_ = 0;              ///< of this message in it
+    std::uint64_t began_ = 0, sealed_ = 0;  ///< ns: to seal the first part
     /// a large message that must not send segments before its first part is matched
     bool waits_for_match_ = false;
 };

@@ -1,5 +1,5 @@
 """MPISEC_PIPELINE_THRESHOLD=auto: messages of up to 512 KiB travel whole where ranks share a CPU; elsewhere of up to 256 KiB with a fast cipher, 128 KiB
-with one of medium speed, both with 512 KiB where the pipeline is off or a link fills the core, and 64 KiB with a slow one."""
+with one of medium speed, both of up to 512 KiB where the pipeline is off or trials say so, and 64 KiB with a slow one."""
 
 import json
 import os
