@@ -35,6 +35,7 @@ void* Keyring::make(std::size_t& library, bool encrypt) {
         }
         if (!keys_[library]) keys_[library] = table.key_new(mode_, key_, key_n_, encrypt);
         encrypting_[library] = encrypt;
+        crypts_[library] = table.crypt;
         if (keys_[library] || library == openssl_index()) return keys_[library];
         library = openssl_index();
     }

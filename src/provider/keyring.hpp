@@ -39,7 +39,7 @@ class Keyring {
         // A data unit of XTS that is not whole blocks: the others take these in units of one fixed size only.
         if (mode_ == mpisec_xts && n % 16 != 0) library = openssl_index();
         void* key = get(library, encrypt);
-        return key && libraries()[library]->crypt(key, encrypt, to, from, n, iv) == 0;
+        return key && crypts_[library](key, encrypt, to, from, n, iv) == 0;
     }
     int mode() const { return mode_; }
     std::size_t key_n() const { return key_n_; }
@@ -54,6 +54,8 @@ class Keyring {
     bool set_ = false;
     std::array<void*, max_libraries> keys_{};
     std::array<bool, max_libraries> encrypting_{};
+    std::array<decltype(mpisec_cipher_plugin::crypt), max_libraries>
+        crypts_{};  ///< as in their tables: saves a call
     std::uint8_t key_[64] = {};
 };
 
