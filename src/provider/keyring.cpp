@@ -47,6 +47,7 @@ bool Keyring::copy_state(const Keyring& other, std::size_t library) {
     table.key_free(keys_[library]);
     keys_[library] = table.copy(other.keys_[library]);
     encrypting_[library] = other.encrypting_[library];
+    crypts_[library] = table.crypt;
     return keys_[library] != nullptr;
 }
 

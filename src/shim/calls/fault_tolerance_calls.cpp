@@ -211,6 +211,16 @@ std::unique_ptr<Operation> begin(Report::Purpose purpose, Communicator& comm, in
     return begin_agreement(purpose, comm, flag);
 }
 
+/// Whoever waits in the library moves nothing of MPIsec's (M5). So all who live meet first, as in an agreement.
+int meet_before_shrinking(Communicator& parent) {
+    if (!realm_of(parent.members).job_secret) return MPI_SUCCESS;
+    int flag = 0;
+    const std::unique_ptr<Operation> meeting = begin(Report::Purpose::shrinking, parent, &flag);
+    complete_operation(*meeting);
+    const int code = meeting->outcome().error;
+    return is_failure(code) ? MPI_SUCCESS : code;
+}
+
 std::uint64_t number_of_call(Communicator& comm, const char* procedure) {
     Guard guard;
     return comm.count_creation(procedure);
@@ -265,11 +275,7 @@ int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
     if (comm == constants.comm_null) return fault_tolerance().shrink(comm, newcomm);
     if (auto error = bad_arguments(procedure, parent, newcomm)) return *error;
     if (parent->inter) return refuse(procedure, comm);
-    // Whoever waits in the library moves nothing of MPIsec's (M5). So all who live meet first, as in an agreement.
-    int flag = 0;
-    const std::unique_ptr<Operation> meeting = begin(Report::Purpose::shrinking, *parent, &flag);
-    complete_operation(*meeting);
-    if (const int code = meeting->outcome().error; code != MPI_SUCCESS && !is_failure(code))
+    if (const int code = meet_before_shrinking(*parent); code != MPI_SUCCESS)
         return raise(parent, code, procedure);
     const std::uint64_t number = number_of_call(*parent, procedure);
     for (std::uint64_t attempts = 0;; ++attempts) {

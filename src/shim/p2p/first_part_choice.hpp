@@ -21,30 +21,34 @@ class FirstPartTrial {
     bool long_wins() const { return long_wins_; }
     /// Whether the next one is to have the longer first part.
     bool takes_long() {
-        // Two in a row, for what was cut otherwise before finds no warm buffers.
-        const bool tries_other = turn_ < 4 ? turn_ >= 2 : turn_ % between >= between - 2;
-        if (++turn_ == 4 * between) turn_ = between;
+        const bool tries_other = turn_ >= first_try && turn_ < first_try + in_a_row;
+        turn_ = (turn_ + 1) % between;
         return long_wins_ != tries_other;
     }
     /// What one took until it was received and opened: ns per byte.
     void note(bool was_long, float took) {
-        const bool cut_as_before = noted_ && was_long == last_was_long_;
+        Times& times = times_[was_long];
+        // What was cut otherwise before finds no warm buffers: the first of a row does not count.
+        if (noted_ && was_long == last_was_long_) times = {times.newer, took};
         noted_ = true;
         last_was_long_ = was_long;
-        if (!cut_as_before) return;
-        // One that found no receiver takes as long as that one likes. There are fewer of the other way.
-        float& mean = mean_[was_long];
-        const bool is_other = was_long != long_wins_;
-        mean = mean == 0 ? took : mean + (std::min(took, 2 * mean) - mean) / (is_other ? 2 : 4);
-        // Only now: what the others took is of the same time.
-        if (is_other && mean < clearly * mean_[long_wins_]) long_wins_ = was_long;
+        // The other way has been tried a moment ago: both times are of now, and of each the shorter one counts, for a
+        // message whose receiver was late says nothing.
+        if (turn_ != first_try + in_a_row || was_long == long_wins_ || times.older == 0) return;
+        if (times.best() < clearly * times_[long_wins_].best()) long_wins_ = was_long;
     }
 
   private:
-    static constexpr unsigned between = 32;  // messages from one look at the other way to the next
+    /// Of two messages one after the other; 0: not known.
+    struct Times {
+        float older = 0, newer = 0;
+        float best() const { return std::min(older, newer); }
+    };
+    static constexpr unsigned between = 48;  // messages from one try of the other way to the next
+    static constexpr unsigned first_try = 3, in_a_row = 3;
     static constexpr float clearly = 0.97F;  // else the way is not changed
-    std::array<float, 2> mean_ = {};         ///< short, long; 0: not known
-    std::uint8_t turn_ = 0;
+    std::array<Times, 2> times_;             ///< short, long
+    unsigned turn_ = 0;
     bool long_wins_ = false, noted_ = false, last_was_long_ = false;
 };
 

@@ -81,7 +81,6 @@ class SealedSend final : public Operation {
         : Operation(comm), spec_(spec), world_peer_(comm->peer(spec.peer)) {
         n_ = static_cast<std::size_t>(spec.count) * facts.size;
         first_bytes_ = first_bytes();
-        if (choice_) began_ = trace_clock();
         plaintext_ = static_cast<const std::uint8_t*>(spec.buf);
         if (spec.mode == Mode::buffered) place_ = place_in_buffer(comm);
         if (!facts.contiguous && n_ > 0) {
@@ -97,6 +96,7 @@ class SealedSend final : public Operation {
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
+        if (choice_) began_ = trace_clock();
         first_bytes_ < n_ ? start_large() : start_small();
     }
     ~SealedSend() override {
@@ -122,7 +122,8 @@ class SealedSend final : public Operation {
         if (!pipeline_ && !complete_)
             real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
     }
-    bool needs_progress() const override { return pipeline_ != nullptr; }
+    /// Whose end is to be noticed as soon as that of a message in several parts is looked at as often.
+    bool needs_progress() const override { return pipeline_ || choice_; }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
   private:

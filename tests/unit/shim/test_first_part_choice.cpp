@@ -28,9 +28,9 @@ TEST(FirstPartTrial, FindsTheFasterWay) {
 TEST(FirstPartTrial, FollowsWhenTheFasterWayChanges) {
     FirstPartTrial trial;
     send(trial, 100, 1.2F, 1.0F);
-    send(trial, 300, 3.0F, 4.0F);  // the link is slower now, for both
+    EXPECT_LE(send(trial, 60, 3.0F, 4.0F), 60) << "the link is slower now, for both";
     EXPECT_LE(send(trial, 320, 3.0F, 4.0F), 30);
-    send(trial, 300, 1.2F, 1.0F);
+    send(trial, 60, 1.2F, 1.0F);
     EXPECT_GE(send(trial, 320, 1.2F, 1.0F), 290);
 }
 
@@ -41,13 +41,32 @@ TEST(FirstPartTrial, KeepsTheShortOneUnlessTheOtherIsClearlyFaster) {
     EXPECT_LE(send(trial, 320, 1.0F, 0.98F), 30);
 }
 
-TEST(FirstPartTrial, AColdMessageAndALateReceiverDecideNothing) {
+/// One after the other, of which one number takes a hundred times as long as the others of its cut.
+int send_one_late(FirstPartTrial& trial, int messages, int late) {
+    int longs = 0;
+    for (int i = 0; i < messages; ++i) {
+        const bool is_long = trial.takes_long();
+        longs += is_long;
+        trial.note(is_long, (is_long ? 1.2F : 1.0F) * (i == late ? 100 : 1));
+    }
+    return longs;
+}
+
+TEST(FirstPartTrial, NoSingleLateReceiverDecides) {
+    for (int late = 0; late < 100; ++late) {
+        FirstPartTrial trial;
+        EXPECT_LE(send_one_late(trial, 200, late), 15) << late;
+    }
+}
+
+TEST(FirstPartTrial, AMachineThatGetsSlowerDecidesNothing) {
     FirstPartTrial trial;
-    trial.note(false, 50);  // the first of its kind
-    send(trial, 50, 1.0F, 1.2F);
-    trial.note(false, 1.0F);
-    trial.note(false, 1000);
-    EXPECT_LE(send(trial, 320, 1.0F, 1.2F), 50);
+    send(trial, 20, 1.0F, 1.05F);
+    int longs = 0;
+    for (int i = 0; i < 20; ++i)
+        longs += send(trial, 20, 1.0F + 0.2F * static_cast<float>(i),
+                      1.05F * (1.0F + 0.2F * static_cast<float>(i)));
+    EXPECT_LE(longs, 30);
 }
 
 TEST(FirstPartChoice, KnowsWhatIsAlone) {
