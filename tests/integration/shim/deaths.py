@@ -101,9 +101,10 @@ and how many of its ranks were there then.
 - **Programs that go on** (User-Level Failure Mitigation; Open MPI 5, `mpiexec --with-ft ulfm --mca coll ^han`): the survivors of
   a rank get the library's error in whatever they wait for, and go on with `MPIX_Comm_revoke`, `MPIX_Comm_agree`,
   `MPIX_Comm_iagree` and `MPIX_Comm_shrink`, sealed ([architecture.md](architecture.md#when-ranks-have-died)). On
-  inter-communicators these are refused; windows, files and spawned worlds that lost a process are not covered. Without MPIsec too, Open MPI writes to connections of dead ranks, so the program must ignore `SIGPIPE`; its
-  collective component `han` crashes; its `MPI_Finalize` does not end when a node has lost all of its ranks. MPICH 5.0 ends every
-  program that calls `MPIX_Comm_shrink` by an assertion, without MPIsec also those that call `MPIX_Comm_agree`.
+  inter-communicators these are refused; windows, files and spawned worlds that lost a process are not covered. Without MPIsec
+  too, Open MPI writes to connections of dead ranks, so the program must ignore `SIGPIPE`; its collective component `han`
+  crashes; its `MPI_Finalize` does not end when a node has lost all of its ranks. MPICH 5.0 ends every program that calls
+  `MPIX_Comm_shrink` by an assertion, without MPIsec also those that call `MPIX_Comm_agree`.
 - **"nothing said"**: the launcher returned a status and no sentence. MPICH's is sometimes ended by its own signal first (15, 143),
   Open MPI 4.1's by an error in the code that prints its messages (255), with and without MPIsec.
 - **Names**: MPICH leaves `mpich_shm_…` in `/dev/shm` when a rank is killed, with and without MPIsec. MPIsec's memory has a name
