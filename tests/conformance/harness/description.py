@@ -28,6 +28,7 @@ class Program:
     sealed_env: Mapping = field(default_factory=dict)
     launcher: Sequence = ()  # further options for mpiexec
     timeout: int = 120
+    exceptions: Sequence = ()  # as those of the suite, for this job on this MPI
     cases: Callable | None = None  # (directory, Result) -> {name: Case}, for a job of many tests
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from harness.description import Case
@@ -56,9 +57,8 @@ class Job:
 
     def _judge(self, plains, sealed):
         """Every case that the first plain run reports."""
-        return {
-            name: judge(name, [plain[name] for plain in plains if name in plain], sealed.get(name), self._suite) for name in plains[0]
-        }
+        suite = replace(self._suite, exceptions=(*self._suite.exceptions, *self._program.exceptions))
+        return {name: judge(name, [plain[name] for plain in plains if name in plain], sealed.get(name), suite) for name in plains[0]}
 
     def _once(self, how, more_env):
         program, directory = self._program, self._directory / how
