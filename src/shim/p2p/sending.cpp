@@ -122,7 +122,7 @@ class SealedSend final : public Operation {
         if (!pipeline_ && !complete_)
             real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
     }
-    /// Whose end is to be noticed as soon as that of a message in several parts is looked at as often.
+    /// Of a message in one part the end is to be noticed as soon as that of one in several, if the two are compared.
     bool needs_progress() const override { return pipeline_ || choice_; }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
