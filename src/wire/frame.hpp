@@ -1,6 +1,6 @@
 // Layout of what travels between nodes (docs/protocol.md). Pure functions over bytes; nothing here allocates.
 //
-// small message   nonce(12) | ciphertext(n) | tag(16)                              n <= threshold, or a little more
+// small message   nonce(12) | ciphertext(n) | tag(16)                              travels in one part
 // large message   nonce(12) | header ciphertext(20) | tag(16) | segment 0 (first bytes) | tag(16),
 //                 then segments 1… on the channel, each ciphertext | tag(16)
 //

@@ -199,8 +199,8 @@ int end_of_attempts(const Communicator& parent, const char* procedure, const Att
     return raise(&parent, MPI_ERR_OTHER, procedure);
 }
 
-/// Between worlds there is no channel; and what Open MPI's MPIX_Comm_iagree says to the two groups of an
-/// inter-communicator when somebody has died are two things.
+/// Between worlds there is no channel; and where processes may die the library's verdict is needed, but Open MPI's
+/// MPIX_Comm_iagree gives the two groups of an inter-communicator different ones.
 bool can_agree(const Communicator& comm) {
     return !comm.inter ||
            (!state.fault_tolerant && &realm_of(comm.members) == &realm_of(comm.remote_members));

@@ -97,7 +97,7 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     MPI_Errhandler handler;
     real.Comm_get_errhandler(parent.handle, &handler);
     real.Comm_set_errhandler(*made, handler);
-    real.Errhandler_free(&handler);
+    give_back_handler(handler);
     return MPI_SUCCESS;
 }
 
