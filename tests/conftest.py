@@ -21,6 +21,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from library_faults import is_the_librarys
 from nonce_ledger import VARIABLE as NONCE_LEDGER
 from nonce_ledger import repeats
 
@@ -95,20 +96,14 @@ def compile_mpi():
     return compile_
 
 
-def _only_launcher_left(result):
-    """Whether the ranks had ended when the time was over: Open MPI 5's launcher hangs now and then after the MPI_Abort of
-    several ranks, without MPIsec too."""
-    return bool(result.left_over) and all("/prte" in command for command in result.left_over)
-
-
 @pytest.fixture(scope="session")
 def run(cluster):
     """run(app, nodes=2, ranks=2, mpi="mpich-5", plain=False, **options): a Result (stdout, stderr,
     returncode, …).
 
     app: a path or a list of str. options: env, node_env, node_key, key, mpisec, rate, timeout (seconds,
-    60); see Cluster.run. A job that runs out of time is killed and has returncode 124; one that hung without
-    MPIsec's doing (a plain job: MPICH's spawn, MPICH 4's end; or _only_launcher_left) is tried once more. The pipeline threshold is the one that
+    60); see Cluster.run. A job that runs out of time is killed and has returncode 124; one that failed without
+    MPIsec's doing (a plain job that hung: MPICH's spawn, MPICH 4's end; or library_faults.py) is tried once more. The pipeline threshold is the one that
     the tests' sizes are about, however many ranks share this machine's cores. Debug and sanitizer builds of MPIsec write down
     every nonce: the test fails when two ranks have used the same under one key.
     """
@@ -122,7 +117,7 @@ def run(cluster):
             options["env"] = ours | (options.get("env") or {})
             options = {"timeout": 60, **options}
             result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
-            if result.timed_out and (options.get("plain") or _only_launcher_left(result)):
+            if (result.timed_out and options.get("plain")) or is_the_librarys(result, mpi):
                 result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
             twice = repeats(ledgers)
             assert not twice, twice[:5]

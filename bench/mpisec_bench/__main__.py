@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from mpisec_bench import collective, everything, external, io, kernels, mbw, owncost, partitioned, pingpong, provider, rma, schemes, startup, timeline
@@ -80,7 +81,9 @@ def _run(words: Sequence[str]) -> tuple[argparse.Namespace, Result]:
     arguments = _parser().parse_args(words)
     module = _module(arguments.command)
     compared = schemes.parse(arguments.schemes)
-    if not any(scheme.sealed for scheme in compared) or not module.PLAIN_INSIDE:
+    if module.PLAIN_INSIDE and not arguments.apart:
+        compared = tuple(replace(scheme, times_plain=scheme.sealed) for scheme in compared)
+    if not any(scheme.times_plain for scheme in compared):
         compared = (schemes.PLAIN, *compared)
     environment = {"MPISEC_AEAD": arguments.aead} | dict(pair.split("=", 1) for pair in arguments.env)
     cases, shape = module.cases(arguments), module.shape(arguments)

@@ -62,7 +62,7 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
             yield []
             continue
         sizes = ",".join(str(size) for of, size in cases_ if of == algorithm)
-        options = [_call(arguments), "--sizes", sizes, "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+        options = [_call(arguments), "--sizes", sizes, "--blocks", arguments.blocks, "--ordinary", int(not scheme.times_plain)]
         said = jobs.run([program, *options], *shape(arguments), scheme, environment | {f"MPISEC_{arguments.collective.upper()}": algorithm})
         about = {"what": _call(arguments), "algorithm": algorithm}
         yield [about | {"case": (algorithm, row["bytes"])} | row for row in rows_of(said)]

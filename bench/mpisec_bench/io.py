@@ -47,6 +47,6 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     program = jobs.compile(_SOURCE)
     for operation in dict.fromkeys(name for name, _ in cases_):
         sizes = [size for name, size in cases_ if name == operation]
-        options = ["--operation", operation, "--sizes", ",".join(map(str, sizes)), "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+        options = ["--operation", operation, "--sizes", ",".join(map(str, sizes)), "--blocks", arguments.blocks, "--ordinary", int(not scheme.times_plain)]
         said = jobs.run([program, *options], nodes, ranks, scheme, environment | {"BENCH_IO_DIRECTORY": arguments.directory})
         yield [{"what": operation, "case": (operation, size)} | row for size, row in zip(sizes, rows_of(said), strict=True)]

@@ -50,7 +50,7 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     for pairs in dict.fromkeys(pairs for pairs, _ in cases_):
         sizes = ",".join(str(size) for of, size in cases_ if of == pairs)
         options = ["--sizes", sizes, "--window", arguments.window, "--blocks", arguments.blocks,
-                   "--ordinary", int(not scheme.sealed), "--multiple-buffers", int(arguments.buffers == "multiple"),
+                   "--ordinary", int(not scheme.times_plain), "--multiple-buffers", int(arguments.buffers == "multiple"),
                    "--both-ways", int(arguments.ways == "both")]
         said = jobs.run([program, *options], 2, 2 * pairs, scheme, environment)
         about = {"what": "mbw", "pairs": pairs, "window": arguments.window, "ways": 2 if arguments.ways == "both" else 1}

@@ -47,7 +47,7 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     for against in dict.fromkeys(against for against, _ in cases_):
         sizes = ",".join(str(size) for of, size in cases_ if of == against)
         options = ["--sizes", sizes, "--window", arguments.partitions, "--blocks", arguments.blocks, "--against", list(_AGAINST).index(against),
-                   "--ordinary", int(not scheme.sealed)]
+                   "--ordinary", int(not scheme.times_plain)]
         said = jobs.run([program, *options], 2, 2, scheme, environment)
         about = {"what": _AGAINST[against], "partitions": arguments.partitions}
         yield [about | {"case": (against, row["bytes"])} | row for row in rows_of(said)]

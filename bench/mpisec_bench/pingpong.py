@@ -39,7 +39,7 @@ def cases(arguments: argparse.Namespace) -> list[int]:
 def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Sequence[int], environment: dict[str, str]) -> Iterator[list[Row]]:
     """A job of a scheme; yields its rows."""
     nodes, ranks = shape(arguments)
-    options = ["--sizes", ",".join(map(str, cases_)), "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+    options = ["--sizes", ",".join(map(str, cases_)), "--blocks", arguments.blocks, "--ordinary", int(not scheme.times_plain)]
     # On one node: rank 0 and 1 of a job whose last rank, on the other node, only waits.
     options += ["--peer", 1] if arguments.same_node else []
     said = jobs.run([jobs.compile(_SOURCE), *options], nodes, ranks, scheme, environment)

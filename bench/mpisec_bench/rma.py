@@ -47,7 +47,7 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     for operation in dict.fromkeys(name for name, _ in cases_):
         sizes = [size for name, size in cases_ if name == operation]
         options = ["--operation", operation, "--sizes", ",".join(map(str, sizes)), "--window", arguments.window,
-                   "--blocks", arguments.blocks, "--ordinary", int(not scheme.sealed)]
+                   "--blocks", arguments.blocks, "--ordinary", int(not scheme.times_plain)]
         # On one node: rank 0 and 1 of a job whose last ranks, on the other node, only wait.
         options += ["--peer", 1] if arguments.same_node else []
         said = jobs.run([program, *options], nodes, ranks, scheme, environment)

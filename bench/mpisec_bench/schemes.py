@@ -19,10 +19,15 @@ class Scheme:
     overlay: str = "none"  # the network below
     program: str | None = None  # the mpisec program; None: this installation's
     settings: tuple[tuple[str, str], ...] = ()  # MPIsec's, over those of the whole benchmark
+    times_plain: bool = False  # its jobs time plain MPI as well, by turns
 
     def environment(self, common: Mapping[str, str] | None) -> dict[str, str]:
         """The variables of its ranks."""
-        return {**(common or {}), **dict(self.settings)}
+        return {**(_LIKE_PLAIN if self.times_plain else {}), **(common or {}), **dict(self.settings)}
+
+
+# Where plain and sealed calls share a process, the MPI library is as it is without MPIsec: what `mpisec exec` would set otherwise.
+_LIKE_PLAIN = {"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1"}
 
 
 PLAIN = Scheme("plain")

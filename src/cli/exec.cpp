@@ -62,21 +62,6 @@ void warn_of_other_transports(const Program& program) {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-/// What the MPI library below is told, unless the user has told it something else.
-struct LibrarySetting {
-    Family family;
-    const char *variable, *value;
-};
-constexpr LibrarySetting library_settings[] = {
-    // In a rendezvous by put requests, Open MPI's receivers tell their senders over the network from where in
-    // the sender's memory to send, and that is not checked (docs/threat-model.md, "The MPI library below").
-    {Family::openmpi, "OMPI_MCA_btl_tcp_flags", "send"},
-    // The tcp provider of libfabric 2 hangs after 64 unexpected messages of one sender, and a large one may count as
-    // several when it is sealed.
-    {Family::mpich, "FI_TCP_MAX_SAVED", "1024"},
-    {Family::abi, "FI_TCP_MAX_SAVED", "1024"},
-};
-
 /// `exec mpisec exec PROGRAM`: the second one does it.
 bool is_exec_of_ours(const Program& program, const std::vector<std::string>& command) {
     return std::filesystem::path(program.executable).filename() == "mpisec" && command.size() > 1 &&
@@ -102,10 +87,7 @@ Result<Variables> variables_for(const std::vector<std::string>& command, const s
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);
     warn_of_other_transports(*program);
-    Variables variables{{"LD_PRELOAD", *preload}};
-    for (const auto& [family, variable, value] : library_settings)
-        if (family == found->family && !std::getenv(variable)) variables.emplace_back(variable, value);
-    return variables;
+    return Variables{{"LD_PRELOAD", *preload}};
 }
 
 Result<void> print_variables(const std::vector<std::string>& command, const std::string& mpi) {

@@ -12,6 +12,8 @@
  *                              preceded by COUNT copies with LENGTH bytes of another payload (-1: as many as
  *                              it has) and these fields; where messages are numbered the copies have the
  *                              numbers 0, 1, …
+ *     read:KEY:OFFSET:LENGTH   preceded by libfabric's own request for memory that the receiver has registered under
+ *                              that key (xnet)
  *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH (in "*")
  *                              in each direction the message NUMBER of those that carry LENGTH bytes in that
  *                              section of the program: its payload's int WORD becomes LOW from a lower to a
@@ -236,6 +238,15 @@ static int forge(const struct attack* attack, const struct message* message, str
     return 1;
 }
 
+static void put_read_request(const struct attack* attack, const struct message* message, struct bytes* out) {
+    enum { READ_REQUEST = 2, ADDRESS = 16, SIZE = 40 };
+    uint8_t request[SIZE] = {message->bytes[0], READ_REQUEST, [5] = 1, [6] = SIZE, [8] = SIZE};
+    store(request + ADDRESS, strtoull(attack->arguments[1], NULL, 0), 8);
+    store(request + ADDRESS + 8, strtoull(attack->arguments[2], NULL, 0), 8);
+    store(request + ADDRESS + 16, strtoull(attack->arguments[0], NULL, 0), 8);
+    put(out, request, SIZE);
+}
+
 /* flip and set: 1 when there is such a field. */
 static int change(const struct attack* attack, const struct message* message, uint8_t* copy) {
     const struct frame* frame = message->frame;
@@ -355,6 +366,9 @@ static int attack_message(struct attack* attack, const struct message* message, 
         int made = forge(attack, message, out);
         put_numbered(history, message->frame, message->bytes, out);
         return made;
+    } else if (strcmp(name, "read") == 0) {
+        put_read_request(attack, message, out);
+        put_numbered(history, message->frame, message->bytes, out);
     } else if (strcmp(name, "flip") == 0 || strcmp(name, "set") == 0) {
         size_t at = out->size;
         put_numbered(history, message->frame, message->bytes, out);

@@ -1,0 +1,38 @@
+// What the MPI library below is told through its environment, unless the user has told it something else: when this library is
+// loaded, for MPI_T_init_thread() may make MPI read its environment before MPI_Init.
+#include <mpi.h>
+
+#include <cstdlib>
+
+namespace mpisec::shim {
+namespace {
+
+struct LibrarySetting {
+    const char *variable, *value;
+};
+
+// The standard ABI's library may be of either kind.
+constexpr LibrarySetting library_settings[] = {
+#ifndef MPICH
+    // In a rendezvous by put requests, Open MPI's receivers tell their senders over the network from where in the sender's
+    // memory to send, and that is not checked (docs/threat-model.md, "Limits").
+    {"OMPI_MCA_btl_tcp_flags", "send"},
+#endif
+#ifndef OPEN_MPI
+    // MPICH's own one-sided operations between nodes. While they are on, it registers the memory of every window with the
+    // network, also of one that it believes to be of one process, and whoever can write to its connections can read and write that
+    // memory past MPIsec. Receivers also acknowledge every message of more than 128 bytes then
+    // (docs/adr/0024-mpichs-one-sided-operations-are-off.md).
+    {"MPIR_CVAR_CH4_OFI_ENABLE_RMA", "0"},
+    // The tcp provider of libfabric 2 hangs after 64 unexpected messages of one sender, and a large one may count as several when
+    // it is sealed.
+    {"FI_TCP_MAX_SAVED", "1024"},
+#endif
+};
+
+__attribute__((constructor)) void tell_the_library() {
+    for (const auto& [variable, value] : library_settings) setenv(variable, value, 0);
+}
+
+}  // namespace
+}  // namespace mpisec::shim
