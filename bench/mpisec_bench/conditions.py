@@ -118,7 +118,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
                       help="with plain MPI: mpisec, mpisec@PROGRAM (another build), whole and segments (MPISEC_PIPELINE=off and on), segments:BYTES, "
                            "vxlan, wireguard, ipsec, vxlan+ipsec; by commas (mpisec)")
     what.add_argument("--apart", action="store_true",
-                      help="plain MPI in jobs of its own, each as its launcher starts it: with what `mpisec exec` tells the MPI library, and without")
+                      help="plain MPI in jobs of its own, each as its launcher starts it: with what MPIsec tells the MPI library, and without")
     what.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
     what.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")
     method = parser.add_argument_group("method")

@@ -81,6 +81,8 @@ inline constexpr std::size_t ending_at = 2;      ///< in it
 inline constexpr std::size_t run_bytes = 16;
 /// Of a request with its runs and data, and of a message of several. What is longer goes in messages of its own.
 inline constexpr std::size_t most_inline = 32768;
+/// Where nothing else is on its way to the target, a message less saves more than the copies at both ends cost.
+inline constexpr std::size_t most_inline_alone = 98304;
 /// Requests that are shorter than this together may wait for each other.
 inline constexpr std::size_t batch_bytes = 4096;
 

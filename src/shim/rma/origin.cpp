@@ -18,6 +18,19 @@
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim::rma {
+namespace {
+
+void let_go_of_sent(std::deque<std::shared_ptr<Transfer>>& on_their_way) {
+    while (!on_their_way.empty() && on_their_way.front()->sent()) on_their_way.pop_front();
+}
+
+}  // namespace
+
+bool Window::all_have_left(int to) {
+    Target& other = target(to);
+    let_go_of_sent(other.on_their_way);
+    return !other.batch.transfer && other.waiting.empty() && other.on_their_way.empty();
+}
 
 void Window::send_part(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes,
                        int to, int tag) {
@@ -33,7 +46,7 @@ void Window::start_waiting(int to) {
     Target& other = target(to);
     auto& on_their_way = other.on_their_way;
     while (!other.waiting.empty() && !other.starting) {
-        while (!on_their_way.empty() && on_their_way.front()->sent()) on_their_way.pop_front();
+        let_go_of_sent(on_their_way);
         if (on_their_way.size() >= most_on_their_way) return;
         const Departure next = std::move(other.waiting.front());
         other.waiting.pop_front();
@@ -293,7 +306,8 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
     const std::uint64_t runs = std::uint64_t{header.runs} * run_bytes, payload = payload_of(header);
     header.bulk_runs = header_bytes + runs > most_inline;
     const std::size_t with_runs = header_bytes + (header.bulk_runs ? 0 : runs);
-    header.bulk_data = with_runs + payload > most_inline;
+    header.bulk_data = with_runs + payload > most_inline &&
+                       (with_runs + payload > most_inline_alone || !window.all_have_left(to));
     const std::size_t bytes = with_runs + (header.bulk_data ? 0 : payload);
     std::shared_ptr<Transfer> apart;  // what is not in the request
     if (header.bulk_runs || header.bulk_data || fetches) apart = std::make_shared<Transfer>();

@@ -98,8 +98,8 @@ bool Window::all_sent() {
 }
 
 void Window::post(Slot& slot) {
-    slot.room = Buffer(most_inline);
-    slot.receiving = receive(comm, slot.room.data(), most_inline, MPI_ANY_SOURCE, request_tag);
+    slot.room = Buffer(most_inline_alone);
+    slot.receiving = receive(comm, slot.room.data(), most_inline_alone, MPI_ANY_SOURCE, request_tag);
 }
 
 void Window::violation(int from, const char* detail) {

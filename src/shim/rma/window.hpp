@@ -212,6 +212,8 @@ class Window {
                    int tag);
     void start_waiting(int to);
     void start_all_waiting();
+    /// Whether no message to it waits or is on its way.
+    bool all_have_left(int to);
     /// After the requests that wait.
     void send_after_batch(int to, Departure part);
     void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);

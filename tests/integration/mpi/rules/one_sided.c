@@ -188,6 +188,29 @@ static void large(void) {
     free(got);
 }
 
+/* Around the lengths up to which data travels with its request: one put alone, and several behind each other. */
+static void lengths(void) {
+    enum { MOST = 100000, PUTS = 3 };
+    static const int lengths_of[] = {32608, 32612, 32768, 65536, 98208, 98212, 98304, MOST};
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    unsigned char *cells, *mine = memory(PUTS * MOST);
+    MPI_Win window;
+    OK(MPI_Win_allocate(PUTS * MOST, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &cells, &window));
+    for (unsigned i = 0; i < sizeof lengths_of / sizeof *lengths_of; ++i)
+        for (int puts = 1; puts <= PUTS; puts += 2) {
+            const int n = lengths_of[i];
+            fill(mine, (size_t)puts * (size_t)n, i + (unsigned)rank);
+            memset(cells, 0, PUTS * MOST);
+            OK(MPI_Win_fence(0, window));
+            for (int put = 0; put < puts; ++put)
+                OK(MPI_Put(mine + put * n, n, MPI_BYTE, right, put * n, n, MPI_BYTE, window));
+            OK(MPI_Win_fence(0, window));
+            CHECK_FILLED(cells, (size_t)puts * (size_t)n, i + (unsigned)left);
+        }
+    OK(MPI_Win_free(&window));
+    free(mine);
+}
+
 static void attached(void) {
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
     int *cells = memory(CELLS * sizeof *cells), mine = stamp(rank, 5);
@@ -320,6 +343,7 @@ void rule_one_sided(void) {
     own_memory(window, allocated);
     OK(MPI_Win_free(&window));
     large();
+    lengths();
     attached();
     other_communicators();
     free(cells);
