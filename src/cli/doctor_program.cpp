@@ -1,8 +1,10 @@
 #include "cli/doctor_program.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "cli/detect.hpp"
 #include "cli/launcher.hpp"
@@ -88,6 +90,27 @@ void examine_library(const FoundMpi& found, const std::vector<LoadedLibrary>& li
     }
 }
 
+/// Transports that write, or read, where a frame from the network says (docs/threat-model.md, "Limits").
+void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& libraries,
+                       Findings& findings) {
+    auto has = [&](const char* name) {
+        return std::ranges::any_of(libraries,
+                                   [&](const LoadedLibrary& each) { return each.name.starts_with(name); });
+    };
+    const char* chosen = std::getenv("MPIR_CVAR_CH4_NETMOD");  // MPIsec says "ofi" where there are both
+    const bool ucx =
+        has("libucp.so") && (!has("libfabric.so") || (chosen && std::string_view(chosen) == "ucx"));
+    const char* transport = ucx ? "UCX" : nullptr;
+    if (found.family == Family::openmpi) transport = "Open MPI's TCP transport";
+    if (!transport) return;
+    findings.note(
+        "network",
+        std::string(transport) +
+            " obeys frames that are forged on the network: who can write to its connections can write "
+            "to the processes' memory, past MPIsec. MPICH over libfabric does not "
+            "(docs/threat-model.md, Limits)");
+}
+
 /// The library's path where detection only had its name.
 FoundMpi with_path(FoundMpi found, const std::vector<LoadedLibrary>& libraries) {
     for (const LoadedLibrary& library : libraries)
@@ -127,6 +150,7 @@ void examine_program(const std::vector<std::string>& command, const std::string&
     findings.line("mpi", std::string(description(found.family)) +
                              (found.library.empty() ? "" : ": " + found.library) + " (" + found.why + ")");
     examine_library(found, libraries, findings);
+    examine_transport(found, libraries, findings);
     examine_launcher(found, findings);
 
     auto shim = shim_path(found.family);

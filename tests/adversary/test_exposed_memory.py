@@ -54,15 +54,15 @@ def read_from_the_network(job, how, key):
 @pytest.mark.parametrize("mpi", ["mpich-5", "mpich-5-abi"])
 @pytest.mark.parametrize("how", ["across", "inside", "dynamic"])
 def test_no_window_is_registered(jobs, mpi, how):
-    """S1, S2: of all ranks, of a node's ranks, and of memory that is attached, where MPICH would register the whole address space."""
-    assert registered(jobs(mpi, REGISTERING), how), "the trace shows what is registered"
+    """S1, S2: of all ranks, of a node's ranks, and of memory that is attached, where MPICH would register the whole address space. For what
+    crosses nodes the library has a window around nothing, whatever the user has set; that of a node is the library's own."""
     assert not registered(jobs(mpi), how)
+    assert bool(registered(jobs(mpi, REGISTERING), how)) == (how == "inside")
 
 
-@pytest.mark.parametrize("how", ["across", "inside"])
-def test_a_window_is_not_read_from_the_network(jobs, how):
-    """S1: the attack works where the user has MPICH register windows, and not otherwise."""
+def test_a_window_is_not_read_from_the_network(jobs):
+    """S1: the attack works where the user has MPICH register the windows of a node, and not otherwise."""
     registering = jobs("mpich-5", REGISTERING)
-    (key,) = registered(registering, how)
-    assert read_from_the_network(registering, how, key)
-    assert not read_from_the_network(jobs("mpich-5"), how, key)
+    (key,) = registered(registering, "inside")
+    assert read_from_the_network(registering, "inside", key)
+    assert not read_from_the_network(jobs("mpich-5"), "inside", key)

@@ -151,19 +151,11 @@ void allocate_shared(Making& mine) {
     mine.part.shared = 1;
 }
 
-/// The library's window around memory of the program, or around nothing where that is a GPU's. Open MPI 4.1 has none for
-/// programs with MPI_THREAD_MULTIPLE, but one with memory of its own, which serves as well: only its handle is used.
-int make_around(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Win* made) {
-    if (on_device(base)) base = nullptr, size = 0;
-    if (real.Win_create(base, size, unit, info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
+/// The library's window around no memory: only its handle, name, info, attributes and error handler serve. What is in a window of
+/// its own the library may open to the network.
+int make_handle(MPI_Info info, MPI_Win* made) {
     void* nothing = nullptr;
-    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
-}
-
-int make_dynamic(MPI_Info info, MPI_Win* made) {
-    if (real.Win_create_dynamic(info, state.private_self, made) == MPI_SUCCESS) return MPI_SUCCESS;
-    void* nothing = nullptr;
-    return real.Win_allocate(0, 1, constants.info_null, state.private_self, &nothing, made);
+    return real.Win_allocate(0, 1, info, state.private_self, &nothing, made);
 }
 
 /// MPI_Win_create and MPI_Win_allocate: arguments that MPI must refuse.
@@ -225,8 +217,7 @@ void close_windows() {
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
     return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](Making& mine) {
         mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
-        if (mine.part.code == MPI_SUCCESS)
-            mine.part.code = class_of(make_around(base, size, static_cast<int>(disp_unit), info, &mine.win));
+        if (mine.part.code == MPI_SUCCESS) mine.part.code = class_of(make_handle(info, &mine.win));
         mine.memory = WindowMemory(base, size, disp_unit);
     });
 }
@@ -237,10 +228,10 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
         mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
         allocate_shared(mine);
         if (mine.part.code != MPI_SUCCESS) return;
-        const auto unit = static_cast<int>(disp_unit);
         void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
-        const int code = base ? make_around(base, size, unit, info, &mine.win)
-                              : real.Win_allocate(size, unit, info, state.private_self, &base, &mine.win);
+        const int code = base ? make_handle(info, &mine.win)
+                              : real.Win_allocate(size, static_cast<int>(disp_unit), info, state.private_self,
+                                                  &base, &mine.win);
         mine.part.code = class_of(code);
         NodeLock* lock =
             mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
@@ -251,7 +242,7 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
 
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
     return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](Making& mine) {
-        mine.part = {0, 1, class_of(make_dynamic(info, &mine.win)), 0};
+        mine.part = {0, 1, class_of(make_handle(info, &mine.win)), 0};
         mine.memory = WindowMemory::dynamic();
     });
 }
@@ -340,7 +331,7 @@ int Win_get_group(MPI_Win win, MPI_Group* group) {
 
 int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     const auto window = find(win);
-    // The library's own attributes are of its window, which may be around nothing (make_around).
+    // The library's own attributes are of its window, which is around nothing (make_handle).
     void* answer = nullptr;
     if (keyval == MPI_WIN_BASE) answer = window->memory.base();
     if (keyval == MPI_WIN_SIZE) answer = &window->target(window->rank).size;

@@ -19,6 +19,9 @@ constexpr LibrarySetting library_settings[] = {
     {"OMPI_MCA_btl_tcp_flags", "send"},
 #endif
 #ifndef OPEN_MPI
+    // Where MPICH has both UCX and libfabric (PyPI's). UCX writes and reads memory at the addresses that a frame from the network
+    // names (docs/threat-model.md, "Limits").
+    {"MPIR_CVAR_CH4_NETMOD", "ofi"},
     // MPICH's own one-sided operations between nodes. While they are on, it registers the memory of every window with the
     // network, also of one that it believes to be of one process, and whoever can write to its connections can read and write that
     // memory past MPIsec. Receivers also acknowledge every message of more than 128 bytes then

@@ -101,6 +101,16 @@ def test_doctor_finds_nothing_wrong(mpisec, key, compile_mpi):
     assert hex_digits_of(key) not in ran.stdout
 
 
+@pytest.mark.parametrize("mpi, environment, transport", [
+    ("mpich-5", {}, ""), ("mpich-5", {"MPIR_CVAR_CH4_NETMOD": "ucx"}, "UCX"), ("mpich-4", {}, "UCX"),
+    ("openmpi-5", {}, "Open MPI's TCP transport")])
+def test_doctor_names_transports_that_obey_forged_frames(mpisec, key, compile_mpi, mpi, environment, transport):
+    app = compile_mpi(PRELOADED, mpi)
+    ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)} | environment)
+    said = re.findall(r"^network +note: (.*) obeys frames", ran.stdout, re.MULTILINE)
+    assert said == ([transport] if transport else []), ran.stdout
+
+
 def test_doctor_names_calls_that_are_not_protected(mpisec, key, compile_mpi):
     app = compile_mpi(
         "#include <mpi.h>\nint main(int c, char** v) {\n MPI_Win w; MPI_Init(&c, &v);\n"

@@ -48,6 +48,13 @@ enum { IRECV_FROM_NULL_STATUS_WRONG = 0 };
 extern int rank, size;    /* in MPI_COMM_WORLD */
 extern int threads_given; /* what MPI_Init_thread provided */
 
+/* Whether the library says that it is this one: programs for Intel MPI are compiled with MPICH's headers. */
+static inline int library_is(const char* name) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    return MPI_Get_library_version(version, &length) == MPI_SUCCESS && strstr(version, name) != NULL;
+}
+
 /* Node of every world rank, numbered by lowest rank; found with MPI's shared split. */
 extern int *node_of, nodes;
 static inline int is_local(int other) {
