@@ -22,11 +22,16 @@ def _lost_while_connecting(result):
         "MPIDI_OFI_dynamic_sendrecv" in said and "OFI poll failed" in said for said in (result.stdout, result.stderr))
 
 
+def _launcher_killed(result):
+    return result.returncode == 141 and not result.stdout  # SIGPIPE
+
+
 FAULTS = (
     Fault("openmpi", _only_launcher_left, "after MPI_Abort by several ranks its launcher waits for ever, though all ranks have ended (docs/failures.md)"),
     Fault("mpich-5", _lost_while_connecting,
           "two leaders on one node that connect to each other at the same moment lose the first message of MPI_Intercomm_create: once in 3360 times, "
-          "eight ranks on one node pairwise (docs/troubleshooting.md)"),
+          "eight ranks on one node pairwise (docs/lab.md)"),
+    Fault("mpich-5", _launcher_killed, "its launcher dies of SIGPIPE, now and then, when the only rank ends at once: test_status_output_and_timeout_of_a_job"),
 )
 
 

@@ -27,7 +27,7 @@ class Scheme:
 
 
 # Where plain and sealed calls share a process, the MPI library is as it is without MPIsec: what MPIsec tells it otherwise.
-_LIKE_PLAIN = {"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1"}
+_LIKE_PLAIN = {"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1", "MPIR_CVAR_CH4_OFI_ENABLE_AM": "1"}
 
 
 PLAIN = Scheme("plain")

@@ -32,13 +32,18 @@ def jobs(cluster, compile_mpi):
     return jobs_
 
 
-def registered(job, how):
-    """The keys of the memory that the library has registered with the network, as libfabric tells."""
+def told_by_libfabric(job, how):
+    """What libfabric tells of what the library asks it for."""
     trace = {"FI_HOOK": "trace", "FI_LOG_LEVEL": "trace", "BELOW_CLEAR": MARKER}
     result = job.cluster.run([job.victim, how], ranks=RANKS, mpi=job.mpi, env=job.settings | trace, timeout=60, mpisec=job.binary)
     said = result.check().stdout + result.stderr
     assert "Installing trace hook" in said
-    return set(re.findall(r"requested_key: (0x[0-9a-f]+)", said))
+    return said
+
+
+def registered(job, how):
+    """The keys of the memory that the library has registered with the network."""
+    return set(re.findall(r"requested_key: (0x[0-9a-f]+)", told_by_libfabric(job, how)))
 
 
 def read_from_the_network(job, how, key):
@@ -66,3 +71,12 @@ def test_a_window_is_not_read_from_the_network(jobs):
     (key,) = registered(registering, "inside")
     assert read_from_the_network(registering, "inside", key)
     assert not read_from_the_network(jobs("mpich-5"), "inside", key)
+
+
+def test_no_active_messages(jobs):
+    """S2: MPICH's put and get requests in messages without a tag, which do not ask where a window ends: there is no receive for them."""
+    def listens(settings):
+        return "trace_recvmsg" in told_by_libfabric(jobs("mpich-5", settings), "across")
+
+    assert listens({"MPIR_CVAR_CH4_OFI_ENABLE_AM": "1"})
+    assert not listens({})

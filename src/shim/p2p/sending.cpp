@@ -136,7 +136,7 @@ class SealedSend final : public Operation {
         }
         packed_ = Buffer();
         if (choice_) sealed_ = trace_clock();
-        hand_over(spec_.mode, wire::small_wire_bytes(n_));
+        hand_over(is_timed_ ? Mode::synchronous : spec_.mode, wire::small_wire_bytes(n_));
     }
 
     void start_large() {
@@ -168,13 +168,16 @@ class SealedSend final : public Operation {
         choice_ = &outgoing(world_peer_).first_part;
         number_ = choice_->begin();
         FirstPartTrial& trial = choice_->of_length(n_);
-        was_alone_ = choice_->is_alone(number_);
-        const bool takes_long = was_alone_ ? trial.takes_long() : trial.long_wins();
+        // Of a ready or buffered send the end must not tell of arrival.
+        const bool may_wait = spec_.mode == Mode::standard || spec_.mode == Mode::synchronous;
+        const bool tries = may_wait && choice_->is_alone(number_);
+        is_timed_ = tries && trial.counts();
+        const bool takes_long = tries ? trial.takes_long() : trial.long_wins();
         return takes_long ? std::min<std::uint64_t>(n_, comm_->threshold) : comm_->short_first;
     }
     /// The receiver opens the last part when all has arrived; it opens as fast as this process seals.
     void note_time() {
-        if (!choice_ || waits_for_match_ || !was_alone_ || !choice_->is_alone(number_)) return;
+        if (!is_timed_ || waits_for_match_ || !choice_->is_alone(number_)) return;
         const bool is_long = first_bytes_ > comm_->short_first;
         const std::uint64_t last = pipeline_ ? pipeline_->plan().size(pipeline_->plan().count() - 1) : n_;
         const auto opening = static_cast<float>(sealed_ - began_) * static_cast<float>(last) /
@@ -216,7 +219,7 @@ class SealedSend final : public Operation {
         std::uint8_t key[aead::max_key_bytes];
         keys::message_key(sequence.keys->message_secret, sequence.counter, key);
         pipeline_ = std::make_unique<SendPipeline>(key, plan, world_peer_, header.channel_tag, plaintext_,
-                                                   spec_.mode == Mode::synchronous);
+                                                   is_timed_ || spec_.mode == Mode::synchronous);
         pipeline_->count_as(comm_->traffic);
         pipeline_->copied_by(spec_.copies);
         keys::wipe(key, sizeof key);
@@ -336,8 +339,8 @@ class SealedSend final : public Operation {
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;
-    FirstPartChoice* choice_ = nullptr;  ///< where there is one
-    bool was_alone_ = false;
+    FirstPartChoice* choice_ = nullptr;     ///< where there is one
+    bool is_timed_ = false;                 ///< sent synchronously: its end tells that all has arrived
     std::uint64_t number_ = 0;              ///< of this message in it
     std::uint64_t began_ = 0, sealed_ = 0;  ///< ns: to seal the first part
     /// a large message that must not send segments before its first part is matched

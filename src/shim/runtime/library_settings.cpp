@@ -27,6 +27,8 @@ constexpr LibrarySetting library_settings[] = {
     // memory past MPIsec. Receivers also acknowledge every message of more than 128 bytes then
     // (docs/adr/0024-mpichs-one-sided-operations-are-off.md).
     {"MPIR_CVAR_CH4_OFI_ENABLE_RMA", "0"},
+    // Nor its active messages, which do the same for windows of any process without asking where these end.
+    {"MPIR_CVAR_CH4_OFI_ENABLE_AM", "0"},
     // The tcp provider of libfabric 2 hangs after 64 unexpected messages of one sender, and a large one may count as several when
     // it is sealed.
     {"FI_TCP_MAX_SAVED", "1024"},

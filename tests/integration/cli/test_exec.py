@@ -144,6 +144,7 @@ def test_mpi4py_finds_its_own(mpisec, mpi):
     ("mpich-5", "MPIR_CVAR_CH4_OFI_ENABLE_RMA", "0", "1"),
     ("mpich-5-abi", "MPIR_CVAR_CH4_OFI_ENABLE_RMA", "0", "1"),
     ("openmpi-5", "MPIR_CVAR_CH4_OFI_ENABLE_RMA", None, "1"),
+    ("mpich-5", "MPIR_CVAR_CH4_OFI_ENABLE_AM", "0", "1"),
     ("mpich-5", "MPIR_CVAR_CH4_NETMOD", "ofi", "ucx"),
     ("mpich-5", "FI_TCP_MAX_SAVED", "1024", "100"),
     ("mpich-5-abi", "FI_TCP_MAX_SAVED", "1024", "100")])
