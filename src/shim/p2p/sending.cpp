@@ -68,7 +68,7 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 
 namespace {
 
-// MPICH's long messages are fetched by their receiver. Open MPI's sends over TCP end when the kernel has the last bytes.
+// Of a synchronous send. MPICH's receivers answer when they have it; Open MPI's when it is matched, while the rest travels.
 #ifdef OPEN_MPI
 constexpr bool end_tells_of_arrival = false;
 #else
