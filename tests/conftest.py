@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from library_faults import is_the_librarys
+from library_faults import fault_of
 from nonce_ledger import VARIABLE as NONCE_LEDGER
 from nonce_ledger import repeats
 
@@ -117,7 +118,10 @@ def run(cluster):
             options["env"] = ours | (options.get("env") or {})
             options = {"timeout": 60, **options}
             result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
-            if (result.timed_out and options.get("plain")) or is_the_librarys(result, mpi):
+            fault = fault_of(result, mpi)
+            if fault:
+                warnings.warn(f"run again, for the library's fault: {fault}", stacklevel=2)
+            if fault or (result.timed_out and options.get("plain")):
                 result = cluster(nodes).run(command, ranks=ranks, mpi=mpi, **options)
             twice = repeats(ledgers)
             assert not twice, twice[:5]

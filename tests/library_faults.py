@@ -35,6 +35,6 @@ FAULTS = (
 )
 
 
-def is_the_librarys(result, mpi):
-    """Whether the job's end was one of these."""
-    return any(mpi.startswith(fault.mpi) and fault.shown_by(result) for fault in FAULTS)
+def fault_of(result, mpi):
+    """How the one of these was seen that the job ended by; None where it was none."""
+    return next((fault.seen_plain for fault in FAULTS if mpi.startswith(fault.mpi) and fault.shown_by(result)), None)

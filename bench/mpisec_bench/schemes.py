@@ -26,7 +26,7 @@ class Scheme:
         return {**(_LIKE_PLAIN if self.times_plain else {}), **(common or {}), **dict(self.settings)}
 
 
-# Where plain and sealed calls share a process, the MPI library is as it is without MPIsec: what MPIsec tells it otherwise.
+# Where plain and sealed calls share a process, MPICH has what MPIsec switches off otherwise: plain windows need it.
 _LIKE_PLAIN = {"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1", "MPIR_CVAR_CH4_OFI_ENABLE_AM": "1"}
 
 

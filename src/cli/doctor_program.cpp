@@ -1,10 +1,11 @@
 #include "cli/doctor_program.hpp"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <string_view>
 
 #include "cli/detect.hpp"
 #include "cli/launcher.hpp"
@@ -98,8 +99,7 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
                                    [&](const LoadedLibrary& each) { return each.name.starts_with(name); });
     };
     const char* chosen = std::getenv("MPIR_CVAR_CH4_NETMOD");  // MPIsec says "ofi" where there are both
-    const bool ucx =
-        has("libucp.so") && (!has("libfabric.so") || (chosen && std::string_view(chosen) == "ucx"));
+    const bool ucx = has("libucp.so") && (!has("libfabric.so") || (chosen && strcasecmp(chosen, "ucx") == 0));
     const char* transport = ucx ? "UCX" : nullptr;
     if (found.family == Family::openmpi) transport = "Open MPI's TCP transport";
     if (!transport) return;
@@ -107,7 +107,7 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
         "network",
         std::string(transport) +
             " obeys frames that are forged on the network: who can write to its connections can write "
-            "to the processes' memory, past MPIsec. MPICH over libfabric does not "
+            "to the processes' memory, past MPIsec. MPICH's over libfabric does not "
             "(docs/threat-model.md, Limits)");
 }
 

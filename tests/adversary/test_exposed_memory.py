@@ -59,8 +59,8 @@ def read_from_the_network(job, how, key):
 @pytest.mark.parametrize("mpi", ["mpich-5", "mpich-5-abi"])
 @pytest.mark.parametrize("how", ["across", "inside", "dynamic"])
 def test_no_window_is_registered(jobs, mpi, how):
-    """S1, S2: of all ranks, of a node's ranks, and of memory that is attached, where MPICH would register the whole address space. For what
-    crosses nodes the library has a window around nothing, whatever the user has set; that of a node is the library's own."""
+    """S1, S2: of all ranks, of a node's ranks, and of memory that is attached, where MPICH would register the whole address space. For memory of
+    the program that crosses nodes the library has a window around nothing, whatever the user has set; that of a node is the library's own."""
     assert not registered(jobs(mpi), how)
     assert bool(registered(jobs(mpi, REGISTERING), how)) == (how == "inside")
 

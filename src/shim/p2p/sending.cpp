@@ -156,8 +156,9 @@ class SealedSend final : public Operation {
     }
     /// Where the first part may be the longer of two.
     bool has_choice() const {
-        return end_tells_of_arrival && comm_->short_first < comm_->threshold && !state.settings.segment &&
-               !spec_.copies && engine_of_process().workers() == 0 && ruled_segment() == 0;
+        return end_tells_of_arrival && !state.fault_tolerant && comm_->short_first < comm_->threshold &&
+               !state.settings.segment && !spec_.copies && engine_of_process().workers() == 0 &&
+               ruled_segment() == 0;
     }
     /// Bytes of the first part; all of a message that travels in one.
     std::size_t first_bytes() {

@@ -331,7 +331,7 @@ int Win_get_group(MPI_Win win, MPI_Group* group) {
 
 int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     const auto window = find(win);
-    // The library's own attributes are of its window, which is around nothing (make_handle).
+    // The library's own attributes are of its window, which may be around nothing (make_handle).
     void* answer = nullptr;
     if (keyval == MPI_WIN_BASE) answer = window->memory.base();
     if (keyval == MPI_WIN_SIZE) answer = &window->target(window->rank).size;

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <string>
+#include <string_view>
 
 namespace mpisec::shim {
 namespace {
@@ -27,7 +29,7 @@ constexpr LibrarySetting library_settings[] = {
     // memory past MPIsec. Receivers also acknowledge every message of more than 128 bytes then
     // (docs/adr/0024-mpichs-one-sided-operations-are-off.md).
     {"MPIR_CVAR_CH4_OFI_ENABLE_RMA", "0"},
-    // Nor its active messages, which do the same for windows of any process without asking where these end.
+    // Its active messages are its other way to access windows; they do not ask where a window ends.
     {"MPIR_CVAR_CH4_OFI_ENABLE_AM", "0"},
     // The tcp provider of libfabric 2 hangs after 64 unexpected messages of one sender, and a large one may count as several when
     // it is sealed.
@@ -35,8 +37,17 @@ constexpr LibrarySetting library_settings[] = {
 #endif
 };
 
+/// MPICH has earlier names for its variables, too, which the one here would override.
+bool is_set_by_another_name(std::string_view variable) {
+    constexpr std::string_view prefix = "MPIR_CVAR_";
+    if (!variable.starts_with(prefix)) return false;
+    const std::string rest(variable.substr(prefix.size()));
+    return std::getenv(("MPICH_" + rest).c_str()) || std::getenv(("MPIR_PARAM_" + rest).c_str());
+}
+
 __attribute__((constructor)) void tell_the_library() {
-    for (const auto& [variable, value] : library_settings) setenv(variable, value, 0);
+    for (const auto& [variable, value] : library_settings)
+        if (!is_set_by_another_name(variable)) setenv(variable, value, 0);
 }
 
 }  // namespace

@@ -156,6 +156,13 @@ def test_what_the_mpi_library_is_told(mpisec, mpi, variable, value, other):
         assert set_to.get(variable) == expected, ran.stdout + ran.stderr
 
 
+@pytest.mark.parametrize("other", ["MPICH_CH4_NETMOD", "MPIR_PARAM_CH4_NETMOD"])
+def test_other_names_of_mpichs_variables(mpisec, other):
+    """MPICH would take MPIsec's value over one that the user set by an earlier name."""
+    ran = mpisec("exec", "--mpi", "mpich", "env", env={other: "ucx"})
+    assert "MPIR_CVAR_CH4_NETMOD" not in ran.stdout and f"{other}=ucx" in ran.stdout, ran.stdout
+
+
 def test_other_preloads_stay_behind_ours(mpisec, tmp_path):
     script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD\n")
     other = str(next(Path("/").glob("lib/*/libm.so.6")))
