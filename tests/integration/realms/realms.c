@@ -389,12 +389,15 @@ static void spawn_without_command(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* Of the start-up of MPI_COMM_WORLD alone, which has no keys when its ranks are on one node. */
+/* Of the start-up of MPI_COMM_WORLD alone, which has no keys when its ranks are on one node. With two nodes the leaders are not on one,
+ * where MPICH 5.0 now and then loses a message (tests/library_faults.py). */
 static void create_inside(int rank) {
     MPI_Comm half, across, merged;
-    const int high = rank % 2;
+    int size;
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    const int high = rank >= size / 2;
     OK(MPI_Comm_split(MPI_COMM_WORLD, high, rank, &half));
-    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, !high, 9, &across));
+    OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, high ? 0 : size / 2, 9, &across));
     OK(MPI_Intercomm_merge(across, high, &merged));
     use(merged, 0);
     OK(MPI_Comm_free(&merged));
