@@ -105,7 +105,7 @@ def compare_times(heat: Heat, pairs: int) -> None:
     print(f"   time with MPIsec: {statistics.median(ratios):.3f} x plain (median of {pairs} pairs of runs;"
           f" single pairs {ratios[0]:.2f} to {ratios[-1]:.2f})")
     if statistics.median(ratios) < 1:
-        print("   below 1 is no merit of encryption: it is noise or, where ranks share cores, that MPIsec's give theirs away")
+        print("   below 1 is no merit of encryption: MPIsec has MPICH leave out acknowledgements; where ranks share cores, its give theirs away")
 
 
 def main() -> int:

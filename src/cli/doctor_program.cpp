@@ -3,6 +3,8 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -98,8 +100,14 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
         return std::ranges::any_of(libraries,
                                    [&](const LoadedLibrary& each) { return each.name.starts_with(name); });
     };
-    const char* chosen = std::getenv("MPIR_CVAR_CH4_NETMOD");  // MPIsec says "ofi" where there are both
-    const bool ucx = has("libucp.so") && (!has("libfabric.so") || (chosen && strcasecmp(chosen, "ucx") == 0));
+    const bool chosen =
+        std::ranges::any_of(std::array{"MPIR_CVAR_CH4_NETMOD", "MPIR_PARAM_CH4_NETMOD", "MPICH_CH4_NETMOD"},
+                            [](const char* variable) {
+                                const char* value = std::getenv(variable);
+                                return value && strcasecmp(value, "ucx") == 0;
+                            });
+    const bool ucx =
+        has("libucp.so") && (!has("libfabric.so") || chosen);  // MPIsec says "ofi" where both are
     const char* transport = ucx ? "UCX" : nullptr;
     if (found.family == Family::openmpi) transport = "Open MPI's TCP transport";
     if (!transport) return;

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/error_line.hpp"
@@ -60,23 +59,21 @@ void warn_of_other_transports(const Program& program) {
         write_error_line("mpisec exec: warning: " + sentence_about(transport) + ".");
 }
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
 /// `exec mpisec exec PROGRAM`: the second one does it.
 bool is_exec_of_ours(const Program& program, const std::vector<std::string>& command) {
     return std::filesystem::path(program.executable).filename() == "mpisec" && command.size() > 1 &&
            command[1] == "exec";
 }
 
-/// What `command` needs in its environment to be protected.
-Result<Variables> variables_for(const std::vector<std::string>& command, const std::string& mpi) {
+/// What LD_PRELOAD has to be for `command` to be protected; empty where that sees to it itself.
+Result<std::string> preload_for(const std::vector<std::string>& command, const std::string& mpi) {
     auto settings = config::load();  // a wrong setting is said here, once per rank but before MPI starts
     if (!settings) return tl::unexpected(settings.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());
     if (auto in_reach = refuse_container_behind(*program, command); !in_reach)
         return tl::unexpected(in_reach.error());
-    if (is_exec_of_ours(*program, command)) return Variables{};
+    if (is_exec_of_ours(*program, command)) return std::string{};
     auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings->mpi);
     if (!found) return tl::unexpected(found.error());
     auto shim = shim_path(found->family);
@@ -87,20 +84,20 @@ Result<Variables> variables_for(const std::vector<std::string>& command, const s
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);
     warn_of_other_transports(*program);
-    return Variables{{"LD_PRELOAD", *preload}};
+    return *preload;
 }
 
 Result<void> print_variables(const std::vector<std::string>& command, const std::string& mpi) {
-    auto variables = variables_for(command, mpi);
-    if (!variables) return tl::unexpected(variables.error());
-    for (const auto& [name, value] : *variables) std::printf("%s=%s\n", name.c_str(), value.c_str());
+    auto preload = preload_for(command, mpi);
+    if (!preload) return tl::unexpected(preload.error());
+    if (!preload->empty()) std::printf("LD_PRELOAD=%s\n", preload->c_str());
     return {};
 }
 
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
-    auto variables = variables_for(command, mpi);
-    if (!variables) return tl::unexpected(variables.error());
-    for (const auto& [name, value] : *variables) setenv(name.c_str(), value.c_str(), 1);
+    auto preload = preload_for(command, mpi);
+    if (!preload) return tl::unexpected(preload.error());
+    if (!preload->empty()) setenv("LD_PRELOAD", preload->c_str(), 1);
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);

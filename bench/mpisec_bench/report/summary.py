@@ -394,7 +394,7 @@ def _against_plain(jobs: Compared) -> list[Sentence]:
                 None,
                 f"At {cheaper} point{'' if cheaper == 1 else 's'} it is faster than plain MPI. That is "
                 "no merit of encryption: it runs other "
-                "algorithms, or shares cores in another way.",
+                "algorithms, shares cores in another way, or has MPICH leave out acknowledgements.",
             )
         )
     return sentences

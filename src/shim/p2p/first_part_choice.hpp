@@ -20,7 +20,7 @@ class FirstPartTrial {
   public:
     bool long_wins() const { return long_wins_; }
     /// Whether the time of the next one is wanted: those of both ways, one after the other.
-    bool counts() const { return turn_ < first_try + in_a_row; }
+    bool wants_time() const { return turn_ < first_try + in_a_row; }
     /// Whether it is to have the longer first part.
     bool takes_long() {
         const bool tries_other = turn_ >= first_try && turn_ < first_try + in_a_row;

@@ -172,7 +172,7 @@ class SealedSend final : public Operation {
         // Of a ready or buffered send the end must not tell of arrival.
         const bool may_wait = spec_.mode == Mode::standard || spec_.mode == Mode::synchronous;
         const bool tries = may_wait && choice_->is_alone(number_);
-        is_timed_ = tries && trial.counts();
+        is_timed_ = tries && trial.wants_time();
         const bool takes_long = tries ? trial.takes_long() : trial.long_wins();
         return takes_long ? std::min<std::uint64_t>(n_, comm_->threshold) : comm_->short_first;
     }

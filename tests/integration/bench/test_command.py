@@ -38,6 +38,12 @@ def test_pingpong(lab, tmp_path):
     assert document["command"] == "mpisec bench pingpong --sizes 4,64K --blocks 3 --rounds 1"
 
 
+def test_jobs_as_they_are_launched(lab, tmp_path):
+    """--apart: plain MPI in jobs of its own."""
+    _, document = _measured("pingpong", "--apart", "--sizes", "512", "--blocks", 2, file=tmp_path / "r.json")
+    assert [(row["scheme"], row["bytes"]) for row in document["rows"]] == [("mpisec", 512)] and document["rows"][0]["plain_us"] > 0
+
+
 def test_fixed_ways_of_large_messages(lab, tmp_path):
     """`whole` leaves one segment beside the header's, `segments` more, beyond 128 KiB."""
     said, document = _measured("pingpong", "--sizes", "256K", "--blocks", 2, "--schemes", "whole,segments", file=tmp_path / "r.json")

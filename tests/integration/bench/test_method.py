@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,9 @@ def test_the_first_scheme_beside_the_others():
 
 def test_where_a_result_goes_is_not_part_of_its_command():
     assert _without_files(["pingpong", "-o", "x.json", "--sizes", "1", "--resume", "--output=y"]) == ["pingpong", "--sizes", "1"]
+
+
+def test_plain_windows_in_a_sealed_job():
+    """They need what MPIsec has MPICH do without; jobs that are compared as they are launched have it not."""
+    settings = [replace(schemes.MPISEC, times_plain=inside).environment({}) for inside in (True, False)]
+    assert settings == [{"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1", "MPIR_CVAR_CH4_OFI_ENABLE_AM": "1"}, {}]

@@ -102,7 +102,7 @@ def test_doctor_finds_nothing_wrong(mpisec, key, compile_mpi):
 
 
 @pytest.mark.parametrize("mpi, environment, transport", [
-    ("mpich-5", {}, ""), ("mpich-5", {"MPIR_CVAR_CH4_NETMOD": "ucx"}, "UCX"), ("mpich-4", {}, "UCX"),
+    ("mpich-5", {}, ""), ("mpich-5", {"MPIR_CVAR_CH4_NETMOD": "ucx"}, "UCX"), ("mpich-5", {"MPICH_CH4_NETMOD": "UCX"}, "UCX"), ("mpich-4", {}, "UCX"),
     ("openmpi-5", {}, "Open MPI's TCP transport")])
 def test_doctor_names_transports_that_obey_forged_frames(mpisec, key, compile_mpi, mpi, environment, transport):
     app = compile_mpi(PRELOADED, mpi)

@@ -25,6 +25,18 @@ TEST(FirstPartTrial, FindsTheFasterWay) {
     EXPECT_LE(send(other, 320, 1.0F, 1.2F), 30);
 }
 
+TEST(FirstPartTrial, NeedsNoTimesButThoseThatItWants) {
+    FirstPartTrial trial;
+    int wanted = 0;
+    for (int i = 0; i < 480; ++i) {
+        const bool wants = trial.wants_time(), is_long = trial.takes_long();
+        wanted += wants;
+        if (wants) trial.note(is_long, is_long ? 1.0F : 1.2F);
+    }
+    EXPECT_TRUE(trial.long_wins());
+    EXPECT_EQ(wanted, 60);
+}
+
 TEST(FirstPartTrial, FollowsWhenTheFasterWayChanges) {
     FirstPartTrial trial;
     send(trial, 100, 1.2F, 1.0F);
