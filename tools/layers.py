@@ -16,12 +16,13 @@ MODULES = {
     "keys": ("base",),
     "aead": ("base", "keys"),
     "wire": ("base", "aead"),
+    "transport": ("base", "keys", "aead"),
     "engine": ("aead", "wire"),
     "gpu": ("base",),
     "provider": ("base", "aead"),
     "fabric": ("base", "aead", "wire"),
     "coll": ("base", "config", "fabric"),
-    "shim": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
+    "shim": ("base", "config", "keys", "aead", "wire", "transport", "engine", "gpu", "fabric", "coll"),
     "profile": (),
     "spank": (),
     "cli": ("base", "config", "keys", "aead", "wire", "engine", "gpu", "fabric", "coll"),
@@ -29,7 +30,10 @@ MODULES = {
 # Module: its layers from the lowest to the highest; one includes itself and those before it. "": files of the module itself.
 LAYERS = {
     "coll": ("", "patterns", "alltoall", "barrier", "bcast", "rooted", "reduce", "neighbor", "allgather", "selection"),
-    "shim": ("process", "pmpi", "runtime", "startup", "p2p", "partitioned", "collective", "communicators", "rma", "io", "sessions", "dynamic", "calls"),
+    "shim": (
+        *("process", "pmpi", "runtime", "sockets", "startup", "p2p", "partitioned", "collective"),
+        *("communicators", "rma", "io", "sessions", "dynamic", "calls"),
+    ),
 }
 SOURCES = (".hpp", ".cpp", ".h", ".c", ".cu")
 Place = tuple[str, str]  # module, layer

@@ -93,9 +93,10 @@ void examine_library(const FoundMpi& found, const std::vector<LoadedLibrary>& li
     }
 }
 
-/// Transports that write, or read, where a frame from the network says (docs/threat-model.md, "Limits").
+/// Transports that write, or read, where a frame from the network says, unless their connections are authenticated
+/// (docs/threat-model.md, "Limits").
 void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& libraries,
-                       Findings& findings) {
+                       const config::Settings& settings, Findings& findings) {
     auto has = [&](const char* name) {
         return std::ranges::any_of(libraries,
                                    [&](const LoadedLibrary& each) { return each.name.starts_with(name); });
@@ -111,11 +112,15 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
     const char* transport = ucx ? "UCX" : nullptr;
     if (found.family == Family::openmpi) transport = "Open MPI's TCP transport";
     if (!transport) return;
+    if (settings.connections != config::Settings::Connections::plain)
+        return findings.line("network",
+                             std::string(transport) + ": TCP connections between nodes are authenticated");
     findings.note(
         "network",
         std::string(transport) +
-            " obeys frames that are forged on the network: who can write to its connections can write "
-            "to the processes' memory, past MPIsec. MPICH's over libfabric does not "
+            " obeys frames that are forged on the network, and its connections are not authenticated "
+            "(MPISEC_CONNECTIONS=plain): who can write to them can write to the processes' memory, past "
+            "MPIsec "
             "(docs/threat-model.md, Limits)");
 }
 
@@ -158,7 +163,7 @@ void examine_program(const std::vector<std::string>& command, const std::string&
     findings.line("mpi", std::string(description(found.family)) +
                              (found.library.empty() ? "" : ": " + found.library) + " (" + found.why + ")");
     examine_library(found, libraries, findings);
-    examine_transport(found, libraries, findings);
+    examine_transport(found, libraries, settings, findings);
     examine_launcher(found, findings);
 
     auto shim = shim_path(found.family);

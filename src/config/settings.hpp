@@ -48,10 +48,12 @@ struct Settings {
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };
     SameNode same_node = SameNode::automatic;  ///< MPISEC_SAME_NODE
     bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
-    bool unprotected_allow = false;            ///< MPISEC_UNPROTECTED=allow|refuse
-    bool singleton_allow = false;              ///< MPISEC_SINGLETON=allow|refuse
-    std::string job;                           ///< MPISEC_JOB; empty: as the launcher says
-    double stall_seconds = 60;                 ///< MPISEC_STALL_TIME; 0: never report
+    enum class Connections : std::uint8_t { automatic, authenticate, plain };
+    Connections connections = Connections::automatic;  ///< MPISEC_CONNECTIONS: of the MPI library
+    bool unprotected_allow = false;                    ///< MPISEC_UNPROTECTED=allow|refuse
+    bool singleton_allow = false;                      ///< MPISEC_SINGLETON=allow|refuse
+    std::string job;                                   ///< MPISEC_JOB; empty: as the launcher says
+    double stall_seconds = 60;                         ///< MPISEC_STALL_TIME; 0: never report
     double node_seconds = 20;  ///< MPISEC_NODE_TIME: ranks of a node find each other within it
     double join_seconds = 60;  ///< MPISEC_JOIN_TIME: a spawned or connected world answers within it
     enum class StallAction : std::uint8_t { report, abort, automatic };

@@ -78,6 +78,16 @@ Result<void> set_same_node(Settings& s, std::string_view text) {
     return {};
 }
 
+constexpr std::string_view connections_names[] = {"auto", "authenticate", "plain"};  // by Connections
+
+Result<void> set_connections(Settings& s, std::string_view text) {
+    const auto* found = std::find(std::begin(connections_names), std::end(connections_names), text);
+    if (found == std::end(connections_names))
+        return fail("\"auto\", \"authenticate\" or \"plain\" is accepted");
+    s.connections = static_cast<Settings::Connections>(found - std::begin(connections_names));
+    return {};
+}
+
 constexpr std::string_view stall_action_names[] = {"report", "abort", "auto"};  // by StallAction
 
 Result<void> set_stall_action(Settings& s, std::string_view text) {
@@ -136,6 +146,10 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return s.job.empty() ? "by launcher" : s.job; }},
     {"MPISEC_SAME_NODE", "same_node", "auto", "auto, plain, verify or seal", set_same_node,
      [](const Settings& s) { return std::string(same_node_names[static_cast<std::size_t>(s.same_node)]); }},
+    {"MPISEC_CONNECTIONS", "connections", "auto", "auto, authenticate or plain", set_connections,
+     [](const Settings& s) {
+         return std::string(connections_names[static_cast<std::size_t>(s.connections)]);
+     }},
     {"MPISEC_STATS", "stats", "0", "0, 1, ranks or json:PATH", set_stats,
      [](const Settings& s) { return s.stats.empty() ? "0" : s.stats; }},
     {"MPISEC_STATS_INTERVAL", "stats_interval", "0", "0 (at the end) to 1000000 seconds",

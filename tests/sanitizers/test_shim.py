@@ -31,7 +31,7 @@ TRAFFIC_SOURCES = ["schedule.c", "layout.c", "harness.c"]
 # ThreadSanitizer from a thread that has already ended there: a crash, so no hooks.
 SETTINGS = {
     "MPISEC_WORKERS": "2", "MPISEC_REKEY_MESSAGES": "50", "MPISEC_STATS": "1", "MPISEC_STALL_TIME": "5",
-    "UCX_MEM_MMAP_HOOK_MODE": "none",
+    "UCX_MEM_MMAP_HOOK_MODE": "none", "MPISEC_CONNECTIONS": "authenticate",
 }
 
 

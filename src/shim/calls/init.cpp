@@ -150,6 +150,16 @@ void say_why_nothing_is_counted() {
             ": all ranks of this job are on this node, so MPIsec seals nothing and has nothing to tell");
 }
 
+/// Rank 0 has connected to other nodes by now.
+void say_what_is_not_authenticated() {
+    using Connections = config::Settings::Connections;
+    if (state.world.rank == 0 && state.settings.connections == Connections::authenticate &&
+        !process.connections_begun)
+        say("MPISEC_CONNECTIONS=authenticate: none of the MPI library's connections was recognized, so they "
+            "are as the library makes "
+            "them; what MPIsec seals is sealed all the same (docs/threat-model.md, Limits)");
+}
+
 /// From the real MPI_Init to protection. Returns what calls meet from here on.
 Phase start(int thread_level, bool closed_before) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
@@ -172,6 +182,7 @@ Phase start(int thread_level, bool closed_before) {
         return Phase::open;
     }
     gate.single_node ? make_peer_states() : protect();
+    say_what_is_not_authenticated();
     join_parents();
     end_job_on_early_exit();
     watch_for_driver();

@@ -38,6 +38,7 @@
 #include "shim/process/first_use.hpp"
 #include "shim/process/mpi_library.hpp"
 #include "shim/process/recursive_mutex.hpp"
+#include "shim/process/system_calls.hpp"
 #include "shim/process/world.hpp"
 
 namespace mpisec::wire {
@@ -120,14 +121,24 @@ struct DeviceWatch {
     std::atomic<bool> driver{false};                        ///< found
 };
 
+/// The authenticated connections by file descriptor (sockets/connections.hpp): pages that are made when they are first needed.
+struct SocketTable {
+    static constexpr std::size_t page_size = 1024;
+    std::array<std::atomic<std::atomic<struct Connection*>*>, 1024> pages{};
+};
+
 // Of the modules, defined in their sources.
 struct CollectiveContexts;
+struct Connection;
+struct ConnectionCredentials;
+struct ConnectionSettings;
 struct CommunicatorRegistry;
 struct DeviceMemory;
 struct Duplications;
 struct FaultTolerance;
 struct IoFiles;
 struct LoadedSettings;
+struct LargeBuffers;
 struct LocalReductions;
 struct MatchedMessages;
 struct ProgressThread;
@@ -158,6 +169,7 @@ struct TypeLayouts;
 struct UserRequests;
 struct WaitSlots;
 struct Watchdog;
+struct WatchedConnections;
 struct Windows;
 struct WorkList;
 
@@ -204,8 +216,21 @@ struct Process {
     Trace* trace = nullptr;          ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
+    FirstUse<LargeBuffers> large_buffers;       ///< pool.cpp
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
     FirstUse<DeviceMemory> device_memory;       ///< device.cpp; the driver, and what copies go through
+
+    // Connections of the MPI library.
+    FirstUse<ConnectionSettings> connection_settings;        ///< sockets/connections.cpp
+    FirstUse<ConnectionCredentials> connection_credentials;  ///< sockets/connections.cpp
+    std::atomic<bool> system_calls_found{false};             ///< sockets/interposed.cpp
+    SystemCalls system_calls{};                              ///< the same
+    std::atomic<bool> connections_begun{false};              ///< sockets/connections.cpp
+    std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
+    FirstUse<WatchedConnections> watched_connections;        ///< the same
+    std::atomic<int> unanswered{0};  ///< the same; connections that were closed before the first word
+    std::atomic<int> strangers{0};   ///< the same; connections that were refused
+    SocketTable sockets;             ///< sockets/connections.cpp
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;  ///< communicator.cpp

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 
@@ -112,6 +113,11 @@ void abort_job(const std::string& sentence) {
     if (in_child()) end_child("MPI");  // the job, and the connections that would end it, are the parent's
     say(sentence);
     wait_before_abort();
+    // In MPI_Finalize there is no MPI_COMM_WORLD any more, and launchers wait for ranks that exit then.
+    if (gate.phase == Phase::ended) {
+        signal(SIGABRT, SIG_DFL);
+        ::raise(SIGABRT);
+    }
     if (real.Abort) real.Abort(constants.comm_world, 1);
     _exit(1);
 }

@@ -83,6 +83,10 @@ class Buffer {
     unsigned size_class_ = 0;
 };
 
+/// Whether these bytes are of a buffer of the pool with at least 16 KiB. What the MPI library is to carry to another node from there is
+/// sealed. Any thread may ask.
+bool in_pool(const void* data, std::size_t n);
+
 /// Frees what no one uses; at the end of the job (M14).
 void empty_pool();
 

@@ -6,11 +6,12 @@
  * network, in both directions, whole, and changes the one that it was told to. So every byte between nodes
  * passes here, below everything that the MPI library does.
  *
- *     BELOW_FRAMING    xnet, btl or uct (framing.h)
- *     BELOW_DIRECTORY  where to write: frames-R (BELOW_RECORD=1), hits-R, clear-R
+ *     BELOW_FRAMING    xnet, btl, uct or records (framing.h)
+ *     BELOW_DIRECTORY  where to write: frames-R (BELOW_RECORD=1), hits-R, clear-R, led-R, opening-R
  *     BELOW_ATTACK     "S>R#K MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R; mutations are
  *                      in mutate.h
  *     BELOW_CLEAR      text that must not cross the network
+ *     BELOW_LEAD       "R>S": whoever connects to rank R from another node is led to rank S of R's node instead
  *
  * A program may set below_section (an int) to say in the records what it is doing. */
 #define _GNU_SOURCE
@@ -66,10 +67,12 @@ static struct attack attack;
 static const struct framing* framing;
 static const char* directory;
 static const char* marker;
+static int led_from = -1, led_to = -1;
 static FILE *records, *hits;
 
 static int (*real_accept4)(int, struct sockaddr*, socklen_t*, int);
 static int (*real_connect)(int, const struct sockaddr*, socklen_t);
+static int (*real_listen)(int, int);
 static int (*real_getpeername)(int, struct sockaddr*, socklen_t*);
 static int (*real_getsockname)(int, struct sockaddr*, socklen_t*);
 
@@ -108,6 +111,7 @@ __attribute__((constructor)) static void start(void) {
     static const char* const ranks[] = {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
     real_accept4 = (int (*)(int, struct sockaddr*, socklen_t*, int))dlsym(RTLD_NEXT, "accept4");
     real_connect = (int (*)(int, const struct sockaddr*, socklen_t))dlsym(RTLD_NEXT, "connect");
+    real_listen = (int (*)(int, int))dlsym(RTLD_NEXT, "listen");
     real_getpeername = (int (*)(int, struct sockaddr*, socklen_t*))dlsym(RTLD_NEXT, "getpeername");
     real_getsockname = (int (*)(int, struct sockaddr*, socklen_t*))dlsym(RTLD_NEXT, "getsockname");
     for (unsigned i = 0; i < sizeof ranks / sizeof *ranks && own_rank < 0; ++i)
@@ -123,6 +127,10 @@ __attribute__((constructor)) static void start(void) {
     }
     if (getenv("BELOW_ATTACK") && parse_attack(getenv("BELOW_ATTACK"), &attack) != 0) {
         fprintf(stderr, "below: BELOW_ATTACK is not understood: %s\n", getenv("BELOW_ATTACK"));
+        _exit(3);
+    }
+    if (getenv("BELOW_LEAD") && sscanf(getenv("BELOW_LEAD"), "%d>%d", &led_from, &led_to) != 2) {
+        fprintf(stderr, "below: BELOW_LEAD is not understood: %s\n", getenv("BELOW_LEAD"));
         _exit(3);
     }
     watch_for_crashes();
@@ -168,19 +176,32 @@ static void look_for_marker(const struct stream* stream, const uint8_t* bytes, s
     fclose(file);
 }
 
+/* What the first connection to this rank began with, for whoever wants to say it once more: opening-R. */
+static void keep_opening(const struct stream* stream, const struct frame* frame, const uint8_t* bytes) {
+    if (stream != &connections[0].in ||
+        (strcmp(frame->kind, "hello") != 0 && strcmp(frame->kind, "early") != 0))
+        return;
+    FILE* file = open_log("opening");
+    if (!file) return;
+    fwrite(bytes, 1, frame->length, file);
+    fclose(file);
+}
+
 /* Carries one whole frame over, or what the attack makes of it. */
 static void carry(struct stream* stream, const struct frame* frame, const uint8_t* bytes) {
     int number = passed[stream->sender][stream->receiver]++;
     struct message message = {framing, frame, bytes, stream->sender, stream->receiver, number, below_section};
     look_for_marker(stream, bytes, frame->length);
     log_frame(records, "frame", stream, number, frame, bytes);
+    keep_opening(stream, frame, bytes);
     int hit = apply(&attack, &message, &stream->history, &stream->held, &stream->out);
     if (hit) log_frame(hits, "hit", stream, number, frame, bytes);
+    if (stream->held.end) stream->ended = 1;
 }
 
 static void cut_frames(struct stream* stream) {
     size_t at = 0;
-    while (at < stream->in.size && !stream->lost) {
+    while (at < stream->in.size && !stream->lost && !stream->ended) {
         struct frame frame = {.kind = "other"};
         if (framing->parse(stream->in.data + at, stream->in.size - at, stream->begun, &frame) != 0) {
             struct frame rest = {.kind = "LOST", .length = stream->in.size - at, .header = 0};
@@ -389,9 +410,67 @@ int accept(int fd, struct sockaddr* address, socklen_t* size) {
     return accept4(fd, address, size, 0);
 }
 
-int connect(int fd, const struct sockaddr* address, socklen_t size) {
+static void listeners_file(char* path, size_t size, int rank) {
+    snprintf(path, size, "%s/listeners-%d", directory, rank);
+}
+
+/* Where each rank listens, in order. */
+int listen(int fd, int backlog) {
     struct sockaddr_in own;
     socklen_t length = sizeof own;
+    int result = real_listen(fd, backlog);
+    int error = errno;
+    if (framing && result == 0 && real_getsockname(fd, (struct sockaddr*)&own, &length) == 0 &&
+        own.sin_family == AF_INET) {
+        char path[4096];
+        listeners_file(path, sizeof path, own_rank);
+        FILE* file = fopen(path, "ae");
+        if (file) {
+            fprintf(file, "%d\n", ntohs(own.sin_port));
+            fclose(file);
+        }
+    }
+    errno = error;
+    return result;
+}
+
+static int listeners_of(int rank, int* ports, int most) {
+    char path[4096];
+    int count = 0;
+    listeners_file(path, sizeof path, rank);
+    FILE* file = fopen(path, "re");
+    while (file && count < most && fscanf(file, "%d", &ports[count]) == 1) ++count;
+    if (file) fclose(file);
+    return count;
+}
+
+/* Another address in place of the one that is led elsewhere. */
+static void lead(struct sockaddr_in* to) {
+    enum { MOST = 16 };
+    int from[MOST], instead[MOST];
+    int count = listeners_of(led_from, from, MOST);
+    if (listeners_of(led_to, instead, MOST) != count) return;
+    for (int i = 0; i < count; ++i)
+        if (to->sin_port == htons((uint16_t)from[i])) {
+            FILE* file = open_log("led");
+            if (file) {
+                fprintf(file, "led %d: %d to %d\n", own_rank, from[i], instead[i]);
+                fclose(file);
+            }
+            to->sin_port = htons((uint16_t)instead[i]);
+            return;
+        }
+}
+
+int connect(int fd, const struct sockaddr* address, socklen_t size) {
+    struct sockaddr_in own, led;
+    socklen_t length = sizeof own;
+    if (framing && led_from >= 0 && address->sa_family == AF_INET && own_rank != led_from &&
+        own_rank != led_to) {
+        memcpy(&led, address, sizeof led);
+        lead(&led);
+        address = (const struct sockaddr*)&led;
+    }
     int result = real_connect(fd, address, size);
     int error = errno;
     if (framing && address->sa_family == AF_INET && (result == 0 || error == EINPROGRESS) &&

@@ -37,8 +37,8 @@ SECONDS = 15  # for a job; what has not ended then has no end
 PROOF_SECONDS = 25  # more for a session: its ranks look that long for each other on one node
 BETWEEN_TIDYINGS = 50  # attacks: a job that is killed may leave 2 MB in memory for each communicator
 TRIES = 4  # for a job that is left alone: MPICH 4.0 may hang in MPI_Finalize
-SETTINGS = {"MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_SEGMENT": "128K", "MPISEC_STALL_TIME": "2", "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on",
-            "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
+SETTINGS = {"MPISEC_CONNECTIONS": "plain", "MPISEC_PIPELINE_THRESHOLD": "64K", "MPISEC_SEGMENT": "128K", "MPISEC_STALL_TIME": "2",
+            "MPISEC_STALL_ACTION": "abort", "MPISEC_YIELD": "on", "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_orte_abort_print_stack": "0"}
 
 AS_PLAIN, REFUSED, STALL, LIBRARY = "as plain", "MPIsec's error", "stall abort", "library's error"
 CRASH, OWN_CRASH = "crash in the library", "crash elsewhere"
@@ -52,8 +52,15 @@ Frame = collections.namedtuple("Frame", "sender receiver number section kind len
 Attack = collections.namedtuple("Attack", "text family what section only")  # only: sections that the program runs, () for all
 
 
+def framing_of(mpi, connections):
+    """What passes the library below, with that value of MPISEC_CONNECTIONS."""
+    authenticated = connections == "authenticate" or (connections == "auto" and FRAMINGS[mpi] != "xnet")
+    return "records" if authenticated else FRAMINGS[mpi]
+
+
 class Jobs:
-    """Runs victim.c on a standing cluster of two nodes with one attack each."""
+    """Runs victim.c on a standing cluster of two nodes with one attack each. With MPISEC_CONNECTIONS in the settings the attacks are on the records
+    of the connections that it authenticates."""
 
     def __init__(self, mpi, ranks, binary, settings=None, cluster=None):
         self.mpi, self.ranks, self.binary = mpi, ranks, binary
@@ -84,8 +91,8 @@ class Jobs:
     def run(self, attack="", only=(), record=False, plain=False):
         """(Result, directory with what the library below wrote; the caller removes it)."""
         directory = Path(tempfile.mkdtemp(prefix="mpisec-below-"))
-        env = self.settings | {"LD_PRELOAD": self.library, "BELOW_FRAMING": FRAMINGS[self.mpi], "BELOW_DIRECTORY": directory,
-                               "BELOW_CLEAR": MARKER}
+        framing = FRAMINGS[self.mpi] if plain else framing_of(self.mpi, self.settings["MPISEC_CONNECTIONS"])
+        env = self.settings | {"LD_PRELOAD": self.library, "BELOW_FRAMING": framing, "BELOW_DIRECTORY": directory, "BELOW_CLEAR": MARKER}
         if attack:
             env["BELOW_ATTACK"] = attack
         if record:

@@ -1,11 +1,14 @@
 /* How the MPI libraries cut a TCP connection into messages of their own, as far as an attacker has to know
  * it.
  *
- *   xnet   libfabric's tcp provider (MPICH 5): a connection message in each direction, then frames with a
- *          base header
- *   btl    Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before a header
- *          of ob1's
- *   uct    UCX's tcp transport (MPICH 4): a magic number from the side that connects, then active messages */
+ *   xnet     libfabric's tcp provider (MPICH 5): a connection message in each direction, then frames with a
+ *            base header
+ *   btl      Open MPI's ob1 over btl tcp: a greeting in each direction, then btl headers, each before a header
+ *            of ob1's
+ *   uct      UCX's tcp transport (MPICH 4): a magic number from the side that connects, then active messages
+ *   records  MPIsec's own, where the library's connections are authenticated
+ *            (transport/authenticated_stream.hpp): a hello in each direction, then records. Payload is what is
+ *            behind a record's header: the content, its tag, and what passes sealed */
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -228,8 +231,36 @@ static int parse_uct(const uint8_t* bytes, size_t n, int begun, struct frame* fr
     return 0;
 }
 
+static int parse_records(const uint8_t* bytes, size_t n, int begun, struct frame* frame) {
+    enum { MAGIC = 8, HELLO = 32, HEADER = 8, TAG = 16, MOST_CONTENT = 1 << 16 };
+    static const uint32_t early = 1u << 31, more = 1u << 30;
+    if (!begun) {
+        if (memcmp(bytes, "MPIsecC1", n < MAGIC ? n : MAGIC) != 0) return -1;
+        if (n < HELLO) return 0;
+        strcpy(frame->kind, "hello");
+        frame->header = (int)(frame->length = HELLO);
+        add_field(frame, "magic", 0, MAGIC);
+        add_field(frame, "nonce", MAGIC, HELLO - MAGIC);
+        return 0;
+    }
+    if (n < HEADER) return 0;
+    const uint32_t word = (uint32_t)load(bytes, 4);
+    const int content = (int)(word & ~(early | more)), passing = (int)load(bytes + 4, 4);
+    if (content < 1 || content > MOST_CONTENT || passing < 0) return -1;
+    strcpy(frame->kind, passing ? "sealed" : word & early ? "early" : "record");
+    frame->header = HEADER;
+    frame->length = (size_t)(HEADER + content + TAG) + (size_t)passing;
+    add_field(frame, "length", 0, 4); /* with the flags in its highest bits */
+    add_field(frame, "passing", 4, 4);
+    add_field(frame, "content", HEADER, content);
+    add_field(frame, "tag", HEADER + content, TAG);
+    if (passing) add_field(frame, "sealed", HEADER + content + TAG, passing);
+    return 0;
+}
+
 static const struct framing framings[] = {
     {"xnet", parse_xnet, "length"},
     {"btl", parse_btl, "length"},
     {"uct", parse_uct, "length"},
+    {"records", parse_records, "length"},
 };

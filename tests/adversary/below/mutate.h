@@ -14,6 +14,9 @@
  *                              numbers 0, 1, …
  *     read:KEY:OFFSET:LENGTH   preceded by libfabric's own request for memory that the receiver has registered under
  *                              that key (xnet)
+ *     insert:HEX               preceded by these bytes; mNN among them: the 8 bytes of the message itself at the
+ *                              hexadecimal offset NN
+ *     end:N                    its first N bytes, then the end of this direction of the connection
  *     lie:SECTION:LENGTH:NUMBER:WORD:LOW:HIGH (in "*")
  *                              in each direction the message NUMBER of those that carry LENGTH bytes in that
  *                              section of the program: its payload's int WORD becomes LOW from a lower to a
@@ -30,7 +33,14 @@
 
 #include "framing.h"
 
-enum { MOST_ARGUMENTS = 8, MOST_NUMBERINGS = 32, HISTORY = 16, MOST_IN_HISTORY = 4096, LATE_MS = 300 };
+enum {
+    MOST_ARGUMENTS = 8,
+    MOST_TEXT = 1024, /* of an attack */
+    MOST_NUMBERINGS = 32,
+    HISTORY = 16,
+    MOST_IN_HISTORY = 4096,
+    LATE_MS = 300
+};
 
 struct bytes {
     uint8_t* data;
@@ -54,13 +64,14 @@ struct held {
     struct bytes bytes;
     struct timespec until;
     int behind_next;
+    int end; /* nothing comes any more in this direction */
 };
 
 struct attack {
     int active, done, renumber;
     int sender, receiver, number;
     char name[16];
-    char arguments[MOST_ARGUMENTS][64];
+    char arguments[MOST_ARGUMENTS][MOST_TEXT];
     int count;
     int seen[2];          /* lie, mirror: messages of that length in each direction */
     struct held* waiting; /* mirror: the first of the two */
@@ -91,11 +102,11 @@ static void take_away(struct bytes* from, size_t n) {
 }
 
 static int parse_attack(const char* text, struct attack* attack) {
-    char what[256];
+    char what[MOST_TEXT];
     if (strncmp(text, "* ", 2) == 0) {
         attack->sender = attack->receiver = attack->number = -1;
         snprintf(what, sizeof what, "%s", text + 2);
-    } else if (sscanf(text, "%d>%d#%d %255s", &attack->sender, &attack->receiver, &attack->number, what) !=
+    } else if (sscanf(text, "%d>%d#%d %1023s", &attack->sender, &attack->receiver, &attack->number, what) !=
                4) {
         return -1;
     }
@@ -120,8 +131,9 @@ static long argument(const struct attack* attack, int i) {
     return i < attack->count ? strtol(attack->arguments[i], NULL, 0) : 0;
 }
 
+/* Of a longer field the first bytes. */
 static void store(uint8_t* at, uint64_t value, int size) {
-    memcpy(at, &value, (size_t)size);
+    memcpy(at, &value, size < (int)sizeof value ? (size_t)size : sizeof value);
 }
 
 /* The numbers of the sender and communicator of this frame, made when new; NULL when its kind has none. */
@@ -247,6 +259,17 @@ static void put_read_request(const struct attack* attack, const struct message* 
     put(out, request, SIZE);
 }
 
+static void put_inserted(const struct attack* attack, const struct message* message, struct bytes* out) {
+    enum { OWN = 8 };
+    unsigned value;
+    for (const char* hex = attack->arguments[0]; *hex; hex += 2) {
+        const int own = *hex == 'm';
+        if (sscanf(hex += own, "%2x", &value) != 1 || (own && value + OWN > message->frame->length)) abort();
+        const uint8_t byte = (uint8_t)value;
+        put(out, own ? message->bytes + value : &byte, own ? OWN : 1);
+    }
+}
+
 /* flip and set: 1 when there is such a field. */
 static int change(const struct attack* attack, const struct message* message, uint8_t* copy) {
     const struct frame* frame = message->frame;
@@ -369,6 +392,13 @@ static int attack_message(struct attack* attack, const struct message* message, 
     } else if (strcmp(name, "read") == 0) {
         put_read_request(attack, message, out);
         put_numbered(history, message->frame, message->bytes, out);
+    } else if (strcmp(name, "insert") == 0) {
+        put_inserted(attack, message, out);
+        put_numbered(history, message->frame, message->bytes, out);
+    } else if (strcmp(name, "end") == 0) {
+        const size_t n = (size_t)argument(attack, 0);
+        put(out, message->bytes, n < message->frame->length ? n : message->frame->length);
+        held->end = 1;
     } else if (strcmp(name, "flip") == 0 || strcmp(name, "set") == 0) {
         size_t at = out->size;
         put_numbered(history, message->frame, message->bytes, out);

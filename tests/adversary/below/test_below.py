@@ -26,11 +26,11 @@ MPIS = ["mpich-5", "openmpi-5"]
 
 @pytest.fixture(scope="module")
 def jobs(cluster, compile_mpi):
-    """jobs(mpi, ranks): a Jobs on the session's cluster."""
+    """jobs(mpi, ranks, connections): a Jobs on the session's cluster."""
 
-    def jobs_(mpi, ranks):
+    def jobs_(mpi, ranks, connections="plain"):
         compile_mpi(HERE / "victim.c", mpi, flags=["-std=gnu11", "-ldl"])  # skips where the MPI is missing
-        return Jobs(mpi, ranks, places.find_mpisec(), cluster=cluster(2))
+        return Jobs(mpi, ranks, places.find_mpisec(), {"MPISEC_CONNECTIONS": connections}, cluster(2))
 
     return jobs_
 
@@ -63,10 +63,10 @@ def test_the_oracle_sees_what_plain_mpi_suffers(jobs, mpi):
     assert DIFFERENT in outcomes, outcomes
 
 
-@pytest.mark.parametrize("mpi", MPIS)
-def test_sample(jobs, mpi):
-    """S1, S2, S3: an attack of each family, on messages of every sort."""
-    job = jobs(mpi, 4)
+@pytest.mark.parametrize("mpi,connections", [("mpich-5", "plain"), ("openmpi-5", "plain"), ("mpich-5", "authenticate"), ("openmpi-5", "auto")])
+def test_sample(jobs, mpi, connections):
+    """S1, S2, S3: an attack of each family, on messages of every sort; or on the records that MPIsec makes of them."""
+    job = jobs(mpi, 4, connections)
     attacks, _ = plan(job, SEED)
     random.Random(SEED).shuffle(attacks)
     families = {}

@@ -106,9 +106,13 @@ def test_doctor_finds_nothing_wrong(mpisec, key, compile_mpi):
     ("openmpi-5", {}, "Open MPI's TCP transport")])
 def test_doctor_names_transports_that_obey_forged_frames(mpisec, key, compile_mpi, mpi, environment, transport):
     app = compile_mpi(PRELOADED, mpi)
-    ran = mpisec("doctor", "--", app, env={"MPISEC_KEY_FILE": str(key)} | environment)
-    said = re.findall(r"^network +note: (.*) obeys frames", ran.stdout, re.MULTILINE)
-    assert said == ([transport] if transport else []), ran.stdout
+    environment = {"MPISEC_KEY_FILE": str(key)} | environment
+    plain = mpisec("doctor", "--", app, env=environment | {"MPISEC_CONNECTIONS": "plain"}).stdout
+    authenticated = mpisec("doctor", "--", app, env=environment).stdout
+    named = [transport] if transport else []
+    assert re.findall(r"^network +note: (.*) obeys frames", plain, re.MULTILINE) == named, plain
+    assert re.findall(r"^network +(.*): TCP connections between nodes are authenticated", authenticated, re.MULTILINE) == named, authenticated
+    assert "obeys frames" not in authenticated
 
 
 def test_doctor_names_calls_that_are_not_protected(mpisec, key, compile_mpi):

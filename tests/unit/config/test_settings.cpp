@@ -114,6 +114,7 @@ TEST_F(Load, EverySettingIsReadFromItsVariable) {
         {"MPISEC_PIPELINE_THRESHOLD", "2K"},
         {"MPISEC_SEGMENT", "3K"},
         {"MPISEC_SAME_NODE", "seal"},
+        {"MPISEC_CONNECTIONS", "authenticate"},
         {"MPISEC_WORKERS", "7"},
         {"MPISEC_YIELD", "on"},
         {"MPISEC_PROGRESS", "thread"},

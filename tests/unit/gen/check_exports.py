@@ -14,6 +14,8 @@ import standard
 LIBRARY = Path(sys.argv[1])
 DECLARED = {"MPI_" + name for name in re.findall(r"MPISEC_PROCEDURE\((\w+)\)", Path(sys.argv[2]).read_text())}
 SANITIZED = len(sys.argv) > 3
+# Of the C library, taken in its place (src/shim/sockets/interposed.cpp).
+SOCKETS = {"accept", "accept4", "close", "connect", "epoll_ctl", "epoll_wait", "readv", "recv", "recvmsg", "send", "sendmsg", "writev"}
 
 
 def symbols(*options):
@@ -37,7 +39,7 @@ class Exports(unittest.TestCase):
             for _, name in symbols("--defined-only")
             if not name.startswith(("mpisec_", "MPIX_", "PMPIX_"))
         }
-        self.assertEqual(sorted(shown - wanted), [], "shown, and should not be")
+        self.assertEqual(shown - wanted, SOCKETS, "shown beside what should be")
         self.assertEqual(sorted(wanted - shown), [], "not shown")
 
     @unittest.skipIf("-abi." in LIBRARY.name, "the standard's header has no extensions")

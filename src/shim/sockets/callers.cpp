@@ -1,0 +1,71 @@
+#include "shim/sockets/callers.hpp"
+
+#include <dlfcn.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace mpisec::shim {
+namespace {
+
+constexpr std::array<std::string_view, 4> transports = {"mca_btl_tcp", "libopen-pal", "libuct", "libucs"};
+
+Dl_info object_of(const void* address) {
+    Dl_info info{};
+    if (!dladdr(address, &info)) info = {};
+    return info;
+}
+
+std::string_view file_name(const Dl_info& object) {
+    const std::string_view path = object.dli_fname ? object.dli_fname : "";
+    return path.substr(path.rfind('/') + 1);
+}
+
+/// "libuct.so.0", and "libuct-1a2b3c4d.so.0" of a Python wheel.
+bool is_named(std::string_view file, std::string_view library) {
+    return file.starts_with(library) && file.size() > library.size() &&
+           (file[library.size()] == '.' || file[library.size()] == '-');
+}
+
+struct Walk {
+    const void* of_interceptor;  ///< its object
+    bool inside = false;
+    const void* caller = nullptr;
+};
+
+_Unwind_Reason_Code step(_Unwind_Context* context, void* data) {
+    auto& walk = *static_cast<Walk*>(data);
+    const auto* address = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+    if (object_of(address).dli_fbase == walk.of_interceptor) {
+        walk.inside = true;
+        return _URC_NO_REASON;
+    }
+    if (!walk.inside) return _URC_NO_REASON;
+    walk.caller = address;
+    return _URC_END_OF_STACK;
+}
+
+/// A sanitizer's runtime, in the program or in a library, calls in place of who has called it.
+const void* behind_sanitizer(const void* caller) {
+    for (const char* runtime : {"__asan_init", "__tsan_init", "__msan_init"})
+        if (dlsym(RTLD_DEFAULT, runtime)) {
+            Walk walk{object_of(caller).dli_fbase};
+            _Unwind_Backtrace(step, &walk);
+            return walk.caller;
+        }
+    return caller;
+}
+
+}  // namespace
+
+bool called_by_transport(const void* caller, bool every) {
+    const auto speaks = [every](std::string_view file) {
+        return std::ranges::any_of(transports, [&](std::string_view each) { return is_named(file, each); }) ||
+               (every && (file.starts_with("libfabric") || file.find("-fi.so") != file.npos));
+    };
+    return speaks(file_name(object_of(caller))) || speaks(file_name(object_of(behind_sanitizer(caller))));
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,377 @@
+#include "shim/sockets/connections.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "keys/key_file.hpp"
+#include "shim/pmpi/real.hpp"
+#include "shim/process/system_calls.hpp"
+#include "shim/runtime/errors.hpp"
+#include "shim/runtime/pool.hpp"
+#include "shim/runtime/state.hpp"
+#include "shim/sockets/callers.hpp"
+#include "transport/authenticated_stream.hpp"
+
+namespace mpisec::shim {
+
+using transport::AuthenticatedStream;
+
+/// What the settings say about connections: read for the first one of a transport.
+struct ConnectionSettings {
+    ConnectionSettings();
+    config::Settings settings;
+};
+
+/// What the connections of this process are keyed with: made for the first one that is authenticated.
+struct ConnectionCredentials {
+    ConnectionCredentials();
+    std::string wrong;  ///< with the key file; then there is nothing else
+    const aead::Library* library = nullptr;
+    keys::Secret secret;
+};
+
+struct Connection {
+    Connection(AuthenticatedStream::Side side, const sockaddr_storage& other,
+               const transport::Destination& destination);
+    std::mutex lock;
+    const std::string peer;  ///< for sentences
+    const pid_t process_id = getpid();
+    AuthenticatedStream stream;
+};
+
+/// A set of epoll(7), and what it calls a connection.
+using WatchName = std::pair<int, std::uint64_t>;
+
+/// The connections that they watch.
+struct WatchedConnections {
+    std::mutex lock;
+    std::map<WatchName, int> descriptors;
+};
+
+namespace {
+
+using transport::Destination;
+
+/// MPIsec knows its rank from MPI_Init on; connections are made in it.
+void know_rank() {
+    if ((gate.phase != Phase::before && gate.phase != Phase::starting) || state.world.rank != 0) return;
+    for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+        if (const char* rank = std::getenv(variable)) {
+            state.world.rank = std::atoi(rank);
+            return;
+        }
+}
+
+/// The library that the user has asked for, where it has the cipher, else the one that takes least for short data.
+const aead::Library& library_for_tags(std::string_view asked) {
+    std::vector<std::string> names = aead::available();
+    const auto pinned = std::find(names.begin(), names.end(), asked.substr(0, asked.find(':')));
+    if (pinned != names.end()) std::rotate(names.begin(), pinned, pinned + 1);
+    for (const std::string& name : names) {
+        const auto selection = aead::select(name + ":" + std::string(aead::info(transport::cipher).name), "");
+        if (selection) return *selection->library[0];
+    }
+    abort_job("No crypto library offers " + std::string(aead::info(transport::cipher).name) +
+              ", with which the MPI library's connections are authenticated. Install one, or set "
+              "MPISEC_CONNECTIONS=plain.");
+}
+
+struct Address {
+    std::array<std::uint8_t, 16> bytes{};
+    in_port_t port = 0;
+};
+
+/// False unless it is one of IPv4 or IPv6.
+bool read_address(const sockaddr_storage& from, Address& to) {
+    if (from.ss_family == AF_INET6) {
+        const auto& six = reinterpret_cast<const sockaddr_in6&>(from);
+        std::memcpy(to.bytes.data(), &six.sin6_addr, to.bytes.size());
+        to.port = six.sin6_port;
+        return true;
+    }
+    const auto& four = reinterpret_cast<const sockaddr_in&>(from);
+    to.bytes[10] = to.bytes[11] = 0xff;
+    std::memcpy(to.bytes.data() + 12, &four.sin_addr, 4);
+    to.port = four.sin_port;
+    return from.ss_family == AF_INET;
+}
+
+Destination destination_of(const Address& address) {
+    Destination destination;
+    std::copy(address.bytes.begin(), address.bytes.end(), destination.begin());
+    std::memcpy(destination.data() + address.bytes.size(), &address.port, sizeof address.port);
+    return destination;
+}
+
+std::string text_of(const sockaddr_storage& address) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    const bool six = address.ss_family == AF_INET6;
+    const void* bytes =
+        six ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)
+            : &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    inet_ntop(address.ss_family, bytes, host, sizeof host);
+    return host;
+}
+
+using Name = int (*)(int, sockaddr*, socklen_t*);
+
+bool read_name(Name name, int descriptor, sockaddr_storage& storage) {
+    socklen_t size = sizeof storage;
+    return name(descriptor, reinterpret_cast<sockaddr*>(&storage), &size) == 0;
+}
+
+std::atomic<Connection*>* place_of(int descriptor, bool make) {
+    SocketTable& table = process.sockets;
+    const auto number = static_cast<std::size_t>(descriptor);
+    if (number / SocketTable::page_size >= table.pages.size()) return nullptr;
+    auto& page = table.pages[number / SocketTable::page_size];
+    auto* entries = page.load(std::memory_order_acquire);
+    if (!entries && make) {
+        auto* fresh = new std::atomic<Connection*>[SocketTable::page_size]();
+        if (page.compare_exchange_strong(entries, fresh, std::memory_order_acq_rel))
+            entries = fresh;
+        else
+            delete[] fresh;
+    }
+    return entries ? entries + number % SocketTable::page_size : nullptr;
+}
+
+bool is_stream(int descriptor) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/// Also of connections within a node, where others may run programs of their own: unless there is no key, which a job on one node need
+/// not have.
+void authenticate(int descriptor, AuthenticatedStream::Side side, const sockaddr_storage& peer,
+                  const sockaddr_storage& local) {
+    Address there, here;
+    if (!read_address(peer, there) || !read_address(local, here) || !is_stream(descriptor)) return;
+    const std::string& wrong = process.connection_credentials->wrong;
+    if (!wrong.empty() && there.bytes == here.bytes) return;
+    if (!wrong.empty()) abort_job(wrong);
+    std::atomic<Connection*>* place = place_of(descriptor, true);
+    if (!place)
+        abort_job("The MPI library's connection with " + text_of(peer) + " has the file descriptor " +
+                  std::to_string(descriptor) + ", and MPIsec authenticates none above " +
+                  std::to_string(SocketTable::page_size * process.sockets.pages.size() - 1) +
+                  ". Lower the limit of open files (ulimit -n), or set MPISEC_CONNECTIONS=plain.");
+    const Connection* known = place->load();
+    if (known && known->stream.begun()) return;  // connect() may be asked again how far it is
+    const bool client = side == AuthenticatedStream::Side::client;
+    process.connections_begun.store(true, std::memory_order_release);
+    delete place->exchange(new Connection(side, peer, destination_of(client ? there : here)));
+}
+
+/// MPISEC_CONNECTIONS is read when a transport of either kind connects.
+bool is_wanted(const void* caller) {
+    if (!called_by_transport(caller, true)) return false;
+    using Connections = config::Settings::Connections;
+    const Connections wanted = process.connection_settings->settings.connections;
+    return wanted != Connections::plain && called_by_transport(caller, wanted == Connections::authenticate);
+}
+
+/// A copy: the structure is packed, and its data need not be aligned.
+WatchName name_of(int set, const epoll_event& event) {
+    const std::uint64_t data = event.data.u64;
+    return {set, data};
+}
+
+constexpr int most_strangers_named = 8;
+constexpr const char* why_false =
+    "Either the node there has another key than this one (compare `mpisec key show`), or the nodes see each "
+    "other's addresses translated (then set MPISEC_CONNECTIONS=plain), or something between the nodes "
+    "changes what is sent.";
+constexpr const char* why_strange =
+    "Either a rank there runs without MPIsec, or with another version or value of MPISEC_CONNECTIONS; or ";
+
+/// Of a connection that this process has asked for.
+[[noreturn]] void end_for_answer(const std::string& with, AuthenticatedStream::Failure failure) {
+    using Failure = AuthenticatedStream::Failure;
+    if (failure == Failure::not_ours)
+        abort_job(with + " is not answered as MPIsec answers. " + why_strange +
+                  "something between the nodes answers for it.");
+    abort_job(with + (failure == Failure::refused ? " was refused there. " : " cannot be authenticated. ") +
+              why_false);
+}
+
+/// Of one that may be none of the job's.
+void say_who_was_refused(const std::string& peer, AuthenticatedStream::Failure failure) {
+    const std::string from = "A connection from " + peer + " to the MPI library ";
+    const bool not_ours = failure == AuthenticatedStream::Failure::not_ours;
+    if (not_ours && gate.phase == Phase::starting)  // a rank without MPIsec would wait for ever
+        abort_job(from + "does not begin as MPIsec does. " + why_strange + "it is none of this job's.");
+    if (process.strangers.fetch_add(1) >= most_strangers_named) return;
+    if (not_ours)
+        return say(from + "does not begin as MPIsec does, and was refused. " + why_strange +
+                   "it is none of this job's.");
+    say(from + "cannot be authenticated, and was refused. " + why_false);
+}
+
+void say_what_failed(const Connection& connection) {
+    using Failure = AuthenticatedStream::Failure;
+    const Failure failure = connection.stream.failure();
+    const std::string with = "The MPI library's connection with " + connection.peer;
+    know_rank();
+    if (failure == Failure::later)
+        abort_job(with +
+                  " brought what was not sent there: it was changed, dropped, repeated or injected between "
+                  "the nodes. The MPI library has got nothing of it.");
+    if (failure == Failure::no_memory)
+        abort_job(with + " cannot be authenticated: the crypto library failed.");
+    if (connection.stream.side() == AuthenticatedStream::Side::client) end_for_answer(with, failure);
+    say_who_was_refused(connection.peer, failure);
+}
+
+void count_expecting(int change) {
+    if (change != 0) process.connections_expecting.fetch_add(change, std::memory_order_acq_rel);
+}
+
+/// Two processes that connect to each other close one of the connections; libfabric tries for ever.
+void count_unanswered(const Connection& connection) {
+    constexpr int most_unanswered = 64;
+    if (gate.phase != Phase::starting || process.unanswered.fetch_add(1) != most_unanswered) return;
+    know_rank();
+    abort_job("The MPI library's connections, the last of them with " + connection.peer +
+              ", are closed without an answer. " + why_strange + "something between the nodes closes them.");
+}
+
+/// Does that with the stream, and says so when it fails by it: with the lock given back, since the MPI library may then use it.
+template <class Action>
+auto on_stream(Connection& connection, Action action) {
+    AuthenticatedStream& stream = connection.stream;
+    std::unique_lock guard(connection.lock);
+    const bool failed_before = stream.failure() != AuthenticatedStream::Failure::none;
+    const bool expected_more = stream.expects_more();
+    const auto result = action(stream);
+    const int error = errno;
+    count_expecting(stream.expects_more() - expected_more);
+    const bool fails = !failed_before && stream.failure() != AuthenticatedStream::Failure::none;
+    guard.unlock();
+    if (fails) say_what_failed(connection);
+    errno = error;
+    return result;
+}
+
+}  // namespace
+
+ConnectionSettings::ConnectionSettings() {
+    know_rank();
+    auto loaded = config::load();
+    if (!loaded) abort_job(loaded.error().message);
+    settings = std::move(*loaded);
+}
+
+ConnectionCredentials::ConnectionCredentials() {
+    const config::Settings& settings = process.connection_settings->settings;
+    const auto key = keys::read_key_file(settings.key_file);
+    if (!key) {
+        wrong = key.error().message;
+        return;
+    }
+    secret = transport::connection_secret(*key);
+    library = &library_for_tags(settings.aead);
+}
+
+Connection::Connection(AuthenticatedStream::Side side, const sockaddr_storage& other,
+                       const Destination& destination)
+    : peer(text_of(other)),
+      stream(side, destination,
+             {*process.connection_credentials->library, process.connection_credentials->secret},
+             system_calls().on_sockets, in_pool) {}
+
+Connection* connection_on(int descriptor) {
+    if (descriptor < 0) return nullptr;
+    const std::atomic<Connection*>* place = place_of(descriptor, false);
+    return place ? place->load(std::memory_order_acquire) : nullptr;
+}
+
+void connecting(int descriptor, const sockaddr* to, const void* caller) {
+    sockaddr_storage peer{}, local{};
+    if (!is_wanted(caller) || !read_name(getsockname, descriptor, local)) return;
+    std::memcpy(&peer, to, to->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+    authenticate(descriptor, AuthenticatedStream::Side::client, peer, local);
+}
+
+void accepted(int descriptor, const void* caller) {
+    sockaddr_storage peer{}, local{};
+    if (!is_wanted(caller) || !read_name(getsockname, descriptor, local) ||
+        !read_name(getpeername, descriptor, peer))
+        return;
+    authenticate(descriptor, AuthenticatedStream::Side::server, peer, local);
+}
+
+ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
+    return on_stream(connection,
+                     [&](AuthenticatedStream& stream) { return stream.send(descriptor, pieces, flags); });
+}
+
+ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
+    const ssize_t n = on_stream(
+        connection, [&](AuthenticatedStream& stream) { return stream.receive(descriptor, pieces, flags); });
+    const int error = errno;
+    const bool ended = n == 0 || (n < 0 && error == ECONNRESET);
+    if (ended && !connection.stream.has_heard()) count_unanswered(connection);
+    errno = error;
+    return n;
+}
+
+void watch_connection(int set, int operation, int descriptor, const epoll_event* event) {
+    if (!process.connections_begun.load(std::memory_order_acquire)) return;
+    WatchedConnections& watched = *process.watched_connections;
+    const std::lock_guard guard(watched.lock);
+    if (operation == EPOLL_CTL_DEL)
+        std::erase_if(watched.descriptors,
+                      [&](const auto& each) { return each.first.first == set && each.second == descriptor; });
+    else if (connection_on(descriptor))
+        watched.descriptors[name_of(set, *event)] = descriptor;
+    else
+        watched.descriptors.erase(name_of(set, *event));
+}
+
+int leave_out_incomplete(int set, epoll_event* events, int n) {
+    if (process.connections_expecting.load(std::memory_order_acquire) == 0) return n;
+    WatchedConnections& watched = *process.watched_connections;
+    const auto descriptor_of = [&](const epoll_event& event) {
+        const std::lock_guard guard(watched.lock);
+        const auto found = watched.descriptors.find(name_of(set, event));
+        return found == watched.descriptors.end() ? -1 : found->second;
+    };
+    const auto is_empty = [&](epoll_event& event) {
+        if (!(event.events & EPOLLIN)) return false;
+        const int descriptor = descriptor_of(event);
+        Connection* connection = connection_on(descriptor);
+        if (!connection) return false;
+        const bool has = on_stream(
+            *connection, [&](AuthenticatedStream& stream) { return stream.has_something(descriptor); });
+        if (!has) event.events &= ~std::uint32_t{EPOLLIN};
+        return event.events == 0;
+    };
+    return static_cast<int>(std::remove_if(events, events + n, is_empty) - events);
+}
+
+void forget_connection(int descriptor) {
+    const Connection* connection = connection_on(descriptor);
+    // A child of vfork() closes its own descriptors, in this process's memory.
+    if (!connection || connection->process_id != getpid()) return;
+    if (connection->stream.expects_more()) count_expecting(-1);
+    {
+        WatchedConnections& watched = *process.watched_connections;
+        const std::lock_guard guard(watched.lock);
+        std::erase_if(watched.descriptors, [&](const auto& each) { return each.second == descriptor; });
+    }
+    delete place_of(descriptor, false)->exchange(nullptr);
+}
+
+}  // namespace mpisec::shim

@@ -1,0 +1,145 @@
+// One TCP connection of the MPI library, authenticated (docs/protocol.md, "Connections of the MPI library").
+//
+// The library's bytes travel as they are, cut into records with a tag each:
+//
+//     hello   "MPIsecC1" | nonce, once per direction, ahead of all else; or "MPIsecC-": the other side's first record was false
+//     record  header: u32 length A, with two flags | u32 length P | A bytes | tag of header and A bytes | P bytes
+//
+// Flags: `early`, under the client's early key; `more`, the call that this record is of had more to send. The P bytes are messages that MPIsec has sealed already, which their receiver verifies.
+//
+// To the library a stream looks like the socket: it takes and gives as many bytes as it can, blocks or says EAGAIN as the socket does,
+// and whoever polls the socket is woken for what can be had. Hence two rules:
+//
+//   - of a record that the socket took in part, the rest is kept here, and the last of its bytes counts as not taken: the library waits
+//     until it can write again, offers that byte once more, and the rest goes first
+//   - while verified bytes wait here to be received, the last byte behind them is left in the socket, which stays readable
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transport/connection_keys.hpp"
+
+namespace mpisec::transport {
+
+inline constexpr std::size_t hello_bytes = 8 + nonce_bytes;
+inline constexpr std::size_t header_bytes = 8;
+inline constexpr std::size_t most_authenticated = 1 << 16;  ///< A bytes of a record
+
+/// The system's calls on a socket.
+struct SocketCalls {
+    ssize_t (*send)(int, const void*, std::size_t, int);
+    ssize_t (*sendmsg)(int, const msghdr*, int);
+    ssize_t (*recv)(int, void*, std::size_t, int);
+    ssize_t (*recvmsg)(int, msghdr*, int);
+};
+
+/// What keys a stream.
+struct Credentials {
+    const aead::Library& library;
+    const keys::Secret& secret;  ///< connection_secret()
+};
+
+/// Whether these bytes are of a message that MPIsec has sealed.
+using IsSealed = bool (*)(const void* data, std::size_t n);
+
+class AuthenticatedStream {
+  public:
+    enum class Side : std::uint8_t { client, server };  ///< connects, accepts
+    enum class Failure : std::uint8_t {
+        none,
+        not_ours,   ///< the other side does not begin as MPIsec does
+        refused,    ///< it could not verify this side's first record
+        first,      ///< its first record has a wrong tag: another key, or changed on the way
+        later,      ///< a later one has: changed, dropped, replayed or injected on the way
+        no_memory,  ///< or the crypto library failed
+    };
+
+    /// `credentials` outlive the stream.
+    AuthenticatedStream(Side side, const Destination& destination, Credentials credentials,
+                        const SocketCalls& calls, IsSealed is_sealed);
+
+    /// As sendmsg(2) and recvmsg(2) with these pieces and flags. -1 with errno ECONNRESET once the stream has failed.
+    ssize_t send(int socket, std::span<const iovec> pieces, int flags);
+    ssize_t receive(int socket, std::span<const iovec> pieces, int flags);
+
+    /// Whether the last record has said that more follows: only then may has_something() say no.
+    bool expects_more() const { return in_.more; }
+    /// Whether receive() would find something on a socket that is readable, or fail. To be asked before a library that is woken is: UCX
+    /// takes EAGAIN for the end of a message that it receives in parts.
+    bool has_something(int socket);
+
+    /// Whether anything was sent or received.
+    bool begun() const { return out_.begun || in_.begun; }
+    bool has_heard() const { return in_.begun; }  ///< the other side's hello
+
+    Failure failure() const { return failure_; }
+    Side side() const { return side_; }
+
+  private:
+    struct Sending {
+        aead::Key early, key;
+        std::uint64_t records = 0;
+        bool begun = false;  ///< the hello is sent
+        std::vector<std::uint8_t>
+            rest;                 ///< of one that the socket took in part; one byte counts as not taken
+        std::size_t passing = 0;  ///< P bytes still to come from the library
+    };
+    struct Receiving {
+        aead::Key early, key;
+        std::uint64_t records = 0;
+        bool begun = false;  ///< the hello has been read
+        bool late = false;   ///< a record that was not early has been read
+        bool more = false;   ///< the last one has said that it is not the end of what was sent
+        std::unique_ptr<std::uint8_t[]> bytes;
+        std::size_t capacity = 0, begin = 0, end = 0;
+        std::size_t in_socket = 0;  ///< of the last bytes: not taken from the socket yet
+        std::size_t verified = 0;   ///< at `begin`, to be given to the library
+        std::size_t passing = 0;    ///< P bytes behind them
+        std::size_t usual = 0;      ///< size of the last record
+        std::size_t expected = 0;   ///< size of the record that is next, as far as is known
+    };
+    class Pieces;
+    struct Record;
+    enum class Next : std::uint8_t { record, incomplete, failed };
+
+    ssize_t fail(Failure failure);
+    void refuse(int socket);
+    bool make_keys();
+
+    bool make_record(Pieces rest, Record& record);
+    bool send_rest(int socket, int flags);
+    ssize_t send_both_parts(int socket, Pieces pieces, const Record& record, int flags);
+    ssize_t send_record(int socket, Pieces& pieces, int flags);
+    ssize_t pass_on(int socket, Pieces& pieces, int flags);
+
+    Next read_hello();
+    Next next_record();
+    bool verify(const std::uint8_t* header, std::size_t authenticated, bool early);
+    ssize_t fill(int socket, std::size_t room, int flags);
+    ssize_t give(int socket, Pieces& pieces, int flags);
+    void take_from_socket(int socket);
+    void discard(int socket, std::size_t n);
+    std::size_t held() const { return in_.end - in_.begin; }
+    void reserve(std::size_t more);
+
+    const Side side_;
+    Failure failure_ = Failure::none;
+    const Destination destination_;
+    const Credentials credentials_;
+    const SocketCalls& calls_;
+    const IsSealed is_sealed_;
+    Nonce own_nonce_, peer_nonce_{};
+    Sending out_;
+    Receiving in_;
+};
+
+}  // namespace mpisec::transport
