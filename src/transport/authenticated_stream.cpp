@@ -21,7 +21,18 @@ constexpr std::size_t least_passing = 8192;
 constexpr std::size_t least_authenticated = 16;
 /// What is read at least, and what a stream keeps while it is idle.
 constexpr std::size_t smallest_buffer = 4096, largest_idle_buffer = 40960;
+/// A stranger's first record is not waited for longer, nor if it is larger: the libraries greet with some 50 bytes.
+constexpr std::chrono::seconds longest_greeting{30};
+constexpr std::size_t largest_greeting = 4096;
 constexpr std::size_t most_pieces = 16;  // of one system call
+
+/// Else errno says so: that would need the socket's own bytes, or keep them after the call.
+bool is_supported(int flags) {
+    constexpr int supported = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_MORE | MSG_CMSG_CLOEXEC;
+    if (!(flags & ~supported)) return true;
+    errno = EOPNOTSUPP;
+    return false;
+}
 
 std::array<std::uint8_t, aead::nonce_bytes> nonce_of(std::uint64_t record) {
     std::array<std::uint8_t, aead::nonce_bytes> nonce{};
@@ -117,6 +128,7 @@ bool AuthenticatedStream::make_keys() {
 
 ssize_t AuthenticatedStream::send(int socket, std::span<const iovec> given, int flags) {
     if (failure_ != Failure::none) return fail(failure_);
+    if (!is_supported(flags)) return -1;
     Pieces pieces(given);
     if (pieces.empty()) return 0;
     if (!out_.key && !out_.early) {  // the library of the side that accepts hears first
@@ -166,20 +178,30 @@ ssize_t AuthenticatedStream::pass_on(int socket, Pieces& pieces, int flags) {
     return sent;
 }
 
-/// Stays on the stack while it is sent: with a buffer for each connection, those of many would add up.
+/// Lives while it is sent: with a buffer for each connection, those of many would add up.
 struct AuthenticatedStream::Record {
+    /// Room for so many of the library's bytes.
+    explicit Record(std::size_t most) {
+        const std::size_t needed = hello_bytes + header_bytes + most + aead::tag_bytes;
+        if (needed <= sizeof small) return;
+        large.reset(new std::uint8_t[needed]);
+        bytes = large.get();
+    }
     void append(const void* from, std::size_t n) {
         std::memcpy(bytes + size, from, n);
         size += n;
     }
-    std::uint8_t bytes[hello_bytes + header_bytes + most_authenticated + aead::tag_bytes];
+    std::uint8_t small[2048];
+    std::unique_ptr<std::uint8_t[]> large;
+    std::uint8_t* bytes = small;
     std::size_t size = 0;
     std::size_t authenticated = 0;  ///< of the library's bytes, those in the record
     std::size_t passing = 0;        ///< those behind it
 };
 
 /// Cuts what comes next into the two parts of a record; the first of them goes into it. False when the crypto library failed.
-bool AuthenticatedStream::make_record(Pieces rest, Record& record) {
+bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
+    Pieces rest = pieces;
     if (!out_.begun) {
         record.append(magic.data(), magic.size());
         record.append(own_nonce_.data(), own_nonce_.size());
@@ -191,8 +213,9 @@ bool AuthenticatedStream::make_record(Pieces rest, Record& record) {
         const bool sealed = rest.size() >= least_passing && is_sealed_(rest.data(), rest.size());
         if (sealed && authenticated >= least_authenticated) {
             while (!rest.empty() && is_sealed_(rest.data(), rest.size()) && record.passing < most_passing) {
-                record.passing += rest.size();
-                rest.advance(rest.size());
+                const std::size_t step = std::min(rest.size(), most_passing - record.passing);
+                record.passing += step;
+                rest.advance(step);
             }
             break;
         }
@@ -218,7 +241,7 @@ ssize_t AuthenticatedStream::send_both_parts(int socket, Pieces pieces, const Re
     if (record.passing == 0) return calls_.send(socket, record.bytes, record.size, flags);
     pieces.advance(record.authenticated);
     iovec listed[1 + most_pieces];
-    listed[0] = {const_cast<std::uint8_t*>(record.bytes), record.size};
+    listed[0] = {record.bytes, record.size};
     std::size_t count = 0;
     pieces.list(record.passing, listed + 1, most_pieces, count);
     msghdr message{};
@@ -229,7 +252,7 @@ ssize_t AuthenticatedStream::send_both_parts(int socket, Pieces pieces, const Re
 
 /// A record of the next pieces. Returns how many of the library's bytes count as taken.
 ssize_t AuthenticatedStream::send_record(int socket, Pieces& pieces, int flags) {
-    Record record;
+    Record record(std::min(pieces.total(), most_authenticated));
     if (!make_record(pieces, record)) return fail(Failure::no_memory);
     const ssize_t sent = send_both_parts(socket, pieces, record, flags);
     if (sent < 0) return -1;  // nobody has seen this record's tag: its number may be used again
@@ -253,10 +276,7 @@ ssize_t AuthenticatedStream::send_record(int socket, Pieces& pieces, int flags) 
 
 ssize_t AuthenticatedStream::receive(int socket, std::span<const iovec> given, int flags) {
     if (failure_ != Failure::none) return fail(failure_);
-    if (flags & MSG_PEEK) {
-        errno = EOPNOTSUPP;
-        return -1;
-    }
+    if (!is_supported(flags)) return -1;
     Pieces pieces(given);
     if (pieces.empty()) return 0;
     const bool all = (flags & MSG_WAITALL) != 0;
@@ -276,6 +296,7 @@ ssize_t AuthenticatedStream::receive(int socket, std::span<const iovec> given, i
             return done > 0 ? done : -1;
         }
         if (next == Next::record) continue;
+        if (is_overdue()) return fail(Failure::not_ours);
         if (done > 0 && !all) break;  // what there is is not kept waiting for more
         const ssize_t n = fill(socket, pieces.total(), flags);
         if (n <= 0 && done == 0) return n;
@@ -289,6 +310,20 @@ bool AuthenticatedStream::has_something(int socket) {
     if (failure_ != Failure::none || in_.verified > 0 || in_.passing > 0 || !in_.more) return true;
     const ssize_t n = fill(socket, 0, MSG_DONTWAIT);
     return in_.verified > 0 || n == 0 || (n < 0 && errno != EAGAIN) || failure_ != Failure::none;
+}
+
+/// Whether the side that has connected takes too long for its first record.
+bool AuthenticatedStream::is_overdue() {
+    if (side_ == Side::client || in_.records > 0 || held() == 0) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (in_.since == decltype(now){}) in_.since = now;
+    return now - in_.since > longest_greeting;
+}
+
+void AuthenticatedStream::end() {
+    failure_ = Failure::ended;
+    in_ = {};
+    out_ = {};
 }
 
 /// Tells the side that has connected, whose library may otherwise try for ever. It is not told to strangers' protocols.
@@ -357,7 +392,10 @@ AuthenticatedStream::Next AuthenticatedStream::next_record() {
     const auto word = load_le<std::uint32_t>(header);
     const bool early = (word & early_bit) != 0;
     const std::size_t authenticated = word & ~(early_bit | more_bit);
-    const bool possible = authenticated > 0 && authenticated <= most_authenticated && !(early && in_.late);
+    const bool greets = side_ == Side::server && in_.records == 0;
+    const bool possible = authenticated > 0 &&
+                          authenticated <= (greets ? largest_greeting : most_authenticated) &&
+                          !(early && in_.late);
     in_.expected = header_bytes + authenticated + aead::tag_bytes;
     if (possible && held() < in_.expected) return Next::incomplete;
     if (!possible || !verify(header, authenticated, early)) {

@@ -19,10 +19,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,6 +61,7 @@ class AuthenticatedStream {
         first,      ///< its first record has a wrong tag: another key, or changed on the way
         later,      ///< a later one has: changed, dropped, replayed or injected on the way
         no_memory,  ///< or the crypto library failed
+        ended,
     };
 
     /// `credentials` outlive the stream.
@@ -77,6 +78,8 @@ class AuthenticatedStream {
     /// takes EAGAIN for the end of a message that it receives in parts.
     bool has_something(int socket);
 
+    /// The socket is closed: keys and buffers are given back, and nothing is sent or received any more.
+    void end();
     /// Whether anything was sent or received.
     bool begun() const { return out_.begun || in_.begun; }
     bool has_heard() const { return in_.begun; }  ///< the other side's hello
@@ -96,9 +99,10 @@ class AuthenticatedStream {
     struct Receiving {
         aead::Key early, key;
         std::uint64_t records = 0;
-        bool begun = false;  ///< the hello has been read
-        bool late = false;   ///< a record that was not early has been read
-        bool more = false;   ///< the last one has said that it is not the end of what was sent
+        bool begun = false;                             ///< the hello has been read
+        std::chrono::steady_clock::time_point since{};  ///< of its first byte, while there is no record
+        bool late = false;                              ///< a record that was not early has been read
+        bool more = false;  ///< the last one has said that it is not the end of what was sent
         std::unique_ptr<std::uint8_t[]> bytes;
         std::size_t capacity = 0, begin = 0, end = 0;
         std::size_t in_socket = 0;  ///< of the last bytes: not taken from the socket yet
@@ -113,9 +117,10 @@ class AuthenticatedStream {
 
     ssize_t fail(Failure failure);
     void refuse(int socket);
+    bool is_overdue();
     bool make_keys();
 
-    bool make_record(Pieces rest, Record& record);
+    bool make_record(const Pieces& pieces, Record& record);
     bool send_rest(int socket, int flags);
     ssize_t send_both_parts(int socket, Pieces pieces, const Record& record, int flags);
     ssize_t send_record(int socket, Pieces& pieces, int flags);

@@ -34,14 +34,19 @@ MORE = 1 << 6  # in the last byte of a record's length: it is not the end of wha
 def jobs(cluster, compile_mpi):
     """jobs(mpi, connections): a Jobs whose ranks have memory that is not sent (below/connected.c)."""
 
+    all_made = []
+
     def jobs_(mpi, connections="auto", ranks=2, settings=None):
         victim = compile_mpi(BELOW / "connected.c", mpi, flags=["-std=gnu11", "-ldl"])
         own = {"MPISEC_CONNECTIONS": connections, "BELOW_CLEAR": MARKER} | (settings or {})
         made = Jobs(mpi, ranks, places.find_mpisec(), own, cluster(2))
         made.victim, made.left = victim, None
+        all_made.append(made)
         return made
 
-    return jobs_
+    yield jobs_
+    for made in all_made:  # a job that ends in MPI_Init may leave the name of its memory
+        made.tidy()
 
 
 def digest(text):

@@ -121,15 +121,16 @@ struct DeviceWatch {
     std::atomic<bool> driver{false};                        ///< found
 };
 
+struct Connection;
+
 /// The authenticated connections by file descriptor (sockets/connections.hpp): pages that are made when they are first needed.
 struct SocketTable {
     static constexpr std::size_t page_size = 1024;
-    std::array<std::atomic<std::atomic<struct Connection*>*>, 1024> pages{};
+    std::array<std::atomic<std::atomic<Connection*>*>, 1024> pages{};
 };
 
 // Of the modules, defined in their sources.
 struct CollectiveContexts;
-struct Connection;
 struct ConnectionCredentials;
 struct ConnectionSettings;
 struct CommunicatorRegistry;
@@ -228,6 +229,9 @@ struct Process {
     std::atomic<bool> connections_begun{false};              ///< sockets/connections.cpp
     std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
     FirstUse<WatchedConnections> watched_connections;        ///< the same
+    std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that there were
+    std::atomic<int> sanitized{
+        -1};  ///< sockets/callers.cpp; whether the program has a sanitizer's runtime; -1: not looked for
     std::atomic<int> unanswered{0};  ///< the same; connections that were closed before the first word
     std::atomic<int> strangers{0};   ///< the same; connections that were refused
     SocketTable sockets;             ///< sockets/connections.cpp

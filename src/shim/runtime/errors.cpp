@@ -1,5 +1,6 @@
 #include "shim/runtime/errors.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -115,8 +116,10 @@ void abort_job(const std::string& sentence) {
     wait_before_abort();
     // In MPI_Finalize there is no MPI_COMM_WORLD any more, and launchers wait for ranks that exit then.
     if (gate.phase == Phase::ended) {
+        const rlimit no_core{0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
         signal(SIGABRT, SIG_DFL);
-        ::raise(SIGABRT);
+        std::abort();
     }
     if (real.Abort) real.Abort(constants.comm_world, 1);
     _exit(1);

@@ -28,6 +28,8 @@ void count_fork() {
 /// only learns that it is one: what it must not do is decided where it calls MPI.
 void shut_child() {
     if (has_keys(gate.phase.load(std::memory_order_relaxed))) gate.phase = Phase::forked;
+    // Its descriptors may be closed in ways that are not seen here, and their numbers used again.
+    for (auto& page : process.sockets.pages) page.store(nullptr, std::memory_order_relaxed);
 }
 
 void handle_forks() {

@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include "shim/process/process.hpp"
+
 namespace mpisec::shim {
 namespace {
 
@@ -47,15 +49,18 @@ _Unwind_Reason_Code step(_Unwind_Context* context, void* data) {
     return _URC_END_OF_STACK;
 }
 
+bool has_sanitizer() {
+    return std::ranges::any_of(std::array{"__asan_init", "__tsan_init", "__msan_init"},
+                               [](const char* name) { return dlsym(RTLD_DEFAULT, name) != nullptr; });
+}
+
 /// A sanitizer's runtime, in the program or in a library, calls in place of who has called it.
 const void* behind_sanitizer(const void* caller) {
-    for (const char* runtime : {"__asan_init", "__tsan_init", "__msan_init"})
-        if (dlsym(RTLD_DEFAULT, runtime)) {
-            Walk walk{object_of(caller).dli_fbase};
-            _Unwind_Backtrace(step, &walk);
-            return walk.caller;
-        }
-    return caller;
+    if (process.sanitized < 0) process.sanitized = has_sanitizer();
+    if (process.sanitized == 0) return caller;
+    Walk walk{object_of(caller).dli_fbase};
+    _Unwind_Backtrace(step, &walk);
+    return walk.caller;
 }
 
 }  // namespace
@@ -65,7 +70,9 @@ bool called_by_transport(const void* caller, bool every) {
         return std::ranges::any_of(transports, [&](std::string_view each) { return is_named(file, each); }) ||
                (every && (file.starts_with("libfabric") || file.find("-fi.so") != file.npos));
     };
-    return speaks(file_name(object_of(caller))) || speaks(file_name(object_of(behind_sanitizer(caller))));
+    if (speaks(file_name(object_of(caller)))) return true;
+    const void* behind = behind_sanitizer(caller);
+    return behind != caller && speaks(file_name(object_of(behind)));
 }
 
 }  // namespace mpisec::shim

@@ -46,6 +46,7 @@ struct Connection {
     std::mutex lock;
     const std::string peer;  ///< for sentences
     const pid_t process_id = getpid();
+    Connection* next = nullptr;  ///< of those that are closed
     AuthenticatedStream stream;
 };
 
@@ -146,32 +147,35 @@ std::atomic<Connection*>* place_of(int descriptor, bool make) {
     return entries ? entries + number % SocketTable::page_size : nullptr;
 }
 
+void count_expecting(int change) {
+    if (change != 0) process.connections_expecting.fetch_add(change, std::memory_order_acq_rel);
+}
+
+/// Other threads may be about to use it, so it stays; but for what it has.
+void retire(Connection* connection) {
+    if (!connection) return;
+    const std::lock_guard guard(connection->lock);
+    count_expecting(-static_cast<int>(connection->stream.expects_more()));
+    connection->stream.end();
+    connection->next = process.closed_connections.load();
+    while (!process.closed_connections.compare_exchange_weak(connection->next, connection)) {
+    }
+}
+
 bool is_stream(int descriptor) {
     int type = 0;
     socklen_t size = sizeof type;
     return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-/// Also of connections within a node, where others may run programs of their own: unless there is no key, which a job on one node need
-/// not have.
-void authenticate(int descriptor, AuthenticatedStream::Side side, const sockaddr_storage& peer,
-                  const sockaddr_storage& local) {
-    Address there, here;
-    if (!read_address(peer, there) || !read_address(local, here) || !is_stream(descriptor)) return;
-    const std::string& wrong = process.connection_credentials->wrong;
-    if (!wrong.empty() && there.bytes == here.bytes) return;
-    if (!wrong.empty()) abort_job(wrong);
-    std::atomic<Connection*>* place = place_of(descriptor, true);
+void remember(int descriptor, std::atomic<Connection*>* place, Connection* connection) {
     if (!place)
-        abort_job("The MPI library's connection with " + text_of(peer) + " has the file descriptor " +
-                  std::to_string(descriptor) + ", and MPIsec authenticates none above " +
+        abort_job("A connection of the MPI library has the file descriptor " + std::to_string(descriptor) +
+                  ", and MPIsec authenticates none above " +
                   std::to_string(SocketTable::page_size * process.sockets.pages.size() - 1) +
                   ". Lower the limit of open files (ulimit -n), or set MPISEC_CONNECTIONS=plain.");
-    const Connection* known = place->load();
-    if (known && known->stream.begun()) return;  // connect() may be asked again how far it is
-    const bool client = side == AuthenticatedStream::Side::client;
     process.connections_begun.store(true, std::memory_order_release);
-    delete place->exchange(new Connection(side, peer, destination_of(client ? there : here)));
+    retire(place->exchange(connection));
 }
 
 /// MPISEC_CONNECTIONS is read when a transport of either kind connects.
@@ -232,10 +236,6 @@ void say_what_failed(const Connection& connection) {
         abort_job(with + " cannot be authenticated: the crypto library failed.");
     if (connection.stream.side() == AuthenticatedStream::Side::client) end_for_answer(with, failure);
     say_who_was_refused(connection.peer, failure);
-}
-
-void count_expecting(int change) {
-    if (change != 0) process.connections_expecting.fetch_add(change, std::memory_order_acq_rel);
 }
 
 /// Two processes that connect to each other close one of the connections; libfabric tries for ever.
@@ -299,17 +299,36 @@ Connection* connection_on(int descriptor) {
 
 void connecting(int descriptor, const sockaddr* to, const void* caller) {
     sockaddr_storage peer{}, local{};
-    if (!is_wanted(caller) || !read_name(getsockname, descriptor, local)) return;
+    Address there, here;
+    if (!to || !is_wanted(caller) || !is_stream(descriptor)) return;
     std::memcpy(&peer, to, to->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-    authenticate(descriptor, AuthenticatedStream::Side::client, peer, local);
+    if (!read_address(peer, there)) return;
+    const std::string& wrong = process.connection_credentials->wrong;
+    if (!wrong.empty()) {  // a job on one node need not have a key
+        const bool known = read_name(getsockname, descriptor, local) && read_address(local, here);
+        if (known && there.bytes == here.bytes) return;
+        abort_job(wrong);
+    }
+    const Connection* known = connection_on(descriptor);
+    if (known && !known->stream.begun()) known = nullptr;
+    if (known) return;  // it may be asked again how far it is
+    remember(descriptor, place_of(descriptor, true),
+             new Connection(AuthenticatedStream::Side::client, peer, destination_of(there)));
 }
 
-void accepted(int descriptor, const void* caller) {
+bool accepted(int descriptor, const void* caller) {
     sockaddr_storage peer{}, local{};
-    if (!is_wanted(caller) || !read_name(getsockname, descriptor, local) ||
-        !read_name(getpeername, descriptor, peer))
-        return;
-    authenticate(descriptor, AuthenticatedStream::Side::server, peer, local);
+    Address there, here;
+    if (!is_wanted(caller) || !is_stream(descriptor)) return true;
+    if (!read_name(getsockname, descriptor, local)) return false;
+    if (!read_address(local, here)) return true;
+    const bool has_peer = read_name(getpeername, descriptor, peer) && read_address(peer, there);
+    const std::string& wrong = process.connection_credentials->wrong;
+    if (!wrong.empty() && has_peer && there.bytes == here.bytes) return true;
+    if (!wrong.empty() || !has_peer) return false;
+    remember(descriptor, place_of(descriptor, true),
+             new Connection(AuthenticatedStream::Side::server, peer, destination_of(here)));
+    return true;
 }
 
 ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
@@ -322,19 +341,23 @@ ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec
         connection, [&](AuthenticatedStream& stream) { return stream.receive(descriptor, pieces, flags); });
     const int error = errno;
     const bool ended = n == 0 || (n < 0 && error == ECONNRESET);
-    if (ended && !connection.stream.has_heard()) count_unanswered(connection);
+    const bool client = connection.stream.side() == AuthenticatedStream::Side::client;
+    if (ended && client && !connection.stream.has_heard()) count_unanswered(connection);
+    if (n > 0 && process.unanswered.load(std::memory_order_relaxed) != 0) process.unanswered = 0;
     errno = error;
     return n;
 }
 
 void watch_connection(int set, int operation, int descriptor, const epoll_event* event) {
     if (!process.connections_begun.load(std::memory_order_acquire)) return;
+    const bool is_connection = connection_on(descriptor) != nullptr;
+    if (operation == EPOLL_CTL_DEL ? !is_connection : !event) return;
     WatchedConnections& watched = *process.watched_connections;
     const std::lock_guard guard(watched.lock);
     if (operation == EPOLL_CTL_DEL)
         std::erase_if(watched.descriptors,
                       [&](const auto& each) { return each.first.first == set && each.second == descriptor; });
-    else if (connection_on(descriptor))
+    else if (is_connection)
         watched.descriptors[name_of(set, *event)] = descriptor;
     else
         watched.descriptors.erase(name_of(set, *event));
@@ -365,13 +388,12 @@ void forget_connection(int descriptor) {
     const Connection* connection = connection_on(descriptor);
     // A child of vfork() closes its own descriptors, in this process's memory.
     if (!connection || connection->process_id != getpid()) return;
-    if (connection->stream.expects_more()) count_expecting(-1);
     {
         WatchedConnections& watched = *process.watched_connections;
         const std::lock_guard guard(watched.lock);
         std::erase_if(watched.descriptors, [&](const auto& each) { return each.second == descriptor; });
     }
-    delete place_of(descriptor, false)->exchange(nullptr);
+    retire(place_of(descriptor, false)->exchange(nullptr));
 }
 
 }  // namespace mpisec::shim

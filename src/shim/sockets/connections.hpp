@@ -18,9 +18,11 @@ namespace mpisec::shim {
 /// The authenticated connection on this file descriptor; null for every other file of the process.
 Connection* connection_on(int descriptor);
 
-/// The object at `caller` has asked for this connection. Does nothing unless it is to be authenticated.
+/// The object at `caller` has asked for this connection. Does nothing unless it is to be authenticated. Within a node it is authenticated
+/// where there is a key, which a job on one node need not have.
 void connecting(int descriptor, const sockaddr* to, const void* caller);
-void accepted(int descriptor, const void* caller);
+/// The same. False: it cannot be, and is to be closed.
+bool accepted(int descriptor, const void* caller);
 
 ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags);
 ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags);

@@ -17,6 +17,14 @@ void find(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
+/// What an accept() has given, unless it is to be refused.
+int admitted(int descriptor, const void* caller) {
+    if (descriptor < 0 || accepted(descriptor, caller)) return descriptor;
+    system_calls().close(descriptor);
+    errno = ECONNABORTED;
+    return -1;
+}
+
 std::span<const iovec> pieces_of(const msghdr& message) {
     return {message.msg_iov, message.msg_iovlen};
 }
@@ -52,21 +60,20 @@ using namespace mpisec::shim;
 MPISEC_SHOWN int connect(int descriptor, const sockaddr* to, socklen_t size) {
     const int result = system_calls().connect(descriptor, to, size);
     const int error = errno;
-    if (result == 0 || error == EINPROGRESS) connecting(descriptor, to, __builtin_return_address(0));
+    if (result == 0 || error == EINPROGRESS || error == EINTR)
+        connecting(descriptor, to, __builtin_return_address(0));
     errno = error;
     return result;
 }
 
 MPISEC_SHOWN int accept(int descriptor, sockaddr* from, socklen_t* size) {
     const int result = system_calls().accept(descriptor, from, size);
-    if (result >= 0) accepted(result, __builtin_return_address(0));
-    return result;
+    return admitted(result, __builtin_return_address(0));
 }
 
 MPISEC_SHOWN int accept4(int descriptor, sockaddr* from, socklen_t* size, int flags) {
     const int result = system_calls().accept4(descriptor, from, size, flags);
-    if (result >= 0) accepted(result, __builtin_return_address(0));
-    return result;
+    return admitted(result, __builtin_return_address(0));
 }
 
 MPISEC_SHOWN ssize_t send(int descriptor, const void* data, size_t n, int flags) {
@@ -84,7 +91,7 @@ MPISEC_SHOWN ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
 
 MPISEC_SHOWN ssize_t writev(int descriptor, const iovec* pieces, int count) {
     Connection* connection = connection_on(descriptor);
-    if (!connection) return system_calls().writev(descriptor, pieces, count);
+    if (!connection || count < 0) return system_calls().writev(descriptor, pieces, count);
     return send_on(*connection, descriptor, {pieces, static_cast<std::size_t>(count)}, 0);
 }
 
@@ -97,7 +104,9 @@ MPISEC_SHOWN ssize_t recv(int descriptor, void* data, size_t n, int flags) {
 
 MPISEC_SHOWN ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
     Connection* connection = connection_on(descriptor);
-    if (!connection) return system_calls().on_sockets.recvmsg(descriptor, message, flags);
+    if (!connection || (flags & MSG_ERRQUEUE))
+        return system_calls().on_sockets.recvmsg(descriptor, message, flags);
+    message->msg_namelen = 0;
     message->msg_controllen = 0;
     message->msg_flags = 0;
     return receive_on(*connection, descriptor, pieces_of(*message), flags);
@@ -105,7 +114,7 @@ MPISEC_SHOWN ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
 
 MPISEC_SHOWN ssize_t readv(int descriptor, const iovec* pieces, int count) {
     Connection* connection = connection_on(descriptor);
-    if (!connection) return system_calls().readv(descriptor, pieces, count);
+    if (!connection || count < 0) return system_calls().readv(descriptor, pieces, count);
     return receive_on(*connection, descriptor, {pieces, static_cast<std::size_t>(count)}, 0);
 }
 

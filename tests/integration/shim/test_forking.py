@@ -115,3 +115,46 @@ def test_a_child_of_python_that_exits(run, mpi_python, mpi):
     result = run([mpi_python(mpi), "-c", PYTHON], nodes=2, ranks=2, mpi=mpi, timeout=60)
     assert child(result) == 0, result.stderr
     assert "mpisec:" not in result.stderr
+
+
+USES_THE_NUMBERS_AGAIN = r"""
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int child(void) {
+    syscall(SYS_close_range, 3u, ~0u, 0u); /* past the C library's close() */
+    for (int i = 0; i < 100; ++i) {
+        char name[] = "/tmp/mpisec-fork-XXXXXX", byte = 'x';
+        int file = mkstemp(name);
+        struct iovec piece = {&byte, 1};
+        if (file < 0 || unlink(name) != 0 || writev(file, &piece, 1) != 1 || lseek(file, 0, SEEK_END) != 1) return 3;
+    }
+    return 0;
+}
+
+int main(int argc, char** argv) {
+    int rank, status = -1, got = -1;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 0, &got, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    pid_t made = fork();
+    if (made == 0) _exit(child());
+    waitpid(made, &status, 0);
+    MPI_Sendrecv(&rank, 1, MPI_INT, 1 - rank, 0, &got, 1, MPI_INT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("rank %d: child ended with %d, got %d\n", rank, status, got);
+    return MPI_Finalize();
+}
+"""
+
+
+@pytest.mark.parametrize("mpi", ["openmpi-5", "mpich-4"])
+def test_a_child_uses_numbers_of_connections_again(compile_mpi, run, mpi):
+    """A child's files are its own, though authenticated connections of its parent had their numbers; and its parent goes on."""
+    result = run([compile_mpi(USES_THE_NUMBERS_AGAIN, mpi)], nodes=2, ranks=2, mpi=mpi)
+    assert sorted(result.check().stdout.split("\n"))[1:] == ["rank 0: child ended with 0, got 1", "rank 1: child ended with 0, got 0"]
