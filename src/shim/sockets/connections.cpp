@@ -300,18 +300,19 @@ Connection* connection_on(int descriptor) {
 void connecting(int descriptor, const sockaddr* to, const void* caller) {
     sockaddr_storage peer{}, local{};
     Address there, here;
-    if (!to || !is_wanted(caller) || !is_stream(descriptor)) return;
+    if (!to || (to->sa_family != AF_INET && to->sa_family != AF_INET6) || !is_wanted(caller) ||
+        !is_stream(descriptor))
+        return;
     std::memcpy(&peer, to, to->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-    if (!read_address(peer, there)) return;
+    read_address(peer, there);
     const std::string& wrong = process.connection_credentials->wrong;
     if (!wrong.empty()) {  // a job on one node need not have a key
         const bool known = read_name(getsockname, descriptor, local) && read_address(local, here);
         if (known && there.bytes == here.bytes) return;
         abort_job(wrong);
     }
-    const Connection* known = connection_on(descriptor);
-    if (known && !known->stream.begun()) known = nullptr;
-    if (known) return;  // it may be asked again how far it is
+    const Connection* earlier = connection_on(descriptor);
+    if (earlier && earlier->stream.begun()) return;  // connect() may be asked again how far it is
     remember(descriptor, place_of(descriptor, true),
              new Connection(AuthenticatedStream::Side::client, peer, destination_of(there)));
 }
