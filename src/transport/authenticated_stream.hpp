@@ -5,7 +5,8 @@
 //     hello   "MPIsecC1" | nonce, once per direction, ahead of all else; or "MPIsecC-": the other side's first record was false
 //     record  header: u32 length A, with two flags | u32 length P | A bytes | tag of header and A bytes | P bytes
 //
-// Flags: `early`, under the client's early key; `more`, the call that this record is of had more to send. The P bytes are messages that MPIsec has sealed already, which their receiver verifies.
+// Flags: `early`, under the client's early key; `more`, the call that this record is of had more to send. The P bytes are of messages
+// that MPIsec has sealed already, which their receiver verifies.
 //
 // To the library a stream looks like the socket: it takes and gives as many bytes as it can, blocks or says EAGAIN as the socket does,
 // and whoever polls the socket is woken for what can be had. Hence two rules:
@@ -92,8 +93,8 @@ class AuthenticatedStream {
         aead::Key early, key;
         std::uint64_t records = 0;
         bool begun = false;  ///< the hello is sent
-        std::vector<std::uint8_t>
-            rest;                 ///< of one that the socket took in part; one byte counts as not taken
+        /// Of a record that the socket took in part; one byte of it counts as not taken.
+        std::vector<std::uint8_t> rest;
         std::size_t passing = 0;  ///< P bytes still to come from the library
     };
     struct Receiving {

@@ -131,15 +131,15 @@ struct SocketTable {
 
 // Of the modules, defined in their sources.
 struct CollectiveContexts;
+struct CommunicatorRegistry;
 struct ConnectionCredentials;
 struct ConnectionSettings;
-struct CommunicatorRegistry;
 struct DeviceMemory;
 struct Duplications;
 struct FaultTolerance;
 struct IoFiles;
-struct LoadedSettings;
 struct LargeBuffers;
+struct LoadedSettings;
 struct LocalReductions;
 struct MatchedMessages;
 struct ProgressThread;
@@ -223,18 +223,18 @@ struct Process {
 
     // Connections of the MPI library.
     FirstUse<ConnectionSettings> connection_settings;        ///< sockets/connections.cpp
-    FirstUse<ConnectionCredentials> connection_credentials;  ///< sockets/connections.cpp
+    FirstUse<ConnectionCredentials> connection_credentials;  ///< the same
     std::atomic<bool> system_calls_found{false};             ///< sockets/interposed.cpp
     SystemCalls system_calls{};                              ///< the same
     std::atomic<bool> connections_begun{false};              ///< sockets/connections.cpp
     std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
     FirstUse<WatchedConnections> watched_connections;        ///< the same
     std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that there were
-    std::atomic<int> sanitized{
-        -1};  ///< sockets/callers.cpp; whether the program has a sanitizer's runtime; -1: not looked for
     std::atomic<int> unanswered{0};  ///< the same; connections that were closed before the first word
     std::atomic<int> strangers{0};   ///< the same; connections that were refused
-    SocketTable sockets;             ///< sockets/connections.cpp
+    SocketTable sockets;             ///< the same
+    /// sockets/callers.cpp; whether the program has a sanitizer's runtime; -1: not looked for yet
+    std::atomic<int> sanitized{-1};
 
     // One message.
     FirstUse<CommunicatorRegistry> communicators;  ///< communicator.cpp

@@ -1,4 +1,4 @@
-// Connections of the MPI library between nodes that MPIsec authenticates: which those are, and what becomes of their calls
+// Connections of the MPI library that MPIsec authenticates: which those are, and what becomes of their calls
 // (docs/threat-model.md, "Limits"; docs/adr/0025-connections-of-the-mpi-library-are-authenticated.md).
 //
 // Some transports obey what a frame from the network says about this process's memory. So these connections' bytes get tags below the

@@ -8,22 +8,14 @@
 #include <cstring>
 #include <string>
 
-#include "transport/authenticated_stream.hpp"
+#include "support.hpp"
 
 using namespace mpisec;
 using namespace mpisec::transport;
+using test::calls;
+using test::library;
 
 namespace {
-
-constexpr SocketCalls calls = {::send, ::sendmsg, ::recv, ::recvmsg};
-
-const aead::Library& library() {
-    for (const std::string& name : aead::available()) {
-        const auto loaded = aead::load(name);
-        if (loaded && (*loaded)->has(cipher)) return **loaded;
-    }
-    std::abort();
-}
 
 Destination destination_of(const sockaddr_in& address) {
     Destination destination{};

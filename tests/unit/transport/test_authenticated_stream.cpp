@@ -12,24 +12,16 @@
 #include <random>
 #include <string>
 
-#include "transport/authenticated_stream.hpp"
+#include "support.hpp"
 
 namespace mpisec::transport {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using test::calls;
+using test::library;
 using Side = AuthenticatedStream::Side;
 using Failure = AuthenticatedStream::Failure;
-
-constexpr SocketCalls calls = {::send, ::sendmsg, ::recv, ::recvmsg};
-
-const aead::Library& library() {
-    for (const std::string& name : aead::available()) {
-        const auto loaded = aead::load(name);
-        if (loaded && (*loaded)->has(cipher)) return **loaded;
-    }
-    std::abort();
-}
 
 keys::Secret secret(std::uint8_t first) {
     std::array<std::uint8_t, keys::secret_bytes> bytes{};
