@@ -112,7 +112,7 @@ def measure(arguments: argparse.Namespace, run: Callable[[Sequence[str]], bool])
             _engine(file, words)
         elif not run([*words, "-o", str(file), "--resume"]):
             return False
-    report = [sys.executable, "-m", "mpisec_bench.report", str(directory), "-o", str(directory / "report.html")]
+    report = [sys.executable, "-P", "-m", "mpisec_bench.report", str(directory), "-o", str(directory / "report.html")]
     return subprocess.run(report, check=False).returncode == 0
 
 

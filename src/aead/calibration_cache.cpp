@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "aead/calibration.hpp"
+#include "base/replaced_file.hpp"
 
 namespace mpisec::aead {
 namespace {
@@ -68,14 +69,10 @@ fs::path make_directory(const std::string& cache_file) {
     return directory;
 }
 
-// mkstemp makes the file with mode 0600; rename replaces the old one in one step.
 void replace_file(const std::string& path, const std::string& text) {
-    std::string temporary = path + ".XXXXXX";
-    int file = mkstemp(temporary.data());
-    if (file < 0) return;
-    bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    written = close(file) == 0 && written;
-    if (!written || rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+    ReplacedFile file(path);
+    file.write(text);
+    file.finish();
 }
 
 }  // namespace

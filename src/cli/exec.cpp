@@ -71,7 +71,7 @@ Result<std::string> preload_for(const std::vector<std::string>& command, const s
     if (!settings) return tl::unexpected(settings.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());
-    if (auto in_reach = refuse_container_behind(*program, command); !in_reach)
+    if (auto in_reach = refuse_unreachable_behind(*program, command); !in_reach)
         return tl::unexpected(in_reach.error());
     if (is_exec_of_ours(*program, command)) return std::string{};
     auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings->mpi);

@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <vector>
+
+#include "cli/family.hpp"
 
 namespace mpisec::cli {
 
@@ -85,6 +89,13 @@ bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
 }
 
+/// By its name, or that of what it is a link to: x86_64 is setarch.
+bool is_wrapper(const std::string& path) {
+    std::error_code error;
+    const std::string target = std::filesystem::canonical(path, error);
+    return is_one_of(wrappers, base_name(path)) || is_one_of(wrappers, base_name(target));
+}
+
 Result<void> refuse_container(const std::string& starter) {
     return fail(starter +
                 " starts a program in a container, where MPIsec does not get from out here. Put mpisec exec "
@@ -103,6 +114,12 @@ Result<void> refuse_unreachable(const Program& program) {
         return fail(path +
                     " is statically linked: MPIsec cannot get between it and MPI. Link it with the shared "
                     "MPI library");
+    const bool uses_shared_mpi = std::ranges::any_of(program.elf.needed, looks_like_mpi);
+    if (!uses_shared_mpi && contains_mpi_library(path))
+        return fail(
+            path +
+            " contains an MPI library: MPIsec cannot get between it and MPI. Link it with the shared MPI "
+            "library");
     if (program.elf.interpreter.find("ld-musl") != std::string::npos)
         return fail(path +
                     " is built for musl, whose loader ignores libraries that need glibc, as MPIsec's do. "
@@ -143,12 +160,19 @@ std::string search_path(const std::string& name) {
     return {};
 }
 
-Result<void> refuse_container_behind(const Program& program, const std::vector<std::string>& command) {
-    if (!is_one_of(wrappers, base_name(program.path))) return {};
+Result<void> refuse_unreachable_behind(const Program& program, const std::vector<std::string>& command) {
+    if (!is_wrapper(program.path)) return {};
     const auto starter = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
         return is_one_of(container_starters, base_name(word));
     });
-    return starter == command.end() ? Result<void>{} : refuse_container(*starter);
+    if (starter != command.end()) return refuse_container(*starter);
+    // Among the wrapper's options and their values, the first word that is a program is taken for the one that is started.
+    const auto started = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
+        return !word.starts_with('-') && !search_path(word).empty() && !is_wrapper(search_path(word));
+    });
+    if (started == command.end()) return {};
+    auto behind = find_program(*started);
+    return behind ? Result<void>{} : tl::unexpected(behind.error());
 }
 
 Result<Program> find_program(const std::string& name) {

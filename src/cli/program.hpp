@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/elf.hpp"
 #include "base/error.hpp"
-#include "cli/elf.hpp"
 
 namespace mpisec::cli {
 
@@ -22,11 +22,11 @@ struct Program {
 };
 
 /// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD cannot reach and would thus run
-/// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs,
-/// programs for another processor, and what starts a program in a container.
+/// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs
+/// and those that contain their MPI library, programs for another processor, and what starts a program in a container.
 Result<Program> find_program(const std::string& name);
-/// The same of a container's starter behind env, numactl and their like: `command` is the program's, with its name.
-Result<void> refuse_container_behind(const Program& program, const std::vector<std::string>& command);
+/// Refuses the same behind env, numactl and their like: `command` is the program's, with its name.
+Result<void> refuse_unreachable_behind(const Program& program, const std::vector<std::string>& command);
 
 /// The file that execvp would start for `name`; empty when there is none.
 std::string search_path(const std::string& name);

@@ -10,6 +10,17 @@
 #include "cli/say.hpp"
 
 namespace mpisec::cli {
+namespace {
+
+/// As `python3 -m` does, but without looking for modules in the current directory, where another user may have put some. (The option -P is
+/// of Python 3.11.)
+constexpr const char* start_module =
+    "import sys\n"
+    "sys.path[:] = [directory for directory in sys.path if directory]\n"
+    "import runpy\n"
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)\n";
+
+}  // namespace
 
 Error become_python(const std::string& module, const std::vector<std::string>& arguments) {
     const std::string package = module.substr(0, module.find('.'));
@@ -20,10 +31,12 @@ Error become_python(const std::string& module, const std::vector<std::string>& a
         there = there || access((directory + "/" + package).c_str(), F_OK) == 0;
     }
     if (!there) return {"this installation lacks its Python package " + package + " (share/mpisec)"};
-    if (const char* present = std::getenv("PYTHONPATH")) path += present;
+    const char* present = std::getenv("PYTHONPATH");
+    path = present && *present ? path + present
+                               : path.substr(0, path.size() - 1);  // an empty entry is the current directory
     setenv("PYTHONPATH", path.c_str(), 1);
     const std::string interpreter = python();
-    std::vector<const char*> words = {interpreter.c_str(), "-m", module.c_str()};
+    std::vector<const char*> words = {interpreter.c_str(), "-c", start_module, module.c_str()};
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     words.push_back(nullptr);
     execvp(words[0], const_cast<char* const*>(words.data()));

@@ -171,6 +171,11 @@ bool write_durably(const File& file, const Text& text) {
 Result<Secret> read_key_file(const std::string& path) {
     // O_NONBLOCK: a FIFO in the key's place is refused below rather than waited for.
     File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (!file && errno == ENOENT && path.starts_with("mpisec-key-"))
+        return fail(
+            "Where the path of the key file is expected (MPISEC_KEY_FILE) there is a key itself. Others may "
+            "have seen it: "
+            "make a new one with `mpisec key new`.");
     if (!file && errno == ENOENT) {
         return fail(
             fmt::format("There is no key file at {}: make one with `mpisec key new`, and put the same file "

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/replaced_file.hpp"
 #include "provider/choice.hpp"
 
 namespace mpisec::provider {
@@ -71,14 +72,9 @@ void remember(const std::string& file, const std::string& measured_on, const Cho
             for (std::uint8_t library : direction) text << " " << unsigned{library};
         text << "\n";
     }
-    // mkstemp makes the file with mode 0600; rename replaces the old one in one step.
-    std::string temporary = file + ".XXXXXX";
-    const int handle = mkstemp(temporary.data());
-    if (handle < 0) return;
-    const std::string all = text.str();
-    bool written = write(handle, all.data(), all.size()) == static_cast<ssize_t>(all.size());
-    written = close(handle) == 0 && written;
-    if (!written || rename(temporary.c_str(), file.c_str()) != 0) unlink(temporary.c_str());
+    ReplacedFile replaced(file);
+    replaced.write(text.str());
+    replaced.finish();
 }
 
 }  // namespace mpisec::provider

@@ -86,7 +86,7 @@ def _up(options: argparse.Namespace) -> int:
     words = [word for setting in options.conf for word in ("--conf", setting)]
     with tempfile.TemporaryFile("w+") as errors:  # no pipe of the user's: the daemons would keep it open
         holder = subprocess.Popen(
-            [sys.executable, "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
+            [sys.executable, "-P", "-m", "mpisec_lab", "slurm", "up", "--keep", "--nodes", str(options.nodes), f"--plugstack={options.plugstack}", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

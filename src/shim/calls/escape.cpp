@@ -1,12 +1,19 @@
-// A program can get past every preloaded library: it opens the MPI library itself and asks dlsym() of that
-// very handle for MPI_Send. No call reaches MPIsec then, MPI_Init included, and its traffic is in clear (S1).
-// That cannot be prevented from here, but it does not stay unnoticed.
+// Two kinds of programs get past every preloaded library: no call of theirs reaches MPIsec, MPI_Init included, and their traffic would be
+// in clear (S1).
+//
+//   - One that contains its MPI library is ended before it starts. `mpisec exec` refuses it, too, but does not see what a script starts.
+//   - One that opens the MPI library itself and asks dlsym() of that very handle for MPI_Send cannot be stopped from here; it is reported
+//     when it ends.
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
+#include <string>
 
+#include "base/elf.hpp"
 #include "base/error_line.hpp"
 #include "shim/pmpi/real.hpp"
 
@@ -23,6 +30,14 @@ bool initialized_without_us() {
         if (initialized && initialized(&flag) == 0 && flag) return true;
     }
     return false;
+}
+
+__attribute__((constructor)) void refuse_mpi_of_its_own() {
+    if (library_is_loaded() || !contains_mpi_library("/proc/self/exe")) return;
+    write_error_line(std::string("MPIsec: ") + program_invocation_name +
+                     " contains an MPI library, which MPIsec cannot get between: its messages would not be "
+                     "encrypted. Link it with the shared MPI library.");
+    _exit(EXIT_FAILURE);
 }
 
 __attribute__((destructor)) void say_escape() {

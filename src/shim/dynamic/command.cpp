@@ -34,7 +34,7 @@ std::string mpisec_program() {
     std::error_code error;
     if (!dladdr(&anchor, &library)) return {};
     std::filesystem::path base = std::filesystem::canonical(library.dli_fname, error).parent_path();
-    for (int up = 0; !error && up < 2; ++up) {  // PREFIX/lib, PREFIX/lib/TRIPLET
+    for (int up = 0; !error && up < 3; ++up) {  // PREFIX/lib, PREFIX/lib/TRIPLET, PREFIX/lib/TRIPLET/mpisec
         base = base.parent_path();
         const std::filesystem::path program = base / "bin" / "mpisec";
         if (access(program.c_str(), X_OK) == 0) return program;

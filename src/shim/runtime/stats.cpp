@@ -1,14 +1,15 @@
 #include "shim/runtime/stats.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "aead/aead.hpp"
+#include "base/replaced_file.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -106,26 +107,24 @@ std::string json_path() {
     return path;
 }
 
-/// Follows no link at the end of the path: somebody else may have put it into a directory that all write to.
-bool write_json(const std::string& path, bool ended, std::size_t replay_runs) {
-    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor < 0) return false;
-    std::FILE* file = fdopen(descriptor, "w");
-    if (!file) {
-        close(descriptor);
-        return false;
-    }
-    print_fields(file, ended, replay_runs);
-    const bool written = std::ferror(file) == 0;
-    return std::fclose(file) == 0 && written;
+/// What this rank has counted so far, as a line of JSON.
+std::string fields(bool ended, std::size_t replay_runs) {
+    char* text = nullptr;
+    std::size_t bytes = 0;
+    std::FILE* stream = open_memstream(&text, &bytes);
+    if (!stream) return {};
+    print_fields(stream, ended, replay_runs);
+    std::fclose(stream);
+    const std::string copy(text, bytes);
+    std::free(text);
+    return copy;
 }
 
-/// Who reads the file meanwhile sees the old or the new one.
+/// A reader sees the old or the new one.
 bool replace_json(bool ended, std::size_t replay_runs) {
-    const std::string path = json_path(), part = path + ".part";
-    if (write_json(part, ended, replay_runs) && std::rename(part.c_str(), path.c_str()) == 0) return true;
-    unlink(part.c_str());
-    return false;
+    ReplacedFile file(json_path(), 0666);
+    file.write(fields(ended, replay_runs));
+    return file.finish();
 }
 
 void print_table() {

@@ -1,6 +1,5 @@
 #include "shim/runtime/trace.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/replaced_file.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/threads.hpp"
 
@@ -76,34 +76,23 @@ std::string json_string(std::string_view text) {
 
 class TraceFile {
   public:
-    explicit TraceFile(const std::string& path)
-        : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
-    ~TraceFile() {
-        if (file_ >= 0) close(file_);
-    }
-    bool good() const { return file_ >= 0 && good_; }
+    explicit TraceFile(const std::string& path) : file_(path) {}
+    bool good() const { return file_.good(); }
     void put(std::string_view text) {
         text_ += text;
         if (text_.size() > 1 << 16) flush();
     }
     bool finish() {
         flush();
-        return good();
+        return file_.finish();
     }
 
   private:
     void flush() {
-        std::string_view left = text_;
-        while (good() && !left.empty()) {
-            const ssize_t written = ::write(file_, left.data(), left.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) good_ = false;
-            if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
-        }
+        file_.write(text_);
         text_.clear();
     }
-    int file_;
-    bool good_ = true;
+    ReplacedFile file_;
     std::string text_;
 };
 

@@ -69,7 +69,13 @@ std::string differences(const Hello& hello, const Hello& first) {
         return std::string(modes[c.policy >> 3 & 3]);
     };
     comparison.values("MPISEC_PIPELINE", pipeline(hello), pipeline(first));
-    comparison.values("further policy", hello.policy >> 5, first.policy >> 5);
+    auto connections = [](const Hello& c) {
+        constexpr const char* modes[] = {"auto", "authenticate", "plain",
+                                         "another"};  // by Settings::Connections
+        return std::string(modes[c.policy >> 5 & 3]);
+    };
+    comparison.values("MPISEC_CONNECTIONS", connections(hello), connections(first));
+    comparison.values("further policy", hello.policy >> 7, first.policy >> 7);
     auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
     comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(first.threshold));
     comparison.values("MPISEC_SEGMENT", size(hello.segment), size(first.segment));
@@ -96,7 +102,8 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
     hello.rank = rank;
     hello.policy = (settings.unprotected_allow ? 1u : 0u) |
                    static_cast<std::uint32_t>(settings.same_node) << 1 |
-                   static_cast<std::uint32_t>(settings.pipeline) << 3;
+                   static_cast<std::uint32_t>(settings.pipeline) << 3 |
+                   static_cast<std::uint32_t>(settings.connections) << 5;
     hello.threshold = settings.threshold;
     hello.segment = settings.segment;
     hello.rekey_messages = settings.rekey_messages;

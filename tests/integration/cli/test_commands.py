@@ -77,6 +77,24 @@ def test_key_from_the_setting(mpisec, key):
     assert str(key) in mpisec("key", "show", env={"MPISEC_KEY_FILE": str(key)}).stdout
 
 
+def test_a_key_instead_of_its_file(mpisec, key):
+    """It is not shown in an error message, which may go to a log."""
+    text = key.read_text().strip()
+    shown = mpisec("key", "show", env={"MPISEC_KEY_FILE": text})
+    assert shown.returncode == 1 and "there is a key itself" in shown.stderr and text.split()[1] not in shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("command", [("lab",), ("bench", "pingpong"), ("report",)])
+def test_no_modules_from_the_current_directory(mpisec, tmp_path, command):
+    """Where another user can put some."""
+    for name in ("mpisec_lab", "mpisec_bench", "runpy", "argparse"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('planted')\n")
+    for path in ({}, {"PYTHONPATH": "/nonexistent"}):
+        ran = mpisec(*command, "--help", cwd=tmp_path, env=path)
+        assert ran.returncode == 0 and "usage" in ran.stdout.lower(), ran
+
+
 def test_info_names_all_parts(mpisec):
     ran = mpisec("info")
     assert ran.returncode == 0, "a complete build\n" + ran.stdout

@@ -193,6 +193,31 @@ def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
         assert ran.returncode == 126 and words in ran.stderr, (name, ran)
 
 
+def test_refuses_a_program_that_contains_its_mpi(mpisec, tmp_path):
+    """S1: with libmpich.a and the like linked in, no call gets to a preloaded library. A program with stubs of MPI's calls sends nothing."""
+    own = "int PMPI_Init(int *n, char ***words) { return 0; }\n"
+    texts = {"mpich": "MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "open-mpi": "ompi_mpi_init: failed"}
+    sources = {"symbols": own, **{name: f'#include <stdio.h>\nvoid say(void) {{ puts("{text}"); }}\n' for name, text in texts.items()},
+               "stubs": own.replace("PMPI", "MPI")}
+    for name, source in sources.items():
+        (tmp_path / f"{name}.c").write_text(source + "int main(void) { return 0; }\n")
+        subprocess.run(["cc", tmp_path / f"{name}.c", "-o", tmp_path / name, *([] if name in ("symbols", "stubs") else ["-s"])], check=True)
+        script = executable(tmp_path / f"{name}.sh", f"#!/bin/sh\n{tmp_path / name}\n")
+        for command, status in (([tmp_path / name], 126), (["env", "A=b", tmp_path / name], 126), ([script], 1)):
+            ran = mpisec("exec", "--mpi", "mpich", *command)
+            refused = f"{tmp_path / name} contains an MPI library" in ran.stderr
+            assert (ran.returncode, refused) == ((0, False) if name == "stubs" else (status, True)), (command, ran)
+
+
+@pytest.mark.parametrize("wrapper", [("env", "A=b"), ("nice", "-n", "1"), ("taskset", "-c", "0"), ("setarch", "x86_64"), ("env", "timeout", "9")])
+def test_refuses_the_same_behind_a_wrapper(mpisec, tmp_path, wrapper):
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", tmp_path / "main.c", "-static", "-o", tmp_path / "static"], check=True)
+    ran = mpisec("exec", "--mpi", "mpich", *wrapper, tmp_path / "static", "argument")
+    assert ran.returncode == 126 and f"{tmp_path / 'static'} is statically linked" in ran.stderr, ran
+    assert mpisec("exec", "--mpi", "mpich", *wrapper, shutil.which("true"), tmp_path / "static").returncode == 0, "an argument is no program"
+
+
 @pytest.mark.parametrize("name", ["apptainer", "singularity", "podman"])
 def test_refuses_to_start_containers(mpisec, tmp_path, name):
     """S1: in a container the loader does not find the library, says so, and runs the program without it. A wrapper script is no way around."""

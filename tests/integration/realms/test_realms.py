@@ -1,10 +1,12 @@
 """Sessions, spawned and connected worlds between nodes (M11, S1, S2): everything that a communicator can do works on theirs, and
 nothing of it is on the wire in clear."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mpisec_lab import places
 from mpisec_lab.capture import count
 
 HERE = Path(__file__).parent
@@ -139,3 +141,14 @@ def test_wire(job, cluster, tmp_path, mpi, modes, plain):
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
     seen = count(capture.streams(), MARKER)
     assert seen > 100 if plain else seen == 0
+
+
+def test_spawn_from_debians_layout(job, tmp_path):
+    """Spawned programs are started by the mpisec that the library belongs to, which is in usr/lib/TRIPLET/mpisec there."""
+    installed = places.find_mpisec()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(installed, tmp_path / "bin/mpisec")
+    shutil.copytree(installed.parent.parent / "lib", tmp_path / "usr-lib/triplet/mpisec")
+    (tmp_path / "lib").symlink_to("usr-lib/triplet/mpisec")
+    modes = WORLDS["spawn-alone"]
+    fine(job(modes, mpisec=tmp_path / "bin/mpisec"), modes)

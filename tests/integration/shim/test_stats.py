@@ -4,7 +4,6 @@ cannot be written whole."""
 import json
 import os
 import re
-import stat
 import subprocess
 import threading
 
@@ -80,14 +79,15 @@ def stats(*words):
     return subprocess.run([places.find_mpisec(), "stats", *words], capture_output=True, text=True, check=True).stdout
 
 
-def test_a_full_file_system(run, compile_mpi, tmp_path):
-    """What one rank cannot write it says, once the file is closed; the other rank's file is whole."""
-    os.mknod(tmp_path / "stats.0", stat.S_IFCHR | 0o600, os.makedev(1, 7))  # /dev/full
+def test_a_file_that_cannot_be_written(run, compile_mpi, tmp_path):
+    """What one rank cannot write it says; the other rank's file is whole."""
+    (tmp_path / "stats.0").mkdir()
     result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/stats.%r"})
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.count(f"MPISEC_STATS: cannot write {tmp_path}/stats.") == 1, result.stderr
     assert f"{tmp_path}/stats.0" in result.stderr
     assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] >= 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["stats.0", "stats.1"]
 
 
 @pytest.mark.parametrize("setting", ["MPISEC_STATS", "MPISEC_TRACE"])
@@ -101,15 +101,17 @@ def test_a_job_on_one_node_says_why_there_are_no_figures(run, compile_mpi, tmp_p
 
 
 @pytest.mark.parametrize("interval", ["0", "60"])
-def test_a_link_is_not_followed(run, compile_mpi, tmp_path, interval):
-    """With an interval the file beside it, which is renamed in the end, is not followed either."""
-    name, kept = {"0": "stats.0", "60": "stats.0.part"}[interval], tmp_path / "kept"
+def test_what_others_have_put_there(run, compile_mpi, tmp_path, interval):
+    """A link is not followed, and a FIFO that nobody reads is not waited for."""
+    kept = tmp_path / "kept"
     kept.write_text("kept")
-    (tmp_path / name).symlink_to(kept)
+    (tmp_path / "stats.0").symlink_to(kept)
+    os.mkfifo(tmp_path / "stats.1")
     result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/stats.%r", "MPISEC_STATS_INTERVAL": interval})
     assert result.returncode == 0, result.stderr[-3000:]
     assert kept.read_text() == "kept"
-    assert json.loads((tmp_path / "stats.1").read_text())["ended"]
+    for rank in range(2):
+        assert json.loads((tmp_path / f"stats.{rank}").read_text())["ended"]
 
 
 def test_ranks_are_summed_up(run, compile_mpi, tmp_path):

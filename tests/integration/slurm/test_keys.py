@@ -60,6 +60,20 @@ def test_sbcast_of_a_key_wrapped_by_munge(slurm, ring, marker, mpisec, tmp_path)
         assert "mpisec-key" not in cluster.execute(node, ["ls", "-A", "/dev/shm"], sweep=False).stdout
 
 
+def test_sbcast_into_what_another_user_has_put_there(slurm, ring, marker, mpisec, tmp_path):
+    """unmunge would write the key into a file that everybody can read."""
+    cluster = slurm()
+    batch = tmp_path / "job.sh"
+    batch.write_text(written_on_the_page("munge --input", key=cluster.key(), app=f"{ring('mpich-5')} {marker} 50"))
+    for job in range(1, 4):
+        plant = f"mkdir -m 777 /dev/shm/mpisec-key-{job}; : >/dev/shm/mpisec-key-{job}/key; chmod 666 /dev/shm/mpisec-key-{job}/key"
+        assert cluster.execute(0, ["sh", "-c", plant], sweep=False).returncode == 0
+    ran = cluster.submit(["sbatch", "--wait", f"--chdir={tmp_path}", f"--output={tmp_path}/out", batch], timeout=90)
+    text = (tmp_path / "out").read_text()
+    assert ran.returncode != 0 and "File exists" in text and "right 200" not in text, text
+    cluster.execute(0, ["sh", "-c", "rm -rf /dev/shm/mpisec-key-*"], sweep=False)
+
+
 def test_prologue_derives_a_key_for_each_job(lab, slurm, ring, marker, mpisec, tmp_path):
     """Nothing is sent: every node derives the job's key from the site's, for the job's user, and removes it afterwards."""
     site = tmp_path / "site.key"

@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 
-namespace mpisec::cli {
+namespace mpisec {
 
 struct Elf {
     unsigned bits = 0;          ///< 32 or 64
@@ -33,4 +33,8 @@ std::vector<std::string> mpi_symbols(const std::string& path, Symbols which);
 /// Whether the file has a symbol of its own, in the dynamic or the static table, whose name begins so.
 bool defines_symbol(const std::string& path, std::string_view beginning);
 
-}  // namespace mpisec::cli
+/// Whether an MPI library is linked into the file itself (libmpich.a and the like). Without symbols, MPICH's family and Open MPI are
+/// recognized by texts of theirs.
+bool contains_mpi_library(const std::string& path);
+
+}  // namespace mpisec

@@ -1,4 +1,4 @@
-#include "cli/elf.hpp"
+#include "base/elf.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-namespace mpisec::cli {
+namespace mpisec {
 namespace {
 
 /// A file in memory, read only; nothing when it is no regular file or cannot be read, then errno says why.
@@ -153,8 +153,9 @@ std::vector<std::string> mpi_symbols(const std::string& path, Symbols which) {
     return names;
 }
 
-bool defines_symbol(const std::string& path, std::string_view beginning) {
-    Mapping file(path);
+namespace {
+
+bool defines(const Mapping& file, std::string_view beginning) {
     return any_symbol(file, true, [&](const Elf64_Sym& symbol, std::uint64_t name_at) {
         auto name = file.at<char>(name_at, beginning.size());  // no copy: programs have many symbols
         return symbol.st_shndx != SHN_UNDEF && !name.empty() &&
@@ -162,4 +163,32 @@ bool defines_symbol(const std::string& path, std::string_view beginning) {
     });
 }
 
-}  // namespace mpisec::cli
+/// Whether a section of constants (.rodata) holds one of these texts.
+bool has_constant(const Mapping& file, std::span<const std::string_view> texts) {
+    auto head = file.at<Elf64_Ehdr>(0, 1);
+    if (head.empty()) return false;
+    for (const Elf64_Shdr& section : file.at<Elf64_Shdr>(head[0].e_shoff, head[0].e_shnum)) {
+        constexpr auto kinds = SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR;
+        if (section.sh_type != SHT_PROGBITS || (section.sh_flags & kinds) != SHF_ALLOC) continue;
+        const auto bytes = file.at<char>(section.sh_offset, section.sh_size);
+        for (const std::string_view text : texts)
+            if (memmem(bytes.data(), bytes.size(), text.data(), text.size())) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool defines_symbol(const std::string& path, std::string_view beginning) {
+    return defines(Mapping(path), beginning);
+}
+
+bool contains_mpi_library(const std::string& path) {
+    constexpr std::string_view texts[] = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "ompi_mpi_init: "};
+    const Mapping file(path);
+    if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return false;
+    // A profiling library that is linked in defines MPI_Init alone.
+    return defines(file, "PMPI_Init") || has_constant(file, texts);
+}
+
+}  // namespace mpisec

@@ -1,0 +1,62 @@
+// A file that takes another one's place when it is complete: readers see the old or the new one. In a directory that others can write to,
+// nothing of theirs is written into: no file, link or FIFO that has the name already.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mpisec {
+
+class ReplacedFile {
+  public:
+    explicit ReplacedFile(std::string path, mode_t mode = 0600) : path_(std::move(path)) {
+        std::uint64_t number = 0;
+        if (getrandom(&number, sizeof number, 0) != sizeof number) return;
+        temporary_ = path_ + "." + std::to_string(number);
+        file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        good_ = file_ >= 0;
+    }
+    ~ReplacedFile() {
+        if (file_ < 0) return;
+        close(file_);
+        unlink(temporary_.c_str());
+    }
+    ReplacedFile(const ReplacedFile&) = delete;
+    ReplacedFile& operator=(const ReplacedFile&) = delete;
+
+    bool good() const { return good_; }
+    void write(std::string_view text) {
+        while (good_ && !text.empty()) {
+            const ssize_t written = ::write(file_, text.data(), text.size());
+            if (written < 0 && errno == EINTR) continue;
+            good_ = written > 0;
+            if (good_) text.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+    /// False when it could not be written, with errno; then there is no new file.
+    bool finish() {
+        if (file_ < 0) return false;
+        good_ = close(std::exchange(file_, -1)) == 0 && good_;
+        if (good_ && std::rename(temporary_.c_str(), path_.c_str()) == 0) return true;
+        const int error = errno;
+        unlink(temporary_.c_str());
+        errno = error;
+        return false;
+    }
+
+  private:
+    std::string path_, temporary_;
+    int file_ = -1;
+    bool good_ = false;
+};
+
+}  // namespace mpisec
