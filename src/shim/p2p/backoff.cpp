@@ -18,8 +18,8 @@ constexpr unsigned polls_between_news = 256;
 
 // Below most waits of a program whose ranks are in step, which gains nothing by sleeping, and below a time slice.
 constexpr microseconds patience{2000};
-// Several polls between two sleeps, without yielding: a long message between ranks of this node, which the MPI library moves piece by
-// piece with every poll, must not come to a stop.
+// Several polls between two sleeps, without yielding, so that a long message between ranks of this node does not stall: the MPI library
+// moves one piece of it with every poll.
 constexpr unsigned polls_between_sleeps = 8;
 constexpr microseconds sleep{100};
 

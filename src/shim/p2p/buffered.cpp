@@ -40,7 +40,7 @@ bool take(const Communicator* comm, std::size_t n) {
     return true;
 }
 
-/// Until every message in it has left (MPI standard section 3.6.1).
+/// Waits until every message in the buffer has left (MPI standard section 3.6.1).
 void wait_until_unused(const char* call, const AttachedBuffer& buffer) {
     WaitScope waiting(call, MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
@@ -54,7 +54,7 @@ void wait_until_unused(const char* call, const AttachedBuffer& buffer) {
     }
 }
 
-/// A plain message in MPIsec's memory, on its way. Its copy and its part of the buffer last as long.
+/// A plain message that MPIsec has copied to its own memory and is sending. The copy and its share of the buffer last until it is sent.
 struct BufferedCopy {
     BufferedCopy(Buffer packed, std::size_t n, BufferPlace taken)
         : bytes(std::move(packed)), size(n), place(std::move(taken)) {}
@@ -90,7 +90,7 @@ int start_copy(const SendSpec& spec, const Route& route, const TypeFacts& facts,
     return code;
 }
 
-/// The library can say whether its buffered messages have left: then that is waited for here.
+/// Waits until the library's own buffered messages have left, where the library can say so.
 int flush_library_buffer() {
 #ifndef OPEN_MPI
     MPI_Request request;
@@ -111,7 +111,7 @@ int detached_buffer(int code) {
 
 bool reserve_buffer(const Communicator* comm, std::size_t n) {
     if (take(comm, n)) return true;
-    // Room that delivered messages have given back is found by looking at them.
+    // Calling progress() completes delivered messages, which then give their room back.
     for (int round = 0; round < 100; ++round) {
         progress();
         if (take(comm, n)) return true;
@@ -163,7 +163,7 @@ int Buffer_attach(void* buffer, MPI_Count size) {
     return code;
 }
 
-// Detaching waits until every buffered message has been delivered, sealed ones too.
+// Detaching waits until every buffered message, sealed ones included, has been delivered.
 int Buffer_detach(void* buffer_address, int* size) {
     wait_until_unused("MPI_Buffer_detach", buffer_of_program);
     if (int code = flush_library_buffer(); code != MPI_SUCCESS) return code;
@@ -187,7 +187,7 @@ int Buffer_detach(void* buffer_address, MPI_Count* size) {
 
 namespace {
 
-/// Until what was in the buffer when it began has left: MPIsec's messages, and those that the library has.
+/// Completes when everything that was in the buffer when the flush began has left: MPIsec's messages and the library's.
 class Flush final : public Operation {
   public:
     Flush(const char* call, Communicator* comm, MPI_Request of_library)
@@ -206,7 +206,7 @@ class Flush final : public Operation {
             if (int code = real.Test(&of_library_, &done, MPI_STATUS_IGNORE); code != MPI_SUCCESS)
                 return finish(code, true);
         AttachedBuffer& buffer = *place_.buffer;
-        // A generation begins only when the one before the last has left; so each flush waits for two at most.
+        // A new generation begins only when all messages of the one before the current one have left; so each flush waits for at most two.
         if (!begun_ && buffer.messages[(buffer.generation + 1) % 2] == 0) {
             begun_ = true;
             place_.generation = buffer.generation++;
@@ -233,7 +233,7 @@ int wait_for(std::unique_ptr<Operation> flush) {
     return flush->outcome().error;
 }
 
-/// Null for a communicator whose buffer is the library's.
+/// Null for a communicator whose buffer belongs to the library.
 Communicator* with_own_buffer(MPI_Comm comm) {
     Communicator* known = find_communicator(comm);
     return known && known->crosses ? known : nullptr;
@@ -310,7 +310,7 @@ int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size) {
     return detach_from(comm, address, size, real.Comm_detach_buffer_c);
 }
 
-// Buffers of a session: the library's alone. Their messages leave when others receive them.
+// The buffers of a session belong to the library alone. Their messages leave when other processes receive them.
 
 int Session_flush_buffer(MPI_Session session) {
     MPI_Request request;

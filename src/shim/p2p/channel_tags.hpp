@@ -15,7 +15,7 @@ inline int first_barrier_tag() {
 inline int segment_tags() {
     return state.tag_upper_bound / 4 - state.tag_upper_bound / 16;
 }
-/// Of what the ranks of partitioned messages tell each other; their pieces have the tags behind it.
+/// For what the ranks of partitioned messages tell each other; the pieces use the tags that follow.
 inline int partition_notice_tag() {
     return segment_tags();
 }

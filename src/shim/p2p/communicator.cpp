@@ -24,9 +24,9 @@ struct CommunicatorRegistry {
     std::shared_mutex mutex;
     std::unordered_map<MPI_Comm, std::unique_ptr<Communicator>> known;
     std::vector<std::unique_ptr<Communicator>> freed_but_held;
-    /// Of communicators that have no parent, by realm. Not under the mutex; their counts are under the Guard.
+    /// Stand-ins for the parents of communicators that have none, by realm. Not under the mutex; their counts are under the Guard.
     std::map<const Realm*, Communicator> no_parent;
-    /// Of freed communicators with operations under way: one for each error handler. Under the mutex.
+    /// Heirs of freed communicators with operations under way: one for each error handler. Under the mutex.
     std::map<MPI_Errhandler, MPI_Comm> heirs;
 };
 
@@ -95,8 +95,7 @@ Communicator* known(MPI_Comm handle) {
     return found == registry.known.end() ? nullptr : found->second.get();
 }
 
-/// One that the program made while nothing had to be protected: of processes that are all proven to be on this
-/// node.
+/// A communicator that the program made while nothing had to be protected: all its processes are proven to be on this node.
 Communicator* find_made_before(MPI_Comm handle) {
     if (gate.phase != Phase::closed) return nullptr;
     std::vector<Realm*> realms = further_realms();
@@ -240,7 +239,8 @@ MPI_Comm heir_of_handler(MPI_Comm comm) {
     const auto [place, is_new] = registry.heirs.try_emplace(handler, constants.comm_null);
     if (is_new) {
         real.Comm_dup(state.private_self, &place->second);
-        real.Comm_set_errhandler(place->second, handler);  // which keeps it: no other one gets the handle
+        // Keeps the handler alive, so that no other handler gets its handle.
+        real.Comm_set_errhandler(place->second, handler);
     }
     const MPI_Comm heir = place->second;
     give_back_handler(handler);
@@ -303,7 +303,7 @@ int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm
 }
 
 bool crosses_nodes(MPI_Comm handle) {
-    if (handle == constants.comm_null) return false;  // the MPI library says what is wrong with it
+    if (handle == constants.comm_null) return false;  // the MPI library reports the error
     const Communicator* comm = find_communicator(handle);
     return !comm || comm->crosses;
 }

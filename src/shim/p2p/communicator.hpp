@@ -29,13 +29,12 @@ class CollectiveContext;
 class Operation;
 struct TagBlocks;
 
-/// A receive whose message has not come yet, in the order of posting. Lives in the operation; linked into its
-/// communicator.
+/// A receive whose message has not arrived yet, in the order of posting. Lives in the operation; linked into its communicator.
 struct PostedReceive {
     std::uint64_t position = 0;
     int source = MPI_ANY_SOURCE;
     int tag = MPI_ANY_TAG;
-    Operation* owner = nullptr;  ///< what can be moved on; null for a message that a probe took
+    Operation* owner = nullptr;  ///< the operation to advance; null for a message that a probe took
     PostedReceive* older = nullptr;
     PostedReceive* newer = nullptr;
 };
@@ -45,25 +44,25 @@ struct Communicator {
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;           ///< some rank of it (of either group) is on another node
-    bool seals = false;             ///< some peer's messages are sealed
-    bool mixed = false;             ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool verifies = false;          ///< messages of this node have records (same_node.hpp)
-    bool freed = false;             ///< the user freed it; operations still hold it
-    bool free_later = false;        ///< the MPI library has yet to free it, when nothing holds it any more
-    MPI_Comm heir{};                ///< has its error handler, when it is freed and operations still hold it
-    int persistent_requests = 0;    ///< they may be started after the user has freed it
-    int holders = 0;                ///< operations that use it
-    Ranks peers;                    ///< numbers, by rank as used in source and destination arguments (remote
-                                    ///< group of an inter-communicator)
-    std::uint64_t threshold = 0;    ///< of its realm
-    std::uint64_t short_first = 0;  ///< of its realm
-    bool is_channel = false;        ///< of its realm
+    bool crosses = false;         ///< some rank of it (of either group) is on another node
+    bool seals = false;           ///< some peer's messages are sealed
+    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
+    bool freed = false;           ///< the user freed it; operations still hold it
+    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
+    MPI_Comm heir{};              ///< holds its error handler once it is freed while operations still use it
+    int persistent_requests = 0;  ///< they may be started after the user has freed it
+    int holders = 0;              ///< operations that use it
+    /// Numbers, by rank as used in source and destination arguments (remote group of an inter-communicator).
+    Ranks peers;
+    std::uint64_t threshold = 0;                ///< of its realm
+    std::uint64_t short_first = 0;              ///< of its realm
+    bool is_channel = false;                    ///< of its realm
     Traffic traffic = Traffic::point_to_point;  ///< what its messages are counted as
     SharedNumbers members;                      ///< of the local group, in rank order
     SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's serves
+    std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's buffer serves
     std::shared_ptr<CollectiveContext>
         collective_context;                    ///< where its collectives meet; null unless it crosses nodes
     int collectives = 0;                       ///< under way
@@ -72,33 +71,35 @@ struct Communicator {
 
     /// Communicators made from this one, by the hash of constructor and members.
     std::map<keys::Digest, std::uint64_t> creations;
-    /// How many there were before, of those that `constructor_and_members` describes. Under the Guard.
+    /// Counts one more, and returns how many there were before with the same `constructor_and_members`. Under the Guard.
     std::uint64_t count_creation(const std::string& constructor_and_members) {
         return creations[keys::sha256(keys::as_bytes(constructor_and_members))]++;
     }
 
-    // Receives, in the order that MPI matches them.
+    // Receives, in the order in which MPI matches them.
     std::uint64_t next_position = 0;
     PostedReceive* oldest = nullptr;
     PostedReceive* newest = nullptr;
     std::unordered_map<std::uint64_t, wire::OrderTracker> order;  ///< per (source, tag)
-    std::size_t order_sweep = 64;           ///< entries at which stale ones are swept out
+    std::size_t order_sweep = 64;           ///< number of entries at which stale ones are removed
     wire::Predecessors predecessors;        ///< of messages to other ranks; in a SealingScope
     std::list<ReceivedMessage> unexpected;  ///< taken out of MPI by a probe, not yet received (M4)
 
-    /// A small message that a probe for MPI_ANY_TAG showed and left in MPI, and the position of the first receive that could get it:
-    /// nothing that its sender sent before was left then. Nothing once it is received, however that was.
+    /// A small message that a probe for MPI_ANY_TAG showed and left in MPI, and the position of the first receive that could get it: when
+    /// the probe showed it, none of its sender's earlier messages was left. Empty once the message is received, by whichever call.
     struct ShownFirst {
         int source, tag;
         std::uint64_t position;
     };
     std::optional<ShownFirst> shown_first;
 
-    /// What a message named as sent before it, and what has not come while receives older than its own may yet get it.
+    /// A message that a received message named as its predecessor, and that has not arrived although receives posted before that message's
+    /// can still match it.
     struct Awaited {
-        int source, tag;         ///< which receives may: those of this tag, or of any for MPI_ANY_TAG
-        std::uint64_t counter;   ///< of what was named
-        std::uint64_t position;  ///< of the receive that got the message which named it
+        /// The receives that can match it: those for this tag, or for any tag if this is MPI_ANY_TAG.
+        int source, tag;
+        std::uint64_t counter;   ///< of the named message
+        std::uint64_t position;  ///< of the receive that got the message that named it
     };
     std::list<Awaited> awaited;
 
@@ -114,7 +115,7 @@ struct Communicator {
         (receive.newer ? receive.newer->older : newest) = receive.older;
     }
     std::uint64_t oldest_position() const { return oldest ? oldest->position : next_position; }
-    /// The oldest receive that a message of this source and tag (whatever its tag for MPI_ANY_TAG) would still match.
+    /// The position of the oldest receive that a message of this source and tag (of any tag for MPI_ANY_TAG) would still match.
     std::uint64_t oldest_position(int source, int tag) const {
         for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
             if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
@@ -123,7 +124,7 @@ struct Communicator {
         return next_position;
     }
 
-    /// Whether one of the receives from position `first` up to `end` is still to get its message, and may get one of this source and
+    /// Whether one of the receives from position `first` up to `end` is still waiting for its message, and can match one of this source and
     /// tag.
     bool older_waits(int source, int tag, std::uint64_t first, std::uint64_t end) const {
         for (const PostedReceive* receive = oldest; receive && receive->position < end;
@@ -139,14 +140,14 @@ struct Communicator {
         return rank_of_peer >= 0 && static_cast<std::size_t>(rank_of_peer) < peers.size();
     }
     std::int32_t peer(int rank_of_peer) const { return peers[static_cast<std::size_t>(rank_of_peer)]; }
-    /// Proven to share memory with this process: its messages are plain. False for what is no peer: a status may
-    /// show what somebody wrote into an envelope.
+    /// Whether the peer has proven to share memory with this process, so that its messages are plain. False for a rank that is no peer: a
+    /// status can show what somebody wrote into an envelope.
     bool is_local(int rank_of_peer) const {
         return mixed && has_peer(rank_of_peer) && facts_of(peer(rank_of_peer)).same_node;
     }
 };
 
-/// Communicators that this thread used last, and the look-up they save.
+/// Communicators that this thread used last; they save the look-up.
 struct RecentCommunicator {
     MPI_Comm handle;
     Communicator* comm;
@@ -169,7 +170,7 @@ inline Communicator* find_communicator(MPI_Comm comm) {
     return find_in_registry(comm, recent);
 }
 
-/// Who a communicator consists of: world ranks, in rank order.
+/// The processes that a communicator consists of: world ranks, in rank order.
 struct Membership {
     std::vector<std::int32_t> members;              ///< of the local group
     std::vector<std::int32_t> remote_members = {};  ///< of the remote group; empty unless inter
@@ -179,24 +180,24 @@ struct Membership {
 };
 
 Membership membership_of(const Communicator& comm);
-/// What the MPI library says of `comm`; nothing when processes that are not in the realm are in it.
+/// What the MPI library says of `comm`; nothing when it has processes that are not in the realm.
 std::optional<Membership> read_membership(MPI_Comm comm, const Realm& realm = state.world);
 /// Whether it has a rank on another node than this rank's.
 bool crosses_nodes(const Membership& membership);
 /// The same for a handle; true for one that MPIsec does not know, false for MPI_COMM_NULL.
 bool crosses_nodes(MPI_Comm comm);
-/// World ranks in the order of the private communicator for its collectives.
+/// World ranks in the order that they have in the private communicator for its collectives.
 std::vector<std::int32_t> world_ranks_in(const Membership& membership);
 
-/// Knows `comm` from now on. The caller has compared what the MPI library made with `membership`.
+/// Registers `comm`. The caller has compared what the MPI library made with `membership`.
 Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::ContextId& context);
 
-/// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the
-/// members and how often they did this before. Every member derives the same, nobody else has a say in it.
-/// To be called in the order of the constructor calls, which all members share. Takes the Guard.
+/// The context of a communicator with these members: SHA-256 over the parent's context, the constructor, the members and how often they
+/// have called it before. Every member derives the same context, and nobody else has a say in it. Must be called in the order of the
+/// constructor calls, which all members share. Takes the Guard.
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
                                const Membership& membership);
-/// The parent of those of this realm that have none; its context is all zero in that of MPI_COMM_WORLD.
+/// Stands in as the parent of this realm's communicators that have none; its context is all zeros in the realm of MPI_COMM_WORLD.
 Communicator& no_parent(const Realm& realm = state.world);
 
 /// Forgets it, once the MPI library has freed its handle.
@@ -214,26 +215,24 @@ void release(Communicator& comm);
 void hold_for_persistent(Communicator& comm);
 void release_from_persistent(Communicator& comm);
 
-/// Waits until every member is here, moving all started operations meanwhile: what comes next blocks inside
-/// MPI on the members, and none of them may still need us to receive a large message (M5). Nothing to do when
-/// no member is on another node.
+/// Waits until every member is here, and keeps all started operations moving: the next step blocks inside MPI on the members, and none of
+/// them may still need this rank to receive a large message (M5). Does nothing when no member is on another node.
 int progress_barrier(Communicator& comm);
 int progress_barrier(Ranks members, const wire::ContextId& context);
-/// Before the MPI library's own blocking collective inside a node: the same, and raises what goes wrong.
+/// For use before the MPI library's own blocking collective inside a node: the same, and raises errors.
 int progress_barrier_of_members(MPI_Comm comm);
-/// Exchanges `bytes` bytes with another world rank, moving all started operations meanwhile; sealed unless it
-/// is on this node. Both call it, with the same context. So are the bytes that hand_down() brings from
-/// members[root] to all members. Both return an MPI error code that was not raised.
+/// Exchanges `bytes` bytes with another world rank, and keeps all started operations moving; sealed unless that rank is on this node. Both
+/// ranks call it, with the same context. hand_down() brings bytes from members[root] to all members in the same way. Both functions return
+/// an MPI error code that has not been raised.
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context);
 int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes, const wire::ContextId& context);
 
-/// The same of all members of an intra-communicator, from its rank `root`; also where all are proven to be on one node.
+/// The same for all members of an intra-communicator, from its rank `root`; also where all are proven to be on one node.
 int hand_down(const Communicator& comm, int root, void* data, std::size_t bytes);
 
-/// Asks the MPI library for the private communicator of one that it has just made, in the order of
-/// world_ranks_in(expected). Every member is in the call that made the communicator. Returns an MPI error
-/// code.
+/// Asks the MPI library for the private communicator of one that it has just made, with the ranks in the order of world_ranks_in(expected).
+/// Every member is in the call that made the communicator. Returns an MPI error code.
 int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm* shadow);
 
 }  // namespace mpisec::shim

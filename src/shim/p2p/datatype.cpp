@@ -17,9 +17,9 @@
 namespace mpisec::shim {
 
 struct TypeCache {
-    /// Types that operations under way use, and how often the program has freed them meanwhile. Not a
-    /// duplicate: a function of the program's that reduces is given the handle that the program gave (MPI
-    /// standard section 6.9.5), and MPI_Type_dup would call the copy functions of its attributes.
+    /// Types that operations under way use, and how often the program has freed them since. The type itself, not a duplicate: a reduction
+    /// function of the program's is given the handle that the program gave (MPI standard section 6.9.5), and MPI_Type_dup would call the
+    /// copy functions of the type's attributes.
     struct Kept {
         int holders = 0;
         int frees = 0;  ///< more than one where MPI_Type_get_contents gave the program the same handle again
@@ -45,8 +45,8 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
 }
 
 #if defined(OPEN_MPI)
-/// Whether an element may have a long double in it: Open MPI counts its padding as data, and does not always
-/// pack it. The types of the standard that are as large are those with one in them, and double complex.
+/// Whether an element may contain a long double: Open MPI counts its padding as data, and does not always pack it. The standard's types of
+/// at least its size are those that contain one, and double complex.
 bool may_be_padded(MPI_Datatype type) {
     constexpr int smallest = 16;
     const TypeContents made(type);
@@ -80,8 +80,7 @@ bool look_up(MPI_Datatype type, TypeFacts& facts) {
     return true;
 }
 
-/// Calls `step(first element, elements, bytes offset)` for runs of elements whose packed size MPI's int
-/// arguments can hold.
+/// Calls `step(first element, elements)` for runs of elements whose packed size fits MPI's int arguments.
 template <class Step>
 int in_int_steps(MPI_Count count, std::size_t size, Step step) {
     const MPI_Count most =
@@ -93,8 +92,8 @@ int in_int_steps(MPI_Count count, std::size_t size, Step step) {
     return MPI_SUCCESS;
 }
 
-/// MPI_BOTTOM with a type of absolute addresses, as a buffer that is not null: MPICH 4.0 refuses to pack from
-/// or unpack to a null pointer.
+/// Presents MPI_BOTTOM with a type of absolute addresses as a buffer that is not null: MPICH 4.0 refuses to pack from or unpack to a null
+/// pointer.
 class FromBottom {
   public:
     FromBottom(const void* buf, MPI_Datatype type) : buf_(const_cast<void*>(buf)), type_(type) {
@@ -126,7 +125,7 @@ class FromBottom {
     bool made_ = false;
 };
 
-/// `bytes` bytes as one element, of any number.
+/// Any number of bytes as one element.
 class Bytes {
   public:
     explicit Bytes(std::size_t bytes) {
@@ -159,8 +158,8 @@ struct Strided {
     MPI_Aint step;
 };
 
-/// Elements that MPI_Pack's int cannot measure, from one type to another: a message to oneself, which has no
-/// such limit. One element at a time.
+/// Copies elements that MPI_Pack's int cannot measure from one type to another, one at a time, by a message to oneself, which has no such
+/// limit.
 int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_Count count) {
     constexpr int tag = 1;  // not that of probe.cpp
     Guard guard;            // one thread's message must not meet another's receive
@@ -173,9 +172,9 @@ int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_C
     return MPI_SUCCESS;
 }
 
-/// The bytes from the first to behind the last that `count` elements at `buf` have, gaps included.
+/// The bytes that `count` elements at `buf` span, from the first to the last, gaps included.
 struct Span {
-    std::intptr_t first;  ///< after buf; may be negative
+    std::intptr_t first;  ///< offset from buf; may be negative
     std::size_t bytes;
 
     Span(MPI_Count count, MPI_Datatype type) {
@@ -204,7 +203,7 @@ int pack_from_device(const void* buf, MPI_Count count, MPI_Datatype type, std::u
     return pack(moved(copy.data(), -span.first), count, type, facts, to);
 }
 
-/// What is between the elements is copied too, and back again.
+/// Bytes between the elements are copied too, and copied back.
 int unpack_to_device(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count,
                      MPI_Datatype type) {
     TypeFacts facts;
@@ -222,7 +221,7 @@ int unpack_to_device(const std::uint8_t* from, std::size_t bytes, void* buf, MPI
 }  // namespace
 
 void note_device(const void* buf, MPI_Datatype type, TypeFacts& facts) {
-    MPI_Aint lower = 0, extent = 0;  // of MPI_BOTTOM the address is in the type
+    MPI_Aint lower = 0, extent = 0;  // for MPI_BOTTOM the address is in the type
     if (real.Type_get_true_extent(type, &lower, &extent) != MPI_SUCCESS) return;
     facts.device = ask_driver(moved(buf, lower));
     if (facts.device) facts.contiguous = false;
@@ -241,8 +240,7 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
     if (facts.size == 0) return MPI_SUCCESS;
     if (facts.device) [[unlikely]]
         return pack_from_device(buf, count, type, to);
-    // What MPI_Pack does not write is sent all the same, and written at the receiver: nothing of another
-    // message.
+    // Bytes that MPI_Pack does not write are sent all the same, and written at the receiver: they must not hold another message's data.
     if (facts.padded && count > 0) std::memset(to, 0, static_cast<std::size_t>(count) * facts.size);
     MPI_Aint lower = 0, extent = 0;
     real.Type_get_extent(type, &lower, &extent);

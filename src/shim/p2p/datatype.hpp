@@ -16,10 +16,10 @@ struct TypeFacts {
     std::size_t size = 0;     ///< bytes of one element's data
     bool contiguous = false;  ///< count elements at buf are count * size bytes at buf, in order
     bool padded = false;      ///< MPI_Pack may leave bytes of an element unwritten (Open MPI's long double)
-    bool device = false;      ///< of a buffer (buffer_facts): in a GPU's memory, and so not `contiguous`
+    bool device = false;  ///< set by buffer_facts: the buffer is in a GPU's memory, and so not `contiguous`
 };
 
-/// Types that this thread used last, and the look-up they save. Stale once a type was freed (generation).
+/// Types that this thread used last; they save the look-up. Stale once any type was freed (generation).
 struct RecentType {
     MPI_Datatype type;
     std::uint64_t generation;
@@ -42,7 +42,7 @@ inline bool type_facts(MPI_Datatype type, TypeFacts& facts) {
     return true;
 }
 
-/// The same of elements at `buf`, which may be in a GPU's memory: then pack() and unpack() are the only access.
+/// The same for elements at `buf`, which may be in a GPU's memory: then only pack() and unpack() may access them.
 [[gnu::cold, gnu::noinline]] void note_device(const void* buf, MPI_Datatype type, TypeFacts& facts);
 inline bool buffer_facts(const void* buf, MPI_Datatype type, TypeFacts& facts) {
     if (!type_facts(type, facts)) return false;
@@ -58,12 +58,11 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
 int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count count, MPI_Datatype type,
            const TypeFacts& facts);
 
-/// Keeps a type good after the program's MPI_Type_free, until release_type, for an operation under way.
-/// Returns it.
+/// Keeps a type usable after the program's MPI_Type_free, until release_type, for an operation under way. Returns the type.
 MPI_Datatype keep_type(MPI_Datatype type);
 void release_type(MPI_Datatype kept);
 
-/// MPI_Type_free: what is cached of the type ends with it.
+/// MPI_Type_free, which also ends what is cached of the type.
 int Type_free(MPI_Datatype* type);
 
 }  // namespace mpisec::shim

@@ -94,8 +94,7 @@ bool any_failure() {
 
 #else
 
-// MPICH has the extensions, but its processes over OFI wait for dead ones for ever, so no job is taken for one
-// that goes on.
+// MPICH has the extensions, but over OFI its processes wait for dead ones for ever, so no MPICH job counts as one that goes on.
 bool job_is_fault_tolerant() {
     return false;
 }

@@ -1,6 +1,6 @@
-// Processes that have failed, and communicators that were revoked (User-Level Failure Mitigation, the
-// extensions of Open MPI and MPICH): what the MPI library says of them, and what may wait for them no longer.
-// Who has failed is the library's word, which nobody can prove: a process whose link is cut looks the same.
+// Processes that have failed, and communicators that were revoked (User-Level Failure Mitigation, the extensions of Open MPI and MPICH):
+// what the MPI library says of them, and what must no longer wait for them. Which processes have failed is the library's word, which nobody
+// can prove: a process whose link is cut looks the same.
 #pragma once
 
 #include <mpi.h>
@@ -31,20 +31,20 @@ bool job_is_fault_tolerant();
 /// Whether an error code says that a process has failed, or that a communicator was revoked.
 bool is_failure(int code);
 
-/// Why what is under way on it may never end: an error code, or MPI_SUCCESS. Where no failures are to be
-/// expected it is that without a look.
+/// Why operations under way on the communicator may never complete: an error code, or MPI_SUCCESS. Where no failures are expected,
+/// failure_on() returns MPI_SUCCESS without looking.
 int look_for_failure(const Communicator& comm);
 inline int failure_on(const Communicator& comm) {
     return state.fault_tolerant ? look_for_failure(comm) : MPI_SUCCESS;
 }
-/// The same of a message to or from a process, by number.
+/// The same for a message to or from one process, by number.
 int failure_of_peer(const Communicator& comm, std::int32_t peer);
-/// The same among processes of this world, by number: whether one of them has failed.
+/// The same for processes of this world, by number: whether one of them has failed.
 int failure_among(Ranks members);
 /// Whether any process of the job has failed, as far as this one knows.
 bool any_failure();
 
-/// Looks now and then, for loops that wait.
+/// Looks for failures now and then, in loops that wait.
 class FailureWatch {
   public:
     /// `look()` returns an error code.

@@ -1,10 +1,9 @@
-// How long the first part of a large message is to be, the rest of which follows in parts of its own (sending.cpp).
+// How long the first part of a large message should be; the rest follows in parts of its own (sending.cpp).
 //
-// A message in several parts is sealed and opened while others of its parts travel: that hides the cipher where the
-// core waits for the link. Where the link is so fast that the core is busy all the time, with the kernel's network
-// code above all, there is nothing to hide behind, and every part more costs MPI a handshake. Which of the two it is,
-// and how fast the machine happens to be, is not known beforehand; so messages of like lengths to one rank are cut now
-// in one way, now in the other, and the faster one is kept.
+// A message in several parts is sealed and opened while other parts of it travel, which hides the cipher where the core waits for the link.
+// Where the link is so fast that the core is busy all the time, above all with the kernel's network code, there is nothing to hide behind,
+// and every further part costs MPI a handshake. Which of the two holds, and how fast the machine happens to be, is not known beforehand; so
+// messages of similar lengths to one rank are cut now in one way, now in the other, and the faster way is kept.
 #pragma once
 
 #include <algorithm>
@@ -15,33 +14,33 @@
 
 namespace mpisec::shim {
 
-/// Of messages of like lengths to one rank.
+/// The trial for messages of similar lengths to one rank.
 class FirstPartTrial {
   public:
     bool long_wins() const { return long_wins_; }
-    /// Whether the time of the next one is wanted: those of both ways, one after the other.
+    /// Whether the time of the next message is wanted: both ways are timed, one after the other.
     bool wants_time() const { return turn_ < first_try + in_a_row; }
-    /// Whether it is to have the longer first part.
+    /// Whether the next message should have the longer first part.
     bool takes_long() {
         const bool tries_other = turn_ >= first_try && turn_ < first_try + in_a_row;
         turn_ = (turn_ + 1) % between;
         return long_wins_ != tries_other;
     }
-    /// What one took until it was received and opened: ns per byte.
+    /// Notes the time that a message took until it was received and opened, in ns per byte.
     void note(bool was_long, float took) {
         Times& times = times_[was_long];
-        // What was cut otherwise before finds no warm buffers: the first of a row does not count.
+        // A message that is cut in another way than the one before it finds no warm buffers: the first of a row does not count.
         if (noted_ && was_long == last_was_long_) times = {times.newer, took};
         noted_ = true;
         last_was_long_ = was_long;
-        // The other way has been tried a moment ago: both times are of now, and of each the shorter one counts, for a
-        // message whose receiver was late says nothing.
+        // The other way has just been tried, so both times are current. The shorter time of each way counts, because a message whose
+        // receiver was late says nothing.
         if (turn_ != first_try + in_a_row || was_long == long_wins_ || times.older == 0) return;
         if (times.best() < clearly * times_[long_wins_].best()) long_wins_ = was_long;
     }
 
   private:
-    /// Of two messages one after the other; 0: not known.
+    /// Times of two consecutive messages; 0: not known.
     struct Times {
         float older = 0, newer = 0;
         float best() const { return std::min(older, newer); }
@@ -54,7 +53,7 @@ class FirstPartTrial {
     bool long_wins_ = false, noted_ = false, last_was_long_ = false;
 };
 
-/// Of all messages to one rank that may have either. What one takes is known only while no other is under way.
+/// Trials for all messages to one rank that can be cut in either way. A message's time is known only while no other is under way.
 class FirstPartChoice {
   public:
     /// A message begins, and gets a number.

@@ -26,7 +26,7 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-/// Sends all of `values`, or receives at most as many: how many those were, or nothing where that failed.
+/// Sends all of `values`, or receives at most that many words. Returns how many were transferred, or nothing where that failed.
 std::optional<std::size_t> transfer(bool sending, Words& values, int peer) {
     const auto bytes = static_cast<MPI_Count>(values.size() * sizeof values[0]);
     std::unique_ptr<Operation> operation;
@@ -54,7 +54,7 @@ std::optional<std::size_t> transfer(bool sending, Words& values, int peer) {
     if (!operation->complete()) {
         operation->cancel();
         leave_work_list(*operation);
-        (void)operation.release();  // MPI may have its memory
+        (void)operation.release();  // MPI may still use its memory
         return std::nullopt;
     }
     const Outcome& outcome = operation->outcome();
@@ -66,18 +66,18 @@ bool send_words(Words& values, int peer) {
     return transfer(true, values, peer).has_value();
 }
 
-/// What comes from there, of at most so many words; nothing where that fails.
+/// Receives at most `most` words from `peer`; empty where that fails.
 Words receive_words(std::size_t most, int peer) {
     Words values(most);
     values.resize(transfer(false, values, peer).value_or(0));
     return values;
 }
 
-/// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. To the
-/// end after a rejected message too: the others wait for this rank's part. One word more counts the ranks
-/// whose part is in the sum: false, on every rank that got an incomplete one, or none. Of the last `maxima`
-/// words it is the largest. Others may be summing vectors of another length, at most `other` words: then this rank has no part in
-/// that sum, and gets it, incomplete, as `values`.
+/// Sums every rank's vector at rank 0 over a binomial tree, then hands the sums down the same tree. Goes on to the end after a rejected
+/// message too, because the other ranks wait for this rank's part. One additional word counts the ranks whose part is in the sum: returns
+/// false on every rank that got an incomplete sum, or none. For the last `maxima` words it takes the largest value instead of the sum.
+/// Other ranks may be summing vectors of another length, at most `other` words: then this rank has no part in that sum, and gets it,
+/// incomplete, as `values`.
 bool sum_everywhere(Words& values, std::size_t maxima = 0, std::size_t other = 0) {
     const std::size_t summed = values.size() - maxima;
     const int rank = state.world.rank, size = state.world.size;
@@ -109,9 +109,9 @@ bool sum_everywhere(Words& values, std::size_t maxima = 0, std::size_t other = 0
 
 using MessageCounts = std::vector<MessageCount>;
 
-/// Adds up to 0 over all ranks when what each accepted from each is what that one sent it; else to something that
-/// nobody without the job's secret can choose, which is 0 with a probability of one in 2^64 over the greatest power of
-/// two that divides all differences.
+/// Adds up to 0 over all ranks when each rank accepted exactly as many messages from each other rank as that rank sent to it; otherwise to
+/// a value that nobody without the job's secret can choose, and that is 0 with a probability of 2^k in 2^64, where 2^k is the greatest
+/// power of two that divides all differences.
 std::uint64_t weighed_difference(const MessageCounts& counts) {
     const std::int32_t rank = state.world.rank;
     std::uint64_t difference = 0;
@@ -122,7 +122,7 @@ std::uint64_t weighed_difference(const MessageCounts& counts) {
     return difference;
 }
 
-/// What all ranks together have to say, in as many words for any number of ranks.
+/// What all ranks report together, in a number of words that does not depend on the number of ranks.
 struct AuditTotals {
     bool complete = false;  ///< every rank's part is in it
     std::uint64_t difference = 0, notices = 0, asking = 0;
@@ -151,7 +151,7 @@ struct ForThisRank {
     std::uint64_t messages, notices;
 };
 
-/// What was sent to this rank; two words for each rank travel.
+/// Counts what was sent to this rank; two words for each rank travel.
 std::optional<ForThisRank> sum_by_receiver(const MessageCounts& counts, Words notices) {
     Words words(static_cast<std::size_t>(state.world.size));
     for (const MessageCount& count : counts) words[static_cast<std::size_t>(count.peer)] = count.sent;
@@ -197,7 +197,7 @@ void final_barrier(AuditEnd audit) {
     if (any_failure()) return;
     Words nothing;
     bool together = sum_everywhere(nothing, 0, audit == AuditEnd::known ? 0 : words_by_receiver());
-    if (!nothing.empty()) {  // it was the sums by receiver
+    if (!nothing.empty()) {  // those were the sums by receiver
         nothing.clear();
         together = sum_everywhere(nothing);
     }

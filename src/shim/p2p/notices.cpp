@@ -28,12 +28,12 @@ struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
     std::deque<wire::CallNotice> calls;
     std::unique_ptr<wire::SkipNotice> notice =
-        std::make_unique<wire::SkipNotice>();  ///< or as long as a call's
-    std::unique_ptr<Operation> telling;        ///< sends `notice`, which stays as long
+        std::make_unique<wire::SkipNotice>();  ///< or a notice of a call, at its beginning
+    std::unique_ptr<Operation> telling;        ///< sends `notice`, which must live as long
     std::uint64_t sent = 0;
 };
 
-/// The notice that is being received, into which buffer, from whom, and since when.
+/// The notice that is being received: its buffer, its sender, and since when.
 struct Hearing {
     std::unique_ptr<Operation> receiving;
     wire::SkipNotice notice;
@@ -45,15 +45,15 @@ struct Hearing {
 
 /// Under the Guard.
 struct Notices {
-    std::map<std::int32_t, Untold> untold_by_peer;  ///< may grow while one is being told
-    std::uint64_t heard = 0;                        ///< notices that count
+    std::map<std::int32_t, Untold> untold_by_peer;  ///< may grow while a notice is being sent
+    std::uint64_t heard = 0;                        ///< notices received, of those that count
     std::unique_ptr<Hearing> hearing;
     bool busy = false;  ///< hearing or telling (Turn)
 };
 
 namespace {
 
-/// Telling may wait for room inside a node, where everything moves, and come here again: then nothing is done.
+/// Sending a notice may wait for room inside a node; that wait advances everything and can come here again: then nothing is done.
 class Turn {
   public:
     Turn() : mine_(!std::exchange(process.notices->busy, true)) {}
@@ -73,7 +73,7 @@ struct NextNotice {
     bool counts = true;
 };
 
-/// Takes what is to be told next to `notice`.
+/// Moves what is to be told next into `notice`.
 NextNotice next_notice(Untold& untold) {
     if (!untold.calls.empty()) {
         const bool asks = untold.calls.front().asks();
@@ -91,7 +91,7 @@ NextNotice next_notice(Untold& untold) {
     return {untold.notice->size(), true};
 }
 
-/// True while there is something to tell, or being told.
+/// True while something is still to be told, or is being told.
 bool tell(std::int32_t peer, Untold& untold) {
     if (untold.telling && untold.telling->advance()) untold.telling.reset();
     if (untold.telling) return true;
@@ -111,7 +111,7 @@ bool tell(std::int32_t peer, Untold& untold) {
     return true;
 }
 
-/// The next notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE; null when none is announced.
+/// Begins to receive the next notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE; null when none is announced.
 std::unique_ptr<Hearing> begin_hearing(const Realm& realm, int peer) {
     int flag = 0;
     MPI_Status found;
@@ -128,7 +128,7 @@ std::unique_ptr<Hearing> begin_hearing(const Realm& realm, int peer) {
     return hearing;
 }
 
-/// False where it says nothing. Then it counts as well: it may have been changed on the way.
+/// Returns false for an invalid notice. It counts nevertheless, because it may have been changed on the way.
 bool take(const Hearing& hearing) {
     const Outcome& outcome = hearing.receiving->outcome();
     const bool good = outcome.error == MPI_SUCCESS;
@@ -147,7 +147,7 @@ bool take(const Hearing& hearing) {
     return true;
 }
 
-/// One notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has come whole. Does not wait: somebody
+/// Takes one notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has arrived completely. Does not wait: somebody
 /// may announce a message and never send it.
 bool hear_one(const Realm& realm, int peer) {
     const Turn turn;
@@ -163,7 +163,7 @@ bool hear_one(const Realm& realm, int peer) {
         ++process.notices->heard;
         return false;
     }
-    pair.opened = counted;  // like what was not counted as sent; nor is it where it was not sealed
+    pair.opened = counted;  // not counted by the sender either; an unsealed one never is
     return take(*std::exchange(hearing, nullptr));
 }
 
@@ -189,7 +189,7 @@ void tell_call(std::int32_t world_peer, const wire::CallNotice& call) {
 
 void tell_notices() {
     Guard guard;
-    const Turn turn;  // a notice is a message, too, and comes here when it is started
+    const Turn turn;  // a notice is itself a message, so starting one comes here again
     if (!turn || !notices_untold.exchange(false, std::memory_order_relaxed)) return;
     bool more = false;
     for (auto& [peer, untold] : process.notices->untold_by_peer) more = tell(peer, untold) || more;
@@ -204,7 +204,7 @@ void hear_notices(std::int32_t world_source) {
 
 void hear_notices(const Realm& realm) {
     Guard guard;
-    if (!realm.job_secret) return;  // it is gone, and its channel with it
+    if (!realm.job_secret) return;  // the realm is gone, and its channel with it
     while (hear_one(realm, MPI_ANY_SOURCE)) {
     }
 }
@@ -214,7 +214,7 @@ std::vector<std::uint64_t> notices_sent() {
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(state.world.size));
     for (auto& [peer, untold] : process.notices->untold_by_peer) {
         if (peer < state.world.size) sent[static_cast<std::size_t>(peer)] = untold.sent;
-        untold.runs.clear();  // would be in no sum
+        untold.runs.clear();  // they would be in no sum
         std::erase_if(untold.calls, [](const wire::CallNotice& call) { return call.asks(); });
     }
     return sent;
@@ -223,7 +223,7 @@ std::vector<std::uint64_t> notices_sent() {
 void finish_notices(std::uint64_t expected) {
     const auto limit = Clock::now() + longest_farewell;
     Guard guard;
-    process.call_heard.store(nullptr, std::memory_order_relaxed);  // nobody waits for an answer
+    process.call_heard.store(nullptr, std::memory_order_relaxed);  // nobody waits for an answer any more
     for (bool left = true; left && Clock::now() < limit;) {
         hear_one(state.world, MPI_ANY_SOURCE);
         left = process.notices->heard < expected;
@@ -238,7 +238,7 @@ void finish_notices(std::uint64_t expected) {
 void forget_notices() {
     Guard guard;
     Notices& notices = *process.notices;
-    // MPI may still read the buffer of one that was lost, so that one stays.
+    // MPI may still read the buffer of a notice that was lost, so that buffer stays.
     for (auto& [peer, untold] : notices.untold_by_peer)
         if (untold.telling && !untold.telling->advance()) {
             (void)untold.telling.release();

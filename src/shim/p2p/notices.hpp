@@ -1,14 +1,14 @@
-// What ranks tell each other beside the program's messages, sealed, on the channel. Of two kinds:
+// What ranks tell each other beside the program's messages, sealed, on the channel. There are two kinds:
 //
-//   skips   counters that will never come (S3): the program cancelled the send, or MPI refused the message after its
-//           counter was taken. The receiver would keep a gap in its set of accepted counters for each, for ever, and
-//           with it everything that waits for the gap to close. So the sender tells it which counters to take for used.
-//   calls   what a rank called that waits long in a collective (collective/call_comparison.hpp)
+//   skips   counters that will never arrive (S3): the program cancelled the send, or MPI refused the message after its
+//           counter was taken. For each, the receiver would keep a gap in its set of accepted counters for ever, and with
+//           it everything that waits for the gap to close. So the sender tells it which counters to treat as used.
+//   calls   what a rank that waits long in a collective has called (collective/call_comparison.hpp)
 //
-// A sender has at most one notice under way to a rank, in synchronous mode: it knows when the receiver has it, and sends
-// what has gathered since with its next message. A receiver looks for notices when the set of one sender has many gaps,
-// and when it waits long. In MPI_Finalize each rank learns how many notices were sent to it and receives those that
-// are left. None of them counts as a message of the program.
+// A sender has at most one notice under way to a rank. It sends it in synchronous mode, so it learns when the receiver has it, and then
+// sends what has gathered since in the next notice. A receiver looks for notices when its set for one sender has many gaps, and when it has
+// waited long. In MPI_Finalize each rank learns how many notices were sent to it and receives those that are left. No notice counts as a
+// message of the program.
 #pragma once
 
 #include <atomic>
@@ -25,29 +25,27 @@ struct Realm;
 /// Sender: the message to `world_peer` with this counter was not sent and never will be.
 void skip_counter(std::int32_t world_peer, std::uint64_t counter);
 
-/// Sender: what it has called, to a rank that may know better. Those that it supersedes are not sent any more.
+/// Sender: tells a rank that may know better what this rank has called. Waiting notices that this one supersedes are not sent any more.
 void tell_call(std::int32_t world_peer, const wire::CallNotice& call);
 
-/// Sender: there are notices to send; then, to be called now and then, under the Guard.
+/// Sender: whether there are notices to send; then tell_notices() must be called now and then, under the Guard.
 inline constexpr std::atomic<bool>& notices_untold = process.notices_untold;
 void tell_notices();
 
-/// Gaps in the set of one sender's counters from which on a receiver looks for notices, and of how many
-/// messages it looks at one.
+/// How many gaps in the set of one sender's counters make a receiver look for notices, and in how many messages it then looks once.
 inline constexpr std::size_t gaps_before_look = 32, messages_between_looks = 16;
-/// Receiver: takes what `world_source` has told so far; and what anybody of a realm has.
+/// Receiver: takes the notices that `world_source` has sent so far; or those that anybody in a realm has sent.
 void hear_notices(std::int32_t world_source);
 void hear_notices(const Realm& realm);
 
-/// In MPI_Finalize: notices that were sent to each rank of the world. Only calls that failed or ended are still told: others
-/// may wait for that.
+/// In MPI_Finalize: the number of notices that were sent to each rank of the world. From then on only calls that failed or ended are told:
+/// other ranks may wait for that.
 std::vector<std::uint64_t> notices_sent();
-/// In MPI_Finalize, when all ranks are: receives the rest of the `expected` notices to this rank, and waits
-/// for its own to be received; for a few seconds at most, for one may have been lost on the way. From then on calls are not
-/// heard.
+/// In MPI_Finalize, when all ranks are in it: receives the rest of the `expected` notices to this rank, and waits until its own have been
+/// received; for a few seconds at most, because a notice may have been lost on the way. From then on notices of calls are ignored.
 void finish_notices(std::uint64_t expected);
 
-/// Before the channels are freed, those of sessions too: lets go of what is still under way.
+/// Before the channels, those of sessions included, are freed: lets go of what is still under way.
 void forget_notices();
 
 }  // namespace mpisec::shim

@@ -37,8 +37,8 @@ struct WorkList {
 
 namespace {
 
-// Each look asks MPI, which asks the network. Of a window of many messages the first move and the others wait
-// for them (segments.hpp: they take turns), so these are looked at less often.
+// Each look asks MPI, which asks the network. In a window of many messages the first ones move and the others wait for them (segments.hpp:
+// they take turns), so the others are looked at less often.
 constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
 
 }  // namespace
@@ -91,8 +91,7 @@ std::unique_ptr<Operation> begin_send(const SendSpec& spec) {
 }
 
 std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec) {
-    // Not left to MPI: MPICH 4.0 shows another source than MPI_PROC_NULL for a request (MPI standard
-    // section 3.10).
+    // MPI_PROC_NULL is not left to MPI: MPICH 4.0 shows another source for such a request (MPI standard section 3.10).
     if (spec.peer == MPI_PROC_NULL)
         return std::make_unique<DoneOperation>(
             nullptr, Outcome{MPI_PROC_NULL, MPI_ANY_TAG, 0, false, MPI_SUCCESS, false});
@@ -175,7 +174,7 @@ void complete_operation(Operation& operation) {
         if (may_block()) {
             // Nothing else to move: let MPI block on the one request there is.
             if (MPI_Request* request = operation.complete() ? nullptr : operation.sole_request()) {
-                MPI_Status status{};  // MPICH leaves that of a send as it was
+                MPI_Status status{};  // MPICH leaves the status of a send unchanged
                 TraceScope traced("MPI wait");
                 const int code = real.Wait(request, &status);
                 operation.sole_request_done(code, status);

@@ -1,8 +1,7 @@
 // Started communication: what a request handle of the user stands for, and what a blocking call waits for.
 //
-// An operation is advanced by whichever call of the program comes by (M5). Those that need MPIsec between two
-// MPI messages (large messages, detached sends) are on the work list that every blocking call and every test
-// advances; the others complete with their one MPI request.
+// Any call of the program that makes progress advances operations (M5). Those that need MPIsec between two MPI messages (large messages,
+// detached sends) are on the work list, which every blocking call and every test advances; the others complete with their one MPI request.
 #pragma once
 
 #include <mpi.h>
@@ -61,7 +60,7 @@ class Operation {
 
     bool complete() const { return complete_; }
     const Outcome& outcome() const { return outcome_; }
-    /// Error handler's owner; null for MPI_COMM_SELF's.
+    /// The communicator whose error handler is called; null for that of MPI_COMM_SELF.
     Communicator* comm() const { return comm_; }
     /// Moves on without blocking; true when complete. Under the Guard.
     bool advance() {
@@ -71,18 +70,18 @@ class Operation {
     /// The one MPI request whose completion is all that this operation needs from MPI now; null when there is
     /// no such request.
     virtual MPI_Request* sole_request() { return nullptr; }
-    /// To be called when the program waited for sole_request() itself.
+    /// Must be called when the caller has waited for sole_request() itself.
     virtual void sole_request_done(int /*code*/, const MPI_Status& /*status*/) {}
     virtual void cancel() {}
-    /// Whether advance() must be called for others to make progress, not only for this operation's own
-    /// completion.
+    /// Whether advance() must be called so that others make progress, not only for this operation's own completion.
     virtual bool needs_progress() const { return false; }
     virtual WaitInfo wait_info() const { return {}; }
     virtual ErrorOwner error_owner() const;
 
-    bool listed = false;           ///< on the work list
-    bool urged = false;            ///< others wait for it, so it needs progress
-    std::function<void()> at_end;  ///< of a detached operation of a freed persistent request
+    bool listed = false;  ///< on the work list
+    bool urged = false;   ///< others wait for it, so it needs progress
+    /// Called on destruction: gives back what a freed persistent request or a buffered copy used.
+    std::function<void()> at_end;
 
   protected:
     explicit Operation(Communicator* comm) : comm_(comm) {
@@ -106,7 +105,7 @@ class Operation {
 
 }  // namespace mpisec::shim
 
-/// An operation ends under the Guard (M10): it gives back buffers, types, receives and its communicator.
+/// An operation is destroyed under the Guard (M10): it gives back buffers, types, receives and its communicator.
 template <>
 struct std::default_delete<mpisec::shim::Operation> {
     default_delete() = default;
@@ -123,8 +122,7 @@ namespace mpisec::shim {
 class CopiesFromDevice;
 class CopiesToDevice;
 
-/// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives MPI_ANY_SOURCE
-/// too.
+/// A message, as the user's arguments describe it. `peer` is a rank of `comm`; for receives it can also be MPI_ANY_SOURCE.
 struct SendSpec {
     enum class Mode : std::uint8_t { standard, synchronous, buffered, ready };
     Mode mode = Mode::standard;
@@ -135,7 +133,7 @@ struct SendSpec {
     int tag = 0;
     MPI_Comm comm{};
     const char* call = "";
-    /// Of a large message whose bytes are still being copied to `buf`: only sealed ones have it (staged.hpp).
+    /// For a large message whose bytes are still being copied to `buf`; only sealed messages have it (staged.hpp).
     CopiesFromDevice* copies = nullptr;
 };
 struct ReceiveSpec {
@@ -146,39 +144,37 @@ struct ReceiveSpec {
     int tag = 0;
     MPI_Comm comm{};
     const char* call = "";
-    /// Where verified bytes of a large message go on from `buf`, if anywhere (staged.hpp).
+    /// Where the verified bytes of a large message are copied on to from `buf`, if anywhere (staged.hpp).
     CopiesToDevice* copies = nullptr;
-    /// Whoever posts it looks at it in every pass: the work list need not, before a large message has come.
+    /// The caller that posts it looks at it in every pass, so the work list need not before a large message has arrived.
     bool looked_at = false;
 };
 
-/// Starts it. Under the Guard, which orders counters as MPI will order the messages. The result may be
-/// complete already.
+/// Starts the message. Under the Guard, which orders counters as MPI will order the messages. The result may already be complete.
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route);
 std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route);
 
-/// Seals a small message behind its nonce: n + 28 bytes to `wire`, the next of the pair with `world_peer`.
-/// Under the Guard.
+/// Seals a small message behind its nonce: writes n + 28 bytes to `wire`, with the next counter of the pair with `world_peer`. Under the
+/// Guard.
 void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
                 std::int32_t world_peer, int tag);
 /// The message with this counter will not arrive: MPI refused it, or it was cancelled.
 void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std::uint64_t counter);
-/// Bytes to receive any first message of MPIsec into, and when plain ones may match (M2), any that fits the
-/// user's `capacity`.
+/// Bytes of a buffer that can receive any first message of MPIsec and, when plain messages may match (M2), any of them that fits the user's
+/// `capacity`.
 std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mixed);
 
-/// Bytes to receive a message into that a probe found and whose envelope claims `wire_bytes`: no more than
-/// any of MPIsec's has, for the envelope is not to be believed. Open MPI is given all, because it overruns a
-/// shorter buffer.
+/// Bytes of a buffer to receive a message that a probe found and whose envelope claims `wire_bytes`: no more than any message of MPIsec
+/// has, because the envelope cannot be trusted. Open MPI gets room for all of it, because it overruns a shorter buffer.
 std::size_t probed_room(const Communicator& comm, std::size_t capacity, std::size_t wire_bytes);
 
-/// MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was
-/// extended on the way (S2).
+/// Whether MPI reports a message from another node as longer than receive_room(): no message of MPIsec is, so it was extended on the way
+/// (S2).
 bool is_overlong(int code, const Communicator& comm, const MPI_Status& status);
 /// Reports it and returns the error code.
 int reject_overlong(Communicator& comm, const MPI_Status& status, std::uint64_t position);
 
-/// Like start_send and start_receive, for a part of a larger call: plain ones become operations too.
+/// Like start_send and start_receive, for a part of a larger call: plain messages become operations too.
 std::unique_ptr<Operation> begin_send(const SendSpec& spec);
 std::unique_ptr<Operation> begin_receive(const ReceiveSpec& spec);
 
@@ -187,34 +183,34 @@ int send_plain(const SendSpec& spec);
 int isend_plain(const SendSpec& spec, MPI_Request* request);
 int ireceive_plain(const ReceiveSpec& spec, MPI_Request* request);
 
-/// A message that a probe has taken out of MPI, received by this specification: what is left is to hand it over (M4).
+/// For a message that a probe has taken out of MPI, and that this specification receives: it only has to be handed over (M4).
 std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm,
                                           ReceivedMessage received);
 
 /// Work list and progress.
 void enlist(Operation& operation);  ///< if it needs progress
-/// goes on without the user; finished at MPI_Finalize at the latest
+/// Lets it go on without the user; finished at MPI_Finalize at the latest.
 void detach(std::unique_ptr<Operation> operation);
 inline bool work_outstanding() {
     return process.work_count.load(std::memory_order_relaxed) != 0;
 }
-/// Nothing is there to be moved while a call waits, and no other thread can start something (M5, M10).
+/// Whether nothing needs to be moved while a call waits, and no other thread can start something (M5, M10).
 inline bool nothing_else() {
     return !state.thread_multiple && !work_outstanding();
 }
-/// Whether a call may wait inside MPI: nobody needs the core either, which MPI libraries keep while they
-/// wait; nor where what is waited for may have died, which the library notices for its own messages only.
+/// Whether a call may wait inside MPI: nothing else needs to be moved, nobody else needs the core, which MPI libraries keep while they
+/// wait, and what is waited for cannot have died, which the library notices for its own messages only.
 inline bool may_block() {
     return nothing_else() && !state.yield_while_waiting && !state.fault_tolerant;
 }
-void progress();         ///< advances all of the work list once; takes the Guard
+void progress();         ///< advances everything on the work list once; takes the Guard
 void finish_detached();  ///< waits for all detached operations
 void leave_work_list(Operation& operation);
 
-/// Blocks until complete, moving everything else (M5).
+/// Blocks until the operation is complete, and keeps everything else moving (M5).
 void complete_operation(Operation& operation);
-/// Blocks until the plain request is done, moving everything else; returns its error code. `started` is what
-/// the call that made it returned.
+/// Blocks until the plain request is done, and keeps everything else moving; returns its error code. `started` is what the call that made
+/// it returned.
 int complete_plain(int started, MPI_Request* request, MPI_Status* status);
 int finish_nonblocking(int started_error, MPI_Request* request);
 

@@ -15,25 +15,24 @@
 namespace mpisec::shim {
 namespace {
 
-// Keys of at most this many directions are kept ready; beyond, the one used longest ago is dropped and
-// derived again when needed.
+// The keys of at most this many directions are kept ready; beyond that, those used longest ago are dropped, and derived again when needed.
 constexpr std::size_t most_ready_keys = 4096;
 
-// Address space is set aside for so many processes of further realms, so that what is kept of one never moves;
-// and in a session before MPI_Init, for so many of MPI_COMM_WORLD.
+// Address space is reserved for this many processes of further realms, so that what is kept of one never moves; and, in a session before
+// MPI_Init, for this many of MPI_COMM_WORLD.
 constexpr std::size_t room_for_others = 1 << 20, room_for_world = 1 << 16;
 
 }  // namespace
 
-/// Which numbers are in use: below `world` those of MPI_COMM_WORLD, from `others` to `end` all others. None is
-/// used again, so that what is still noted about a process that is gone is not taken for another's.
+/// The numbers in use: below `world` those of MPI_COMM_WORLD, from `others` to `end` all others. No number is used twice, so that what is
+/// still noted about a process that is gone is not taken for another's.
 struct PeerNumbers {
     std::size_t world = 0, others = 0, end = 0, room = 0;
 };
 
 namespace {
 
-/// Calls it with every state in the table.
+/// Calls `visit` with every state in the table.
 template <class PairState, class Visit>
 void for_each(PairState** by_number, Visit visit) {
     if (!by_number) return;
@@ -52,7 +51,7 @@ void drop(EpochKeys*& keys) {
     --process.ready_keys;
 }
 
-/// A full sweep over all pairs, but only after thousands of pairs came into use: drops the older half.
+/// Drops the older half in a full sweep over all pairs, but only after thousands of pairs came into use.
 void drop_oldest() {
     std::uint64_t sum = 0, pairs = 0;
     auto each = [&](auto&& visit) {
@@ -93,7 +92,7 @@ T* set_aside(std::size_t room) {
     return static_cast<T*>(memory);
 }
 
-/// Those from `begin` to `end` may be used from now on. They are all zero, and take memory when they are used.
+/// Entries from `begin` to `end` may be used from now on. They are all zero, and take memory only when they are used.
 template <class T>
 void open(T* table, std::size_t begin, std::size_t end) {
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -109,7 +108,7 @@ void open_all(std::size_t begin, std::size_t end) {
     open(process.peer_facts, begin, end);
 }
 
-/// Before MPI_Init, in a session, MPI_COMM_WORLD has no processes yet.
+/// `world` is false in a session before MPI_Init, when MPI_COMM_WORLD has no processes yet.
 void set_tables_aside(bool world) {
     PeerNumbers& numbers = *process.peer_numbers;
     numbers.others = world ? static_cast<std::size_t>(state.world.size) : room_for_world;
@@ -120,7 +119,7 @@ void set_tables_aside(bool world) {
     process.peer_send_states = set_aside<PeerSendState*>(numbers.room);
 }
 
-/// Two threads may come here for one pair: it gets the state of one of them.
+/// Two threads may come here for one pair: the pair keeps the state that one of them made.
 template <class PairState>
 PairState& install(PairState** by_number, std::unique_ptr<PairState> made) {
     PairState* there = nullptr;
@@ -207,8 +206,7 @@ void renew_keys(PeerSendState& pair) {
 
 EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
     if (pair.keys[1] && pair.keys[1]->epoch == epoch) return pair.keys[1];
-    // A forged epoch costs a derivation, no more: the newest epoch is only believed once a message of it has
-    // opened.
+    // A forged epoch costs one derivation and no more: a newer epoch is believed only once a message of it has opened.
     EpochKeys* keys = derive(pair.number, pair.source, pair.destination, epoch);
     drop(pair.keys[1]);
     pair.keys[1] = keys;

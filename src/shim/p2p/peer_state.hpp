@@ -30,18 +30,18 @@ struct PeerSendState {
     std::uint32_t epoch = 0;
     std::uint64_t epoch_messages = 0;
     std::uint64_t epoch_bytes = 0;
-    std::uint64_t sent = 0;  ///< messages that MPI took; compared at Finalize (S8)
+    std::uint64_t sent = 0;  ///< messages that MPI accepted; compared at Finalize (S8)
     std::uint32_t next_channel = 0;
     unsigned large_sends = 0;      ///< large messages whose segments are being sent
-    unsigned sends_in_flight = 0;  ///< segments of those among them that their receiver has matched
-    unsigned held_back = 0;        ///< times that the limit held a segment back since one has left
+    unsigned sends_in_flight = 0;  ///< segments in flight, of those that their receivers have matched
+    unsigned held_back = 0;        ///< how often the limit has held a segment back since one last left
     FirstPartChoice first_part;
     EpochKeys* keys = nullptr;
     std::uint64_t last_use = 0;
 };
 
-/// Rejected messages whose counters nobody knows: so many may be missing. One of them is named by two at most: by the next with its
-/// tag, and by the next of all.
+/// How many rejected messages have counters that nobody knows, so that as many may be missing. At most two messages name one of them as
+/// their predecessor: the next one with its tag, and the next one of any tag.
 struct Unaccounted {
     std::uint64_t same_tag = 0, any_tag = 0;
     void add() { ++same_tag, ++any_tag; }
@@ -56,25 +56,25 @@ struct PeerReceiveState {
     wire::ReplaySet replay;
     std::uint64_t opened = 0;  ///< messages accepted; compared at Finalize (S8)
     Unaccounted unaccounted;
-    unsigned receives_posted = 0;  ///< segments that have a receive
+    unsigned receives_posted = 0;  ///< segments for which a receive is posted
     /// of the newest epoch, and of one other (messages received late)
     EpochKeys* keys[2] = {nullptr, nullptr};
     std::uint64_t last_use = 0;
 };
 
-/// Room for the state of every rank of MPI_COMM_WORLD, before the first call of the program is let through.
+/// Makes room for the state of every rank of MPI_COMM_WORLD, before the first call of the program is let through.
 void make_peer_states();
-/// Numbers for so many processes of a further realm; the first of them.
+/// Assigns numbers to `count` processes of a further realm, and returns the first of them.
 std::int32_t add_peers(int count);
 void wipe_keys(const Realm& realm);
-/// A pair has a state from its first message on, made once (S4), which stays where it is: a rank keeps nothing
-/// of the many to whom it never speaks.
+/// A pair gets its state with its first message, only once (S4), and the state never moves. So a rank keeps nothing for the many ranks to
+/// which it never speaks.
 PeerSendState& make_outgoing(std::int32_t number);
 PeerReceiveState& make_incoming(std::int32_t number);
 void renew_keys(PeerSendState& pair);
 EpochKeys* other_keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch);
 
-// What a message needs is inline; what only the first of a pair or of an epoch needs is not.
+// What every message needs is inline; what only the first message of a pair or of an epoch needs is not.
 template <class PairState>
 PairState* state_in(PairState** by_number, std::int32_t number) {
     return by_number ? std::atomic_ref(by_number[number]).load(std::memory_order_acquire) : nullptr;
@@ -115,13 +115,13 @@ inline EpochKeys* keys_of_epoch(PeerReceiveState& pair, std::uint32_t epoch) {
     return other_keys_of_epoch(pair, epoch);
 }
 
-/// A message that these keys opened has passed: they become the ones kept first when their epoch is newer.
+/// Called when a message that these keys opened has been accepted: they become the ones kept first when their epoch is newer.
 inline void confirm_epoch(PeerReceiveState& pair, const EpochKeys* keys) {
     if (keys != pair.keys[0] && (!pair.keys[0] || keys->epoch > pair.keys[0]->epoch)) [[unlikely]]
         std::swap(pair.keys[0], pair.keys[1]);
 }
 
-/// What this rank sent to and accepted from each rank of MPI_COMM_WORLD with which it had to do.
+/// What this rank sent to and accepted from each rank of MPI_COMM_WORLD with which it communicated.
 struct MessageCount {
     std::int32_t peer;  ///< world rank
     std::uint64_t sent, opened;

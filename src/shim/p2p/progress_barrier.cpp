@@ -31,7 +31,7 @@ std::unique_ptr<Operation> begin_part(std::int32_t to, const void* out, MPI_Coun
                        realm_of(to).channel, call});
 }
 
-/// Until `look()` says that somebody who has yet to come has died, or that the communicator was revoked.
+/// Completes the operation, unless `look()` says that a process that has yet to arrive has died, or that the communicator was revoked.
 template <class Look>
 int complete(std::unique_ptr<Operation>& operation, Look look) {
     if (!state.fault_tolerant) {
@@ -49,7 +49,7 @@ int complete(std::unique_ptr<Operation>& operation, Look look) {
             if (const int code = failures.now_and_then(look); code != MPI_SUCCESS) {
                 operation->cancel();
                 leave_work_list(*operation);
-                if (!operation->advance()) (void)operation.release();  // MPI has its memory
+                if (!operation->advance()) (void)operation.release();  // MPI still uses its memory
                 return code;
             }
         }
@@ -65,7 +65,7 @@ int complete_part(std::unique_ptr<Operation>& part, std::size_t bytes, Look look
     return receiving.outcome().bytes == bytes ? MPI_SUCCESS : report_length_violation(call, bytes);
 }
 
-/// What goes to a process and comes from one at the same time.
+/// What is sent to a process and what is received from one at the same time.
 struct Swap {
     std::int32_t to;
     const void* out;
@@ -86,7 +86,7 @@ int swap(const Swap& swap, MPI_Count bytes, int tag, Look look) {
 template <class Look>
 int barrier(Ranks members, const wire::ContextId& context, Look look) {
     const auto here = std::find(members.begin(), members.end(), own_number(members));
-    // Where all are proven to be on one node there are no messages that need to be kept moving.
+    // Where all are proven to be on one node, there are no messages that need to be kept moving.
     if (here == members.end() || !realm_of(members).job_secret) return MPI_SUCCESS;
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
@@ -107,7 +107,7 @@ int progress_barrier_of_members(MPI_Comm comm) {
 }
 
 int barrier_tag(const wire::ContextId& context) {
-    // Members of several communicators are told apart by its context.
+    // The context tells apart the barriers of communicators that share members.
     return first_barrier_tag() + static_cast<int>(load_le<std::uint32_t>(context.data()) %
                                                   static_cast<std::uint32_t>(barrier_tags()));
 }

@@ -21,7 +21,7 @@ struct ProgressThread {
 
 namespace {
 
-// While something is under way, and while nothing is.
+// The pauses while something is under way, and while nothing is.
 constexpr std::chrono::microseconds pause_between_passes(20), pause_when_idle(1000);
 
 void run(ProgressThread& self) {

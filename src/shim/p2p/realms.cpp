@@ -13,12 +13,12 @@ namespace mpisec::shim {
 struct Realms {
     std::mutex mutex;
     std::vector<std::unique_ptr<Realm>> all;
-    /// Numbers of their processes may still be noted somewhere.
+    /// Removed realms: numbers of their processes may still be noted somewhere.
     std::vector<std::unique_ptr<Realm>> gone;
 };
 
 Realm& realm_of(Ranks members) {
-    // The world needs no look: facts may be gone when what a program left behind ends.
+    // The world needs no look-up: facts may be gone when what a program left behind ends.
     if (members.empty() || members.front() < state.world.size || !process.peer_facts) return state.world;
     return realm_of(members.front());
 }

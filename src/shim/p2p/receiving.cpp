@@ -29,10 +29,9 @@
 namespace mpisec::shim {
 
 std::size_t receive_room(const Communicator& comm, std::size_t capacity, bool mixed) {
-    // Always room for the longest first message: one that does not fit the user's buffer must still be
-    // authenticated, and a large one received to its end, before it is MPI_ERR_TRUNCATE. Pages that no
-    // message touches cost nothing. Some bytes more, so that one that was extended a little is told from one
-    // that is merely long.
+    // There is always room for the longest first message: one that does not fit the user's buffer must still be authenticated, and a large
+    // one received to its end, before the receive ends in MPI_ERR_TRUNCATE. Pages that no message touches cost nothing. The few additional
+    // bytes tell a message that was extended a little from one that is merely long.
     const std::size_t longest = wire::large_first_wire_bytes(comm.threshold) + 64;
     return mixed ? std::max(longest, capacity) : longest;
 }
@@ -121,7 +120,7 @@ class SealedReceive final : public Operation {
     void cancel() override {
         if (!pipeline_ && !complete_) real.Cancel(&request_);
     }
-    /// What takes a while to open is opened when it comes, while others travel, not when its turn to be waited for comes.
+    /// A message that takes a while to open is opened on arrival, while others travel, not only when the program waits for it.
     bool needs_progress() const override {
         constexpr std::uint64_t soon_opened = 4096;
         const std::uint64_t most =
@@ -163,7 +162,7 @@ class SealedReceive final : public Operation {
         finish(in_place ? MPI_SUCCESS : place(wire_.data() + aead::nonce_bytes, received_.total));
     }
 
-    /// Of a message from this node: it is in wire_, and the record tells whether it was sent.
+    /// For a message from this node: it is in wire_, and the record tells whether it was sent.
     void matched_local(MPI_Status status, std::uint64_t position, int code) {
         const auto room = static_cast<MPI_Count>(receive_room(*comm_, capacity_, true));
         const TypeFacts byte{1, true};
@@ -177,8 +176,7 @@ class SealedReceive final : public Operation {
         finish(place(wire_.data(), outcome_.bytes));
     }
 
-    /// Plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than that (M3); then nothing is
-    /// written.
+    /// Writes plaintext to the user's buffer. MPI_ERR_TRUNCATE when it is longer than the buffer (M3); then nothing is written.
     int place(const std::uint8_t* plaintext, std::size_t bytes) {
         if (bytes > capacity_) {
             outcome_.bytes = capacity_;
@@ -212,7 +210,7 @@ class SealedReceive final : public Operation {
         enlist(*this);
     }
 
-    /// Who sends it has died, or the communicator was revoked. MPI may still use what it was given.
+    /// The sender has died, or the communicator was revoked. MPI may still use what it was given.
     void give_up(int code) {
         pipeline_->abandon();
         (void)pipeline_.release();
@@ -222,8 +220,8 @@ class SealedReceive final : public Operation {
         finish(code);
     }
 
-    /// Of MPI_ANY_SOURCE, and somebody has died who could have sent it: the library would go on waiting
-    /// (MPI_ERR_PROC_FAILED_PENDING). The receive ends, unless a message has come after all.
+    /// For a receive from MPI_ANY_SOURCE when a process that could have sent its message has died: the library would go on waiting
+    /// (MPI_ERR_PROC_FAILED_PENDING). The receive ends, unless a message has arrived after all.
     void give_up_pending() {
         int flag = 0, cancelled = 0;
         MPI_Status status;

@@ -24,9 +24,9 @@ namespace {
 
 constexpr std::uint64_t no_counter = std::numeric_limits<std::uint64_t>::max();
 
-// Per sender: notices that MPI holds, and rejections that wait here for theirs to be sent.
+// Per sender: notices that MPI holds, and rejections whose notices wait here to be sent.
 constexpr std::size_t most_unanswered = 8, most_untold = 4096;
-// Sends to one rank remembered after their segments have left.
+// Sends to one rank that are remembered after their segments have left.
 constexpr std::size_t most_remembered = 64;
 
 /// counter(8) tag(4) context(16)
@@ -41,24 +41,24 @@ void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     detach(
         begin_send({SendSpec::Mode::standard, payload.data(), static_cast<MPI_Count>(payload.size()),
                     constants.byte, rank_in_realm(peer), tag, realm_of(peer).channel, "a notice of MPIsec"}));
-    outgoing(peer).sent = counted;  // may stay unread: not for the message audit (S8)
+    outgoing(peer).sent = counted;  // may stay unread, so it is not counted in the message audit (S8)
 }
 
-/// Receives notices of one kind, one at a time, as they come.
+/// Receives notices of one kind, one at a time, as they arrive.
 template <class Payload>
 class Mailbox {
   public:
-    /// True when a whole one has come; then `payload` and `source` are it. `peer` may be MPI_ANY_SOURCE.
+    /// True when a whole notice has arrived; then `payload` and `source` are its own. `peer` may be MPI_ANY_SOURCE.
     bool poll(int peer, int tag) {
         if (!receiving_ && !find(peer, tag)) return false;
         if (!receiving_->advance()) return false;
         const bool good =
             receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
         receiving_.reset();
-        if (good) --incoming(source).opened;  // like what was not counted as sent
+        if (good) --incoming(source).opened;  // the sender does not count it as sent either
         return good;
     }
-    /// At the end; MPI may still write to the buffer of a receive under way, so that one stays.
+    /// For the end; MPI may still write to the buffer of a receive under way, so that buffer stays.
     void clear() { (void)receiving_.release(); }
 
     Payload payload{};
@@ -108,20 +108,20 @@ std::uint64_t claimed_counter(const Rejection& rejection) {
     return load_le<std::uint64_t>(rejection.data());
 }
 
-/// A rejection that is not told yet: receives before that of the message are under way.
+/// A rejection that is not told yet, because receives posted before that of the message are under way.
 struct Held {
     Communicator* comm;
     RejectedAt at;
     Rejection rejection;
 };
 
-/// Refusals of one sender's messages.
+/// Rejections of one sender's messages.
 struct Told {
     std::list<Held> held;
     std::list<Rejection> untold;
     std::list<Rejection> unanswered;  ///< answers come in their order
-    /// Counters that were thrown away because a rejection claimed them. One that claims none is not kept:
-    /// whoever injects such a message may cost one genuine message, not one after the other.
+    /// Counters that were thrown away because a rejection claimed them. A rejection that claims none is not kept: whoever injects such a
+    /// message can cost one genuine message, not one after the other.
     std::unordered_map<std::uint64_t, Rejection> named;
 };
 
@@ -129,8 +129,8 @@ struct Told {
 
 /// Under the Guard.
 struct RejectedMessages {
-    // By world rank; oldest first. Remembered: MPI took all segments, unmatched perhaps (MPICH over OFI
-    // does), before the receiver could say that it has rejected the message.
+    // By world rank; oldest first. Remembered are sends whose segments MPI has taken completely, unmatched perhaps (MPICH over OFI does
+    // so), before the receiver could say that it has rejected the message.
     std::vector<LargeSend*> large_sends;
     std::unordered_map<std::int32_t, std::deque<Announcement>> remembered;
     Mailbox<Rejection> rejections;
@@ -148,8 +148,8 @@ void tell_next(std::int32_t world_source) {
     unanswered.splice(unanswered.end(), untold, untold.begin());
 }
 
-/// Whether a receive that MPI matched before may have got an earlier message of this source and tag, and has not ended. Those
-/// move on, even if the program waits for none of them. One that the program has yet to make of a message that it probed is not
+/// Whether a receive that MPI matched earlier can have got an earlier message of this source and tag, and has not ended. Such receives are
+/// advanced, even if the program waits for none of them. A receive that the program has yet to post for a message that it probed is not
 /// waited for.
 bool earlier_ones_are_under_way(const Communicator& comm, const RejectedAt& at) {
     bool under_way = false;
@@ -180,7 +180,7 @@ void tell_held() {
     }
 }
 
-/// On the work list from the first rejection on: the sender's answer comes when the program is anywhere.
+/// On the work list from the first rejection on: the sender's answer can arrive wherever the program is.
 class Watch final : public Operation {
   public:
     Watch() : Operation(nullptr) {}
@@ -206,7 +206,7 @@ class Watch final : public Operation {
                 if (claimed_counter(rejection) == counter && named.size() < most_untold)
                     named.emplace(counter, rejection);
                 throw_away(rests.source, header);
-            } else {  // that one was accepted: the sender is to look further
+            } else {  // that message was accepted: the sender must look further
                 untold.splice(untold.begin(), answered);
             }
         }
@@ -214,8 +214,8 @@ class Watch final : public Operation {
     }
 };
 
-/// Which send the rejection speaks of: the one with its counter, or else, the attacker having changed that too,
-/// the oldest to this place; each is named once.
+/// The send that the rejection refers to: the one with its counter or, if the attacker has changed that too, the oldest with its tag and
+/// communicator; each is named once.
 Announcement* rejected_send(std::int32_t world_peer, const Rejection& rejection) {
     auto oldest = [&](auto fits) {
         Announcement* found = nullptr;
@@ -289,7 +289,7 @@ void answer_rejections(std::int32_t world_peer) {
     Mailbox<Rejection>& rejections = process.rejected_messages->rejections;
     if (!rejections.poll(world_peer, rejection_tag())) return;
     Announcement* send = rejected_send(rejections.source, rejections.payload);
-    Rest rest{};  // a header of zeros says: a message that leaves nobody waiting
+    Rest rest{};  // a header of zeros means: a message that leaves nobody waiting
     if (send) {
         send->settled = true;
         store_le(rest.data(), send->counter);

@@ -78,8 +78,7 @@ void retire_request(UserRequest& request) {
 void free_requests() {
     auto& [all, unused] = *process.requests;
     for (auto& [handle, request] : all) {
-        // What the program never waited for stays: MPI may write to its buffers to the very end of
-        // MPI_Finalize.
+        // Operations that the program never waited for stay: MPI may write to their buffers to the very end of MPI_Finalize.
         if (request->operation && !request->operation->complete()) {
             leave_work_list(*request->operation);
             (void)request->operation.release();

@@ -1,8 +1,7 @@
 // Request handles that MPIsec gives to the program (M6).
 //
-// A handle is an inactive persistent receive from MPI_PROC_NULL: an honest request of the MPI library, unique
-// while in use, convertible to Fortran. It stands for an operation; every procedure that takes requests is
-// MPIsec's, so the library never sees it complete.
+// A handle is an inactive persistent receive from MPI_PROC_NULL: a genuine request of the MPI library, unique while in use, convertible to
+// Fortran. It stands for an operation; every procedure that takes requests is MPIsec's, so the library never sees it complete.
 #pragma once
 
 #include <mpi.h>

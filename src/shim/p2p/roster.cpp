@@ -26,7 +26,7 @@ bool equally_far_apart(Ranks numbers) {
     return true;
 }
 
-/// Its last holder has let go of it.
+/// The last holder has let go of the roster.
 void remove(const Roster* roster) {
     Rosters& rosters = *process.rosters;
     {
@@ -48,7 +48,7 @@ std::shared_ptr<const Roster> Roster::of(Ranks numbers) {
     for (; entry != end; ++entry)
         if (entry->second->numbers() == numbers)
             if (auto held = entry->second->weak_from_this().lock())
-                return held;  // else remove() waits for the lock
+                return held;  // else its last holder is gone, and remove() waits for the lock
     std::shared_ptr<const Roster> made(new Roster(numbers), remove);
     rosters.by_hash.emplace(hash, made.get());
     return made;

@@ -1,5 +1,5 @@
-// Who the ranks of a communicator are, by rank, and which of them share a node: kept once for all communicators that
-// consist of the same processes in the same order, as duplicates do.
+// Which processes the ranks of a communicator are, and which of them share a node: kept once for all communicators that consist of the same
+// processes in the same order, as duplicates do.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace mpisec::shim {
 
 class Roster : public std::enable_shared_from_this<Roster> {
   public:
-    /// The one that there is, or a new one, which is gone with its last holder.
+    /// The existing roster of these numbers, or a new one, which is deleted with its last holder.
     static std::shared_ptr<const Roster> of(Ranks numbers);
 
     Ranks numbers() const { return numbers_; }  ///< of the processes (realms.hpp)
@@ -30,7 +30,7 @@ class Roster : public std::enable_shared_from_this<Roster> {
     mutable std::optional<fabric::Topology> topology_;
 };
 
-/// A roster as the list of its numbers.
+/// A roster, used as the list of its numbers.
 class SharedNumbers {
   public:
     SharedNumbers() = default;  // of nobody
@@ -39,8 +39,8 @@ class SharedNumbers {
     }
     SharedNumbers(const std::vector<std::int32_t>& numbers) : SharedNumbers(Ranks(numbers)) {}
 
-    const Roster& roster() const { return *roster_; }  ///< unless it is of nobody
-    /// While it lives.
+    const Roster& roster() const { return *roster_; }  ///< only where it is not of nobody
+    /// Valid while this object lives.
     operator Ranks() const { return roster_ ? roster_->numbers() : Ranks(); }
     std::vector<std::int32_t> list() const { return Ranks(*this).list(); }
     auto begin() const { return Ranks(*this).begin(); }

@@ -18,12 +18,11 @@ struct Route {
     int error = MPI_SUCCESS;
 };
 
-/// Of a handle that find_communicator() does not know: MPI_COMM_NULL is MPI's to refuse, any other ours (S1).
+/// For a handle that find_communicator() does not know: MPI_COMM_NULL is refused by MPI, any other by MPIsec (S1).
 Route route_unknown(MPI_Comm comm);
 
-/// A message between ranks of this node. What is wrong with the arguments is left to MPI, which refuses it;
-/// but MPICH 5 takes the ranks of a topology's parent for its own, and crashes on those that the topology
-/// lacks.
+/// A message between ranks of this node. Wrong arguments are left to MPI, which refuses them, except for the rank: MPICH 5 takes the ranks
+/// of a topology's parent for the topology's own, and crashes on those that the topology lacks.
 inline Route route_local(Communicator* known, int peer, int tag, MPI_Count count, bool any_source,
                          bool any_tag) {
     if (!any_source && !known->has_peer(peer)) [[unlikely]]
@@ -32,7 +31,7 @@ inline Route route_local(Communicator* known, int peer, int tag, MPI_Count count
     return {valid ? Route::verified : Route::plain, known};
 }
 
-/// The same for sends and receives but for the wildcards that receives have.
+/// Serves sends and receives alike, which differ only in the wildcards that receives have.
 [[gnu::always_inline]] inline Route route(int peer, int tag, MPI_Comm comm, MPI_Count count, bool any_source,
                                           bool any_tag) {
     if (peer == MPI_PROC_NULL) [[unlikely]]
@@ -59,7 +58,7 @@ inline Route route_receive(int peer, int tag, MPI_Comm comm, MPI_Count count) {
     return route(peer, tag, comm, count, peer == MPI_ANY_SOURCE, tag == MPI_ANY_TAG);
 }
 
-/// Raises what an invalid route says.
+/// Raises the error of an invalid route.
 int raise_route(const Route& route, const char* call);
 
 }  // namespace mpisec::shim

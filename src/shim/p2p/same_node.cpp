@@ -59,12 +59,12 @@ struct Records {
 /// Under the Guard.
 struct SameNodeRecords {
     std::optional<Records> records;
-    bool said_full = false;  ///< that there is no memory for more
+    bool said_full = false;  ///< whether it has said that there is no memory for more
 };
 
 namespace {
 
-/// From open_records() to close_records(). To be asked for once in a function, messages being short.
+/// Valid from open_records() to close_records(). A function should ask for it only once: every look-up counts with short messages.
 Records& opened() {
     return *process.same_node_records->records;
 }
@@ -73,7 +73,7 @@ constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max(); 
 
 // The MAC ------------------------------------------------------------------------------------------------
 
-/// Which one the ranks of a node use; whoever first needs it decides.
+/// Which MAC the ranks of a node use; the rank that needs it first decides.
 struct Agreement {
     enum State : std::uint32_t { open, being_made, made };
     std::atomic<std::uint32_t> state;
@@ -86,8 +86,7 @@ struct Agreement {
 constexpr std::uint8_t no_nonce[aead::nonce_bytes] = {};
 constexpr std::size_t longest_piece = std::size_t{256} << 20;  // crypto libraries count in an int
 
-/// A keyed hash, nothing else: tags are never shown to the network, so one nonce serves all messages
-/// (docs/protocol.md).
+/// A keyed hash, nothing else: tags are never seen on the network, so one nonce serves all messages (docs/protocol.md).
 void tag_of(const aead::Key& key, const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
     if (!key.seal(tag, nullptr, 0, no_nonce, bytes, n))
         abort_job("the crypto library failed to hash a message of " + std::to_string(n) + " bytes");
@@ -106,8 +105,7 @@ double seconds_of(const aead::Key& key) {
     return best;
 }
 
-/// AEGIS of libaegis, which is the fastest there is; without it GMAC of a library that is loaded anyway, or
-/// of any.
+/// AEGIS of libaegis, which is the fastest there is; without it, GMAC of a library that is loaded anyway, or of any.
 std::vector<std::pair<const aead::Library*, aead::Cipher>> candidates() {
     std::vector<std::pair<const aead::Library*, aead::Cipher>> found;
     auto add = [&](const aead::Library* library, std::initializer_list<aead::Cipher> ciphers) {
@@ -139,14 +137,14 @@ void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
     if (agreement.cipher == 0) abort_job("no crypto library could set up a key for MPISEC_SAME_NODE=verify");
 }
 
-/// Said in MPI_Init, not with the first message that needs one. The libraries that are loaded anyway nearly always do.
+/// Reports a lack in MPI_Init, not with the first message that needs a MAC. The libraries that are loaded anyway nearly always provide one.
 void require_candidate() {
     const auto serves = [](const aead::Library* library) { return library->has(aead::Cipher::aes_128_gcm); };
     if (!std::ranges::any_of(state.world.selection.library, serves) && candidates().empty())
         abort_job("MPISEC_SAME_NODE=verify needs a crypto library with AEGIS or AES-128-GCM; there is none");
 }
 
-/// Ranks that come while another decides wait for it: a millisecond, once.
+/// Ranks that arrive while another one decides wait for it: a millisecond, once.
 void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
     std::uint32_t seen = Agreement::open;
     if (agreement.state.compare_exchange_strong(seen, Agreement::being_made, std::memory_order_acq_rel)) {
@@ -193,8 +191,8 @@ void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
     tag_of(mac, tags.data(), tags.size(), tag);
 }
 
-/// Whether the node's short messages are hashed, which whoever first needs to know decides. A rank that is
-/// slow at it does it all the same: one under valgrind, say, which hides instructions from it.
+/// Whether the node's short messages are hashed; the rank that needs to know it first decides. A rank that hashes slowly does so all the
+/// same: one under valgrind, for example, which hides instructions from it.
 [[gnu::cold, gnu::noinline]] void make_hash(Records& records) {
     std::atomic<std::uint32_t>& agreed = agreement_of(records).hash;
     std::uint32_t seen = Agreement::undecided;
@@ -207,7 +205,7 @@ void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
     records.hashes = seen == Agreement::by_hash;
 }
 
-/// Of up to ShortHash::longest bytes.
+/// Takes up to ShortHash::longest bytes.
 void short_hash_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t (&check)[40]) {
     Records& records = opened();
     if (!records.hash) [[unlikely]]
@@ -224,7 +222,7 @@ std::uint64_t context_of(const wire::ContextId& context) {
     std::memcpy(&first, context.data(), sizeof first);
     return first;
 }
-/// Messages of collectives are apart from the user's.
+/// Messages of collectives are kept apart from the user's.
 Lane lane_of(const wire::ContextId& context, int tag) {
     return {~context_of(context), tag};
 }
@@ -236,7 +234,7 @@ void copy_ends(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
     std::memcpy(to + n - word, from + n - word, word);
 }
 
-/// Up to 40 bytes, zeros behind. Without calls of memcpy and memset, which take longer than all of this.
+/// Copies up to 40 bytes, and puts zeros behind them. Without calls of memcpy and memset, which take longer than all of this.
 void copy_short(std::uint8_t (&to)[40], const std::uint8_t* from, std::size_t n) {
     std::memset(to, 0, sizeof to);
     if (n > 32) std::memcpy(to + 16, from + 16, 16);
@@ -274,8 +272,8 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
     return packed.data();
 }
 
-/// A message is with MPI or on its way there, and its sender about to leave its record. A sender that still
-/// waits in MPI may need this rank to move MPI on.
+/// Waits for the record of an announced message: MPI has the message or is about to get it, and its sender is about to leave the record. A
+/// sender that still waits in MPI may need this rank to drive MPI's progress.
 [[gnu::noinline]] const fabric::SentRecord* announced_record(unsigned node_peer) {
     constexpr unsigned looks = 100;
     fabric::SentRecords& memory = opened().memory;
@@ -290,13 +288,13 @@ const std::uint8_t* run_of(const Landing& at, std::size_t n, Buffer& packed) {
     return nullptr;
 }
 
-/// The first record of this node peer that is not read; null when nothing was announced.
+/// The first unread record of this node peer; null when nothing was announced.
 const fabric::SentRecord* next_record(unsigned node_peer) {
     const fabric::SentRecord* record = opened().memory.first(node_peer);
     return record ? record : announced_record(node_peer);
 }
 
-/// Takes every record of this node peer out of the shared memory: those that are there, or also what was
+/// Takes every record of this node peer out of the shared memory: those that are there or, depending on `next`, also those that were
 /// announced.
 template <class Next>
 void read_all(unsigned node_peer, Next next) {
@@ -326,7 +324,7 @@ void read_all(unsigned node_peer, Next next) {
     }
 }
 
-/// There is no memory for another record until the node peer has read some. Meanwhile everything moves: it
+/// For when there is no memory for another record until the node peer has read some. Keeps everything moving while it waits: the node peer
 /// may wait for this rank.
 [[gnu::cold, gnu::noinline]] fabric::SentRecord* wait_for_room(unsigned node_peer) {
     if (!std::exchange(process.same_node_records->said_full, true))
@@ -359,7 +357,7 @@ unsigned node_peer_at(const Communicator& comm, int peer) {
     return node_peer_of(comm.peer(peer));
 }
 
-/// Leaves a record that was announced; `fill` fills the check.
+/// Leaves a record that was announced; `fill` fills in the check.
 template <class Fill>
 LeftRecord put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fill) {
     fabric::SentRecord& record = room_for_record(node_peer);
@@ -406,7 +404,7 @@ bool was_sent(const Communicator& comm, const MPI_Status& status, std::uint64_t 
     return take_in_order(node_peer, lane, position, oldest, received);
 }
 
-/// What was not sent must not stay where it was received (S2).
+/// Data that was not sent must not stay where it was received (S2).
 void wipe_landing(const Landing& landing, std::size_t n) {
     if (n == 0) return;
     if (landing.facts.contiguous) {
@@ -431,8 +429,8 @@ void wipe_landing(const Landing& landing, std::size_t n) {
 bool verifies_same_node() {
     using SameNode = config::Settings::SameNode;
     const SameNode setting = state.settings.same_node;
-    // auto: every MPI library that was looked at takes messages from the network for the node's own
-    // (docs/threat-model.md, "The MPI library below").
+    // auto: every MPI library that was examined takes messages from the network for the node's own (docs/threat-model.md, "The MPI library
+    // below").
     // A rank alone on its node needs records too: an envelope may name the receiver itself.
     return (setting == SameNode::verify || setting == SameNode::automatic) && state.world.crosses_nodes;
 }
@@ -483,7 +481,7 @@ void expect_record(const Communicator& comm, int peer) {
 
 void withdraw(const LeftRecord& left) {
     opened().memory.withdraw(left.node_peer, *left.record, left.number);
-    // The node peer may have read it before it was marked.
+    // The node peer may have read the record before it was marked.
     opened().memory.announce(left.node_peer);
     put(left.node_peer, {left.context, left.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &left.number, sizeof left.number); });

@@ -1,5 +1,5 @@
-// Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as of a plain
-// message; the record is left before, and compared after.
+// Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as for a plain message; the record is left
+// before, and compared after.
 #include <climits>
 #include <unordered_map>
 
@@ -15,16 +15,16 @@
 
 namespace mpisec::shim {
 
-/// The last send to oneself that had a handle: what cancel_verified() needs. Under the Guard.
+/// For each handle, the record of its last send to oneself: what cancel_verified() needs. Under the Guard.
 struct SentToSelf {
     std::unordered_map<MPI_Request, LeftRecord> last;
 };
 
 namespace {
 
-// By the number of bytes, where measured times change (docs/adr/0011-same-node-records.md). MPICH looks for
-// messages of the node and of the network by turns, so a receiver that waits for the record instead of for the
-// message has both sooner; Open MPI seldom looks at the network, so there the message is not kept waiting.
+// In bytes; set where measured times change (docs/adr/0011-same-node-records.md). MPICH looks for messages of the node and of the network
+// by turns, so a receiver that waits for the record instead of the message gets both sooner; Open MPI seldom looks at the network, so there
+// the message is not delayed.
 #ifdef OPEN_MPI
 constexpr std::size_t recorded_first = 0, expected_first = 0;
 constexpr std::size_t at_once = 64;  // longer sends wait until the receiver has the message
@@ -47,8 +47,8 @@ int recorded(const SendSpec& spec, const Communicator& comm, const TypeFacts& fa
     return code;
 }
 
-/// Announces the message, lets `start` hand it to MPI, and leaves its record, which is then in *left too; short
-/// ones leave it before.
+/// Announces the message, lets `start` hand it to MPI, and leaves its record, which is also stored in *left. The records of short messages
+/// are left first.
 template <class Start>
 int announced(const SendSpec& spec, const Communicator& comm, Start start, LeftRecord* left = nullptr) {
     TypeFacts facts;
@@ -68,8 +68,7 @@ int announced(const SendSpec& spec, const Communicator& comm, Start start, LeftR
     return code;
 }
 
-/// MPI libraries cancel sends to oneself (MPICH does, in a communicator of one rank), and do it at once; a
-/// send to another rank runs on.
+/// MPI libraries cancel sends to oneself (MPICH does, in a communicator of one rank), and do it at once; a send to another rank goes on.
 void withdraw_if_cancelled(MPI_Request request, const LeftRecord& record) {
     int complete = 0, cancelled = 0;
     MPI_Status status;
@@ -78,7 +77,7 @@ void withdraw_if_cancelled(MPI_Request request, const LeftRecord& record) {
     if (cancelled) withdraw(record);
 }
 
-/// A start of a persistent send.
+/// One start of a persistent send.
 class VerifiedSend final : public PlainOperation {
   public:
     VerifiedSend(Communicator* comm, int started, MPI_Request request, const LeftRecord& record)
@@ -172,7 +171,7 @@ int conclude(Operation& operation, MPI_Status* status) {
                           : raise(operation.comm(), outcome.error, operation.wait_info().call);
 }
 
-/// MPI's blocking receive, or what moves other things meanwhile.
+/// MPI's blocking receive, or one that keeps other operations moving.
 int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
     if (may_block())
         return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,

@@ -1,10 +1,9 @@
 // Sending:     seal in order  ->  send in order  ->  retire in order
 // Receiving:   post receives  ->  open in order  ->  retire in order, post the next
 //
-// The thread that calls MPI does all but sealing and opening.
+// The thread that calls MPI does everything except sealing and opening.
 //
-// With engine workers, sealing and opening run on them, up to pipeline_slots segments at a time; without, in
-// submit().
+// With engine workers, sealing and opening run on the workers, up to pipeline_slots segments at a time; without workers, in submit().
 #include "shim/p2p/segments.hpp"
 
 #include <algorithm>
@@ -26,7 +25,7 @@ using engine::SegmentTask;
 
 namespace {
 
-// MPI libraries send longer messages only when their receive is there.
+// MPI libraries send messages of this length and more only when their receive is posted.
 constexpr std::uint64_t shortest_rendezvous = 128 * 1024;
 
 }  // namespace
@@ -107,7 +106,7 @@ bool SendPipeline::may_start_segment() {
 
 bool SendPipeline::has_arrived(std::uint64_t segment) {
     if (copies_->has(plan_.offset(segment) + plan_.size(segment))) return true;
-    // The receiver has parts of a message that must not end.
+    // The receiver has parts of the message, which can no longer be ended.
     if (copies_->failed())
         abort_job(
             "a part of a message could not be copied from a GPU's memory when earlier parts had been sent");
@@ -121,7 +120,7 @@ void SendPipeline::start_workers() {
 }
 
 bool SendPipeline::start_sealing() {
-    SealingScope alone("a send of a large message");  // over the choice of the segment too
+    SealingScope alone("a send of a large message");  // covers the choice of the segment too
     return submit_next();
 }
 
@@ -146,8 +145,7 @@ bool SendPipeline::start_sending(int& error) {
         abort_job("the crypto library failed to seal a segment; nothing was sent");
     account(mine.task, sent_);
     const int bytes = static_cast<int>(plan_.size(sent_) + aead::tag_bytes);
-    // MPI may take short ones before their receive is there; then nothing would bound how many wait
-    // unexpected at the receiver.
+    // MPI may take shorter messages before their receive is posted; then nothing would bound how many wait unexpected at the receiver.
     const bool until_matched =
         limited_ || plan_.segment_bytes < shortest_rendezvous || (synchronous_ && plan_.is_last(sent_));
     auto* start = until_matched ? real.Issend : real.Isend;
@@ -175,7 +173,7 @@ bool SendPipeline::retire(int& error) {
     if (!flag) return false;
     if (tracing()) [[unlikely]]
         record({"sending", slot(done_).handed_over, trace_clock(), facts(done_), TraceTrack::beside});
-    // To the pool, where the next segment finds it while caches still hold it.
+    // Back to the pool, where the next segment finds it while caches still hold it.
     if (code == MPI_SUCCESS) slot(done_).wire = Buffer();
     ++done_;
     if (!limited_) return true;
@@ -184,8 +182,8 @@ bool SendPipeline::retire(int& error) {
     return true;
 }
 
-/// MPI has nothing to do until the next segment is sealed. The first time in a message a worker that is sealing it gets no
-/// help: no worker can be ahead of MPI from the start.
+/// MPI has nothing to do until the next segment is sealed. The first time this happens in a message, a worker that is sealing that segment
+/// gets no help: no worker can be ahead of MPI from the start.
 void SendPipeline::help_to_seal() {
     if (waited_for_ != sent_) {
         waited_for_ = sent_;
@@ -196,9 +194,9 @@ void SendPipeline::help_to_seal() {
 
 bool SendPipeline::advance(int& error) {
     bool moved = true;
-    // Not without end: other messages, and threads that wait for the Guard, have their turns.
+    // Bounded, so that other messages, and threads that wait for the Guard, get their turns.
     for (std::uint64_t handed = 0; moved && handed < pipeline_slots; ++handed) {
-        // Each time, so that workers do not run out of slots while the others are handed over.
+        // Retires each time, so that workers do not run out of slots while the other segments are handed over.
         while (retire(error)) {
         }
         moved = start_sealing();
@@ -221,7 +219,7 @@ ReceivePipeline::~ReceivePipeline() {
     incoming(world_peer_).receives_posted -= static_cast<unsigned>(posted_ - done_);
 }
 
-/// They may still write to the user's buffer.
+/// The workers may still write to the user's buffer.
 void ReceivePipeline::wait_for_workers() {
     while (first_submitted_ && !first_.finished()) engine_of_process().help();
     for (std::uint64_t segment = done_; segment < opening_; ++segment)
@@ -237,7 +235,7 @@ void ReceivePipeline::abandon() {
 
 void ReceivePipeline::start_receiving() {
     unsigned& expected = incoming(world_peer_).receives_posted;
-    // One is always posted: a sender does not know which messages have more.
+    // One receive is always posted: a sender does not know which messages have more.
     while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
            (posted_ == done_ || expected < most_receives_posted)) {
         ++expected;
@@ -297,14 +295,14 @@ bool ReceivePipeline::retire() {
     slot(done_).wire = Buffer();
     ++done_;
     --incoming(world_peer_).receives_posted;
-    // Without gaps: segments end in order, but for the first, which may still be opened.
+    // The bytes reported have no gaps: segments end in order, except for the first, which may not have been opened yet.
     if (copies_ && !failed_ && first_.state.load(std::memory_order_acquire) == SegmentTask::State::done)
         copies_->verified(plan_.offset(done_ - 1) + plan_.size(done_ - 1));
     return true;
 }
 
-/// While something is on its way from the peer, MPI needs this thread more than the engine does, unless nothing of this
-/// message can come before a segment is opened.
+/// While something is on its way from the peer, MPI needs this thread more than the engine does, unless nothing of this message can arrive
+/// before a segment is opened.
 void ReceivePipeline::help_to_open() {
     const bool all_has_come =
         opening_ == plan_.count() && incoming(world_peer_).receives_posted == posted_ - done_;

@@ -18,14 +18,12 @@ namespace mpisec::shim {
 class CopiesFromDevice;
 class CopiesToDevice;
 
-/// Segments of a message in flight at once; more hides more latency and holds more memory (slots * (segment +
-/// 16) bytes).
+/// Segments of one message in flight at once; more of them hide more latency and hold more memory (slots * (segment + 16) bytes).
 inline constexpr std::uint64_t pipeline_slots = 8;
-/// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank.
-/// A link carries one after the other, so more in flight adds cold buffers, not throughput. Older messages go
-/// first; but the program may receive them later than others (a probe has matched them, or a receive that is
-/// not waited for), so after `stall_limit` passes in which nothing has left, messages that have nothing in
-/// flight send one segment at a time: their receiver may be the one that waits.
+/// Segments of all large messages to one rank in flight at once, and receives posted for those from one rank. A link carries one after the
+/// other, so more in flight adds cold buffers, not throughput. Older messages go first; but the program may receive them later than others
+/// (a probe has matched them, or a receive for which it does not wait). So after `stall_limit` passes in which nothing has left, messages
+/// that have nothing in flight send one segment at a time: their receiver may be the one that waits.
 inline constexpr unsigned most_sends_in_flight = 16, most_receives_posted = 24, stall_limit = 256;
 
 class Pipeline {
@@ -73,10 +71,10 @@ class SendPipeline : public Pipeline {
     SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                  int channel_tag, const std::uint8_t* plaintext, bool synchronous);
     ~SendPipeline();
-    /// The receiver has matched the message: its segments count from now on, and wait for those of older
-    /// messages. Before that they do not, for nobody may be there to take them.
+    /// The receiver has matched the message: from now on its segments count against the limit, and wait for those of older messages. Before
+    /// that they do not, because there may be nobody to take them.
     void limit_in_flight() { limited_ = true; }
-    /// The plaintext is still being copied from a GPU's memory, unless this is null. Segment 0 is there.
+    /// The plaintext is still being copied from a GPU's memory, unless this is null. Segment 0 is already there.
     void copied_by(CopiesFromDevice* copies) { copies_ = copies; }
     /// Lets workers, if there are any, seal what they can while the calling thread seals header and segment 0.
     /// Within a SealingScope.
@@ -85,7 +83,7 @@ class SendPipeline : public Pipeline {
     bool seal_first(std::uint8_t* to);
     /// True when every segment was sent. `error` gets an MPI error code when a send fails.
     bool advance(int& error);
-    /// Nobody receives the rest. Nothing reads the plaintext any more, but MPI has some of the slots: the object stays.
+    /// Nobody receives the rest. Nothing reads the plaintext any more, but MPI still has some of the slots, so the object must stay.
     void abandon();
 
   private:
@@ -116,16 +114,17 @@ class ReceivePipeline : public Pipeline {
     ReceivePipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                     int channel_tag, std::uint8_t* plaintext);
     ~ReceivePipeline();
-    /// What has been verified is told to `copies`, unless that is null.
+    /// Verified bytes are reported to `copies`, unless that is null.
     void copied_on_by(CopiesToDevice* copies) { copies_ = copies; }
     /// Opens segment 0 from `wire` (first_bytes + 16 bytes), which must stay until complete.
     void open_first(const std::uint8_t* wire);
     /// True when every segment was received and opened, or thrown away.
     bool advance();
-    /// Nobody sends the rest. Nothing writes to the user's buffer any more, but MPI may have some of the slots: the object stays.
+    /// Nobody sends the rest. Nothing writes to the user's buffer any more, but MPI may still have some of the slots, so the object must
+    /// stay.
     void abandon();
-    /// A segment did not authenticate: it leaves zeros, no later one is opened any more (but those that
-    /// workers had begun with), the rest is received and thrown away.
+    /// A segment did not authenticate: it leaves zeros, no later one is opened any more (except those that workers had already begun), and
+    /// the rest is received and thrown away.
     bool failed() const { return failed_; }
 
   private:
@@ -140,7 +139,7 @@ class ReceivePipeline : public Pipeline {
     engine::SegmentTask first_;
     bool first_submitted_ = false;
     bool failed_ = false;
-    std::uint64_t posted_ = 1;   ///< segments below have a receive
+    std::uint64_t posted_ = 1;   ///< segments below have a posted receive
     std::uint64_t opening_ = 1;  ///< segments below were given to the engine
     std::uint64_t done_ = 1;     ///< segments below are in place
 };

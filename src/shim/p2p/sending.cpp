@@ -3,7 +3,7 @@
 //   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
 //   2 pack           only when the datatype is not one run of bytes (M8)
 //   3 sequence       the pair's next counter, once and for all this message's (S4)
-//   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
+//   3 sequence       the pair's next counter, which belongs to this message for ever (S4)
 //   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
 //   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //
@@ -68,7 +68,8 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
 
 namespace {
 
-// Of a synchronous send. MPICH's receivers answer when they have it; Open MPI's when it is matched, while the rest travels.
+// Whether the end of a synchronous send tells that all of it has arrived. MPICH's receivers answer when they have the whole message; Open
+// MPI's when it is matched, while the rest still travels.
 #ifdef OPEN_MPI
 constexpr bool end_tells_of_arrival = false;
 #else
@@ -92,7 +93,7 @@ class SealedSend final : public Operation {
                 return;
             }
         } else if (spec.mode == Mode::buffered && first_bytes_ < n_) {
-            packed_ = Buffer(n_);  // the user's buffer is free again at once, and sealing goes on
+            packed_ = Buffer(n_);  // sealing goes on after the user's buffer is free again
             plaintext_ = packed_.data();
             std::memcpy(packed_.data(), spec.buf, n_);
         }
@@ -114,15 +115,15 @@ class SealedSend final : public Operation {
         if (outcome_.cancelled) {
             --outgoing(world_peer_).sent;
             skip(spec_, *comm_, world_peer_, counter_);
-            tell_notices();  // a message that names it may be on the way already
+            tell_notices();  // a message that names it as its predecessor may be under way
         }
         first_done(code);
     }
     void cancel() override {
         if (!pipeline_ && !complete_)
-            real.Cancel(&request_);  // a large message runs on: MPI lets a cancel fail
+            real.Cancel(&request_);  // a large message continues: MPI allows a cancel to fail
     }
-    /// Of a message in one part the end is to be noticed as soon as that of one in several, if the two are compared.
+    /// If the two ways are compared, the end of a message in one part must be noticed as soon as that of a message in several.
     bool needs_progress() const override { return pipeline_ || choice_; }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
@@ -148,19 +149,19 @@ class SealedSend final : public Operation {
         if (!complete_) step();
     }
 
-    /// Of the table: bytes of each further segment; 0 when none of its rules counts.
+    /// Bytes of each further segment, from the table; 0 when none of its rules applies.
     std::uint64_t ruled_segment() const {
         const bool table_counts =
             !state.world.oversubscribed && state.settings.pipeline == config::Settings::Pipeline::automatic;
         return table_counts ? state.messages.segment_of(n_) : 0;
     }
-    /// Where the first part may be the longer of two.
+    /// Whether the first part may have the longer of two lengths.
     bool has_choice() const {
         return end_tells_of_arrival && !state.fault_tolerant && comm_->short_first < comm_->threshold &&
                !state.settings.segment && !spec_.copies && engine_of_process().workers() == 0 &&
                ruled_segment() == 0;
     }
-    /// Bytes of the first part; all of a message that travels in one.
+    /// Bytes of the first part; the whole length of a message that travels in one part.
     std::size_t first_bytes() {
         if (n_ <= comm_->short_first) return n_;
         if (state.settings.pipeline == config::Settings::Pipeline::off)
@@ -169,14 +170,14 @@ class SealedSend final : public Operation {
         choice_ = &outgoing(world_peer_).first_part;
         number_ = choice_->begin();
         FirstPartTrial& trial = choice_->of_length(n_);
-        // Of a ready or buffered send the end must not tell of arrival.
+        // A ready or buffered send must not be made to tell of its arrival.
         const bool may_wait = spec_.mode == Mode::standard || spec_.mode == Mode::synchronous;
         const bool tries = may_wait && choice_->is_alone(number_);
         is_timed_ = tries && trial.wants_time();
         const bool takes_long = tries ? trial.takes_long() : trial.long_wins();
         return takes_long ? std::min<std::uint64_t>(n_, comm_->threshold) : comm_->short_first;
     }
-    /// The receiver opens the last part when all has arrived; it opens as fast as this process seals.
+    /// The receiver opens the last part when everything has arrived; it opens as fast as this process seals.
     void note_time() {
         if (!is_timed_ || waits_for_match_ || !choice_->is_alone(number_)) return;
         const bool is_long = first_bytes_ > comm_->short_first;
@@ -195,7 +196,7 @@ class SealedSend final : public Operation {
         if (settings.pipeline == config::Settings::Pipeline::off) return whole;
         if (settings.segment) return settings.segment;
         if (const std::uint64_t ruled = ruled_segment(); ruled) return std::min(ruled, whole);
-        // Where many messages are on their way, others hide what one alone could not.
+        // Where many messages are under way, the others hide what one alone could not.
         if (waits_for_match_ && cutting() == wire::Cutting::workers)
             return std::clamp(rest, shortest_whole, longest_of_many);
         return wire::automatic_segment_bytes(n_, first_bytes_, cutting());
@@ -206,7 +207,7 @@ class SealedSend final : public Operation {
         return wire::cutting_for(realm_of(world_peer_).cipher_speed);
     }
 
-    /// Header and segment 0.
+    /// Seals the header and segment 0.
     void seal_large(std::size_t wire_bytes) {
         SealingScope alone(spec_.call);
         PeerSendState& pair = outgoing(world_peer_);
@@ -292,7 +293,7 @@ class SealedSend final : public Operation {
             code != MPI_SUCCESS)
             return give_up(code);
         if (waits_for_match_ && !first_done_) return;
-        // After an error too, to the end: MPI and the workers still use the buffers of segments under way.
+        // Goes on to the end after an error too: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
             if (pipeline_error_ == MPI_SUCCESS) note_time();
             finish(pipeline_error_);
@@ -304,7 +305,7 @@ class SealedSend final : public Operation {
         }
     }
 
-    /// Who was to receive it has died, or the communicator was revoked. MPI may still use what it was given.
+    /// The receiver has died, or the communicator was revoked. MPI may still use what it was given.
     void give_up(int code) {
         pipeline_->abandon();
         (void)pipeline_.release();
@@ -314,22 +315,22 @@ class SealedSend final : public Operation {
         finish(code);
     }
 
-    // Of the rest of a message that is one segment. MPI libraries count bytes as int, and shorter segments than
-    // these would be sent synchronously (segments.cpp).
+    // For the rest of a message when it is sent as one segment. MPI libraries count bytes as int, and segments shorter than these would be
+    // sent synchronously (segments.cpp).
     static constexpr std::uint64_t shortest_whole = 128 * 1024, longest_of_many = 1u << 20,
                                    longest_whole = 1u << 30;
     static constexpr unsigned polls_between_looks = 256;  // a look asks MPI once more
-    // So many large messages to one rank send segments before they are received; others wait until their
-    // first part is matched. MPI libraries bear few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm
-    // hangs at 65 of one sender), and a program that stays below that plain must stay below it here.
+    // This many large messages to one rank send segments before they are received; further ones wait until their first part is matched. MPI
+    // libraries tolerate few unexpected messages (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 from one sender), and a program that stays
+    // below that number without MPIsec must stay below it here.
     static constexpr unsigned eager_large_sends = 2;
 
     SendSpec spec_;
-    BufferPlace place_;  ///< of a buffered one
+    BufferPlace place_;  ///< of a buffered send
     std::int32_t world_peer_;
     std::uint64_t counter_ = 0;
     std::size_t n_ = 0;
-    std::size_t first_bytes_ = 0;  ///< of the first part; n_ where there is no other
+    std::size_t first_bytes_ = 0;  ///< of the first part; n_ where it is the only one
     const std::uint8_t* plaintext_ = nullptr;
     Buffer packed_;
     Buffer wire_;
@@ -340,11 +341,11 @@ class SealedSend final : public Operation {
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;
-    FirstPartChoice* choice_ = nullptr;     ///< where there is one
+    FirstPartChoice* choice_ = nullptr;     ///< null where there is no choice
     bool is_timed_ = false;                 ///< sent synchronously: its end tells that all has arrived
-    std::uint64_t number_ = 0;              ///< of this message in it
-    std::uint64_t began_ = 0, sealed_ = 0;  ///< ns: to seal the first part
-    /// a large message that must not send segments before its first part is matched
+    std::uint64_t number_ = 0;              ///< of this message in choice_
+    std::uint64_t began_ = 0, sealed_ = 0;  ///< ns: when sealing the first part began and ended
+    /// A large message that must not send segments before its first part is matched.
     bool waits_for_match_ = false;
 };
 

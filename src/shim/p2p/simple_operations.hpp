@@ -65,7 +65,7 @@ class PlainOperation : public Operation {
   private:
     void step() override {
         int flag = 0;
-        MPI_Status status{};  // MPICH leaves that of a send as it was
+        MPI_Status status{};  // MPICH leaves the status of a send unchanged
         const int code = real.Test(&request_, &flag, &status);
         if (flag || code != MPI_SUCCESS) sole_request_done(code, status);
     }
@@ -102,8 +102,8 @@ class SendReceiveOperation final : public Operation {
             finish(outcome_.error, outcome_.raised);
     }
 
-    Buffer copy_;  ///< of what is sent, when it is received into the same place (MPI_Isendrecv_replace);
-                   ///< outlives the send
+    /// Copy of the data to send, when it is received into the same place (MPI_Isendrecv_replace); outlives the send.
+    Buffer copy_;
     std::unique_ptr<Operation> send_;
     std::unique_ptr<Operation> receive_;
 };

@@ -26,18 +26,18 @@ int raise_of(MPI_Comm comm, int code, const char* call) {
 }
 
 bool is_one_run(MPI_Datatype type) {
-    TypeFacts facts;  // those of a buffer in a GPU's memory are others
+    TypeFacts facts;  // facts of the type alone: those of a buffer in a GPU's memory differ
     return type_facts(type, facts) && facts.contiguous;
 }
 
-/// Whether it goes in segments (sending.cpp), which are sealed one after the other.
+/// Whether the message goes in segments (sending.cpp), which are sealed one after the other.
 bool goes_in_segments(const SendSpec& spec, std::size_t bytes) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     return route.kind == Route::sealed && spec.mode != SendSpec::Mode::buffered &&
            bytes > route.comm->threshold;
 }
 
-/// What is under way in the host's memory.
+/// An operation under way on a copy in host memory.
 class StagedOperation : public Operation {
   public:
     explicit StagedOperation(Communicator* comm) : Operation(comm) {}
@@ -57,7 +57,7 @@ class StagedOperation : public Operation {
     }
 
   protected:
-    /// An error code. From then on nothing touches the GPU's memory.
+    /// Returns an error code. After that nothing touches the GPU's memory.
     virtual int end(bool good) = 0;
     void step() override {
         if (!inner_->advance()) return;
@@ -117,7 +117,7 @@ StagedSend::StagedSend(const SendSpec& given) : spec(given), error(MPI_SUCCESS) 
     host = StagingMemory(given.buf, n);
     if (host.is_pinned() && is_one_run(given.type) && goes_in_segments(given, n)) {
         copies = std::make_unique<CopiesFromDevice>(host.data(), given.buf, n);
-        // Whether the driver can copy at all shows before anything is sent.
+        // Shows before anything is sent whether the driver can copy at all.
         if (!copies->wait_for(find_communicator(given.comm)->threshold)) error = MPI_ERR_OTHER;
         spec.copies = copies.get();
     } else {

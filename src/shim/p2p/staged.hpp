@@ -1,6 +1,5 @@
-// Messages in a GPU's memory (docs/gpu.md): packed into memory of the host before they are sent, and unpacked
-// from there when they have been received and verified. From there on they are like any other, whether they go to
-// another node, sealed, or within this one.
+// Messages in a GPU's memory (docs/gpu.md): they are packed into host memory before they are sent, and unpacked from there when they have
+// been received and verified. In the host's memory they are like any other, whether they go to another node, sealed, or within this one.
 #pragma once
 
 #include <functional>
@@ -21,24 +20,24 @@ inline bool needs_staging(const Spec& spec) {
     return device_is_possible() && is_in_device(spec.buf, spec.count, spec.type);
 }
 
-/// A copy in the host's memory. Of a large message that is one run of bytes and leaves the node, only what is sealed first
-/// is there yet.
+/// A copy in host memory. Of a large message that is one run of bytes and leaves the node, only the part that is sealed first is already
+/// there.
 struct StagedSend {
     explicit StagedSend(const SendSpec& spec);
     StagingMemory host;
-    std::unique_ptr<CopiesFromDevice> copies;  ///< of what is not there yet
-    SendSpec spec;                             ///< of the copy
-    int error;                                 ///< of packing
+    std::unique_ptr<CopiesFromDevice> copies;  ///< of what is not there yet; else null
+    SendSpec spec;                             ///< describes the copy
+    int error;                                 ///< result of packing
 };
 
-/// Room in the host's memory for what is to be received.
+/// Room in host memory for the message to be received.
 struct StagedReceive {
     explicit StagedReceive(const ReceiveSpec& spec);
-    /// `bytes` of the room to the GPU.
+    /// Copies `bytes` of the room to the GPU.
     int deliver(std::size_t bytes) const;
     StagingMemory host;
-    std::unique_ptr<CopiesToDevice> copies;  ///< of what is copied while it is received, if anything is
-    ReceiveSpec spec;                        ///< into the room
+    std::unique_ptr<CopiesToDevice> copies;  ///< of what is copied while it is received; else null
+    ReceiveSpec spec;                        ///< receives into the room
     ReceiveSpec given;
     TypeFacts facts;
 };
@@ -53,7 +52,7 @@ std::unique_ptr<Operation> start_staged_receive(const ReceiveSpec& spec, const S
 template <class Receive>
 int receive_staged(const ReceiveSpec& spec, MPI_Status* status, Receive receive);
 
-/// Raises that the driver could not copy. On MPI_COMM_SELF where there is no communicator.
+/// Raises the error that the driver could not copy; on MPI_COMM_SELF where there is no communicator.
 int raise_not_copied(const ReceiveSpec& spec, int code);
 int raise_not_copied(const SendSpec& spec, int code);
 

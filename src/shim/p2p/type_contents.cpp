@@ -34,7 +34,7 @@ Envelope envelope_of(MPI_Datatype type) {
     return code == MPI_SUCCESS ? envelope : Envelope{};
 }
 
-/// Room for one more: some libraries look at arrays that have no elements.
+/// Has room for one more element: some libraries look at arrays that have no elements.
 template <class Element>
 std::vector<Element> room(MPI_Count elements) {
     return std::vector<Element>(static_cast<std::size_t>(elements) + 1);
@@ -76,10 +76,10 @@ void TypeContents::read(MPI_Datatype type) {
     if (!counts.empty()) arrange(counts);
 }
 
-/// The large-count constructors' arguments (MPI standard section 5.1.13, the second list): what is an address for
-/// the others is a count there.
+/// Sorts the arguments of the large-count constructors (MPI standard section 5.1.13, the second list): what is an address for the other
+/// constructors is a count there.
 void TypeContents::arrange(const std::vector<MPI_Count>& counts) {
-    std::size_t integers = counts.size();  // of the counts; those behind are addresses
+    std::size_t integers = counts.size();  // how many of the counts are integers; those behind are addresses
     switch (combiner) {
         case MPI_COMBINER_HVECTOR:
         case MPI_COMBINER_HINDEXED_BLOCK:
@@ -96,7 +96,7 @@ void TypeContents::arrange(const std::vector<MPI_Count>& counts) {
             break;
     }
     const auto first_address = counts.begin() + static_cast<std::ptrdiff_t>(integers);
-    // Before the counts are the dimensions of MPI_Type_create_subarray (one integer) and MPI_Type_create_darray (three).
+    // Integers that precede the counts: one for MPI_Type_create_subarray (its dimensions), three for MPI_Type_create_darray.
     const std::ptrdiff_t before = combiner == MPI_COMBINER_SUBARRAY ? 1
                                   : combiner == MPI_COMBINER_DARRAY ? 3
                                                                     : 0;

@@ -1,5 +1,5 @@
-// How a datatype was made (MPI standard section 5.1.13), told alike for both kinds of constructors: those that take
-// counts of int, and the large-count ones (_c), of which MPI_Type_get_envelope is not allowed to be asked.
+// How a datatype was made (MPI standard section 5.1.13), described alike for both kinds of constructors: those that take counts of int, and
+// the large-count ones (_c), about which MPI_Type_get_envelope must not be asked.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ class TypeContents {
 
     /// MPI_COMBINER_NAMED: predefined. MPI_UNDEFINED: the library does not say.
     int combiner = MPI_UNDEFINED;
-    /// Empty where it is made of no other types.
+    /// Empty where the type is made of no other types.
     std::vector<MPI_Datatype> inner;
 
   private:
@@ -33,7 +33,7 @@ class TypeContents {
     std::vector<std::int64_t> integers_, addresses_;
 };
 
-/// MPI_UNDEFINED: the library does not say.
+/// MPI_UNDEFINED where the library does not say.
 int combiner_of(MPI_Datatype type);
 inline bool is_named(MPI_Datatype type) {
     return combiner_of(type) == MPI_COMBINER_NAMED;

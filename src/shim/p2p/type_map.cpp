@@ -21,7 +21,7 @@ MPI_Aint extent_of(MPI_Datatype type) {
 class Collector {
   public:
     explicit Collector(std::size_t most) : most_(most) {}
-    /// `count` times what `inner` says, each `extent` after the one before, the first at `at`.
+    /// Adds the runs of `inner` `count` times, each time `extent` after the time before, the first at `at`.
     void add(const Runs& inner, std::int64_t extent, std::int64_t count, std::int64_t at) {
         if (inner.size() == 1 && inner[0].bytes == extent && count > 0)
             return add({at + inner[0].offset, count * extent});
@@ -45,7 +45,7 @@ class Collector {
     Runs runs_;
 };
 
-/// From the arguments of the type's constructor, and those of the types that it is made of.
+/// Finds the runs from the arguments of the type's constructor, and those of the types that it is made of.
 class Description {
   public:
     explicit Description(std::size_t most) : most_(most) {}
@@ -102,8 +102,7 @@ std::optional<Runs> Description::of_struct(const TypeContents& made) const {
     return all.take();
 }
 
-/// The k-th dimension of `dimensions`, from the one whose elements lie side by side to the one whose elements are
-/// farthest apart.
+/// The k-th of `dimensions` dimensions, counted from the one whose elements lie side by side to the one whose elements are farthest apart.
 std::size_t dimension_by_nearness(std::size_t k, std::size_t dimensions, std::int64_t order) {
     return order == MPI_ORDER_FORTRAN ? k : dimensions - 1 - k;
 }
@@ -126,13 +125,13 @@ std::optional<Runs> Description::of_subarray(const TypeContents& made, Runs runs
     return runs;
 }
 
-/// What a process has of an array of which each dimension is dealt out (MPI standard section 5.1.4).
+/// One process's part of an array each dimension of which is distributed (MPI standard section 5.1.4).
 std::optional<Runs> Description::of_darray(const TypeContents& made, Runs runs, std::int64_t extent) const {
     const auto dimensions = static_cast<std::size_t>(made.integer(2));
     const auto argument = [&](std::size_t which, std::size_t dimension) {
         return made.integer(3 + which * dimensions + dimension);
     };
-    // Processes are numbered in row-major order, whatever that of the array is.
+    // Processes are numbered in row-major order, whatever the order of the array is.
     std::vector<std::int64_t> place(dimensions);
     for (std::size_t dimension = dimensions, rank = static_cast<std::size_t>(made.integer(1));
          dimension-- > 0;) {
@@ -161,8 +160,8 @@ std::optional<Runs> Description::of_darray(const TypeContents& made, Runs runs, 
     return runs;
 }
 
-/// For types that are made in a way that is not known here: what the library packs from memory whose bytes say where they
-/// are tells where each byte of the data is. One byte says 8 bits of that, so it is asked again for the next ones.
+/// For types that are made in a way that is not known here: the library packs from memory in which each byte states its own position, and
+/// the result tells where each byte of the data lies. One byte holds 8 bits of a position, so the library is asked again for the next ones.
 std::optional<Runs> Description::by_packing(MPI_Datatype type, const TypeFacts& facts) const {
     constexpr std::size_t most_extent = std::size_t{1} << 30, most_data = std::size_t{1} << 28;
     MPI_Aint lower = 0, extent = 0;

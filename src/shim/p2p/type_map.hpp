@@ -11,14 +11,14 @@
 namespace mpisec::shim {
 
 struct Run {
-    std::int64_t offset;  ///< from where the element lies
+    std::int64_t offset;  ///< from the address of the element
     std::int64_t bytes;
     bool operator==(const Run&) const = default;
 };
 
-/// Of one element, in the order of the type map; runs that meet are one. Nothing for a type that MPI does not know,
-/// or that has more than `most` runs. Takes time and memory in proportion to the runs, not to what they span, but for
-/// types that are made in a way that is not known here.
+/// The runs of one element, in the order of the type map; adjacent runs are joined. Nothing for a type that MPI does not know, or that has
+/// more than `most` runs. Takes time and memory in proportion to the runs, not to what they span, except for types that are made in a way
+/// that is not known here.
 std::optional<std::vector<Run>> type_map(MPI_Datatype type, std::size_t most);
 
 }  // namespace mpisec::shim

@@ -18,7 +18,7 @@ bool matches(const ReceivedMessage& received, int source, int tag) {
            (tag == MPI_ANY_TAG || tag == received.tag);
 }
 
-/// The earliest sent of the queued messages that match, from the source of the first that matches.
+/// The earliest sent of the queued messages that match and come from the source of the first that matches.
 ReceivedMessage* earliest(Communicator& comm, int source, int tag) {
     ReceivedMessage* best = nullptr;
     for (ReceivedMessage& received : comm.unexpected) {

@@ -8,13 +8,12 @@
 
 namespace mpisec::shim {
 
-/// The message that a receive with this source and tag must get, when that is in the queue. With
-/// MPI_ANY_TAG a message still in MPI may have been sent earlier: then that one is queued too, and the
-/// pair's counters decide (MPI standard section 3.5, order). Null when MPI itself holds what comes first, or
-/// nothing does. Under the Guard.
+/// The message that a receive with this source and tag must get, if it is in the queue. With MPI_ANY_TAG a message still in MPI may have
+/// been sent earlier: then that message is queued too, and the pair's counters decide (MPI standard section 3.5, order). Null when MPI
+/// itself holds the message that comes first, or when there is none. Under the Guard.
 ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag);
 
-/// The same, taken out.
+/// The same, and takes it out of the queue.
 bool take_unexpected(Communicator& comm, int source, int tag, ReceivedMessage& received);
 
 /// Receives the message that a matched probe took from MPI, verifies and queues it. Blocks for as long

@@ -79,8 +79,8 @@ std::string short_text_for(std::string_view procedure) {
     return refused + "merge the inter-communicator first (MPI_Intercomm_merge)";
 }
 
-/// Whether another rank says why the call is refused: the first of the communicator, when all of them make
-/// the call. The group of an inter-communicator that has the lower rank says it.
+/// Whether another rank says why the call is refused: the first rank of the communicator, when all its ranks make the call. Of an
+/// inter-communicator, the group that has the lower rank says it.
 bool another_says_it(std::string_view procedure, MPI_Comm handle) {
     const UnsupportedCall* refusal = find_refusal(procedure);
     if (!refusal || !refusal->all_call || gate.phase != Phase::closed) return false;
@@ -93,7 +93,7 @@ bool another_says_it(std::string_view procedure, MPI_Comm handle) {
     return own_number(comm->members) != std::min(first(comm->members), first(comm->remote_members));
 }
 
-/// True for the first time that this process has the sentence to say.
+/// True the first time that this process is about to say the sentence.
 bool is_news(const std::string& sentence) {
     RefusedCalls& refused = *process.refused_calls;
     std::lock_guard lock(refused.mutex);
@@ -137,7 +137,7 @@ int refusal_code(const char* procedure, const std::string& detail) {
 
 int refuse(const char* procedure, MPI_Comm comm) {
     const std::string sentence = sentence_for(procedure) + ".";
-    if (!world_model_is_on() && !state.ready) {  // no error handler and, before MPI 4, no codes to be had
+    if (!world_model_is_on() && !state.ready) {  // there is no error handler and, before MPI 4, no error code
         say_once(sentence);
         return MPI_ERR_OTHER;
     }

@@ -19,8 +19,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// Entries that no message can contradict any more go; called when many have gathered (programs that never
-/// reuse a tag).
+/// Removes entries that no message can contradict any more; called when many have gathered (programs that never reuse a tag).
 void sweep_order(Communicator& comm) {
     for (auto entry = comm.order.begin(); entry != comm.order.end();) {
         const auto source = static_cast<std::size_t>(entry->first >> 32);
@@ -50,7 +49,7 @@ PeerReceiveState& pair_of(const Communicator& comm, int source) {
     return incoming(comm.peer(source));
 }
 
-/// Whether a message with this counter and this way back names one that may not have come.
+/// Whether a message with this counter and this way back names one that may not have arrived.
 bool names_a_gap(const wire::ReplaySet& replay, std::uint64_t counter, unsigned back) {
     return back != 0 && counter - back >= replay.base();
 }
@@ -59,8 +58,8 @@ bool may_yet_come(const Communicator& comm, const Awaited& it) {
     return comm.oldest_position(it.source, it.tag) < it.position;
 }
 
-/// It was held back on the way. What was rejected may have been that one, and may say any counter; what the sender cancelled is
-/// named in a notice, which may come a little later.
+/// Whether the message was held back on the way. A message that was rejected may have been this one, and may claim any counter; one that
+/// the sender cancelled is named in a notice, which may arrive a little later.
 bool was_held_back(const Communicator& comm, const Awaited& it) {
     PeerReceiveState& pair = pair_of(comm, it.source);
     std::uint64_t& unaccounted = it.tag == MPI_ANY_TAG ? pair.unaccounted.any_tag : pair.unaccounted.same_tag;
@@ -76,7 +75,7 @@ bool was_held_back(const Communicator& comm, const Awaited& it) {
     return !pair.replay.contains(it.counter);
 }
 
-/// What this message named is missing. What an earlier receive may yet get is awaited.
+/// Whether the named message is missing. If an earlier receive can still get it, it is awaited instead.
 bool names_a_missing_one(Communicator& comm, const Awaited& named) {
     if (pair_of(comm, named.source).replay.contains(named.counter)) return false;
     if (!may_yet_come(comm, named)) return was_held_back(comm, named);
@@ -84,7 +83,7 @@ bool names_a_missing_one(Communicator& comm, const Awaited& named) {
     return false;
 }
 
-/// One of those awaited that can come no more. At most one that still can is looked at: its turn comes again.
+/// One of the awaited messages that can no longer arrive. Looks at no more than one that still can: its turn comes again.
 std::optional<Awaited> awaited_in_vain(Communicator& comm) {
     while (!comm.awaited.empty()) {
         const Awaited it = comm.awaited.front();
@@ -99,7 +98,7 @@ std::optional<Awaited> awaited_in_vain(Communicator& comm) {
     return std::nullopt;
 }
 
-/// Step 5. What is missing before this message, or before one that was received earlier; empty when nothing is.
+/// Step 5. Says what is missing before this message, or before one that was received earlier; empty when nothing is.
 [[gnu::cold, gnu::noinline]] std::string missing_before(Communicator& comm, const ReceivedMessage& received,
                                                         const Match& match, const wire::NonceFields& nonce) {
     const wire::ReplaySet& replay = pair_of(comm, received.source).replay;
@@ -117,13 +116,13 @@ std::optional<Awaited> awaited_in_vain(Communicator& comm) {
     return {};
 }
 
-/// The probe for MPI_ANY_TAG that showed this message, if one did, is over.
+/// Whether a probe for MPI_ANY_TAG showed this message; if one did, it is over.
 [[gnu::cold, gnu::noinline]] bool was_shown_first(Communicator& comm, const ReceivedMessage& received,
                                                   std::uint64_t position) {
     const Communicator::ShownFirst& shown = *comm.shown_first;
     if (shown.source != received.source || shown.tag != received.tag || position < shown.position)
         return false;
-    // Receives may be looked at in another order than MPI gave them their messages.
+    // Receives may be looked at in another order than that in which MPI gave them their messages.
     if (comm.older_waits(shown.source, shown.tag, shown.position, position)) return false;
     comm.shown_first.reset();
     return true;
@@ -180,8 +179,7 @@ struct Delivered {
         pair_of(it.comm, received.source).unaccounted.add();
     received.error = report_violation(violation, it.comm, received.source, received.tag, detail);
     received.total = 0;
-    // What did not authenticate may have been the first part of a large message, whose sender waits for the
-    // rest to be received.
+    // A message that did not authenticate may have been the first part of a large one, whose sender waits for the rest to be received.
     const bool may_be_large = received.large || looks_large(it.comm, it.wire.size()) ||
                               it.wire.size() < wire::small_overhead ||
                               it.wire.size() > wire::small_wire_bytes(it.comm.threshold);
@@ -190,7 +188,7 @@ struct Delivered {
                       it.wire.size() < wire::small_overhead ? nullptr : it.wire.data());
 }
 
-/// A small message that was opened in place and is rejected after all. `to` may be null when it has no bytes.
+/// Wipes a small message that was opened in place and is rejected after all. `to` may be null when it has no bytes.
 void wipe_delivered(const ReceivedMessage& received, std::span<std::uint8_t> to) {
     if (received.total > 0 && received.total <= to.size()) std::memset(to.data(), 0, received.total);
 }
@@ -231,7 +229,7 @@ void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_
         if (received.large) tell_misnamed(pair.number, nonce.counter);
         return reject(delivered, Violation::replayed);
     }
-    confirm_epoch(pair, opening.keys);  // what follows may hear notices of this pair, which need keys, too
+    confirm_epoch(pair, opening.keys);  // the next steps may hear notices of this pair, which need keys, too
     if (!in_order(comm, received.source, received.tag, match.position, nonce.counter, pair.replay))
         [[unlikely]] {
         if (!received.large) wipe_delivered(received, to);

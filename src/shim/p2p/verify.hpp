@@ -1,12 +1,11 @@
-// A sealed message that MPI has delivered: authenticated, checked for replay and order, perhaps not yet
-// opened whole.
+// A sealed message that MPI has delivered: authenticated, checked for replay and order, perhaps not yet opened completely.
 //
 //   1 the nonce names kind, epoch and counter             (nothing is believed yet)
 //   2 the pair's key of that epoch opens the message or, of a large one, its header, bound to communicator,
 //     ranks, tag and length (S2)
 //   3 the counter must be new (S3)
-//   4 and in the order in which MPI matched the receives (M4)
-//   5 and of the messages before it none may be missing that must have come (S2)
+//   4 the counter must be in the order in which MPI matched the receives (M4)
+//   5 no earlier message that must have arrived may be missing (S2)
 #pragma once
 
 #include <mpi.h>
@@ -37,7 +36,7 @@ struct ReceivedMessage {
     Buffer wire;  ///< as received; a small unexpected message is opened in place behind its nonce
 };
 
-/// Whether MPI's message is as long as first parts of large ones are. A small one may be, too.
+/// Whether MPI's message is as long as the first parts of large messages are. A small message may be as long, too.
 bool looks_large(const Communicator& comm, std::size_t wire_bytes);
 /// Plaintext bytes of a small message of this wire length; 0 for one too short to be sealed.
 std::size_t small_plaintext_bytes(std::size_t wire_bytes);
@@ -45,12 +44,12 @@ std::size_t small_plaintext_bytes(std::size_t wire_bytes);
 /// The receive that the message was matched to.
 struct Match {
     std::uint64_t position;
-    /// It asked for MPI_ANY_TAG: of what the sender sent before, whatever its tag, nothing may be left.
+    /// It asked for MPI_ANY_TAG: nothing that the sender sent before, whatever its tag, may be left.
     bool any_tag;
 };
 
-/// Steps 1 to 5 for the message in `wire`. A small message is opened to `to` when that has room for it, else
-/// in place behind its nonce. On failure the sentence has been said and error is set.
+/// Steps 1 to 5 for the message in `wire`. A small message is opened to `to` when that has room for it, else in place behind its nonce. On
+/// failure the violation has been reported and `error` is set.
 void verify(ReceivedMessage& received, Communicator& comm, std::span<std::uint8_t> wire,
             std::span<std::uint8_t> to, const Match& match);
 
