@@ -20,7 +20,7 @@ namespace mpisec::shim {
 
 namespace {
 
-/// An element that has a successor: every call asks.
+/// An element that has a successor: while it is the marker, every call asks.
 constexpr link_map something_follows{0, nullptr, nullptr, const_cast<link_map*>(&nothing_follows), nullptr};
 
 /// Puts a marker at the end of the linker's list. There are two, so that one stays valid for threads that read it
@@ -57,8 +57,7 @@ bool find_loaded_driver(DeviceMemory& memory) {
     return true;
 }
 
-/// The context that an address belongs to; of memory that belongs to none, the thread's current one or its
-/// device's.
+/// The context that an address belongs to; for memory that belongs to none, the thread's current context or that of the memory's device.
 gpu::CuContext context_of(const gpu::Driver& driver, gpu::CuAddress address) {
     gpu::CuContext context = nullptr;
     driver.cuPointerGetAttribute(&context, gpu::cu_pointer_context, address);
@@ -69,7 +68,7 @@ gpu::CuContext context_of(const gpu::Driver& driver, gpu::CuAddress address) {
     return context;
 }
 
-/// What it has of the current context's.
+/// Releases what the staging has in the current context.
 void release(const gpu::Driver& driver, Staging& staging) {
     for (gpu::CuStream stream :
          {staging.stream[0], staging.stream[1], staging.from_device, staging.to_device})
@@ -82,7 +81,7 @@ void release(const gpu::Driver& driver, Staging& staging) {
     for (gpu::CuEvent event : std::exchange(staging.unused_events, {})) driver.cuEventDestroy_v2(event);
 }
 
-/// Of the current context. Null, with a sentence said, when the driver has no memory left.
+/// The staging of the current context. Null, with the reason reported, when the driver has no memory left.
 Staging* staging_of(DeviceMemory& memory, gpu::CuContext context) {
     for (const auto& one : memory.stagings)
         if (one->context == context) return one.get();
@@ -127,7 +126,7 @@ struct Copy {
         return driver.cuMemcpyDtoHAsync_v2(pinned(piece), device + piece * Staging::bytes, size(piece),
                                            stream(piece));
     }
-    /// Where the host's memory is pinned, too.
+    /// Used where the host's memory is pinned, too.
     gpu::CuResult directly(bool from_device) const {
         const gpu::CuResult error = from_device ? driver.cuMemcpyDtoHAsync_v2(host, device, bytes, stream(0))
                                                 : driver.cuMemcpyHtoDAsync_v2(device, host, bytes, stream(0));
@@ -156,12 +155,12 @@ struct Copy {
     }
 };
 
-// What fits into one buffer of Staging is copied through that in less time.
+// A message that fits into one buffer of Staging is copied through that in less time.
 constexpr std::size_t smallest_pinned = Staging::bytes;
-/// Of memory that no message has, the most that stays pinned; and so the largest message that gets some.
+/// The most memory that stays pinned while no message has it; and so the largest message that gets some.
 constexpr std::size_t most_unused = std::size_t{256} << 20;
 
-/// Null when it cannot be had.
+/// Null when there is no such memory.
 PinnedMemory* pin(DeviceMemory& memory, const void* device, std::size_t bytes) {
     const gpu::Driver& driver = *memory.driver;
     const gpu::CuContext context = context_of(driver, reinterpret_cast<gpu::CuAddress>(device));
@@ -186,7 +185,7 @@ void unpin(const gpu::Driver& driver, const PinnedMemory& one) {
     std::free(one.data);
 }
 
-/// Gives back what no message has, but for `most` bytes.
+/// Gives back pinned memory that no message has, except for `most` bytes.
 void unpin_unused(DeviceMemory& memory, std::size_t most) {
     std::size_t unused = 0;
     std::erase_if(memory.pinned, [&](const auto& one) {
@@ -241,7 +240,7 @@ void watch_for_driver() {
         memory.loaded = objects_loaded();
         process.device_watch.marker.store(&something_follows, std::memory_order_release);
     }
-    find_loaded_driver(memory);  // another thread may have loaded it meanwhile
+    find_loaded_driver(memory);  // another thread may have loaded it in the meantime
 }
 
 bool driver_is_loaded() {

@@ -1,9 +1,9 @@
-// Memory of GPUs in MPI calls (docs/gpu.md). The library below may not know such memory, and sealing works on
-// the host's, so what is there is copied to and from pinned memory.
+// Memory of GPUs in MPI calls (docs/gpu.md). The library below may not know such memory, and sealing works on the host's, so messages in
+// such memory are copied to and from pinned memory.
 //
-// A program that has no CUDA driver in its process has no such memory. Whether it has one is known without
-// asking: the dynamic linker appends what it loads to a list, of which MPIsec's marker (a library without
-// content) is the last element until something else is loaded.
+// A program that has no CUDA driver in its process has no such memory. Whether it has one is known without asking: the dynamic linker
+// appends every object that it loads to a list, and MPIsec's marker (a library without content) is the last element until something else is
+// loaded.
 #pragma once
 
 #include <link.h>
@@ -19,12 +19,12 @@
 
 namespace mpisec::shim {
 
-/// In MPI_Init: from here on what is loaded is noticed.
+/// In MPI_Init: from here on MPIsec notices what is loaded.
 void watch_for_driver();
 /// In MPI_Finalize.
 void release_device_memory();
 
-/// Looks for the driver among what has been loaded since it last looked.
+/// Looks for the driver among the objects that have been loaded since the last look.
 [[gnu::cold, gnu::noinline]] bool driver_is_loaded();
 
 /// Whether anything has been loaded after the marker.
@@ -38,12 +38,12 @@ inline bool device_is_possible() {
     return something_was_loaded() && driver_is_loaded();
 }
 
-/// Asks the driver. Memory that both sides may touch (managed, pinned) is the host's.
+/// Asks the driver whether the address is in a GPU's memory. Memory that both sides may touch (managed, pinned) is the host's.
 [[gnu::cold, gnu::noinline]] bool ask_driver(const void* address);
 inline bool on_device(const void* address) {
     return device_is_possible() && ask_driver(address);
 }
-/// Whether any of a call's buffers is.
+/// Whether any of a call's buffers is in a GPU's memory.
 template <class... Buffers>
 inline bool any_on_device(Buffers... buffers) {
     return device_is_possible() && (ask_driver(buffers) || ...);
@@ -57,11 +57,11 @@ inline bool any_foreign_to_library(Buffers... buffers) {
     return any_on_device(buffers...) && !library_takes_device_memory();
 }
 
-/// Memory of the host for a message of a GPU's. A large one's is pinned, so that it is copied directly, and kept for the next.
+/// Host memory for a message in a GPU's memory. For a large message it is pinned, so that it is copied directly, and kept for the next one.
 class StagingMemory {
   public:
     StagingMemory() = default;
-    /// `device`: the message, which tells the GPU.
+    /// `device`: the message, which tells which GPU it is.
     StagingMemory(const void* device, std::size_t bytes);
     StagingMemory(StagingMemory&& other) noexcept
         : pinned_(std::exchange(other.pinned_, nullptr)), buffer_(std::move(other.buffer_)) {}
@@ -79,10 +79,10 @@ class StagingMemory {
     Buffer buffer_;  ///< where it is not pinned
 };
 
-/// Copies and waits for it. False, with a sentence said, when the driver fails.
+/// Copies, and waits for the copy. False, with the reason reported, when the driver fails.
 bool copy_from_device(void* to, const void* from, std::size_t bytes);
 bool copy_to_device(void* to, const void* from, std::size_t bytes);
-/// The first where that memory may be the host's, too.
+/// copy_from_device() for memory that may also be the host's.
 inline bool copy_from_either(void* to, const void* from, std::size_t bytes) {
     if (on_device(from)) [[unlikely]]
         return copy_from_device(to, from, bytes);

@@ -15,7 +15,7 @@ Staging* staging_for(gpu::CuAddress device) {
     return staging_of_address(memory, device);
 }
 
-/// `use(driver)`, in the context of the staging, while no other thread uses it.
+/// Calls `use(driver)` in the context of the staging, while no other thread uses it.
 template <class Use>
 gpu::CuResult with_driver(const Staging& staging, Use use) {
     DeviceMemory& memory = *process.device_memory;
@@ -24,7 +24,7 @@ gpu::CuResult with_driver(const Staging& staging, Use use) {
     return current ? use(*memory.driver) : gpu::cu_invalid_context;
 }
 
-/// Says what is wrong.
+/// Reports what is wrong, if anything.
 bool went_well(gpu::CuResult result) {
     return result == gpu::cu_success || driver_failed(*process.device_memory->driver, result,
                                                       "copy a part of a message from or to a GPU's memory");
@@ -101,7 +101,7 @@ bool CopiesFromDevice::wait_for(std::size_t bytes) {
 CopiesToDevice::CopiesToDevice(void* device, const std::uint8_t* host, std::size_t bytes)
     : host_(host),
       device_(reinterpret_cast<gpu::CuAddress>(device)),
-      // Many calls of the driver would take as long as they hide, and what is left at the end hides nothing.
+      // Many calls of the driver would take as long as the copies that they hide, and the piece left at the end hides nothing.
       piece_(std::clamp<std::size_t>(bytes / 8, std::size_t{256} << 10, std::size_t{4} << 20)) {}
 
 CopiesToDevice::~CopiesToDevice() {

@@ -1,7 +1,7 @@
-// Copies of one message between a GPU's memory and pinned memory of the host, in pieces, so that some of it is sealed and sent, or
-// received and opened, while the rest is copied.
+// Copies of one message between a GPU's memory and pinned host memory, in pieces, so that one part is sealed and sent, or received and
+// opened, while the rest is copied.
 //
-// Both end before the memory that they copy is given back: their destructors wait for the driver.
+// Both kinds end before the memory that they copy is given back: their destructors wait for the driver.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace mpisec::shim {
 
 struct Staging;
 
-/// Of a message that is sent. All pieces are under way when it has been made.
+/// Copies a message that is sent. After construction all pieces are under way.
 class CopiesFromDevice {
   public:
     CopiesFromDevice(std::uint8_t* host, const void* device, std::size_t bytes);
@@ -26,21 +26,21 @@ class CopiesFromDevice {
         if (bytes > arrived_) look();
         return bytes <= arrived_;
     }
-    /// Returns when they are. False when a copy has failed.
+    /// Waits until they are. False when a copy has failed.
     bool wait_for(std::size_t bytes);
-    /// A sentence has been said. What has not arrived will not.
+    /// A failure has been reported. Bytes that have not arrived never will.
     bool failed() const { return failed_; }
 
   private:
     struct Piece {
         gpu::CuEvent copied;
-        std::size_t end;  ///< of the message
+        std::size_t end;  ///< in the message
     };
     gpu::CuResult start_piece(const gpu::Driver& driver, std::uint8_t* to, gpu::CuAddress from,
                               std::size_t bytes, std::size_t end);
     void look();
 
-    // The first are short, so that sealing begins soon; and each starts while those before it are sealed, which takes longer.
+    // The first pieces are short, so that sealing begins soon; and each starts while those before it are sealed, which takes longer.
     static constexpr std::size_t first_piece = std::size_t{256} << 10, longest_piece = std::size_t{4} << 20;
 
     Staging* staging_ = nullptr;
@@ -50,20 +50,20 @@ class CopiesFromDevice {
     bool failed_ = false;
 };
 
-/// Of a message that is received. What has been verified is told, and copied when it is enough for a piece.
+/// Copies a message that is received. It is told what has been verified, and copies once that is enough for a piece.
 class CopiesToDevice {
   public:
-    /// `bytes`: what the message may have.
+    /// `bytes`: the most that the message may have.
     CopiesToDevice(void* device, const std::uint8_t* host, std::size_t bytes);
     CopiesToDevice(const CopiesToDevice&) = delete;
     CopiesToDevice& operator=(const CopiesToDevice&) = delete;
     ~CopiesToDevice();
-    /// The first `bytes` of the message are in the host's memory, and authentic.
+    /// Tells that the first `bytes` of the message are in the host's memory, and authentic.
     void verified(std::size_t bytes) {
         if (bytes >= started_ + piece_) start(bytes);
     }
-    /// The whole message has been verified and has `bytes`: returns when they are in the GPU's memory. False, with a
-    /// sentence said, when a copy has failed.
+    /// The whole message has been verified and has `bytes` bytes: returns when they are in the GPU's memory. False, with the reason
+    /// reported, when a copy has failed.
     bool finish(std::size_t bytes);
 
   private:

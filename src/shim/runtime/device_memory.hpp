@@ -1,4 +1,4 @@
-// What this process has of the CUDA driver for messages in a GPU's memory: shared by device.cpp and device_copies.cpp.
+// What this process holds of the CUDA driver for messages in a GPU's memory: shared by device.cpp and device_copies.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace mpisec::shim {
 
-/// What copies of one context's memory go through. Two streams have pinned memory each, so that one is filled while the other is
-/// emptied. The other two have the pieces of messages that are copied while they travel (device_copies.hpp).
+/// What copies of one context's memory go through. Two streams have pinned memory each, so that one is filled while the other is emptied.
+/// The other two streams carry the pieces of messages that are copied while they travel (device_copies.hpp).
 struct Staging {
     static constexpr std::size_t bytes = std::size_t{1} << 20;
     gpu::CuContext context{};
@@ -22,8 +22,8 @@ struct Staging {
     std::vector<gpu::CuEvent> unused_events;
 };
 
-/// One message's at a time. It is the host's own memory, which the driver has only pinned: when the program ends the
-/// context, copies of it become slow, and nothing else.
+/// Used by one message at a time. It is the host's own memory, which the driver has only pinned: when the program ends the context, copies
+/// of it become slow, and nothing else happens.
 struct PinnedMemory {
     std::uint8_t* data;
     std::size_t bytes;
@@ -43,12 +43,12 @@ struct DeviceMemory {
     void* markers[2]{};  ///< handles
     unsigned newest = 0;
     bool marked = false;
-    unsigned long long loaded = 0;  ///< objects so far, where there is no marker
+    unsigned long long loaded = 0;  ///< objects loaded so far, where there is no marker
 };
 
-/// Of the context that the address belongs to. Under the mutex. Null, with a sentence said, when the driver has none.
+/// The staging of the context that the address belongs to. Under the mutex. Null, with the reason reported, when the driver has none.
 Staging* staging_of_address(DeviceMemory& memory, gpu::CuAddress address);
-/// Says the sentence; false.
+/// Reports the failure; returns false.
 bool driver_failed(const gpu::Driver& driver, gpu::CuResult error, const char* what);
 
 }  // namespace mpisec::shim

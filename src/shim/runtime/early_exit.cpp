@@ -15,7 +15,7 @@
 namespace mpisec::shim {
 namespace {
 
-// MPI_Abort is meant to end the process, but the thread that exits may be anywhere in the library.
+// MPI_Abort should end the process, but the thread that exits may be anywhere in the library.
 constexpr unsigned longest_abort = 10;
 
 #ifdef OPEN_MPI

@@ -20,15 +20,15 @@ namespace {
 constexpr useconds_t launcher_passes_output_on = 200'000;
 
 #ifdef OPEN_MPI
-// The launcher of Open MPI 5 (prterun) hangs now and then when ranks of two nodes call MPI_Abort at the same
-// time, without MPIsec too, and never when one rank does.
+// The launcher of Open MPI 5 (prterun) sometimes hangs when ranks of two nodes call MPI_Abort at the same time, even without MPIsec, and
+// never when only one rank does.
 constexpr useconds_t between_aborts = 300'000;
 #else
 constexpr useconds_t between_aborts = 0;
 #endif
 constexpr std::int32_t longest_queue = 8;  // ranks; the others call MPI_Abort together
 
-/// Whether the handler that was asked for with `got` is MPI_ERRORS_ARE_FATAL.
+/// Whether the handler that a call with the result `got` returned is MPI_ERRORS_ARE_FATAL.
 bool is_fatal(int got, MPI_Errhandler handler) {
     if (got != MPI_SUCCESS) return false;
     give_back_handler(handler);
@@ -74,7 +74,7 @@ void end_fatally(int code, const char* call) {
 
 int raise_on(MPI_Comm comm, int code, const char* call) {
     if (code == MPI_SUCCESS) return code;
-    // Nobody's: of a window that was freed, or without a world before the first communicator of a session.
+    // Nobody's error: of a window that was freed, or without a world before the first communicator of a session.
     if (comm == constants.comm_null || comm == MPI_Comm{}) return code;
     if (is_fatal(comm)) end_fatally(code, call);
     real.Comm_call_errhandler(comm, code);

@@ -7,23 +7,23 @@
 
 namespace mpisec::shim {
 
-/// Calls the error handler (MPI standard section 9.3) and returns `code`. Success passes through. A fatal
-/// handler ends the job, not only the processes of the communicator: the others may wait in MPI_Finalize for
-/// them. `call`: the procedure that failed, for what is said then.
+/// Calls the error handler (MPI standard section 9.3) and returns `code`. Success passes through. A fatal handler ends the job, not only
+/// the processes of the communicator: the others may wait for them in MPI_Finalize. `call`: the procedure that failed, for the sentence
+/// that is then printed.
 int raise_on(MPI_Comm comm, int code, const char* call = "");
 int raise_on_window(MPI_Win win, int code, const char* call = "");
 int raise_on_file(MPI_File file, int code, const char* call = "");
-/// Whether the communicator's error handler is MPI_ERRORS_ARE_FATAL, and what it does. The MPI library's own
-/// would name MPI_Comm_call_errhandler as the call that failed, and may end this process only.
+/// Whether the communicator's error handler is MPI_ERRORS_ARE_FATAL, and what that handler does. The MPI library's own would name
+/// MPI_Comm_call_errhandler as the call that failed, and may end this process only.
 bool is_fatal(MPI_Comm comm);
 [[noreturn]] void end_fatally(int code, const char* call = "");
-/// What a launcher may take for it. A rank for which another one says why waits so long to be ended.
+/// How long a launcher may take to end a job. A rank whose error another rank explains waits this long to be ended.
 constexpr unsigned seconds_to_end_a_job = 3;
 
-/// What MPI_Comm_get_errhandler and the like gave is a reference, if the handler is the program's.
+/// Frees the reference that MPI_Comm_get_errhandler and the like gave, if the handler is the program's.
 void give_back_handler(MPI_Errhandler handler);
 
-/// While it lives, the library returns errors on the communicator: they are MPIsec's to raise.
+/// While it lives, the library returns errors on the communicator, and MPIsec raises them.
 class ErrorsReturned {
   public:
     explicit ErrorsReturned(MPI_Comm comm);

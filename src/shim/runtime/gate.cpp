@@ -24,11 +24,11 @@ void count_fork() {
         gate.forks.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// The child has its parent's sockets and shared memory, but neither keys nor the threads that serve them. It
-/// only learns that it is one: what it must not do is decided where it calls MPI.
+/// The child has its parent's sockets and shared memory, but neither keys nor the threads that serve them. Here it only learns that it is a
+/// child: what it must not do is decided where it calls MPI.
 void shut_child() {
     if (has_keys(gate.phase.load(std::memory_order_relaxed))) gate.phase = Phase::forked;
-    // Its descriptors may be closed in ways that are not seen here, and their numbers used again.
+    // Its descriptors may be closed in ways that are not seen here, and their numbers reused.
     for (auto& page : process.sockets.pages) page.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -39,8 +39,8 @@ void handle_forks() {
     });
 }
 
-/// MPI_Init may be reached past MPIsec with dlopen() and dlsym(), and MPI_Send through it: no keys were
-/// agreed on, and what looks like "before MPI_Init" would leave in clear (S1).
+/// A program may reach MPI_Init past MPIsec with dlopen() and dlsym(), and MPI_Send through MPIsec: no keys were agreed on, and what looks
+/// like "before MPI_Init" would leave in clear (S1).
 void require_no_other_start(const char* procedure) {
     int initialized = 0, finalized = 0;
     real.Initialized(&initialized);
@@ -85,7 +85,7 @@ bool pass_gate_slowly(const char* procedure) {
 
 Starting::Starting() {
     handle_forks();
-    // A session's communicator may have closed it already.
+    // A session's communicator may have closed the gate already.
     const auto begins = [this] {
         const std::lock_guard lock(process.life);  // not while the last session ends protection
         return begin();

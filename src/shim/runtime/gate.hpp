@@ -1,17 +1,16 @@
-// The phases of a process (mpi_library.hpp: Phase): who moves from one to the next, and what a call meets in the
-// rare ones.
+// The phases of a process (mpi_library.hpp: Phase): what moves it from one to the next, and what a call meets in the rare ones.
 #pragma once
 
 #include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {
 
-/// From MPI_Init to protection: the thread that makes one passes the gate meanwhile, all others wait there.
-/// False when this is not the first MPI_Init, which is MPI's to refuse.
+/// From MPI_Init to protection: the thread that makes this object passes the gate, while all others wait there. False when this is not the
+/// first MPI_Init: MPI itself refuses that.
 class Starting {
   public:
     Starting();
-    ~Starting();  ///< back to where it was, unless end() was called
+    ~Starting();  ///< back to the phase before, unless end() was called
     Starting(const Starting&) = delete;
     Starting& operator=(const Starting&) = delete;
     explicit operator bool() const { return begun_; }
@@ -24,15 +23,13 @@ class Starting {
     Phase previous_ = Phase::before;
 };
 
-/// Whether this is a child of the process that called MPI_Init, made in whatever way: asks the system, so not
-/// for the way of a message.
+/// Whether this is a child of the process that called MPI_Init, however it was made. Asks the system, so it is too slow for every message.
 bool in_child();
 
-/// MPI_Initialized: false until the job is protected, because a program that asks may send at once. In a
-/// forked child false too, so that what "finalizes MPI if it is up" on the way out leaves the parent's
-/// connections alone.
+/// MPI_Initialized: false until the job is protected, because a program that asks may send at once. False in a forked child too, so that
+/// code that "finalizes MPI if it is up" on the way out leaves the parent's connections alone.
 int Initialized(int* flag);
-/// MPI_Finalized: what the program has called, though the library's own MPI_Finalize may be put off (calls/init.cpp).
+/// MPI_Finalized: says what the program has called, though the library's own MPI_Finalize may be put off (calls/init.cpp).
 int Finalized(int* flag);
 
 /// Whether another thread is in MPI_Init. Exact with `life` held; wait_for_start() without it.
@@ -43,10 +40,10 @@ void wait_for_start();
 /// from here on. With `life` held.
 void protect_from_now_on();
 
-/// Its rank for messages, in a process that has not called MPI_Init.
+/// Sets the rank that the messages of a process show that has not called MPI_Init.
 void name_process(int rank);
 
-/// After MPI_Init, before the end of MPI_Finalize, as the MPI library sees it.
+/// Whether it is after MPI_Init and before the end of MPI_Finalize, as the MPI library sees it.
 bool world_model_is_on();
 
 /// Says that `procedure` was called in a child, and ends it.

@@ -20,7 +20,7 @@ namespace {
 constexpr long SYS_pidfd_open = 434;  // asm/unistd.h, since Linux 5.3
 #endif
 
-/// Field 22 of /proc/PID/stat (proc(5)), counted from behind the program's name, which may hold anything.
+/// Field 22 of /proc/PID/stat (proc(5)), counted from behind the program's name, which may contain anything.
 std::uint64_t start_of(pid_t process) {
     const std::string text = read_small_file(("/proc/" + std::to_string(process) + "/stat").c_str());
     std::size_t at = text.rfind(')');
@@ -35,8 +35,8 @@ std::uint64_t inode(const char* path) {
 
 bool has_ended(const NodePeer& peer) {
     const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, peer.process, 0));
-    if (descriptor < 0) return errno == ESRCH;  // kernels that do not know the call say another thing
-    // Readable when all threads have ended: of a process that nobody has waited for yet, too.
+    if (descriptor < 0) return errno == ESRCH;  // kernels that do not know the call return another error
+    // Readable when all threads have ended, also for a process that nobody has waited for yet.
     pollfd end{descriptor, POLLIN, 0};
     const bool ended = poll(&end, 1, 0) == 1 && (end.revents & POLLIN);
     close(descriptor);
@@ -55,7 +55,7 @@ void NodePeers::know(std::vector<NodePeer> all, std::int32_t own_rank) {
     std::lock_guard lock(mutex_);
     const auto known = std::ranges::find(all, own_rank, &NodePeer::rank);
     own_ = known != all.end() ? *known : this_process(own_rank);
-    // Containers may number processes, and count time, each for itself.
+    // Containers may have process numbers, and a clock, of their own.
     std::erase_if(all, [this](const NodePeer& peer) {
         return peer.rank == own_.rank || peer.numbering != own_.numbering || !peer.numbering ||
                peer.clock != own_.clock || !peer.started;
@@ -70,8 +70,7 @@ void NodePeers::forget() {
 
 std::int32_t NodePeers::dead() {
     std::lock_guard lock(mutex_);
-    // A process that was restored from a checkpoint has another start than the one it knows, and so have its
-    // peers.
+    // A process that was restored from a checkpoint has another start time than the one it knows, and so have its peers.
     if (peers_.empty() || this_process(own_.rank) != own_) return -1;
     for (const NodePeer& peer : peers_)
         if (has_ended(peer)) return peer.rank;

@@ -9,7 +9,7 @@
 
 namespace mpisec::shim {
 
-/// Starts `body`, with all signals blocked: the program's are for the program's threads. False where the system gives no
+/// Starts `body` in a thread that blocks all signals: the program's signals are for the program's threads. False where the system gives no
 /// thread.
 template <class Body>
 bool start_thread(std::thread& thread, Body body) {

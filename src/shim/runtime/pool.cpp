@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t cache_line = 64, page = 4096;
 
-/// From the beginning of a page, or of a cache line, to the data.
+/// Bytes from the beginning of a page, or of a cache line, to the data.
 std::size_t offset_in_page(unsigned size_class) {
     return size_class >= pool::smallest_mid_page ? page / 2 : 0;
 }

@@ -1,4 +1,4 @@
-// Memory for what is on its way: sealed messages, bounce buffers of receives. Kept per size class and reused.
+// Memory for data on its way: sealed messages, bounce buffers of receives. Kept per size class and reused.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ inline constexpr unsigned largest =
     25;  // 32 MiB, which MPISEC_PIPELINE=off uses whole: beyond, the system's allocator maps pages anyway
 inline constexpr std::size_t overhead =
     128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
-/// From this class on (16 KiB) data begin in the middle of a page (docs/adr/0022-buffers-begin-in-the-middle-of-a-page.md).
+/// From this class on (16 KiB) data begins in the middle of a page (docs/adr/0022-buffers-begin-in-the-middle-of-a-page.md).
 inline constexpr unsigned smallest_mid_page = 14;
 inline constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class
 
@@ -35,7 +35,7 @@ inline constexpr FreeBuffers& unused = process.free_buffers;
 
 }  // namespace pool
 
-/// Bytes from the pool. Movable. Taken and given back under the shim's Guard (M10), which it takes itself.
+/// Bytes from the pool. Movable. Memory is taken and given back under the shim's Guard (M10), which the object takes itself.
 class Buffer {
   public:
     Buffer() = default;
@@ -83,11 +83,11 @@ class Buffer {
     unsigned size_class_ = 0;
 };
 
-/// Whether these bytes are of a buffer of the pool with at least 16 KiB. What the MPI library is to carry to another node from there is
-/// sealed. Any thread may ask.
+/// Whether these bytes lie in a buffer of the pool with at least 16 KiB. What the MPI library carries to another node from there is sealed.
+/// Any thread may ask.
 bool in_pool(const void* data, std::size_t n);
 
-/// Frees what no one uses; at the end of the job (M14).
+/// Frees the buffers that nobody uses; at the end of the job (M14).
 void empty_pool();
 
 }  // namespace mpisec::shim

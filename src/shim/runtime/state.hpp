@@ -18,8 +18,8 @@ inline MPI_Comm self_comm() {
 /// The engine, started on first use.
 engine::Engine& engine_of_process();
 
-/// Serializes the shim's own state. Only MPI_THREAD_MULTIPLE programs pay for it; recursive, because an error
-/// handler that the MPI library runs under us may communicate. Never held while the MPI library may block.
+/// Serializes the shim's own state. Only MPI_THREAD_MULTIPLE programs pay for it; recursive, because an error handler that the MPI library
+/// runs below MPIsec may communicate. Never held while the MPI library may block.
 class Guard {
   public:
     Guard() {

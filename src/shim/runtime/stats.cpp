@@ -120,7 +120,7 @@ std::string fields(bool ended, std::size_t replay_runs) {
     return copy;
 }
 
-/// A reader sees the old or the new one.
+/// A reader of the file sees the old or the new one.
 bool replace_json(bool ended, std::size_t replay_runs) {
     ReplacedFile file(json_path(), 0666);
     file.write(fields(ended, replay_runs));
@@ -162,13 +162,11 @@ void print_stats(std::size_t replay_runs) {
     const std::string& how = state.settings.stats;
     if (how == "ranks") return print_table();
     if (how.rfind("json:", 0) != 0) return;
-    const bool written = state.settings.stats_interval > 0 ? replace_json(true, replay_runs)
-                                                           : write_json(json_path(), true, replay_runs);
-    if (!written) say("MPISEC_STATS: cannot write " + json_path());
+    if (!replace_json(true, replay_runs)) say("MPISEC_STATS: cannot write " + json_path());
 }
 
 void write_running_stats() {
-    replace_json(false, 0);  // what fails now fails at the end too, and is said there
+    replace_json(false, 0);  // what fails now fails at the end too, and is reported there
 }
 
 std::vector<std::uint64_t> stats_sums() {

@@ -14,7 +14,7 @@ namespace mpisec::shim {
 
 inline constexpr Stats& stats = process.stats;
 
-/// No other thread adds at the same time: a load and a store do, which cost what a plain addition does.
+/// No other thread adds at the same time: a load and a store suffice, and cost as much as a plain addition.
 inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -29,7 +29,7 @@ inline Stats::Row& stats_row(Traffic traffic, Stats::Kind kind) {
     return stats.rows[static_cast<std::size_t>(traffic)][kind];
 }
 
-/// All that was sealed and opened: changes when something has moved.
+/// All that was sealed and opened: the number changes when something has moved.
 inline std::uint64_t messages_counted() {
     std::uint64_t messages = 0;
     for (const auto& kinds : stats.rows)
@@ -37,7 +37,7 @@ inline std::uint64_t messages_counted() {
     return messages;
 }
 
-/// One sealing or opening whose time is added later, when it is known.
+/// Counts one sealing or opening whose time is added later, when it is known.
 inline void count(Traffic traffic, Stats::Kind kind, std::size_t bytes) {
     Stats::Row& row = stats_row(traffic, kind);
     add(row.messages, 1);
@@ -69,8 +69,7 @@ class StatsTimer {
     std::uint64_t start_ = 0;
 };
 
-/// What `procedure` exchanges with ranks of other nodes: windows and files have messages and collectives of
-/// their own.
+/// What the traffic of `procedure` with ranks of other nodes is counted as: windows and files have messages and collectives of their own.
 inline Traffic traffic_of_collective(const char* procedure) {
     const auto begins = [procedure](const char* word) {
         return std::strncmp(procedure, word, std::strlen(word)) == 0;
@@ -86,10 +85,10 @@ inline Traffic traffic_of_collective(const char* procedure) {
 /// Writes what MPISEC_STATS asks of each rank: a table on standard error, or JSON to a file ("%r" in its path
 /// becomes the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).
 void print_stats(std::size_t replay_runs);
-/// The JSON of a rank that is still running, in place of what the file had before.
+/// Writes the JSON of a rank that is still running, in place of what the file had before.
 void write_running_stats();
 
-/// Of the whole job: numbers that ranks add up, then those of which the largest counts (message_audit.cpp).
+/// Of the whole job: numbers that the ranks add up, then those of which the largest counts (message_audit.cpp).
 std::vector<std::uint64_t> stats_sums();
 std::vector<std::uint64_t> stats_maxima();
 void print_job_stats(const std::vector<std::uint64_t>& sums, const std::vector<std::uint64_t>& maxima);

@@ -23,7 +23,7 @@ const char* name_of_level(int level) {
                                           : "MPI_THREAD_SERIALIZED";
 }
 
-/// Not by MPI_Abort: the other thread is inside MPI, which was not asked to bear two.
+/// Not by MPI_Abort: the other thread is inside MPI, which was not asked to support two.
 [[noreturn]] void end_job(const char* call) {
     say(std::string(call) +
         ": two threads of this rank call MPI at the same time, but MPI_Init granted only " +
@@ -36,7 +36,7 @@ const char* name_of_level(int level) {
     for (;;) pause();
 }
 
-/// After this the owner either has been seen outside and takes the lock from now on, or was inside.
+/// After this, either the owner has been seen outside and takes the lock from now on, or it was inside and the job ends.
 void revoke_bias(const char* call) {
     sealing_lock.bias_revoked.store(true, std::memory_order_seq_cst);
     if (sealing_lock.owner && sealing_lock.owner != &thread_mark) {
@@ -53,7 +53,7 @@ constinit thread_local char thread_mark = 0;
 void start_sealing_lock(int level) {
     sealing_lock.granted = level;
     const long offered = membarrier(MEMBARRIER_CMD_QUERY);
-    // Without that fence nobody is preferred: everyone takes the lock.
+    // Without that fence no thread is preferred: all take the lock.
     if (offered > 0 && (offered & MEMBARRIER_CMD_GLOBAL) != 0) sealing_lock.owner = &thread_mark;
 }
 

@@ -1,15 +1,14 @@
 // Programs that call MPI from more threads than they asked for (S4).
 //
-// Keys, counters and pooled buffers are MPIsec's state, locked by the Guard only where the program was
-// granted MPI_THREAD_MULTIPLE. A program that was granted less but calls from two threads at the same time
-// breaks MPI's rules; it must not make MPIsec use a key and a nonce twice. So whoever takes a counter and
-// seals with it is alone while it does: when a second thread comes meanwhile, the job ends before that one
-// has sealed anything.
+// Keys, counters and pooled buffers are MPIsec's state, locked by the Guard only where the program was granted MPI_THREAD_MULTIPLE. A
+// program that was granted less but calls from two threads at the same time breaks MPI's rules; it must not make MPIsec use a key and a
+// nonce twice. So a thread that takes a counter and seals with it must be alone while it does: when a second thread arrives in that time,
+// the job ends before the second thread has sealed anything.
 //
-// It costs the thread that called MPI_Init three moves, no atomic exchange: the lock is biased towards it.
-// The first other thread that seals takes that bias away, for good (MEMBARRIER_CMD_GLOBAL stands for the
-// fence that the first thread leaves out); from then on each takes a lock, which it finds free unless two
-// call at the same time. So threads that take turns, as MPI_THREAD_SERIALIZED allows, go on.
+// This costs the thread that called MPI_Init three moves and no atomic exchange: the lock is biased towards it. The first other thread that
+// seals takes that bias away, for good (MEMBARRIER_CMD_GLOBAL replaces the fence that the first thread leaves out); from then on each
+// thread takes a lock, which it finds free unless two call at the same time. So threads that take turns, as MPI_THREAD_SERIALIZED allows,
+// are not stopped.
 #pragma once
 
 #include <atomic>
@@ -21,11 +20,11 @@ namespace mpisec::shim {
 inline constexpr SealingLock& sealing_lock = process.sealing_lock;
 extern constinit thread_local char thread_mark;  ///< its address tells threads apart
 
-/// In the thread that calls MPI_Init; `level` is what MPI granted.
+/// Called in the thread that calls MPI_Init; `level` is what MPI granted.
 void start_sealing_lock(int level);
 
-/// Around the taking of a counter and the sealing with it. Not nested, and not around a call of MPI that may
-/// run code of the program (error handlers, reductions), which may send. `call`: what the program has called.
+/// Encloses taking a counter and sealing with it. Not nested, and not around a call of MPI that may run code of the program (error
+/// handlers, reductions), which may send. `call`: what the program has called.
 class SealingScope {
   public:
     explicit SealingScope(const char* call) {

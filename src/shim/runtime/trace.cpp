@@ -19,9 +19,9 @@
 namespace mpisec::shim {
 namespace {
 
-/// Some 80 MB; what comes later is counted, not kept.
+/// Some 80 MB; later spans are counted, not kept.
 constexpr std::size_t most_spans = 1'000'000;
-/// Looks further apart than this are two spans: the program has done something else meanwhile.
+/// Looks further apart than this are two spans: the program has done something else in between.
 constexpr std::uint64_t longest_pause = 2'000;
 /// Tracks of engine workers and of what is under way, beside those of the program's threads.
 constexpr unsigned first_worker_track = 1000, track_beside = 2000;
@@ -34,11 +34,11 @@ struct Trace {
     struct Kept {
         TraceSpan span;
         unsigned track;
-        unsigned looks;  ///< of merged ones
+        unsigned looks;  ///< how many were merged
     };
     struct Thread {
         const char* mark;
-        std::size_t last;  ///< place of its newest span, and one more; 0: none
+        std::size_t last;  ///< index of its newest span plus one; 0: none
     };
 
     std::mutex mutex;
@@ -64,7 +64,7 @@ struct Trace {
 
 namespace {
 
-/// JSON text, without what would need escaping beyond this (host names, names of procedures).
+/// A JSON string; characters that would need more escaping than this become '?' (for host names and names of procedures).
 std::string json_string(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -111,7 +111,7 @@ std::string arguments(const Trace::Kept& kept) {
     return out;
 }
 
-/// Microseconds with three decimals, as the format has them.
+/// Microseconds with three decimals, as the format requires.
 std::string microseconds(std::uint64_t nanoseconds) {
     char text[40];
     std::snprintf(text, sizeof text, "%llu.%03u", static_cast<unsigned long long>(nanoseconds / 1000),
@@ -146,7 +146,7 @@ std::string metadata(const char* what, unsigned track, const std::string& value)
            ", \"tid\": " + std::to_string(track) + ", \"args\": {\"name\": " + json_string(value) + "}}";
 }
 
-/// CLOCK_REALTIME less CLOCK_MONOTONIC, by which traces of several machines are put side by side.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC, by which traces of several machines are aligned.
 std::int64_t clock_offset() {
     timespec real_time;
     clock_gettime(CLOCK_REALTIME, &real_time);

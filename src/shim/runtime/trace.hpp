@@ -1,10 +1,10 @@
 // MPISEC_TRACE: when each rank called, sealed, handed over, waited and opened, for chrome://tracing and Perfetto
 // (docs/tracing.md). Names, times, sizes and ranks; never a key, a tag, a nonce or content.
 //
-// Spans of one thread nest: one that began inside another ends inside it. What is under way beside them, such as
-// a segment in the MPI library's hands, is a span of its own that does not nest.
+// Spans of one thread nest: one that began inside another ends inside it. What is under way beside them, such as a segment that the MPI
+// library has, is a span of its own that does not nest.
 //
-// Without MPISEC_TRACE a place that records is one test of tracing().
+// Without MPISEC_TRACE, each place that records costs one test of tracing().
 #pragma once
 
 #include <time.h>
@@ -18,7 +18,7 @@
 
 namespace mpisec::shim {
 
-/// On a cache line that the call has read already. A thread that sees it set sees what start_trace() made before.
+/// Reads a cache line that the call has read already. A thread that sees the flag set also sees what start_trace() made before.
 inline bool tracing() {
     return gate.tracing.load(std::memory_order_acquire);
 }
@@ -38,7 +38,7 @@ struct TraceFacts {
     std::int64_t segment = -1;  ///< of that message
 };
 
-/// Where a span is drawn: with the calling thread's, with a worker's, or beside them.
+/// Where a span is drawn: with those of the calling thread, with those of a worker, or beside them.
 enum class TraceTrack : std::uint8_t { thread, worker, beside };
 
 struct TraceSpan {
@@ -52,9 +52,9 @@ struct TraceSpan {
 void start_trace();  ///< when MPISEC_TRACE says so
 void write_trace();  ///< at the end of protection; nothing is recorded afterwards
 
-/// All but start_trace() and write_trace() only while tracing().
+/// Everything but start_trace() and write_trace() may be called only while tracing().
 [[gnu::cold]] void record(const TraceSpan& span);
-/// A look at the MPI library: those that follow each other become one span.
+/// Records a look at the MPI library; looks that follow each other become one span.
 [[gnu::cold]] void record_poll(std::uint64_t begin, std::uint64_t end);
 
 /// MPI_Test, in which the MPI library moves what is under way; recorded as a look.
@@ -67,7 +67,7 @@ inline int test_request(MPI_Request& request, int& flag, MPI_Status* status) {
     return code;
 }
 
-/// When a call of the program's began, which call_ended() records; 0 without a trace.
+/// The time when a call of the program began, which call_ended() records; 0 without a trace.
 inline std::uint64_t call_begins() {
     if (!tracing()) [[likely]]
         return 0;
@@ -75,7 +75,7 @@ inline std::uint64_t call_begins() {
 }
 [[gnu::cold]] void call_ended(const char* name, std::uint64_t began);
 
-/// From its making to its end, if tracing() then.
+/// Records a span from its construction to its destruction, if tracing() at its construction.
 class TraceScope {
   public:
     explicit TraceScope(const char* name, const TraceFacts& facts = {}) : name_(name), facts_(facts) {

@@ -3,8 +3,8 @@
 
 namespace mpisec::shim {
 
-/// At the end of the job, when the program has loaded what it loads: one rank of each node reports them, for
-/// their traffic was not protected. Not those that MPI libraries load for themselves.
+/// At the end of the job, when the program has loaded all that it loads: one rank of each node reports them, because their traffic was not
+/// protected. Libraries that MPI libraries load for themselves are not reported.
 void report_transports();
 
 }  // namespace mpisec::shim

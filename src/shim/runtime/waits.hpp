@@ -1,8 +1,7 @@
-// Procedures of the MPI library that may wait for another process, on objects that exist inside a node only
-// (windows, files, buffers of a communicator). Inside the library nothing of MPIsec's moves, and the other
-// process may need one of this rank's large messages first (M5). So before the library is called, or instead
-// of that, MPIsec waits in its own progress loop for what the library would wait for. gen/classes.toml says
-// which way each procedure goes ("blocks"); the generated wrappers call these.
+// Procedures of the MPI library that may wait for another process, on objects that exist only inside a node (windows, files, buffers of a
+// communicator). Inside the library nothing of MPIsec's moves, and the other process may first need one of this rank's large messages (M5).
+// So before MPIsec calls the library, or instead of calling it, it waits in its own progress loop for what the library would wait for.
+// gen/classes.toml says which way each procedure goes ("blocks"); the generated wrappers call these.
 #pragma once
 
 #include <mpi.h>
@@ -19,20 +18,20 @@ namespace mpisec::shim {
 /// happened.
 void progress();
 
-/// Who takes part in the collective calls on a window or a file, and by what their meetings are told apart.
+/// Which processes take part in the collective calls on a window or a file, and what tells their meetings from others.
 struct Participants {
     std::vector<std::int32_t> members;  ///< world ranks
     wire::ContextId context{};
 };
 /// Of an object just made on `comm`. Every member makes the same objects in the same order.
 Participants participants_of(MPI_Comm comm, const char* constructor);
-/// Tag on the channel of a meeting in this context (progress_barrier.cpp).
+/// The tag on the channel of a meeting in this context (progress_barrier.cpp).
 int barrier_tag(const wire::ContextId& context);
 
-/// Of a meeting before a communicator is made from a group, under this name.
+/// The context of a meeting before a communicator is made from a group, under this name.
 wire::ContextId group_context(const std::string& name);
-/// Before a communicator is made from a group, under this name: its members meet. Nothing to do when one of
-/// them is not in MPI_COMM_WORLD.
+/// For use before a communicator is made from a group, under this name: its members meet. Does nothing when one of them is not in
+/// MPI_COMM_WORLD.
 int progress_barrier_of_group(MPI_Group group, const char* name);
 
 // Windows (windows.cpp). `made`: what the constructor returned.

@@ -42,8 +42,8 @@ constexpr Watchdog*& watchdog = process.watchdog;
 using Clock = std::chrono::steady_clock;
 using StallAction = config::Settings::StallAction;
 
-// Seconds. After the first, a wait makes the watchdog look whether the other ranks of the node still run.
-// Then the launcher, which nearly always ends the job, has the second to do so before the watchdog does.
+// Seconds. After the first, a wait makes the watchdog look whether the other ranks of the node still run. The launcher, which nearly always
+// ends the job, then has the second to do so before the watchdog does.
 constexpr double death_limit = 10, launcher_limit = 5;
 // How long MPI_Abort may take before the process ends itself.
 constexpr unsigned abort_limit = 10;
@@ -52,8 +52,7 @@ std::string name_of(int value, int wildcard, const char* any) {
     return value == wildcard ? any : std::to_string(value);
 }
 
-/// By SIGABRT, for which the program may have a handler; where it ignores or blocks that, or its handler goes on, by
-/// SIGKILL.
+/// Ends the process by SIGABRT, for which the program may have a handler; where it blocks SIGABRT, or its handler goes on, by SIGKILL.
 [[noreturn]] void end_process() {
     struct sigaction action;
     if (sigaction(SIGABRT, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) signal(SIGABRT, SIG_DFL);
@@ -84,9 +83,8 @@ double seconds_since(Clock::time_point time) {
     return std::chrono::duration<double>(Clock::now() - time).count();
 }
 
-/// MPI_Abort from a thread of MPIsec's, the only exception to M10: the program's threads wait inside the
-/// library for a rank that will never answer, and the end of this process alone would not reach ranks of
-/// other nodes where the launcher was told to go on without dead ranks.
+/// MPI_Abort from a thread of MPIsec's, the only exception to M10: the program's threads wait inside the library for a rank that will never
+/// answer, and ending this process alone would not reach ranks of other nodes where the launcher was told to go on without dead ranks.
 [[noreturn]] void end_job() {
     std::thread killer;
     start_thread(killer, [] {
@@ -97,7 +95,7 @@ double seconds_since(Clock::time_point time) {
     end_process();
 }
 
-/// Of this node's ranks, which the watchdog looks at while a call waits long.
+/// Looks for dead ranks of this node while a call waits long.
 struct DeathWatch {
     std::int32_t rank = -1;
     Clock::time_point found;

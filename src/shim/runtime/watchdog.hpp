@@ -1,6 +1,6 @@
-// Says who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). What never arrives cannot be
-// told from a slow link, so this reports, and ends the job only when MPISEC_STALL_ACTION=abort; or when a
-// call waits long while another rank of this node has certainly died, unless MPISEC_STALL_ACTION=report.
+// Reports who waits for whom when nothing has moved for MPISEC_STALL_TIME (S8). A message that never arrives cannot be told from a slow
+// link, so this only reports. It ends the job only with MPISEC_STALL_ACTION=abort; or when a call waits long while another rank of this
+// node has certainly died, unless MPISEC_STALL_ACTION=report.
 #pragma once
 
 #include <atomic>
@@ -13,12 +13,13 @@ struct WaitSlot {
     std::atomic<const char*> call{nullptr};
     std::atomic<int> peer{0};
     std::atomic<int> tag{0};
-    std::atomic<std::uint64_t> sequence{0};  ///< grows with every wait: a new one is not the old one going on
+    /// Grows with every wait, so that a new one is not taken for the old one.
+    std::atomic<std::uint64_t> sequence{0};
 };
 extern constinit thread_local WaitSlot* wait_slot;  ///< this thread's, once it has waited
 WaitSlot& make_wait_slot();
 
-/// Marks a wait for as long as it lives. A few stores: no clock is read.
+/// Marks a wait for as long as it lives. Costs a few stores: no clock is read.
 class WaitScope {
   public:
     WaitScope(const char* call, int peer, int tag)
