@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t automatic_piece_bytes = 512 * 1024, largest_piece_bytes = 1u << 30;
 constexpr std::uint64_t bytes_in_flight = 8u << 20, fewest_in_flight = 16, most_in_flight = 256;
 
-/// Which end hears a notice: message, kind and the world rank that tells it.
+/// Which end a notice is for: message, kind and the world rank that sends it.
 using Address = std::tuple<wire::ContextId, wire::PartitionNotice::Kind, std::int32_t>;
 
 /// A notice that is being received.
@@ -39,7 +39,7 @@ struct NoticeReceive {
 struct PartitionedMessages {
     std::map<std::string, std::uint64_t> made;  ///< initializations per communicator, ranks and tag
     std::map<Address, PartitionedEnd*> ends;
-    std::map<Address, wire::PartitionNotice> early;  ///< told before this rank's initialization
+    std::map<Address, wire::PartitionNotice> early;  ///< arrived before this rank's initialization
     std::unordered_map<std::int32_t, int> lost;      ///< by world rank: MPI error codes
     std::unordered_map<std::int32_t, std::vector<bool>> tags;
     std::unordered_map<std::int32_t, unsigned> early_pieces;
@@ -55,8 +55,8 @@ void append(std::string& bytes, const T& value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// The n-th message of these ranks with this tag on this communicator. The number is never used again, so no
-/// other message has the same name.
+/// The name of the n-th message of these ranks with this tag on this communicator. The number is never used again, so no other message has
+/// the same name.
 wire::ContextId name_message(const PartitionedEnd& end) {
     const bool sends = end.direction == PartitionedEnd::sending;
     std::string bytes = "mpisec partitioned";
@@ -90,7 +90,7 @@ void deliver(std::int32_t source, const wire::PartitionNotice& notice) {
 }
 
 void tell_rank(std::int32_t world_peer, const wire::PartitionNotice& notice, const char* call) {
-    // MPIsec seals it at once; inside a node MPI may go on reading it.
+    // MPIsec seals the notice at once; inside a node MPI may go on reading it.
     struct Telling final : Operation {
         explicit Telling(const wire::PartitionNoticeBytes& told) : Operation(nullptr), bytes(told) {}
         ~Telling() override { leave_work_list(*this); }
@@ -109,14 +109,14 @@ void tell_rank(std::int32_t world_peer, const wire::PartitionNotice& notice, con
     detach(std::move(telling));
 }
 
-/// A notice of this rank was not accepted. It does not wait for what this one will not send.
+/// A notice from this rank was not accepted: tells that rank, so that it does not wait for what this rank will not send.
 void lose(std::int32_t world_source, int error) {
     if (!process.partitioned->lost.emplace(world_source, error).second) return;
     tell_rank(world_source, {{}, wire::PartitionNotice::Kind::failed, 0, 0, wire::PartitionLayout{}},
               "a partitioned message");
 }
 
-/// That rank has not accepted one of this process's.
+/// That rank has not accepted a notice of this process.
 void hear_failure(std::int32_t world_source) {
     auto& lost = process.partitioned->lost;
     if (lost.contains(world_source)) return;
@@ -139,7 +139,7 @@ bool begin_hearing(NoticeReceive& hearing, const Realm& realm) {
     return true;
 }
 
-/// One notice that has come whole, if any has.
+/// Takes one notice that has arrived completely, if any has.
 bool hear_one() {
     PartitionedMessages& all = *process.partitioned;
     NoticeReceive& hearing = all.hearing;

@@ -1,14 +1,13 @@
 // Partitioned messages (docs/protocol.md, "Partitioned messages"; MPI standard chapter 4.2): what their two
 // ends have in common.
 //
-//   1 match     both ranks count the initializations per communicator, rank and tag: the n-th of the one
-//               belongs to the n-th of the other, so both derive the same name without a word
+//   1 match     both ranks count the initializations per communicator, rank and tag: the n-th at one end
+//               belongs to the n-th at the other, so both derive the same name without exchanging anything
 //   2 layout    at its first start the sender says how it cuts the message
-//   3 ready     at each start the receiver says that it is ready, and the tag of the pieces
+//   3 ready     at each start the receiver says that it is ready, and which tag the pieces have
 //   4 pieces    sealed as their partitions become ready, under a key of this start; each names its place
 //
-// The MPI library's own partitioned procedures have no part in it: pieces and notices travel on the private
-// channel.
+// The MPI library's own partitioned procedures take no part: pieces and notices travel on the private channel.
 #pragma once
 
 #include <mpi.h>
@@ -26,7 +25,7 @@
 
 namespace mpisec::shim {
 
-/// What MPI_Psend_init or MPI_Precv_init is called with.
+/// The arguments of MPI_Psend_init or MPI_Precv_init.
 struct PartitionedSpec {
     void* buf = nullptr;
     int partitions = 0;
@@ -37,12 +36,12 @@ struct PartitionedSpec {
     const char* call = "";
 };
 
-/// All ranks of the job cut no larger pieces: the settings are the same.
+/// No rank of the job cuts larger pieces, because the settings are the same everywhere.
 std::uint64_t most_piece_bytes();
-/// Pieces of a message that may be under way at once, once its receiver is ready: it has that many receives.
+/// How many pieces of a message may be under way at once when its receiver is ready: it has that many receives.
 std::uint64_t pieces_in_flight(const wire::PartitionLayout& layout);
-/// Pieces to one rank that may be under way before their receiver said that it is ready. MPI libraries bear
-/// few unexpected messages.
+/// How many pieces to one rank may be under way before their receiver has said that it is ready. MPI libraries tolerate few unexpected
+/// messages.
 inline constexpr unsigned most_early_pieces = 8;
 
 /// One end of a partitioned message, from its initialization to MPI_Request_free. Under the Guard.
@@ -58,10 +57,10 @@ class PartitionedEnd {
 
     virtual void heard(const wire::PartitionNotice& notice) = 0;
     void tell(const wire::PartitionNotice& notice) const;
-    /// An MPI error code when a notice of the other end's rank was not accepted, or that rank says so of one of ours: what is to come
-    /// is not known any more.
+    /// An MPI error code when a notice from the other end's rank was not accepted, or when that rank reports the same of one of ours: what
+    /// is to come is not known any more.
     int lost() const;
-    /// Where partition `partition` begins in the user's buffer, and its data if it is one run of bytes.
+    /// The beginning of partition `partition` in the user's buffer, and of its data if it is one run of bytes.
     std::uint8_t* partition(std::uint64_t partition) const;
     std::uint64_t partition_bytes() const { return partition_bytes_; }
     std::uint64_t partitions() const { return static_cast<std::uint64_t>(spec.partitions); }
@@ -93,9 +92,9 @@ class StartKeys {
     std::vector<aead::KeySet> unused_;
 };
 
-/// Hands over what other ranks have told. Under the Guard.
+/// Receives the notices of other ranks and hands them over to their ends. Under the Guard.
 void hear_partition_notices();
-/// The same in one pass of many, for who waits for no notice but must hear that the other end has failed.
+/// The same in one pass of many, for a caller that waits for no notice but must hear that the other end has failed.
 class NoticeWatch {
   public:
     void hear_now_and_then() {
@@ -107,13 +106,13 @@ class NoticeWatch {
     unsigned passes_ = 0;
 };
 
-/// Tags of pieces, given by receivers to each of their senders; −1 when none is left.
+/// Tags of pieces, which a receiver gives to each of its senders; −1 when none is left.
 int take_piece_tag(std::int32_t world_source);
 void give_back_piece_tag(std::int32_t world_source, int tag);
-/// Pieces under way to a rank that has not said that it is ready for them.
+/// The number of pieces under way to a rank that has not said that it is ready for them.
 unsigned& early_pieces_to(std::int32_t world_peer);
 
-/// Buffers that MPI still uses, of a message that was given up.
+/// Keeps the buffers, which MPI still uses, of a message that was given up.
 void abandon(std::vector<Buffer> buffers);
 
 /// The end that a request of the program stands for; null when it stands for something else.

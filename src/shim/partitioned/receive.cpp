@@ -16,7 +16,7 @@
 namespace mpisec::shim {
 namespace {
 
-// So that a message that was extended a little is told from one that MPI cuts.
+// Tells a message that was extended a little from one that MPI cuts.
 constexpr std::size_t room_to_spare = 64;
 constexpr const char* in_a_partition = "in a partitioned message";
 
@@ -130,7 +130,8 @@ void PartitionedReceive::check(std::size_t slot, int code, const MPI_Status& sta
     const auto piece = load_le<std::uint64_t>(wires_[slot].data());
     if (piece >= layout.count() || bytes != wire::piece_index_bytes + layout.size(piece) + tag)
         return refuse(Violation::malformed);
-    if (pieces_[piece]) return refuse(Violation::replayed);  // not opened: what is there already stays
+    // Not opened, so that what is already there stays.
+    if (pieces_[piece]) return refuse(Violation::replayed);
     open(piece, wires_[slot].data() + wire::piece_index_bytes);
     if (!pieces_[piece]) return refuse(Violation::forged);
     if (end_->sealed) ++incoming(end_->world_peer).opened;
@@ -157,8 +158,7 @@ void PartitionedReceive::open(std::uint64_t piece, const std::uint8_t* wire) {
     keys_->give(std::move(keys));
 }
 
-/// `bytes` bytes at `offset` of the message are verified: whichever of the receiver's partitions they
-/// complete are there.
+/// `bytes` bytes at `offset` of the message are verified: the receiver's partitions that they complete have arrived.
 void PartitionedReceive::place(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t each = end_->partition_bytes();
     while (bytes > 0) {
@@ -177,7 +177,7 @@ void PartitionedReceive::place(std::uint64_t offset, std::uint64_t bytes) {
     }
 }
 
-/// A message shorter than the buffer ends within a partition.
+/// Unpacks the end of a message that is shorter than the buffer and ends within a partition.
 void PartitionedReceive::deliver_rest() {
     const std::uint64_t each = end_->partition_bytes(), total = end_->layout->total();
     if (!packed_ || total % each == 0) return;

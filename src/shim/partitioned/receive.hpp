@@ -20,7 +20,7 @@ class ReceiveEnd final : public PartitionedEnd {
 
     std::optional<wire::PartitionLayout> layout;  ///< the sender's
     int piece_tag = -1;                           ///< −1: none was left
-    bool attacked = false;                        ///< the tag may have messages that nobody waits for
+    bool attacked = false;                        ///< messages that nobody waits for may have the tag
     PartitionedReceive* active = nullptr;         ///< null: inactive
 };
 
@@ -31,9 +31,9 @@ class PartitionedReceive final : public Operation {
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {end_->spec.call, end_->spec.peer, end_->spec.tag}; }
 
-    /// Whether this partition of the receiver's is in the user's buffer. In range.
+    /// Whether this partition of the receiver's is in the user's buffer. `partition` must be in range.
     bool arrived(int partition) const;
-    /// What went wrong so far: the operation may still be receiving what is left of the message.
+    /// What has gone wrong so far: the operation may still be receiving the rest of the message.
     int error() const { return error_; }
 
   private:
@@ -49,15 +49,15 @@ class PartitionedReceive final : public Operation {
     std::shared_ptr<ReceiveEnd> end_;
     std::uint64_t start_;
     std::unique_ptr<StartKeys> keys_;
-    Buffer packed_;  ///< of the whole message, where the datatype is not one run of bytes
+    Buffer packed_;  ///< for the whole message, where the datatype is not one run of bytes
     bool begun_ = false;
     std::uint64_t posted_ = 0;   ///< receives so far
-    std::uint64_t matched_ = 0;  ///< of those that have got something
+    std::uint64_t matched_ = 0;  ///< those that have received something
     std::vector<Buffer> wires_;
     std::vector<MPI_Request> requests_;
     std::vector<int> finished_;  ///< room for MPI_Testsome
     std::vector<MPI_Status> statuses_;
-    std::vector<bool> pieces_;             ///< that were accepted
+    std::vector<bool> pieces_;             ///< which were accepted
     std::vector<std::uint64_t> in_place_;  ///< bytes of each of the receiver's partitions
     NoticeWatch notices_;
     int error_ = MPI_SUCCESS;

@@ -67,7 +67,7 @@ int PartitionedSend::mark_ready(const std::vector<int>& partitions) {
     for (std::size_t i = 0; i < partitions.size(); ++i) {
         const int code = enqueue(static_cast<std::uint64_t>(partitions[i]));
         if (code == MPI_SUCCESS) continue;
-        Guard guard;  // what could not be packed, and what comes after it, may be made ready once more
+        Guard guard;  // what could not be packed, and what follows it, may be made ready once more
         for (std::size_t k = i; k < partitions.size(); ++k, --marked_count_)
             marked_[static_cast<std::size_t>(partitions[k])] = false;
         return code;
@@ -134,7 +134,7 @@ void PartitionedSend::seal(Sealing& sealing) {
 }
 
 void PartitionedSend::hand_over(Sealing& sealing) {
-    // Where the receiver has no receive for each piece from the start, those that are matched are counted.
+    // Where the receiver does not have a receive for each piece from the start, the matched ones are counted.
     const bool until_matched = end_->layout.count() > pieces_in_flight(end_->layout) && receiver_ready();
     auto* send = until_matched ? real.Issend : real.Isend;
     MPI_Request request = constants.request_null;

@@ -17,7 +17,7 @@ class SendEnd final : public PartitionedEnd {
     void heard(const wire::PartitionNotice& notice) override;
 
     const wire::PartitionLayout layout;
-    int piece_tag = -1;                 ///< until the receiver has told one
+    int piece_tag = -1;                 ///< set when the receiver has told it
     std::uint64_t receiver_start = 0;   ///< the receiver is ready for starts up to this
     PartitionedSend* active = nullptr;  ///< null: inactive
 };
@@ -29,19 +29,18 @@ class PartitionedSend final : public Operation {
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {end_->spec.call, end_->spec.peer, end_->spec.tag}; }
 
-    /// A thread makes partitions ready: the start does not end meanwhile, though another one waits for it and all
-    /// of it has been sent. Under the Guard.
+    /// For a thread that makes partitions ready: between these calls the start does not end, even if another thread waits for it and all of
+    /// it has been sent. Under the Guard.
     void enter() { ++inside_; }
     void leave() { --inside_; }
-    /// Marks partitions as ready, all or none: MPI_ERR_ARG when one is already. They are in range. Takes the
-    /// Guard.
+    /// Marks partitions as ready, all or none: MPI_ERR_ARG when one already is. They must be in range. Takes the Guard.
     int mark_ready(const std::vector<int>& partitions);
-    /// Seals and sends what may be sent. Takes the Guard, but not while it seals.
+    /// Seals and sends what may be sent. Takes the Guard, but does not hold it while it seals.
     void send_ready();
     void receiver_is_ready();
 
   private:
-    /// Of a piece that waits to be sealed: its plaintext, and what that was packed into.
+    /// A piece that waits to be sealed: its plaintext, and the buffer into which that was packed.
     struct Ready {
         std::uint64_t piece;
         const std::uint8_t* from;
