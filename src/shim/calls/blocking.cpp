@@ -1,6 +1,5 @@
-// Blocking sends and receives. The usual case, one message of one run of bytes that always travels in one
-// part, with nothing else under way, is a blocking call of MPI on a pooled buffer; all else is a started operation
-// plus the progress loop (M5).
+// Blocking sends and receives. In the usual case, one message that is one run of bytes and always travels in one part, with nothing else
+// under way, they are a blocking call of MPI on a pooled buffer; everything else is a started operation plus the progress loop (M5).
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/buffered.hpp"
@@ -26,7 +25,7 @@ namespace {
 
 using Mode = SendSpec::Mode;
 
-/// Waits for it and raises what went wrong.
+/// Waits for the operation and raises its error.
 int conclude(Operation& operation, MPI_Status* status) {
     complete_operation(operation);
     const Outcome& outcome = operation.outcome();
@@ -66,12 +65,12 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     return raised ? code : raise(route.comm, code);
 }
 
-/// Any send but what `send` has a short way for.
+/// Every send for which `send` has no short way.
 [[gnu::noinline]] int send_otherwise(const SendSpec& spec, const Route& route) {
     const bool null = spec.peer == MPI_PROC_NULL;
     const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
     if (state.fault_tolerant && !null && route.comm && route.comm->has_peer(spec.peer))
-        // The library lets a short message that nobody waits for pass.
+        // The library would let a short message pass for which nobody waits.
         if (const int code = failure_of_peer(*route.comm, route.comm->peer(spec.peer)); code != MPI_SUCCESS)
             return raise(route.comm, code, spec.call);
     if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages(route.comm))
@@ -95,8 +94,8 @@ int send_buffered(const SendSpec& spec, const Route& route) {
 
 int send_from_device(const SendSpec& spec);
 
-/// Inlined, so that the mode and the arguments stay in registers. Between ranks of one node MPIsec must not
-/// be noticed, so that way is short too.
+/// Inlined, so that the mode and the arguments stay in registers. Between ranks of one node MPIsec must not be noticeable, so that way is
+/// short too.
 [[gnu::always_inline]] inline int send(const SendSpec& spec) {
     if (needs_staging(spec)) [[unlikely]]
         return send_from_device(spec);
@@ -120,8 +119,8 @@ int send_from_device(const SendSpec& spec);
     return staged.error == MPI_SUCCESS ? send(staged.spec) : raise_not_copied(spec, staged.error);
 }
 
-/// What a blocking receive of MPI left beside the bytes, and its position among the communicator's receives.
-/// Small enough for two registers.
+/// What a blocking receive of MPI delivered beside the bytes, and its position among the communicator's receives. Small enough for two
+/// registers.
 struct Delivered {
     const MPI_Status& status;
     std::uint64_t position;
@@ -153,7 +152,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
     return raise(&comm, code, spec.call);
 }
 
-/// MPI_Mprobe, which keeps the core while it waits, or what does not.
+/// MPI_Mprobe, which keeps the core while it waits, or a loop that does not keep it.
 int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* matched) {
     if (may_block()) return real.Mprobe(spec.peer, spec.tag, spec.comm, message, matched);
     Backoff backoff;
@@ -165,7 +164,7 @@ int wait_for_message(const ReceiveSpec& spec, MPI_Message* message, MPI_Status* 
     }
 }
 
-/// MPI_Recv likewise.
+/// The same for MPI_Recv.
 int receive_bytes(const ReceiveSpec& spec, std::uint8_t* wire, std::size_t room, MPI_Status* delivered) {
     const int n = static_cast<int>(room);
     if (may_block()) return real.Recv(wire, n, constants.byte, spec.peer, spec.tag, spec.comm, delivered);
@@ -174,8 +173,7 @@ int receive_bytes(const ReceiveSpec& spec, std::uint8_t* wire, std::size_t room,
     return complete_plain(code, &request, delivered);
 }
 
-/// From MPI_ANY_SOURCE where both plain and sealed messages may come (M2): the match decides before anything
-/// is received.
+/// A receive from MPI_ANY_SOURCE where both plain and sealed messages may arrive (M2): the match decides before anything is received.
 int receive_mixed_blocking(const ReceiveSpec& spec, Communicator& comm, std::size_t capacity,
                            MPI_Status* status) {
     MPI_Message message;
@@ -219,7 +217,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
         return receive_staged(spec, status, receive);
     const Route route = route_receive(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain) {
-        // From MPI_PROC_NULL nothing is waited for (and MPICH 4.0 fills in its status in MPI_Recv only).
+        // A receive from MPI_PROC_NULL waits for nothing (and MPICH 4.0 fills in its status in MPI_Recv only).
         if (may_block() || spec.peer == MPI_PROC_NULL)
             return call_counted(MPISEC_BOTH(Recv), spec.buf, spec.count, spec.type, spec.peer, spec.tag,
                                 spec.comm, status);
@@ -244,7 +242,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     return conclude(*operation, status);
 }
 
-/// Waits for both halves of MPI_Sendrecv and its like.
+/// Waits for both halves of MPI_Sendrecv and similar calls.
 int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) {
     complete_operation(receiving);
     complete_operation(sending);

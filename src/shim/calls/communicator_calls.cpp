@@ -1,5 +1,5 @@
-// Communicators that copy or divide another, and their end. The user's values, MPI_Comm_split's colours and
-// keys, travel sealed (S1); what the library makes of them is compared (construction.hpp, S2).
+// Communicators that are copies or parts of another one, and their end. The user's values, MPI_Comm_split's colours and keys, travel sealed
+// (S1); what the library makes of them is compared (construction.hpp, S2).
 #include <algorithm>
 
 #include "shim/calls/entry.hpp"
@@ -27,7 +27,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// Positions in `all` with this colour, by key.
+/// Positions in `all` that have this colour, sorted by key.
 std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
     std::vector<int> chosen;
     for (std::size_t rank = 0; rank < all.size(); ++rank)
@@ -55,8 +55,8 @@ void free_group(MPI_Group group) {
     if (group != constants.group_empty) real.Group_free(&group);
 }
 
-/// MPI_Comm_create over the groups that colours and keys make, which were gathered under seal. Who has
-/// gathered has met the others.
+/// MPI_Comm_create over the groups that follow from colours and keys, which were gathered under seal. A rank that has gathered has met the
+/// others.
 int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
              MPI_Comm* newcomm) {
     const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);
@@ -79,9 +79,8 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
     return split_by(parent, constructor, all, newcomm);
 }
 
-/// A split of a communicator whose ranks are all on this node: colours and keys are the library's to
-/// exchange, in the node, so that who is to be a member is not known here. Whoever it is belongs to the
-/// parent.
+/// A split of a communicator whose ranks are all on this node: the library exchanges colours and keys inside the node, so that the new
+/// members are not known here. All of them must belong to the parent.
 template <class Call>
 int split_in_node(const char* constructor, Communicator& parent, MPI_Comm* newcomm, Call call) {
     finish_duplications(parent, constructor);
@@ -119,7 +118,7 @@ struct Duplications {
 
 namespace {
 
-/// MPI_Comm_idup. The program has the new communicator when it has been compared.
+/// MPI_Comm_idup. The program gets the new communicator once it has been compared.
 class Duplication final : public Operation {
   public:
     Duplication(Communicator& parent, Construction construction, MPI_Comm* newcomm)
@@ -131,7 +130,7 @@ class Duplication final : public Operation {
         leave_work_list(*this);
         drop_comm();
     }
-    /// Whether the library is still at it.
+    /// Whether the library is still making it from `parent`.
     bool is_made_from(const Communicator& parent) const {
         return comm_ == &parent && made != constants.request_null;
     }
@@ -140,7 +139,7 @@ class Duplication final : public Operation {
 
     MPI_Request made = constants.request_null;
     MPI_Comm copy = constants.comm_null;
-    std::unique_ptr<ReserveAgreement> agreement;  ///< on a block; null where none is needed
+    std::unique_ptr<ReserveAgreement> agreement;  ///< on a block of tags; null where none is needed
 
   private:
     void step() override {
@@ -157,9 +156,9 @@ class Duplication final : public Operation {
             construction_.blocks = agreement->blocks();
         }
         MPI_Comm shadow = constants.comm_null;
-        // Where there is no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops
-        // for ever when the local group of an inter-communicator has one member. All members have called by
-        // now, and come here with their next MPI call that waits or tests.
+        // Where the reserve has no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local
+        // group of an inter-communicator has one member. All members have made the call by now, and get here with their next MPI call that
+        // waits or tests.
         if (construction_.blocks.none() && crosses_nodes(construction_.expected))
             if (const int failed = make_shadow_communicator(copy, construction_.expected, &shadow);
                 failed != MPI_SUCCESS)
@@ -173,14 +172,14 @@ class Duplication final : public Operation {
     int library_error_ = MPI_SUCCESS;
 };
 
-/// `start(MPI_Comm*, MPI_Request*)` starts the library's.
+/// `start(MPI_Comm*, MPI_Request*)` starts the library's duplication.
 template <class Start>
 int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, Start start) {
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return start(newcomm, request);
     if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
     Guard guard;
-    // Counted now, in the order of the calls, which all members share; the order of completion they need not.
+    // Counted now, in the order of the calls, which all members share; the order of completion can differ.
     Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
     if (parent->collective_context) construction.blocks = parent->collective_context->take_blocks();
     const bool needs_block = parent->collective_context && construction.blocks.none();
@@ -211,8 +210,8 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
     }
     finish_collectives(*known);
     finish_agreements(*known);
-    // As long as persistent requests are on it, the library's stays: they may be started again (MPI 4.1,
-    // section 7.4.3).
+    // The library's communicator stays as long as persistent requests are on it, because they may be started again (MPI 4.1, section
+    // 7.4.3).
     known->free_later = free == real.Comm_free && known->persistent_requests > 0;
     if (known->free_later) *comm = constants.comm_null;
     bool under_way = false;
@@ -303,7 +302,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     const std::vector<std::int32_t> members = numbers_of(group, realm_of(parent->members));
     if (int code = progress_barrier(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
         return raise(parent, code);
-    // Open MPI 5 says that a part of a grid is a grid too. So do plain programs there: that is not compared.
+    // Open MPI 5 says that a part of a grid is a grid too. It says so to plain programs as well, so that is not compared.
     std::optional<Topology> none = Topology{};
     int kind = MPI_UNDEFINED;
     if (!parent->inter) real.Topo_test(comm, &kind);
@@ -361,7 +360,7 @@ int Comm_free(MPI_Comm* comm) {
     return free_communicator(comm, real.Comm_free);
 }
 int Comm_disconnect(MPI_Comm* comm) {
-    // Open MPI's waits for all members, inside the library (M5).
+    // Open MPI's waits for all members inside the library (M5).
     if (Communicator* known = find_communicator(*comm))
         if (int code = progress_barrier(*known); code != MPI_SUCCESS) return raise(known, code);
     return free_communicator(comm, real.Comm_disconnect);

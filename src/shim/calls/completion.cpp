@@ -28,8 +28,7 @@ struct Completed {
     ErrorOwner owner{};
 };
 
-/// Hands a complete operation's outcome to the program and takes the handle back (a persistent one becomes
-/// inactive).
+/// Hands a complete operation's outcome to the program and takes the handle back (a persistent request becomes inactive).
 Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status) {
     Guard guard;
     if (!mine.operation) {
@@ -54,15 +53,14 @@ int raise_completed(const Completed& completed) {
     return completed.raised ? completed.error : raise_at(completed.owner, completed.error);
 }
 
-/// Advances what progress(), which every caller calls as well, does not; true when complete (an inactive
-/// persistent request is).
+/// Advances what progress() does not; every caller calls that as well. True when complete, which an inactive persistent request is.
 bool advanced(UserRequest& mine) {
     Guard guard;
     if (!mine.operation) return true;
     return mine.operation->listed ? mine.operation->complete() : mine.operation->advance();
 }
 
-/// The requests of one call, told apart once.
+/// The requests of one call, each looked up once.
 class Mixture {
   public:
     Mixture(int count, MPI_Request* requests)
@@ -102,15 +100,15 @@ class Mixture {
 
 bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_block()) {
     if (count < 0) [[unlikely]]
-        return true;  // which is its error
+        return true;  // MPI reports the error
     if (!may_go) return false;
     if (!any_request_given()) return true;
     return std::none_of(requests, requests + count,
                         [](MPI_Request request) { return find_request(request); });
 }
 
-/// Errors of several completions become one: each status carries its own, the call returns MPI_ERR_IN_STATUS
-/// (MPI standard section 3.7.5).
+/// Makes one error of the errors of several completions: each status carries its own, and the call returns MPI_ERR_IN_STATUS (MPI standard
+/// section 3.7.5).
 class ErrorsInStatus {
   public:
     void add(const Completed& completed, MPI_Status* status) {
@@ -131,8 +129,7 @@ class ErrorsInStatus {
     std::vector<std::pair<MPI_Status*, int>> touched_;
 };
 
-/// All operations of the call need only their one MPI request: wait for those in one call, as the plain
-/// program would.
+/// If all operations of the call need only their one MPI request, waits for those in one call, as the plain program would.
 void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_statuses,
                             std::vector<int>& plain_errors, std::vector<bool>& done) {
     if (!may_block()) return;
@@ -165,7 +162,7 @@ void wait_for_sole_requests(Mixture& mixture, std::vector<MPI_Status>& plain_sta
     }
 }
 
-/// Every request of the call is complete: statuses and handles to the program.
+/// Every request of the call is complete: hands statuses and handles to the program.
 int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuses,
                   const std::vector<int>& plain_errors, MPI_Status* statuses) {
     ErrorsInStatus errors;

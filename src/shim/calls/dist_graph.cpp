@@ -73,7 +73,7 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
     if (comm == constants.comm_null) return call(newcomm);
     if (auto error = bad_arguments(dist_graph_create, parent, newcomm)) return *error;
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
-    // Inside a node the library exchanges the edges, so that this rank's are not known here.
+    // Inside a node the library exchanges the edges, so this rank's edges are not known here.
     if (!parent->crosses)
         return construct(begin_construction(dist_graph_create, *parent, membership_of(*parent), std::nullopt),
                          newcomm, call);

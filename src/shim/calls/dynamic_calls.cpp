@@ -1,5 +1,5 @@
-// Worlds that are spawned or connected (dynamic/worlds.hpp), and the name service. What the library and its
-// launcher tell each other to connect them, ports and commands, is metadata in clear, and none of it is believed.
+// Worlds that are spawned or connected (dynamic/worlds.hpp), and the name service. The ports and commands by which the library and its
+// launcher connect them are metadata in clear, and none of it is trusted.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// A call on an intra-communicator that makes one to another world, `ask(MPI_Comm*)`.
+/// A call on an intra-communicator that makes a communicator to another world with `ask(MPI_Comm*)`.
 template <class Ask>
 int connect(const char* procedure, const std::string& known_to_both, Side side, MPI_Comm comm,
             MPI_Comm* newcomm, Ask ask) {
@@ -50,13 +50,13 @@ bool is_root(MPI_Comm comm, int root) {
     return rank == root;
 }
 
-/// Nothing is spawned that could not be protected: whether the root has the command for it, which all ranks hear, because they
-/// would wait for it in the library. An error code.
+/// Nothing is spawned that could not be protected: tells all ranks whether the root has the command for it, because they would wait for the
+/// root in the library. Returns an error code.
 int hear_whether_protected(const char* procedure, int root, MPI_Comm comm) {
     int found = !mpisec_program().empty(), size = 0;
     if (comm == constants.comm_null || real.Comm_size(comm, &size) != MPI_SUCCESS || root < 0 ||
         root >= size || gate.phase == Phase::ended)
-        return MPI_SUCCESS;  // the library says what is wrong
+        return MPI_SUCCESS;  // the library reports what is wrong
     const Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
     int code = MPI_SUCCESS;
     if (parent)

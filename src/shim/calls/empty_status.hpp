@@ -7,7 +7,7 @@
 
 namespace mpisec::shim {
 
-/// Says that there was no error, too, which the status of one message does not.
+/// Says also that there was no error, which the status of one message does not say.
 inline void write_empty_status(MPI_Status* status) {
     write_status({}, status);
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;

@@ -7,7 +7,7 @@
 
 #include "shim/collective/reduction.hpp"  // Op_free
 #include "shim/p2p/buffered.hpp"          // Buffer_attach, Buffer_detach
-#include "shim/p2p/communicator.hpp"      // meet_members
+#include "shim/p2p/communicator.hpp"      // progress_barrier_of_members
 #include "shim/p2p/datatype.hpp"          // Type_free
 #include "shim/p2p/unsupported.hpp"
 #include "shim/pmpi/counts.hpp"
@@ -91,7 +91,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
 int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MPI_Status* statuses);
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses);
-/// An extension of MPICH: returns whether it is, not an error code.
+/// An extension of MPICH: returns whether the request is complete, not an error code.
 int Request_is_complete(MPI_Request request);
 int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status);
 int Request_get_status_some(int incount, const MPI_Request* requests, int* outcount, int* indices,

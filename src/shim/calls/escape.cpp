@@ -1,9 +1,9 @@
 // Two kinds of programs get past every preloaded library: no call of theirs reaches MPIsec, MPI_Init included, and their traffic would be
 // in clear (S1).
 //
-//   - One that contains its MPI library is ended before it starts. `mpisec exec` refuses it, too, but does not see what a script starts.
-//   - One that opens the MPI library itself and asks dlsym() of that very handle for MPI_Send cannot be stopped from here; it is reported
-//     when it ends.
+//   - One that contains its MPI library is ended before it starts. `mpisec exec` refuses it, too, but cannot see what a script starts.
+//   - One that opens the MPI library itself and looks up MPI_Send with dlsym() in that very handle cannot be stopped from here; it is
+//     reported when it ends.
 #include <dlfcn.h>
 #include <unistd.h>
 

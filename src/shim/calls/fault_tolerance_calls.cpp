@@ -1,10 +1,10 @@
-// Going on when processes have died (User-Level Failure Mitigation). Who has died, and which of the others go
-// on together, the MPI library finds; it tells in clear and believes what it hears. So of its answers MPIsec takes
-// only who takes part, and holds that against what all of them say under seal: what a shrunken communicator's
-// context is derived from never travels in clear, nor do the flags of an agreement (communicators/agreement.hpp).
+// Going on when processes have died (User-Level Failure Mitigation). The MPI library finds out who has died, and which of the others go on
+// together; it exchanges this in clear and believes what it receives. So MPIsec takes from its answers only who takes part, and compares
+// that with what all of them say under seal: what a shrunken communicator's context is derived from never travels in clear, nor do the
+// flags of an agreement (communicators/agreement.hpp).
 //
-// MPIX_Comm_shrink makes attempts. In each the library shrinks the communicator to those who live; these exchange
-// their reports, sealed, on what it made; whoever meets an error there revokes it, so that nobody waits; and the
+// MPIX_Comm_shrink makes attempts. In each, the library shrinks the communicator to the survivors; these exchange their reports, sealed,
+// over the communicator that it made; a process that meets an error there revokes that communicator, so that nobody waits; and the
 // library's agreement on one bit, whether all have the result, ends the attempt on all of them alike.
 #include <algorithm>
 #include <array>
@@ -36,7 +36,7 @@ std::array<std::uint8_t, 32> digest_of(Ranks members) {
     return digest;
 }
 
-/// Whether some of the parent's members are left, in their order.
+/// Whether the members are some of the parent's, in the same order.
 bool is_part_of(Ranks members, Ranks parents) {
     auto next = parents.begin();
     for (std::int32_t number : members) {
@@ -56,7 +56,7 @@ std::unique_ptr<Operation> start(bool sends, Report& report, int peer, int tag, 
     return begin_receive({&report, sizeof report, constants.byte, peer, tag, among.handle, procedure});
 }
 
-/// An attempt of one call on a communicator.
+/// One attempt of one call on a communicator.
 class Attempt {
   public:
     Attempt(Communicator& parent, const char* procedure, Report mine)
@@ -64,13 +64,13 @@ class Attempt {
 
     /// Asks the library who goes on. False when it has no answer.
     bool shrink();
-    /// Exchanges the reports; `finish()`, which returns an error code, is done by those that have the result
-    /// before all agree that the attempt has succeeded.
+    /// Exchanges the reports. Then those that have the result call `finish()`, which returns an error code, before all agree that the
+    /// attempt has succeeded.
     template <class Finish>
     void run(Finish finish);
-    /// The library's agreement travels in clear: without a result of this process's own it means nothing.
+    /// The library's agreement travels in clear: it means nothing where this process has no result of its own.
     bool succeeded() const { return has_result_ && !forged() && (agreed_ & have_result) != 0; }
-    /// Somebody was told what no process of the job has said: there are no further attempts.
+    /// A process was told something that no process of the job has said: there are no further attempts.
     bool forged() const { return violation_ != MPI_SUCCESS || (agreed_ & nothing_forged) == 0; }
     int violation() const { return violation_; }
     const Report& result() const { return result_; }
@@ -123,7 +123,7 @@ bool Attempt::shrink() {
     }
     survivors_ = *made;
     mine_.members = digest_of(survivors_.members);
-    // The reports are bound to the parent, to who goes on, and by what they say to the call.
+    // The reports are bound to the parent, to the survivors and, by what they say, to the call.
     std::string bytes = "mpisec survivors' reports";
     bytes.append(reinterpret_cast<const char*>(parent_.context.data()), parent_.context.size());
     bytes.append(reinterpret_cast<const char*>(mine_.members.data()), mine_.members.size());
@@ -140,13 +140,13 @@ int Attempt::transfer(bool sends, Report& report, int peer, int tag) {
     const Outcome& outcome = part->outcome();
     if (outcome.error == MPI_SUCCESS && outcome.bytes != sizeof report && !sends)
         return report_difference("a report has another length");
-    // A death is no violation: the next attempt is without that process.
+    // A death is no violation: the next attempt does without that process.
     if (outcome.error != MPI_SUCCESS && !outcome.raised && !is_failure(outcome.error))
         violation_ = outcome.error;
     return outcome.error;
 }
 
-/// Adds another one's report to the result.
+/// Adds another process's report to the result.
 int Attempt::take(const Report& report) {
     if (report.purpose != mine_.purpose || report.number != mine_.number)
         return report_difference("its processes are not all in the same call");
@@ -168,7 +168,7 @@ int Attempt::collect() {
     return code;
 }
 
-/// On rank 0 all reports become the result, which goes to the others.
+/// Rank 0 makes the result from all reports, and sends it to the others.
 int Attempt::exchange() {
     result_ = mine_;
     if (among_->rank == 0) return collect();
@@ -185,7 +185,7 @@ void Attempt::run(Finish finish) {
     has_result_ = code == MPI_SUCCESS;
     if (!has_result_) fault_tolerance().revoke(made_);
     agreed_ = (has_result_ ? have_result : 0) | (violation_ == MPI_SUCCESS ? nothing_forged : 0);
-    // When somebody has died meanwhile, the next attempt is without them.
+    // If a process has died in the meantime, the next attempt does without it.
     if (fault_tolerance().agree(made_, &agreed_) != MPI_SUCCESS) agreed_ &= ~have_result;
 }
 
@@ -199,8 +199,8 @@ int end_of_attempts(const Communicator& parent, const char* procedure, const Att
     return raise(&parent, MPI_ERR_OTHER, procedure);
 }
 
-/// Between worlds there is no channel; and where processes may die the library's verdict is needed, but Open MPI's
-/// MPIX_Comm_iagree gives the two groups of an inter-communicator different ones.
+/// Between worlds there is no channel; and where processes may die, the library's verdict is needed, but Open MPI's MPIX_Comm_iagree gives
+/// the two groups of an inter-communicator different ones.
 bool can_agree(const Communicator& comm) {
     return !comm.inter ||
            (!state.fault_tolerant && &realm_of(comm.members) == &realm_of(comm.remote_members));
@@ -211,7 +211,7 @@ std::unique_ptr<Operation> begin(Report::Purpose purpose, Communicator& comm, in
     return begin_agreement(purpose, comm, flag);
 }
 
-/// Whoever waits in the library moves nothing of MPIsec's (M5). So all who live meet first, as in an agreement.
+/// A process that waits in the library moves nothing of MPIsec's (M5). So all survivors meet first, as in an agreement.
 int meet_before_shrinking(Communicator& parent) {
     if (!realm_of(parent.members).job_secret) return MPI_SUCCESS;
     int flag = 0;
@@ -233,7 +233,7 @@ void inherit_handler(MPI_Comm parent, MPI_Comm made) {
     give_back_handler(handler);
 }
 
-/// What the program gets: derived from the parent and from who goes on, a number that none of them has used before included.
+/// What the program gets: derived from the parent, from the survivors, and from a number that none of them has used before.
 Construction shrunken(Communicator& parent, const Attempt& attempt) {
     const std::string constructor = "MPIX_Comm_shrink " + std::to_string(attempt.result().number) + " " +
                                     std::to_string(attempt.result().attempt);

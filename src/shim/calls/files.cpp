@@ -1,6 +1,6 @@
-// Files opened inside a node. What the MPI library does for all ranks of a file at once waits for them, and
-// some may wait for this rank to move its large messages: they meet first (M5). Calls on a file by one rank
-// alone wait for the file system only, and go straight to the library.
+// Files opened inside a node. What the MPI library does for all ranks of a file at once waits for them, and some may wait for this rank to
+// move its large messages: so they meet first (M5). Calls on a file by one rank alone wait only for the file system, and go straight to the
+// library.
 #include <unordered_map>
 
 #include "shim/p2p/communicator.hpp"
@@ -19,8 +19,8 @@ struct OpenFiles {
 
 namespace {
 
-/// Of one that was opened before MPIsec was there (in a session before MPI_Init): its group, which costs a
-/// look-up in the library each time.
+/// For a file that was opened before MPIsec was there (in a session before MPI_Init): its group, which costs a look-up in the library each
+/// time.
 Participants find_participants(MPI_File file) {
     {
         Guard guard;

@@ -1,4 +1,4 @@
-// Procedures that reach processes which MPIsec knows nothing about yet.
+// Procedures that reach processes of which MPIsec knows nothing yet.
 #pragma once
 
 #include <mpi.h>

@@ -56,7 +56,7 @@ int shut_down(MPI_Comm, int, void*, void*) {
     return MPI_SUCCESS;
 }
 
-/// A communicator that start-up knows all about.
+/// Registers a communicator that start-up knows all about.
 Communicator* know(MPI_Comm comm, const Membership& membership, const char* name) {
     if (read_membership(comm) != membership)
         abort_job(std::string(name) + " does not have the ranks that it must have: something between the " +
@@ -64,8 +64,8 @@ Communicator* know(MPI_Comm comm, const Membership& membership, const char* name
     return adopt(comm, membership, derive_context(no_parent(), name, membership));
 }
 
-/// Where collectives on MPI_COMM_WORLD travel: on the channel, which costs MPI_Init no further communicator,
-/// or on a shadow communicator where the channel has too few tags.
+/// Where collectives on MPI_COMM_WORLD travel: on the channel, so that MPI_Init needs no further communicator, or on a shadow communicator
+/// where the channel has too few tags.
 TagBlocks blocks_of_world(const Membership& everyone) {
     TagBlocks blocks = blocks_of_channel(everyone.members);
     if (!blocks.none()) return blocks;
@@ -78,7 +78,7 @@ TagBlocks blocks_of_world(const Membership& everyone) {
     return all_blocks(shadow, everyone.members);
 }
 
-/// What they consist of needs no exchange.
+/// No exchange is needed to know what they consist of.
 void know_first_communicators() {
     Membership everyone{std::vector<std::int32_t>(static_cast<std::size_t>(state.world.size))};
     std::iota(everyone.members.begin(), everyone.members.end(), 0);
@@ -97,7 +97,7 @@ void protect() {
     make_selection();
 }
 
-/// In MPI_Finalize, before all else. Also of a world on one node, which may meet others yet.
+/// Sets what MPI_Finalize does before all else. Also for a world on one node, which may still meet others.
 void call_at_end() {
     int keyval = 0;
     real.Comm_create_keyval(constants.comm_null_copy_fn, shut_down, &keyval, nullptr);
@@ -105,7 +105,7 @@ void call_at_end() {
     real.Comm_free_keyval(&keyval);
 }
 
-/// A job of several processes of which each is a world of its own sends nothing, so that nothing seems wrong.
+/// A job of several processes each of which is a world of its own sends nothing, so nothing would seem wrong.
 void refuse_lonely_worlds() {
 #ifdef OPEN_MPI
     constexpr auto family = config::PmiFamily::openmpi;
@@ -120,7 +120,7 @@ void refuse_lonely_worlds() {
     if (!sentence.empty()) abort_job(sentence);
 }
 
-/// What the sessions of the program may do, in whose start-up another thread may be, is not taken back.
+/// Does not take back what the program's sessions may do; another thread may be in the start-up of one.
 void take_thread_level(int thread_level, bool closed_before) {
     const std::lock_guard lock(process.life);
     if (!closed_before) {
@@ -130,17 +130,18 @@ void take_thread_level(int thread_level, bool closed_before) {
     start_watchdog();
 }
 
-/// Who the ranks of MPI_COMM_WORLD are, and their secret.
+/// Learns who the ranks of MPI_COMM_WORLD are, and their secret.
 void know_world() {
     WaitScope waiting("MPI_Init (key exchange)", MPI_ANY_SOURCE, MPI_ANY_TAG);
     World world = establish(state.settings, selection_mark());
     const std::lock_guard lock(process.life);
-    // A session has chosen before, for the same cipher, since settings are read once: its keys are renewed with that.
+    // A session may have chosen the library before, for the same cipher, since settings are read once: its keys are renewed with that
+    // library.
     if (state.world.selection.library[0]) world.selection = state.world.selection;
     state.world = std::move(world);
 }
 
-/// In a job on one node: who asked for figures hears why there are none.
+/// For a job on one node: tells a user who asked for figures why there are none.
 void say_why_nothing_is_counted() {
     const char* asked = !state.settings.stats.empty()   ? "MPISEC_STATS"
                         : !state.settings.trace.empty() ? "MPISEC_TRACE"
@@ -150,7 +151,7 @@ void say_why_nothing_is_counted() {
             ": all ranks of this job are on this node, so MPIsec seals nothing and has nothing to tell");
 }
 
-/// Rank 0 has connected to other nodes by now.
+/// By now rank 0 has connected to other nodes.
 void say_what_is_not_authenticated() {
     using Connections = config::Settings::Connections;
     if (state.world.rank == 0 && state.settings.connections == Connections::authenticate &&
@@ -161,7 +162,7 @@ void say_what_is_not_authenticated() {
             "Limits)");
 }
 
-/// From the real MPI_Init to protection. Returns what calls meet from here on.
+/// From the real MPI_Init to protection. Returns the phase that calls meet from here on.
 Phase start(int thread_level, bool closed_before) {
     real.Comm_rank(constants.comm_world, &state.world.rank);
     if (const std::string wrong = load_settings(); !wrong.empty()) abort_job(wrong);
@@ -224,8 +225,8 @@ void start_world_of_session() {
 
 namespace {
 
-/// Sessions may outlive the world (MPI 4.1, section 11.3), and theirs needs what MPIsec keeps until the library's MPI_Finalize; Open
-/// MPI's own MPI_COMM_SELF, too, without which its reductions crash.
+/// Sessions may outlive the world (MPI 4.1, section 11.3). An open one needs what MPIsec keeps until the library's MPI_Finalize, and Open
+/// MPI's own MPI_COMM_SELF, without which its reductions crash.
 bool put_off_finalize() {
     const std::lock_guard lock(process.life);
     if (gate.phase != Phase::closed || process.open_sessions == 0) return false;
@@ -238,9 +239,8 @@ bool put_off_finalize() {
 int Finalize() {
     pass_gate("MPI_Finalize");
     if (put_off_finalize()) return MPI_SUCCESS;
-    // The gate does not open again: delete callbacks of other communicators may run after shut_down and still
-    // communicate (MPICH), and so may threads that come too late. MPIsec knows no communicator then, so they
-    // are refused, never let through in clear (S1).
+    // The gate does not open again: delete callbacks of other communicators may run after shut_down and still communicate (MPICH), and so
+    // may threads that call too late. MPIsec knows no communicator then, so their calls are refused, never let through in clear (S1).
     return real.Finalize();
 }
 

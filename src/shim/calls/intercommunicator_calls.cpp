@@ -27,8 +27,8 @@
 namespace mpisec::shim {
 namespace {
 
-/// The value of each rank of the other group, in rank order. Afterwards all of both groups are in the call.
-/// Returns an error code that was raised.
+/// Gets the value of each rank of the other group, in rank order. Afterwards all ranks of both groups are in the call. Returns an error
+/// code that was raised.
 int exchange_values(Communicator& parent, const char* procedure, std::int32_t mine,
                     std::vector<std::int32_t>& of_remote) {
     of_remote.resize(parent.remote_members.size());
@@ -48,7 +48,7 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
     return MPI_SUCCESS;
 }
 
-/// The group of these world ranks, out of the communicator with `world_ranks`.
+/// The group of the ranks `chosen`, made from the communicator whose ranks are `world_ranks`.
 MPI_Group group_among(MPI_Comm comm, Ranks world_ranks, Ranks chosen) {
     if (chosen.empty()) return constants.group_empty;
     std::vector<int> ranks;
@@ -61,13 +61,13 @@ MPI_Group group_among(MPI_Comm comm, Ranks world_ranks, Ranks chosen) {
     return part;
 }
 
-/// Among all ranks of both groups of `parent`, merged into `all`, the two sides find each other.
+/// Connects the two sides in `all`, which has all ranks of both groups of `parent`.
 int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, MPI_Comm* made) {
     MPI_Group local = group_among(all, world_ranks, sides.members);
     MPI_Comm part = constants.comm_null;
     int code = real.Comm_create(all, local, &part);
     if (local != constants.group_empty) real.Group_free(&local);
-    // Another one would make the leaders wait for each other. None is made; the comparison reports it.
+    // Another communicator would make the leaders wait for each other. So none is made, and the comparison reports it.
     if (code == MPI_SUCCESS && part != constants.comm_null &&
         read_membership(part, realm_of(sides.members)) != Membership{sides.members, {}})
         return MPI_SUCCESS;
@@ -80,14 +80,14 @@ int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, M
     return code;
 }
 
-/// Not on the parent's shadow communicator: others may be on it, whose constructors other threads call.
+/// Not on the parent's shadow communicator: other communicators may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
     const Ranks world_ranks = parent.collective_context->world_ranks();
     MPI_Comm all = constants.comm_null;
     int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
-        // One of other ranks would give no communicator, or wait. None is made; the comparison reports it.
+        // A communicator of other ranks would lead to no result, or wait. So none is made, and the comparison reports it.
         if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks.list(), {}})
             code = connect_sides_in(all, world_ranks, sides, made);
         real.Comm_free(&all);
@@ -101,9 +101,8 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     return MPI_SUCCESS;
 }
 
-/// What the leaders tell each other, and their groups: number of ranks and the ranks, padded, so that all
-/// messages have one length. A negative number: this group cannot take part. Then the context of the communicator that
-/// joins the leaders.
+/// What the leaders tell each other, and then their groups: the number of ranks and the ranks, padded, so that all messages have one
+/// length. A negative number: this group cannot take part. At the end, the context of the communicator that joins the leaders.
 using GroupHello = std::vector<std::int32_t>;
 enum GroupHelloProblem : std::int32_t { no_bridge = -1, no_answer = -2, other_realm = -3 };
 
@@ -116,8 +115,8 @@ GroupHello hello_of(const Realm& realm, Ranks members) {
     return hello;
 }
 
-/// What the leaders tell each other first, under seal: whether their local communicators are of the realm of the
-/// one that joins them. Where not, the groups do a start-up together, which names both leaders' numbers.
+/// What the leaders tell each other first, under seal: whether their local communicators are of the realm of the communicator that joins
+/// them. If not, the groups do a start-up together, which is named after both leaders' numbers.
 struct LeaderHello {
     std::int32_t same_realm;
     std::array<std::uint8_t, 12> number;
@@ -152,7 +151,7 @@ int exchange_on_node(const Communicator& bridge, int other, int tag, const void*
     return MPI_SUCCESS;
 }
 
-/// The leader's part: the other group's members, under seal from its leader.
+/// The leader's part: gets the other group's members, under seal, from that group's leader.
 void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag,
                       OtherGroup& theirs) {
     const Realm& realm = realm_of(local.members);
@@ -182,7 +181,7 @@ void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_
         theirs.hello[0] = no_answer;
 }
 
-/// What an MPI_Intercomm_create is called with.
+/// The arguments of an MPI_Intercomm_create.
 struct Bridge {
     Communicator& local;
     int local_leader;
@@ -192,14 +191,14 @@ struct Bridge {
 
 struct RemoteGroup {
     std::vector<std::int32_t> members;
-    /// What both groups call the call: others that they make at the same time have another name.
+    /// How both groups name the call: other calls that they make at the same time have other names.
     std::string call;
-    /// The group is of another realm, and `call` is what a start-up with it is for.
+    /// The group is of another realm, and `call` names the start-up to do with it.
     bool joins_realms = false;
 };
 
-/// The other group, for every rank of this one. All of both groups are in the call afterwards. Returns an error code that
-/// was raised.
+/// Gets the other group, for every rank of this one. Afterwards all ranks of both groups are in the call. Returns an error code that was
+/// raised.
 int learn_remote_group(const Bridge& bridge, RemoteGroup& remote) {
     Communicator& local = bridge.local;
     finish_duplications(local, "MPI_Intercomm_create");
@@ -235,7 +234,7 @@ int learn_remote_group(const Bridge& bridge, RemoteGroup& remote) {
 
 namespace {
 
-/// Two groups that have no keys together yet do a start-up of their own.
+/// Two groups that do not share keys yet do a start-up of their own.
 template <class Call>
 int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* newcomm, Call call) {
     *newcomm = constants.comm_null;
@@ -310,8 +309,8 @@ int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group g
     });
 }
 
-// The members of both groups derive the context from what all of them know: the two groups, the communicator that joins
-// their leaders, the tag, and how often they did this.
+// The members of both groups derive the context from what all of them know: the two groups, the communicator that joins their leaders, the
+// tag, and how often they have done this.
 int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                      MPI_Comm* newcomm) {
     constexpr const char* procedure = "MPI_Intercomm_create";
@@ -348,7 +347,7 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
     std::vector<std::int32_t> of_remote;
     if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS)
         return code;
-    // Of two groups that say the same either may come first.
+    // When both groups say the same, either may come first.
     const bool others_high = of_remote.front() != 0;
     const bool second =
         (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();

@@ -1,5 +1,5 @@
-// Non-blocking and persistent sends and receives. Plain ones get the MPI library's own request; sealed ones a
-// handle of MPIsec (requests.hpp).
+// Non-blocking and persistent sends and receives. Plain ones get the MPI library's own request; sealed ones get a handle of MPIsec's
+// (requests.hpp).
 #include "shim/calls/entry.hpp"
 #include "shim/p2p/buffered.hpp"
 #include "shim/p2p/operation.hpp"
@@ -28,13 +28,13 @@ std::unique_ptr<Operation> started_buffered(const SendSpec& spec, const Route& r
     return std::make_unique<DoneOperation>(route.comm);
 }
 
-/// Whether the MPI library gets the user's own arguments, where it is a message of this node.
+/// Whether the MPI library gets the user's own arguments, if this is a message of this node.
 bool is_for_library(const SendSpec& spec, const Communicator* comm) {
     return spec.mode != Mode::buffered || spec.peer == MPI_PROC_NULL || spec.comm == constants.comm_null ||
            !buffers_plain_messages(comm);
 }
 
-/// A buffered send from a GPU's memory: MPI_Bsend has what it needs of the copy when it returns. An MPI error code, raised.
+/// A buffered send from a GPU's memory: when MPI_Bsend returns, it no longer needs the copy. Returns an MPI error code, raised.
 int bsend_from_device(const SendSpec& spec) {
     const StagedSend staged(spec);
     const SendSpec& copy = staged.spec;
@@ -43,7 +43,7 @@ int bsend_from_device(const SendSpec& spec) {
                : raise_not_copied(spec, staged.error);
 }
 
-/// A start of a persistent one.
+/// One start of a persistent send.
 std::unique_ptr<Operation> started_from_device(const SendSpec& spec, Communicator* comm) {
     if (spec.mode != Mode::buffered) return start_staged_send(spec);
     if (const int code = bsend_from_device(spec); code != MPI_SUCCESS)
@@ -63,7 +63,7 @@ std::unique_ptr<Operation> started_from_device(const SendSpec& spec, Communicato
     return code;
 }
 
-/// Where there is no room for it, the call itself fails.
+/// Where there is no room for the message, the call itself fails.
 int ibsend(const SendSpec& spec, const Route& route, MPI_Request* request) {
     bool raised = false;
     int code = MPI_SUCCESS;

@@ -1,6 +1,5 @@
-// Partitioned point-to-point (MPI standard chapter 4.2). What stays on this node is the MPI library's, where
-// that serves each pair of ranks by itself; Open MPI's makes a communicator of all ranks at the first call,
-// and would wait for those whose peers are elsewhere.
+// Partitioned point-to-point (MPI standard chapter 4.2). What stays on this node is left to the MPI library, where that serves each pair of
+// ranks separately; Open MPI's makes a communicator of all ranks at the first call, and would wait for those whose peers are elsewhere.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -41,7 +40,7 @@ int init_partitioned(PartitionedSpec spec, const Route& route, MPI_Comm comm, MP
     if (!owner) return raise_route({Route::invalid, nullptr, MPI_ERR_COMM}, spec.call);
     if (int fault = find_fault(spec); fault != MPI_SUCCESS) return raise(owner, fault);
     if (spec.partitions < 0) return raise(owner, MPI_ERR_ARG);
-    TypeFacts facts;  // in a GPU's memory partitions are packed, as types with gaps are
+    TypeFacts facts;  // partitions in a GPU's memory are packed, as types with gaps are
     if (spec.type == constants.datatype_null || !buffer_facts(spec.buf, spec.type, facts))
         return raise(owner, MPI_ERR_TYPE);
     Guard guard;
@@ -84,7 +83,7 @@ int mark_ready(const std::vector<int>& partitions, MPI_Request request) {
     {
         Guard guard;
         PartitionedSend* active = mine ? mine->active : nullptr;
-        // One that has ended another thread may take away at any time. Its error is returned where the request is completed.
+        // Another thread may take away a send that has ended at any time. Its error is returned where the request is completed.
         if (active && active->complete())
             ended = active->outcome().error != MPI_SUCCESS ? MPI_SUCCESS : MPI_ERR_ARG;
         else if (active)

@@ -1,8 +1,8 @@
-// Probes (M3, M4). A plain or small sealed message that a probe shows stays in MPI: its length tells the plaintext's.
-// One as long as the first part of a large one is taken out with a matched probe, opened, and queued, where later probes
-// and receives look first. A matched probe takes out every sealed message: MPICH acknowledges a synchronous send when it is received,
-// and takes that for one of another with the same tag, such as the first part of a large message, whose sender would
-// wait for as long as the program keeps the message of the probe.
+// Probes (M3, M4). A plain or small sealed message that a probe shows stays in MPI: its length tells the plaintext's. A message as long as
+// the first part of a large one is taken out with a matched probe, opened, and queued, where later probes and receives look first. A
+// matched probe takes out every sealed message: MPICH acknowledges a synchronous send when its message is received, and can give that
+// acknowledgement to another send with the same tag; the sender of the first part of a large message, for example, would then wait for as
+// long as the program keeps the message of the probe.
 #include <unordered_map>
 
 #include "shim/calls/entry.hpp"
@@ -29,8 +29,8 @@ struct Matched {
     Communicator* comm = nullptr;
     std::unique_ptr<PostedReceive>
         posted;                ///< from this node, with a record, still in MPI: its place among the receives
-    ReceivedMessage received;  ///< else: taken out
-    MPI_Request empty_send{};  ///< then, of the message behind the handle
+    ReceivedMessage received;  ///< else: the message, taken out of MPI
+    MPI_Request empty_send{};  ///< then: the send of the empty message behind the handle
 };
 
 }  // namespace
@@ -46,12 +46,12 @@ Outcome outcome_of(const ReceivedMessage& received) {
     return {received.source, received.tag, received.total, false, received.error, false};
 }
 
-/// `spec` has shown the sealed message `found`, which stays in MPI.
+/// The probe `spec` has shown the sealed message `found`, which stays in MPI.
 void note_shown(const ReceiveSpec& spec, Communicator& comm, const MPI_Status& found) {
     if (spec.tag == MPI_ANY_TAG) comm.shown_first = {found.MPI_SOURCE, found.MPI_TAG, comm.next_position};
 }
 
-/// The program gets `message`, of this node, which stays in MPI and has its place among the receives from here on.
+/// The program gets `message`, which is of this node, stays in MPI, and has its place among the receives from here on.
 void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& found) {
     Matched matched;
     matched.comm = &comm;
@@ -63,7 +63,7 @@ void keep_matched(Communicator& comm, MPI_Message message, const MPI_Status& fou
     process.matched_messages->all[message] = std::move(matched);
 }
 
-/// Is the message that `status` speaks of one that must be taken out of MPI to know what it is?
+/// Whether the message that `status` describes must be taken out of MPI to know what it is.
 bool must_open(const Communicator& comm, const MPI_Status& status) {
     if (comm.is_local(status.MPI_SOURCE)) return false;
     const std::size_t bytes = wire_bytes_of(status);
@@ -81,10 +81,9 @@ void show(const Communicator& comm, const MPI_Status& found, MPI_Status* status)
                                static_cast<MPI_Count>(small_plaintext_bytes(wire_bytes_of(found))));
 }
 
-/// A message handle of the MPI library that is unique while the program has it: an empty message to
-/// ourselves, matched.
+/// Makes a message handle of the MPI library that is unique while the program has it: that of an empty message to oneself, matched.
 int make_message(MPI_Message* message, MPI_Request* empty_send) {
-    // The request is kept until the message is received: MPICH 4.0 crashes when it was freed before.
+    // The request is kept until the message is received: MPICH 4.0 crashes if it is freed before.
     if (int code = real.Isend(nullptr, 0, constants.byte, 0, 0, state.private_self, empty_send);
         code != MPI_SUCCESS)
         return code;
@@ -118,7 +117,7 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     if (code = enqueue_unexpected(comm, message, found, spec.tag == MPI_ANY_TAG, received);
         code != MPI_SUCCESS)
         return code;
-    write_status(outcome_of(*received), status);  // not accepted: the receive raises it
+    write_status(outcome_of(*received), status);  // if it was not accepted, the receive raises the error
     return MPI_SUCCESS;
 }
 
@@ -165,7 +164,7 @@ int until_found(const ReceiveSpec& spec, Attempt attempt) {
     }
 }
 
-/// Probes show such messages as MPI does: what is verified, is when it is received.
+/// Probes show such messages as MPI does: what is to be verified is verified when it is received.
 bool stays_in_mpi(const Route& route) {
     return route.kind == Route::plain || route.kind == Route::verified;
 }
@@ -174,7 +173,7 @@ ReceiveSpec spec_of(int source, int tag, MPI_Comm comm, const char* call) {
     return {nullptr, 0, constants.byte, source, tag, comm, call};
 }
 
-/// The receive of a message handle of MPIsec's; null when the handle is the MPI library's own.
+/// Starts the receive of a message handle of MPIsec's; null when the handle is the MPI library's own.
 std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* message) {
     Guard guard;
     auto& matched_messages = process.matched_messages->all;
@@ -197,7 +196,7 @@ std::unique_ptr<Operation> start_mrecv(const ReceiveSpec& spec, MPI_Message* mes
     return operation;
 }
 
-/// The same, also of the MPI library's own handle.
+/// The same, also for the MPI library's own handle.
 std::unique_ptr<Operation> start_mrecv_any(const ReceiveSpec& spec, MPI_Message* message) {
     if (std::unique_ptr<Operation> operation = start_mrecv(spec, message)) return operation;
     MPI_Request request = constants.request_null;

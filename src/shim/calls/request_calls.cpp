@@ -45,8 +45,8 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
 
 namespace {
 
-/// An inactive or null request takes no part in "any" and "some" (MPI standard section 3.7.6). Of the MPI library's own persistent
-/// requests it alone knows which are inactive.
+/// An inactive or null request takes no part in "any" and "some" (MPI standard section 3.7.6). Only the MPI library knows which of its own
+/// persistent requests are inactive.
 bool takes_part(MPI_Request request) {
     if (UserRequest* mine = find_request(request)) return mine->operation != nullptr;
     if (request == constants.request_null) return false;
@@ -119,7 +119,7 @@ int Request_free(MPI_Request* request) {
     if (mine->operation) {
         std::unique_ptr<Operation> operation = std::move(mine->operation);
         if (mine->at_end) {
-            // The operation goes on with what the persistent request holds: give that back when it has ended.
+            // The operation goes on with what the persistent request holds, which is given back when the operation has ended.
             auto at_end = std::move(mine->at_end);
             mine->at_end = nullptr;
             operation->at_end = std::move(at_end);

@@ -1,8 +1,8 @@
-// Sessions, and communicators from their groups. What the MPI library exchanges to make one is metadata; before the
-// program gets it,
+// Sessions, and communicators from their groups. What the MPI library exchanges to make one is metadata. Before the program gets the
+// communicator of
 //
 //   all of MPI_COMM_WORLD      its ranks are compared, and the world's keys serve
-//   others, on one node        is proven by sharing memory (session_proof.hpp): nothing to protect
+//   others, on one node        that is proven by sharing memory (session_proof.hpp): nothing to protect
 //   others                     they do a start-up of their own (sessions/start_up.hpp)
 #include <mutex>
 #include <string>
@@ -31,8 +31,8 @@ namespace {
 constexpr const char* create_from_group = "MPI_Comm_create_from_group";
 constexpr const char* create_from_groups = "MPI_Intercomm_create_from_groups";
 
-/// Calls the handler that the program gave for the communicator that it does not get: one of the program's
-/// own on a communicator of this process alone; without such a one, errors are returned.
+/// Calls the handler that the program gave for the communicator that it does not get: a handler of the program's own is called on a
+/// communicator of this process alone; without such a communicator, errors are returned.
 int raise_through(const char* call, MPI_Errhandler handler, MPI_Group group, int code) {
     if (handler == constants.errors_return) return code;
     if (handler == constants.errors_are_fatal && world_model_is_on()) end_fatally(code, call);
@@ -66,7 +66,7 @@ bool has_group(MPI_Comm made, MPI_Group group) {
     return same == MPI_IDENT;
 }
 
-/// A call of the program.
+/// The arguments of a call of the program.
 struct FromGroup {
     MPI_Group group;
     std::string tag;
@@ -93,7 +93,7 @@ Place place_in(MPI_Group group, Ranks job_ranks) {
     return {0, static_cast<std::uint32_t>(rank), known};
 }
 
-/// Processes of MPI_COMM_WORLD: its keys are theirs.
+/// The processes are of MPI_COMM_WORLD, so its keys serve.
 int make_in_world(const FromGroup& call, Ranks members, MPI_Comm* newcomm) {
     if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
     if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
@@ -104,12 +104,12 @@ int wrong_group() {
     return report_wrong_communicator(create_from_group, "it has other processes than the group");
 }
 
-/// All of them are proven to be on this node, or nothing comes out.
+/// All processes are proven to be on this node, or nothing is handed out.
 int make_on_node(const FromGroup& call, MPI_Comm made) {
     const std::string why = call.size() == 1 ? "" : why_not_on_one_node(call.group, call.tag);
     if (!why.empty()) return refusal_code(create_from_group, "The group: " + why + ".");
     Realm& realm = know_one_node(call.group);
-    if (gate.phase == Phase::ended) {  // where nothing passes that is not known
+    if (gate.phase == Phase::ended) {  // in this phase nothing passes that is not known
         make_ready(made);
         close_gate();
     }
@@ -176,7 +176,7 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
     auto none = [](MPI_Group group) {
         return group == constants.group_null || group == constants.group_empty;
     };
-    // The remote group counts at the leader only (MPI-4.1, section 11.3.2), but MPICH wants a valid one from all.
+    // The remote group matters at the leader only (MPI-4.1, section 11.3.2), but MPICH wants a valid one from all ranks.
     int rank = MPI_UNDEFINED;
     if (!none(local_group)) real.Group_rank(local_group, &rank);
     const bool leads = rank == local_leader;
@@ -237,7 +237,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)
 
 namespace {
 
-/// Whether the program has no other one.
+/// Returns whether the program has no other session.
 bool leave_session() {
     const std::lock_guard lock(process.life);
     begin_after_world();
@@ -259,7 +259,7 @@ int Session_finalize(MPI_Session* session) {
     const bool last = leave_session();
     const int code = real.Session_finalize(session);
     if (code != MPI_SUCCESS || !last || !process.finalize_put_off) return code;
-    const int ended = real.Finalize();  // which the program has called before
+    const int ended = real.Finalize();  // the program has called it before
     process.finalize_put_off = false;
     return ended;
 }

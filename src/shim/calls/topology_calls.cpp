@@ -1,6 +1,5 @@
-// Communicators with a topology. Members, order and topology follow from the arguments alone, for MPIsec
-// never lets the library reorder (which MPI allows): a new order would be agreed on in clear. What the
-// library makes is compared (construction.hpp, S2).
+// Communicators with a topology. Members, order and topology follow from the arguments alone, because MPIsec never lets the library reorder
+// (which MPI allows): a new order would be agreed on in clear. What the library makes is compared (construction.hpp, S2).
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -17,7 +16,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// Ranks of a Cartesian grid; nothing for dimensions that are none, or more ranks than `limit`.
+/// The number of ranks of a Cartesian grid; nothing for invalid dimensions, or for more ranks than `limit`.
 std::optional<int> grid_size(int ndims, const int* dims, int limit) {
     if (ndims < 0 || (ndims > 0 && !dims)) return std::nullopt;
     std::int64_t size = 1;
@@ -36,8 +35,7 @@ std::vector<int> coordinates_of(int rank, const std::vector<int>& dims) {
     return coordinates;
 }
 
-/// The library's `call(MPI_Comm of_them, MPI_Comm* made)` on a new communicator of the first `n` ranks of
-/// `parent`.
+/// Lets the library do `call(MPI_Comm of_them, MPI_Comm* made)` on a new communicator of the first `n` ranks of `parent`.
 template <class Call>
 int call_on_first(const Communicator& parent, int n, MPI_Comm* made, Call call) {
     MPI_Group whole, first;
@@ -62,12 +60,12 @@ int construct_on_first(const char* procedure, Communicator& parent, int n, Topol
     if (n == parent.size)
         return construct(begin_construction(procedure, parent, std::move(members), std::move(topology)),
                          newcomm, [&](MPI_Comm* made) { return call(parent.handle, made); });
-    // Not by the library: MPICH 5 reports the parent's group for a smaller one that it makes.
+    // The smaller communicator is not left to the library: MPICH 5 reports the parent's group for one that it makes.
     return construct(begin_construction(procedure, parent, std::move(members), std::move(topology)), newcomm,
                      [&](MPI_Comm* made) { return call_on_first(parent, n, made, call); });
 }
 
-/// The members of the part of a Cartesian grid that this rank is in, when the dimensions `remain`.
+/// The members of this rank's part of a Cartesian grid, when the dimensions `remain`.
 Membership members_of_part(const Communicator& grid, const Topology& cart, const int* remain) {
     Membership part;
     for (int rank = 0; rank < grid.size; ++rank) {
@@ -93,9 +91,8 @@ Topology topology_of_part(const Topology& cart, const int* remain) {
     return part;
 }
 
-/// Open MPI makes a graph from its neighbours like a duplicate: with the attributes of the parent, which
-/// MPI_Dist_graph_create does not copy, and, Open MPI 5, with its topology, so that the graph is taken for a
-/// grid and crashes.
+/// Open MPI makes a graph from its neighbours like a duplicate: with the attributes of the parent, which MPI_Dist_graph_create does not
+/// copy, and, in Open MPI 5, with the parent's topology, so that the graph is taken for a grid and crashes.
 bool needs_bare_parent(MPI_Comm parent, [[maybe_unused]] bool exchanged) {
 #if defined(OPEN_MPI)
     if (exchanged) return true;
@@ -185,7 +182,7 @@ int make_dist_graph(const char* procedure, MPI_Comm comm, const Neighbours& ends
     if (parent->inter || ends.in < 0 || ends.out < 0 || (ends.in > 0 && !ends.sources) ||
         (ends.out > 0 && !ends.destinations))
         return construct_none(procedure, *parent, newcomm, call);
-    // Where only one of them is MPI_UNWEIGHTED, libraries do not agree whether the graph is.
+    // Where only one of them is MPI_UNWEIGHTED, libraries disagree on whether the graph is unweighted.
     const bool weighted = ends.source_weights != constants.unweighted;
     const bool mixed = weighted != (ends.dest_weights != constants.unweighted);
     auto weights = [&](const int* values, int n) {

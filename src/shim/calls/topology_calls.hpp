@@ -14,7 +14,7 @@ struct Neighbours {
     bool exchanged;  ///< by MPIsec: the program called MPI_Dist_graph_create
 };
 
-/// The communicator with these edges.
+/// Makes the communicator with these edges.
 int make_dist_graph(const char* procedure, MPI_Comm comm, const Neighbours& ends, MPI_Info info,
                     MPI_Comm* newcomm);
 

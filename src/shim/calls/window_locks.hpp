@@ -1,9 +1,9 @@
-// The locks of one window (MPI standard section 12.5.3), as words in memory that its ranks share. MPIsec
-// takes these before the MPI library takes its own, which are then free: MPI_Win_lock has no form that does
-// not block, and the rank that holds the lock may need a message of the waiting one to give it back (M5).
+// The locks of one window (MPI standard section 12.5.3), as words in memory that its ranks share. MPIsec takes these before the MPI library
+// takes its own, which are then free: MPI_Win_lock has no form that does not block, and the rank that holds the lock may need a message of
+// the waiting rank before it can give the lock back (M5).
 //
-// A new shared lock waits for those who want the word exclusively, so that they get their turn, but not for
-// ever: a rank that holds the lock already may be waiting for the one that wants to share it.
+// A new shared lock waits for ranks that want the word exclusively, so that they get their turn, but not for ever: a rank that already
+// holds the lock may be waiting for the rank that wants to share it.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class WindowLocks {
     explicit WindowLocks(std::span<std::uint8_t> memory) : words_(reinterpret_cast<Word*>(memory.data())) {}
     static constexpr std::size_t bytes_for(std::size_t ranks) { return ranks * sizeof(Word); }
 
-    /// Looks at which a shared lock lets those who want an exclusive one go first.
+    /// For how many looks a shared lock lets those go first that want an exclusive one.
     static constexpr unsigned most_looks = 4096;
 
     bool try_exclusive(std::size_t rank) {
@@ -39,7 +39,7 @@ class WindowLocks {
     void give_back_exclusive(std::size_t rank) { words_[rank].holders.store(0, std::memory_order_release); }
     void give_back_shared(std::size_t rank) { words_[rank].holders.fetch_sub(1, std::memory_order_release); }
 
-    /// This rank wants an exclusive lock for as long as it lives.
+    /// This rank wants an exclusive lock for as long as this object lives.
     class Want {
       public:
         Want(WindowLocks& locks, std::size_t rank) : wanted_(locks.words_[rank].wanted) {
@@ -56,8 +56,8 @@ class WindowLocks {
   private:
     static constexpr std::int32_t exclusive = -1;
     struct Word {
-        alignas(64) std::atomic<std::int32_t> holders;  ///< who share the lock, or `exclusive`
-        std::atomic<std::int32_t> wanted;               ///< who wait for it to be free
+        alignas(64) std::atomic<std::int32_t> holders;  ///< how many share the lock, or `exclusive`
+        std::atomic<std::int32_t> wanted;               ///< how many wait for it to be free
     };
     static_assert(std::atomic<std::int32_t>::is_always_lock_free);
     Word* words_;

@@ -1,13 +1,12 @@
-// Windows exist inside nodes only, and their memory is the node's: the MPI library moves the data. MPIsec
-// sees to it that no rank waits inside the library while another needs its large messages (M5, waits.hpp):
+// These windows exist inside nodes only, and their memory is the node's: the MPI library moves the data. MPIsec makes sure that no rank
+// waits inside the library while another needs its large messages (M5, waits.hpp):
 //
-// - What all ranks of a window call together: they meet first.
-// - Post, start, complete, wait: who posts sends an empty message to those who may access, and who starts
-//   receives them first. MPI_Win_complete then waits for nothing but the library's answers; MPI_Win_wait is a
-//   loop over MPI_Win_test.
+// - Calls that all ranks of a window make together: the ranks meet first.
+// - Post, start, complete, wait: a rank that posts sends an empty message to those that may access its memory, and a rank that starts
+//   receives these first. MPI_Win_complete then waits only for the library's answers; MPI_Win_wait is a loop over MPI_Win_test.
 // - Locks: words in memory that the ranks share, taken before the library's own (window_locks.hpp).
-// - Unlocking and flushing wait for the library at the target only, which answers in whatever call of MPI the
-//   target is: MPIsec's waits all enter the library again and again.
+// - Unlocking and flushing wait only for the library at the target, which answers in whatever call of MPI the target is: MPIsec's waits all
+//   enter the library again and again.
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -36,7 +35,7 @@ enum class Held : std::uint8_t { no, shared, exclusive };
 struct Window {
     Participants all;
     std::optional<fabric::SharedSegment> memory;  ///< of the locks
-    std::optional<WindowLocks> locks;  ///< none when the window is of one rank, or has one of another node
+    std::optional<WindowLocks> locks;  ///< none when the window has one rank, or a rank on another node
     std::vector<Held> held;            ///< by this process, per rank
     bool all_held = false;             ///< MPI_Win_lock_all
 };
@@ -50,8 +49,7 @@ struct Windows {
 
 namespace {
 
-/// Null for one that was made before MPIsec was there (in a session before MPI_Init). It lives until
-/// MPI_Win_free.
+/// Null for a window that was made before MPIsec was there (in a session before MPI_Init). The object lives until MPI_Win_free.
 Window* find_window(MPI_Win win) {
     Guard guard;
     const auto& windows = process.windows->all;
@@ -59,11 +57,11 @@ Window* find_window(MPI_Win win) {
     return found == windows.end() ? nullptr : found->second.get();
 }
 
-/// Every rank of the window is in the call that makes it.
+/// Every rank of the window is in the call that makes the window.
 void share_locks(Window& window) {
     const std::size_t ranks = window.all.members.size();
     const auto node = [](std::int32_t rank) { return facts_of(rank).node; };
-    // Without a secret there is nobody on another node either, whose messages a rank that waits might need.
+    // Without a secret there is also nobody on another node whose messages a waiting rank might need.
     if (ranks < 2 || !realm_of(window.all.members).job_secret) return;
     const int here = node(own_number(window.all.members));
     for (std::int32_t member : window.all.members)
@@ -76,7 +74,7 @@ void share_locks(Window& window) {
     window.held.resize(ranks, Held::no);
 }
 
-/// The meeting tag of the empty messages that say that a window is exposed.
+/// The tag, one of those for meetings, of the empty messages that say that a window is exposed.
 int exposure_tag(const Window& window) {
     wire::ContextId context = window.all.context;
     context[0] ^= 0xff;
@@ -101,7 +99,7 @@ void wait_for_lock(const char* call, Take take) {
 bool take_all_shared(WindowLocks& locks, std::size_t ranks, unsigned looks) {
     for (std::size_t taken = 0; taken < ranks; ++taken) {
         if (locks.try_shared(taken, looks)) continue;
-        // All or none: a rank that holds some must not keep others from what it waits for itself.
+        // All or none: a rank that holds some of them and waits for more must not block the rest.
         while (taken > 0) locks.give_back_shared(--taken);
         return false;
     }
@@ -125,8 +123,8 @@ void give_back_lock(Window& window, std::size_t rank) {
     if (kind == Held::shared) window.locks->give_back_shared(rank);
 }
 
-/// False for what the library is to judge alone: no such rank, no such kind, a lock that this process has
-/// already. With MPI_MODE_NOCHECK the program says that the lock is free, and the library takes none either.
+/// False for what the library must judge alone: an invalid rank or kind, or a lock that this process has already. With MPI_MODE_NOCHECK the
+/// program says that the lock is free, and the library takes none either.
 bool lock_is_ours(const Window* window, int kind, int rank, int assertion) {
     return window && window->locks && !(assertion & MPI_MODE_NOCHECK) && rank >= 0 &&
            static_cast<std::size_t>(rank) < window->held.size() && !window->all_held &&
@@ -195,7 +193,7 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
             exposures.push_back(begin_receive(
                 {nullptr, 0, constants.byte, rank_in_realm(rank), tag, realm_of(rank).channel, call}));
     }
-    // All of them, also when one has failed: the receives of the others would take what is for the next epoch.
+    // Completes all of them, even when one has failed: the receives of the others would take messages for the next epoch.
     int code = MPI_SUCCESS;
     for (auto& exposure : exposures) {
         complete_operation(*exposure);
