@@ -30,8 +30,7 @@ namespace mpisec::shim {
 namespace {
 
 [[maybe_unused]] void* data_symbol(const char* name) {
-    // A program that names the symbol may hold it itself (copy relocation): the global scope knows, the
-    // library does not.
+    // A program that names the symbol may hold the variable itself (copy relocation): the global scope knows that, the library does not.
     if (void* address = dlsym(RTLD_DEFAULT, name)) return address;
     if (void* address = library_symbol(name)) return address;
     write_error_line(

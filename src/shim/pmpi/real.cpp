@@ -33,7 +33,7 @@ constexpr const char* family = "MPICH ABI";
 constexpr std::array<const char*, 2> sonames{"libmpi.so.12", "libmpich.so.12"};
 #endif
 
-/// The libraries of the name libmpi… that the loader has brought in, ours left out: " (…, …)", or nothing.
+/// The libraries named libmpi… that the loader has brought in, except MPIsec's: " (…, …)", or nothing.
 std::string loaded_mpi_libraries() {
     std::string names;
     auto add = [](dl_phdr_info* object, std::size_t, void* to) {
@@ -69,8 +69,8 @@ const Dynamic* dynamic_section(const dl_phdr_info& object) {
     return nullptr;
 }
 
-/// The program, or a library that it has opened (a Python extension, a plug-in). MPI's own libraries, and ours,
-/// say nothing of the program.
+/// Looks at the program, or a library that it has opened (a Python extension, a plug-in). MPI's own libraries, and MPIsec's, say nothing of
+/// the program.
 int find_linked(dl_phdr_info* object, std::size_t, void* data) {
     const bool is_program = *object->dlpi_name == '\0';
     const std::string_view path = is_program ? program_invocation_name : object->dlpi_name;
@@ -91,7 +91,7 @@ int find_linked(dl_phdr_info* object, std::size_t, void* data) {
     return 0;
 }
 
-/// For which MPI the program was built, as a sentence.
+/// Says, as a sentence, for which MPI the program was built.
 std::string built_for(const Linked& linked) {
     if (linked.library.empty()) return "Nothing that is loaded says for which MPI the program was built";
     return std::string(linked.object) + " was built for " + std::string(linked.library) + " (" +
@@ -136,8 +136,7 @@ void find_library() {
         if (same_family(RTLD_NEXT)) return;
         other_family = true;
     }
-    // Opened with RTLD_LOCAL, as Python opens its extensions' libraries: not in the search order, but in the
-    // process.
+    // Opened with RTLD_LOCAL, as Python opens its extensions' libraries: in the process, but not in the search order.
     for (const char* soname : sonames) {
         void* handle = dlopen(soname, RTLD_NOLOAD | RTLD_LAZY);
         if (handle && dlsym(handle, "PMPI_Send") && same_family(handle)) {

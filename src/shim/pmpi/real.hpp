@@ -13,18 +13,17 @@ namespace mpisec::shim {
 inline constexpr Real& real = process.real;
 inline constexpr Gate& gate = process.gate;
 
-/// Fills `real` with dlsym(RTLD_NEXT), else from the MPI library already in the process, then the constants.
-/// Ends the process with a sentence when there is no MPI library, or one of another family than this shim was
-/// built for. Thread-safe; cheap when done.
+/// Fills `real` with dlsym(RTLD_NEXT), else from the MPI library already in the process, then the constants. Ends the process with a
+/// sentence when there is no MPI library, or one of another family than this shim was built for. Thread-safe; cheap once it has been done.
 void resolve_real();
 
-/// Whether there is an MPI library in the process; resolve_real() would not end it for want of one.
+/// Whether there is an MPI library in the process, so that resolve_real() would not end the process for want of one.
 bool library_is_loaded();
 
 /// The address of a symbol of the MPI library, functions and data alike; null when it has none of that name.
 void* library_symbol(const char* name);
 
-/// What called_by_library() does for an address in the library's code.
+/// The rest of called_by_library(), for an address in the library's code.
 [[gnu::cold]] bool called_directly(const char* caller);
 
 /// True when the MPI library itself makes this call, from its own code. An address in that code is not
@@ -40,9 +39,8 @@ inline bool called_by_library(const void* return_address) {
     return called_directly(caller);
 }
 
-/// What pass_gate() does in the rare phases. Between MPI_Init and the end of the key exchange only the thread
-/// that called MPI_Init passes; others wait. Ends the process in a forked child, and where MPI was
-/// initialized past MPIsec.
+/// The rest of pass_gate(), for the rare phases. Between MPI_Init and the end of the key exchange only the thread that called MPI_Init
+/// passes; others wait. Ends the process in a forked child, and where MPI was initialized past MPIsec.
 [[gnu::cold, gnu::noinline]] bool pass_gate_slowly(const char* procedure);
 
 /// True when there is nothing to protect: the call may go down unchanged.

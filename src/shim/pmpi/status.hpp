@@ -10,12 +10,11 @@
 
 namespace mpisec::shim {
 
-/// Bytes of MPI's message that the status speaks of; 0 when they are undefined.
+/// Bytes of MPI's message that the status describes; 0 when they are undefined.
 inline std::size_t wire_bytes_of(const MPI_Status& status) {
 #ifdef MPICH_NUMVERSION
-    // As MPI_Get_count does, without its code on the way of every message: the MPICH ABI initiative fixes
-    // these fields for all of its libraries. The lowest bit of the second tells whether the receive was
-    // cancelled.
+    // As MPI_Get_count does, without its code in the path of every message: the MPICH ABI initiative fixes these fields for all of its
+    // libraries. The lowest bit of the second tells whether the receive was cancelled.
     const auto low = static_cast<unsigned>(status.count_lo);
     const auto high = static_cast<unsigned>(status.count_hi_and_cancelled) >> 1;
     return static_cast<std::size_t>(high) << 32 | low;
@@ -28,8 +27,8 @@ inline std::size_t wire_bytes_of(const MPI_Status& status) {
 #endif
 }
 
-/// A receive or probe that names its source finds that rank's messages only. The envelope is not to be
-/// believed where it says another: a rank of this node, say, whose messages need not be sealed.
+/// A receive or probe that names its source finds that rank's messages only. An envelope that says otherwise cannot be trusted: it may name
+/// a rank of this node, whose messages need not be sealed.
 inline MPI_Status from_named_source(int source, MPI_Status status) {
     if (source != MPI_ANY_SOURCE) status.MPI_SOURCE = source;
     return status;
