@@ -70,7 +70,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
     const bool null = spec.peer == MPI_PROC_NULL;
     const bool of_this_node = route.kind == Route::plain || route.kind == Route::verified;
     if (state.fault_tolerant && !null && route.comm && route.comm->has_peer(spec.peer))
-        // The library would let a short message pass for which nobody waits.
+        // The library would accept a short message although nobody waits for it.
         if (const int code = failure_of_peer(*route.comm, route.comm->peer(spec.peer)); code != MPI_SUCCESS)
             return raise(route.comm, code, spec.call);
     if (of_this_node && spec.mode == Mode::buffered && !null && buffers_plain_messages(route.comm))

@@ -1,5 +1,5 @@
-// Communicators that are copies or parts of another one, and their end. The user's values, MPI_Comm_split's colours and keys, travel sealed
-// (S1); what the library makes of them is compared (construction.hpp, S2).
+// Communicators that are copies or parts of another one, and freeing them. The user's values, MPI_Comm_split's colours and keys, travel
+// sealed (S1); what the library makes of them is compared (construction.hpp, S2).
 #include <algorithm>
 
 #include "shim/calls/entry.hpp"
@@ -156,9 +156,9 @@ class Duplication final : public Operation {
             construction_.blocks = agreement->blocks();
         }
         MPI_Comm shadow = constants.comm_null;
-        // Where the reserve has no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the local
-        // group of an inter-communicator has one member. All members have made the call by now, and get here with their next MPI call that
-        // waits or tests.
+        // Needed where the reserve has no free block either. Not by another MPI_Comm_idup at the same time: MPICH 5 loops for ever when the
+        // local group of an inter-communicator has one member. All members have made the call by now, and get here with their next MPI call
+        // that waits or tests.
         if (construction_.blocks.none() && crosses_nodes(construction_.expected))
             if (const int failed = make_shadow_communicator(copy, construction_.expected, &shadow);
                 failed != MPI_SUCCESS)

@@ -53,7 +53,8 @@ int raise_completed(const Completed& completed) {
     return completed.raised ? completed.error : raise_at(completed.owner, completed.error);
 }
 
-/// Advances what progress() does not; every caller calls that as well. True when complete, which an inactive persistent request is.
+/// Advances what progress() does not advance; every caller calls progress() as well. True when complete; an inactive persistent request
+/// counts as complete.
 bool advanced(UserRequest& mine) {
     Guard guard;
     if (!mine.operation) return true;

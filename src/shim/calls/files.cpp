@@ -1,6 +1,6 @@
-// Files opened inside a node. What the MPI library does for all ranks of a file at once waits for them, and some may wait for this rank to
-// move its large messages: so they meet first (M5). Calls on a file by one rank alone wait only for the file system, and go straight to the
-// library.
+// Files opened inside a node. Whatever the MPI library does for all ranks of a file at once waits for these ranks, and some of them may
+// wait for this rank to move its large messages: so they meet first (M5). Calls on a file by one rank alone wait only for the file system,
+// and go straight to the library.
 #include <unordered_map>
 
 #include "shim/p2p/communicator.hpp"

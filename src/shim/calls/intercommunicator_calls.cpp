@@ -87,7 +87,8 @@ int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made)
     int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
-        // A communicator of other ranks would lead to no result, or wait. So none is made, and the comparison reports it.
+        // With a communicator of other ranks, the next step would give no communicator, or wait. So none is made, and the comparison
+        // reports it.
         if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks.list(), {}})
             code = connect_sides_in(all, world_ranks, sides, made);
         real.Comm_free(&all);

@@ -93,7 +93,7 @@ Place place_in(MPI_Group group, Ranks job_ranks) {
     return {0, static_cast<std::uint32_t>(rank), known};
 }
 
-/// The processes are of MPI_COMM_WORLD, so its keys serve.
+/// All processes are in MPI_COMM_WORLD, so the world's keys serve.
 int make_in_world(const FromGroup& call, Ranks members, MPI_Comm* newcomm) {
     if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
     if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;

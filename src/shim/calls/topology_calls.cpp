@@ -65,7 +65,7 @@ int construct_on_first(const char* procedure, Communicator& parent, int n, Topol
                      [&](MPI_Comm* made) { return call_on_first(parent, n, made, call); });
 }
 
-/// The members of this rank's part of a Cartesian grid, when the dimensions `remain`.
+/// The members of this rank's part of a Cartesian grid; `remain` tells which dimensions remain.
 Membership members_of_part(const Communicator& grid, const Topology& cart, const int* remain) {
     Membership part;
     for (int rank = 0; rank < grid.size; ++rank) {

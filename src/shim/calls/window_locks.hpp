@@ -20,7 +20,7 @@ class WindowLocks {
     explicit WindowLocks(std::span<std::uint8_t> memory) : words_(reinterpret_cast<Word*>(memory.data())) {}
     static constexpr std::size_t bytes_for(std::size_t ranks) { return ranks * sizeof(Word); }
 
-    /// For how many looks a shared lock lets those go first that want an exclusive one.
+    /// For this many looks, a shared lock lets ranks that want an exclusive one go first.
     static constexpr unsigned most_looks = 4096;
 
     bool try_exclusive(std::size_t rank) {

@@ -1,4 +1,4 @@
-// Who uses which tags of the channel, the private communicator of all ranks.
+// Which tags of the channel, the private communicator of all ranks, are used for what.
 //
 //   lower half   segments of large messages, then partitioned messages, then meetings
 //   upper half   collectives on MPI_COMM_WORLD and what is made from it, in whole blocks

@@ -46,7 +46,7 @@ bool is_contiguous(MPI_Datatype type, std::size_t size) {
 
 #if defined(OPEN_MPI)
 /// Whether an element may contain a long double: Open MPI counts its padding as data, and does not always pack it. The standard's types of
-/// at least its size are those that contain one, and double complex.
+/// at least 16 bytes are those that contain one, and double complex.
 bool may_be_padded(MPI_Datatype type) {
     constexpr int smallest = 16;
     const TypeContents made(type);
@@ -158,8 +158,8 @@ struct Strided {
     MPI_Aint step;
 };
 
-/// Copies elements that MPI_Pack's int cannot measure from one type to another, one at a time, by a message to oneself, which has no such
-/// limit.
+/// Copies elements that are too large for MPI_Pack's int from one type to another, one at a time, by a message to oneself, which has no
+/// such limit.
 int copy_large(Strided<const std::uint8_t> from, Strided<std::uint8_t> to, MPI_Count count) {
     constexpr int tag = 1;  // not that of probe.cpp
     Guard guard;            // one thread's message must not meet another's receive

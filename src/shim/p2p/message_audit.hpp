@@ -11,7 +11,7 @@ enum class AuditEnd {
 /// Collective over the job. Compares the number of messages sealed for this rank with the number that this rank has accepted so far, and
 /// reports a difference on standard error: messages that were lost on the way, or that were sent and never received by the program.
 ///
-/// One sum of a few words over all ranks tells whether there is any difference and any notice left. Only if there is, two words for each
+/// One sum of a few words over all ranks tells whether there is any difference or any notice left. Only if there is, two words for each
 /// rank are summed.
 AuditEnd audit_messages();
 

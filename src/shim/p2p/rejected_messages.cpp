@@ -119,7 +119,7 @@ struct Held {
 struct Told {
     std::list<Held> held;
     std::list<Rejection> untold;
-    std::list<Rejection> unanswered;  ///< answers come in their order
+    std::list<Rejection> unanswered;  ///< answers arrive in this order
     /// Counters that were thrown away because a rejection claimed them. A rejection that claims none is not kept: whoever injects such a
     /// message can cost one genuine message, not one after the other.
     std::unordered_map<std::uint64_t, Rejection> named;

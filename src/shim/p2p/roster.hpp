@@ -39,7 +39,7 @@ class SharedNumbers {
     }
     SharedNumbers(const std::vector<std::int32_t>& numbers) : SharedNumbers(Ranks(numbers)) {}
 
-    const Roster& roster() const { return *roster_; }  ///< only where it is not of nobody
+    const Roster& roster() const { return *roster_; }  ///< only if there are any numbers
     /// Valid while this object lives.
     operator Ranks() const { return roster_ ? roster_->numbers() : Ranks(); }
     std::vector<std::int32_t> list() const { return Ranks(*this).list(); }

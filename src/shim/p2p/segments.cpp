@@ -106,7 +106,7 @@ bool SendPipeline::may_start_segment() {
 
 bool SendPipeline::has_arrived(std::uint64_t segment) {
     if (copies_->has(plan_.offset(segment) + plan_.size(segment))) return true;
-    // The receiver has parts of the message, which can no longer be ended.
+    // The receiver already has parts of the message, which must not be completed.
     if (copies_->failed())
         abort_job(
             "a part of a message could not be copied from a GPU's memory when earlier parts had been sent");

@@ -2,8 +2,8 @@
 //
 //   1 route          same node or MPI_PROC_NULL: the user's own arguments go to MPI (M1); else sealed
 //   2 pack           only when the datatype is not one run of bytes (M8)
-//   3 sequence       the pair's next counter, once and for all this message's (S4)
 //   3 sequence       the pair's next counter, which belongs to this message for ever (S4)
+//   4 seal           small: the whole message; large: header and segment 0, into a pooled buffer
 //   5 hand to MPI    with the user's own mode, tag and communicator, so that MPI's matching rules are MPI's
 //   6 pipeline       large: the other segments on the private channel, sealed while earlier ones are sent
 //

@@ -25,7 +25,7 @@ inline bool needs_staging(const Spec& spec) {
 struct StagedSend {
     explicit StagedSend(const SendSpec& spec);
     StagingMemory host;
-    std::unique_ptr<CopiesFromDevice> copies;  ///< of what is not there yet; else null
+    std::unique_ptr<CopiesFromDevice> copies;  ///< of what is not there yet; null if all is
     SendSpec spec;                             ///< describes the copy
     int error;                                 ///< result of packing
 };

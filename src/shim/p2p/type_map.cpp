@@ -125,7 +125,7 @@ std::optional<Runs> Description::of_subarray(const TypeContents& made, Runs runs
     return runs;
 }
 
-/// One process's part of an array each dimension of which is distributed (MPI standard section 5.1.4).
+/// One process's part of an array whose dimensions are each distributed (MPI standard section 5.1.4).
 std::optional<Runs> Description::of_darray(const TypeContents& made, Runs runs, std::int64_t extent) const {
     const auto dimensions = static_cast<std::size_t>(made.integer(2));
     const auto argument = [&](std::size_t which, std::size_t dimension) {

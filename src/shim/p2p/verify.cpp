@@ -116,13 +116,13 @@ std::optional<Awaited> awaited_in_vain(Communicator& comm) {
     return {};
 }
 
-/// Whether a probe for MPI_ANY_TAG showed this message; if one did, it is over.
+/// Whether a probe for MPI_ANY_TAG showed this message; if one did, that is forgotten from here on.
 [[gnu::cold, gnu::noinline]] bool was_shown_first(Communicator& comm, const ReceivedMessage& received,
                                                   std::uint64_t position) {
     const Communicator::ShownFirst& shown = *comm.shown_first;
     if (shown.source != received.source || shown.tag != received.tag || position < shown.position)
         return false;
-    // Receives may be looked at in another order than that in which MPI gave them their messages.
+    // The order in which receives are looked at can differ from the order in which MPI gave them their messages.
     if (comm.older_waits(shown.source, shown.tag, shown.position, position)) return false;
     comm.shown_first.reset();
     return true;

@@ -57,8 +57,8 @@ class PartitionedEnd {
 
     virtual void heard(const wire::PartitionNotice& notice) = 0;
     void tell(const wire::PartitionNotice& notice) const;
-    /// An MPI error code when a notice from the other end's rank was not accepted, or when that rank reports the same of one of ours: what
-    /// is to come is not known any more.
+    /// An MPI error code when a notice from the other end's rank was not accepted, or when that rank reports the same of a notice of this
+    /// rank: it is then no longer known what will arrive.
     int lost() const;
     /// The beginning of partition `partition` in the user's buffer, and of its data if it is one run of bytes.
     std::uint8_t* partition(std::uint64_t partition) const;

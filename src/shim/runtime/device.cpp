@@ -160,7 +160,7 @@ constexpr std::size_t smallest_pinned = Staging::bytes;
 /// The most memory that stays pinned while no message has it; and so the largest message that gets some.
 constexpr std::size_t most_unused = std::size_t{256} << 20;
 
-/// Null when there is no such memory.
+/// Allocates and pins memory; null where that fails.
 PinnedMemory* pin(DeviceMemory& memory, const void* device, std::size_t bytes) {
     const gpu::Driver& driver = *memory.driver;
     const gpu::CuContext context = context_of(driver, reinterpret_cast<gpu::CuAddress>(device));

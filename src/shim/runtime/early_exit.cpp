@@ -33,8 +33,8 @@ void leave(int status, void*) {
     sigaddset(&alarm_only, SIGALRM);
     pthread_sigmask(SIG_UNBLOCK, &alarm_only, nullptr);
     alarm(seconds_to_end_a_job + longest_abort);
-    sleep(
-        seconds_to_end_a_job);  // where the launcher knows of the end (MPI_Abort), it ends this process meanwhile
+    // If the launcher knows of the end (MPI_Abort), it ends this process during this sleep.
+    sleep(seconds_to_end_a_job);
     say("exits with status " + std::to_string(status & 0xff) +
         " before MPI_Finalize; the job ends, because the other ranks would wait for this one there");
     real.Abort(constants.comm_world, status & 0xff);

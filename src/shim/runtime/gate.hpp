@@ -40,10 +40,10 @@ void wait_for_start();
 /// from here on. With `life` held.
 void protect_from_now_on();
 
-/// Sets the rank that the messages of a process show that has not called MPI_Init.
+/// Sets the rank to show in messages, in a process that has not called MPI_Init.
 void name_process(int rank);
 
-/// Whether it is after MPI_Init and before the end of MPI_Finalize, as the MPI library sees it.
+/// Whether this is after MPI_Init and before the end of MPI_Finalize, as the MPI library sees it.
 bool world_model_is_on();
 
 /// Says that `procedure` was called in a child, and ends it.

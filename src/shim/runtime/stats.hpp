@@ -88,7 +88,7 @@ void print_stats(std::size_t replay_runs);
 /// Writes the JSON of a rank that is still running, in place of what the file had before.
 void write_running_stats();
 
-/// Of the whole job: numbers that the ranks add up, then those of which the largest counts (message_audit.cpp).
+/// For the whole job: numbers that the ranks add up, then those of which the largest counts (message_audit.cpp).
 std::vector<std::uint64_t> stats_sums();
 std::vector<std::uint64_t> stats_maxima();
 void print_job_stats(const std::vector<std::uint64_t>& sums, const std::vector<std::uint64_t>& maxima);

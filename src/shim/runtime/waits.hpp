@@ -23,7 +23,7 @@ struct Participants {
     std::vector<std::int32_t> members;  ///< world ranks
     wire::ContextId context{};
 };
-/// Of an object just made on `comm`. Every member makes the same objects in the same order.
+/// The participants for an object just made on `comm`. Every member makes the same objects in the same order.
 Participants participants_of(MPI_Comm comm, const char* constructor);
 /// The tag on the channel of a meeting in this context (progress_barrier.cpp).
 int barrier_tag(const wire::ContextId& context);
