@@ -21,6 +21,8 @@ constexpr std::size_t least_passing = 8192;
 constexpr std::size_t least_authenticated = 16;
 /// What is read at least, and what a stream keeps while it is idle.
 constexpr std::size_t smallest_buffer = 4096, largest_idle_buffer = 40960;
+/// Sealed bytes behind a record, up to so many, are read with it: copying them takes less time than another call.
+constexpr std::size_t most_read_ahead = 32768;
 /// A stranger's first record is not waited for longer, nor if it is larger: the libraries greet with some 50 bytes.
 constexpr std::chrono::seconds longest_greeting{30};
 constexpr std::size_t largest_greeting = 4096;
@@ -88,12 +90,12 @@ class AuthenticatedStream::Pieces {
 };
 
 AuthenticatedStream::AuthenticatedStream(Side side, const Destination& destination, Credentials credentials,
-                                         const SocketCalls& calls, IsSealed is_sealed)
+                                         const SocketCalls& calls, SealedFrom sealed_from)
     : side_(side),
       destination_(destination),
       credentials_(credentials),
       calls_(calls),
-      is_sealed_(is_sealed) {
+      sealed_from_(sealed_from) {
     keys::random_bytes(own_nonce_.data(), own_nonce_.size());
     if (side_ == Side::server) return;
     auto early = connection_key(credentials_.library, credentials_.secret, Use::client_early, destination_,
@@ -210,9 +212,11 @@ bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
     record.size += header_bytes;
     std::size_t& authenticated = record.authenticated;
     while (!rest.empty() && authenticated < most_authenticated) {
-        const bool sealed = rest.size() >= least_passing && is_sealed_(rest.data(), rest.size());
-        if (sealed && authenticated >= least_authenticated) {
-            while (!rest.empty() && is_sealed_(rest.data(), rest.size()) && record.passing < most_passing) {
+        const bool may_pass = rest.size() >= least_passing;
+        const std::size_t clear = may_pass ? sealed_from_(rest.data(), rest.size()) : rest.size();
+        if (clear == 0 && authenticated >= least_authenticated) {
+            while (!rest.empty() && sealed_from_(rest.data(), rest.size()) == 0 &&
+                   record.passing < most_passing) {
                 const std::size_t step = std::min(rest.size(), most_passing - record.passing);
                 record.passing += step;
                 rest.advance(step);
@@ -220,7 +224,7 @@ bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
             break;
         }
         const std::size_t step =
-            std::min(sealed ? least_authenticated : rest.size(), most_authenticated - authenticated);
+            std::min(clear == 0 ? least_authenticated : clear, most_authenticated - authenticated);
         record.append(rest.data(), step);
         authenticated += step;
         rest.advance(step);
@@ -403,13 +407,13 @@ AuthenticatedStream::Next AuthenticatedStream::next_record() {
         return Next::failed;
     }
     in_.records++;
-    in_.usual = in_.expected;
+    in_.passing = load_le<std::uint32_t>(header + 4);
+    in_.usual = in_.expected + (in_.passing <= most_read_ahead ? in_.passing : 0);
     in_.late = !early;
     if (in_.late) in_.early = aead::Key();
     in_.more = (word & more_bit) != 0;
     in_.begin += header_bytes;
     in_.verified = authenticated;
-    in_.passing = load_le<std::uint32_t>(header + 4);
     return Next::record;
 }
 

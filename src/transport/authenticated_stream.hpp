@@ -49,8 +49,8 @@ struct Credentials {
     const keys::Secret& secret;  ///< connection_secret()
 };
 
-/// Whether these bytes are of a message that MPIsec has sealed.
-using IsSealed = bool (*)(const void* data, std::size_t n);
+/// From which offset on all of these bytes are of a message that MPIsec has sealed: from 0 to `n`, none of them.
+using SealedFrom = std::size_t (*)(const void* data, std::size_t n);
 
 class AuthenticatedStream {
   public:
@@ -67,7 +67,7 @@ class AuthenticatedStream {
 
     /// `credentials` outlive the stream.
     AuthenticatedStream(Side side, const Destination& destination, Credentials credentials,
-                        const SocketCalls& calls, IsSealed is_sealed);
+                        const SocketCalls& calls, SealedFrom sealed_from);
 
     /// As sendmsg(2) and recvmsg(2) with these pieces and flags. -1 with errno ECONNRESET once the stream has failed.
     ssize_t send(int socket, std::span<const iovec> pieces, int flags);
@@ -142,7 +142,7 @@ class AuthenticatedStream {
     const Destination destination_;
     const Credentials credentials_;
     const SocketCalls& calls_;
-    const IsSealed is_sealed_;
+    const SealedFrom sealed_from_;
     Nonce own_nonce_, peer_nonce_{};
     Sending out_;
     Receiving in_;

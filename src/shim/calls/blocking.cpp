@@ -19,6 +19,7 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/watchdog.hpp"
+#include "shim/sockets/handed_over.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -49,6 +50,7 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
     auto* call = spec.mode == Mode::synchronous ? real.Ssend
                  : spec.mode == Mode::ready     ? real.Rsend
                                                 : real.Send;
+    note_sealed(wire.data(), wire::small_wire_bytes(n));
     const int code = call(wire.data(), static_cast<int>(wire::small_wire_bytes(n)), constants.byte, spec.peer,
                           spec.tag, spec.comm);
     if (code == MPI_SUCCESS) [[likely]]

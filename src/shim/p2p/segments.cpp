@@ -18,6 +18,7 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/sockets/handed_over.hpp"
 
 namespace mpisec::shim {
 
@@ -152,6 +153,7 @@ bool SendPipeline::start_sending(int& error) {
     if (tracing()) [[unlikely]]
         mine.handed_over = trace_clock();
     TraceScope traced("hand over", facts(sent_));
+    note_sealed(mine.wire.data(), plan_.size(sent_) + aead::tag_bytes);
     const int code =
         start(mine.wire.data(), bytes, constants.byte, channel_rank_, channel_tag_, channel_, &mine.request);
     if (code != MPI_SUCCESS) {

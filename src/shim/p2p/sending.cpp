@@ -29,6 +29,7 @@
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
 #include "shim/runtime/trace.hpp"
+#include "shim/sockets/handed_over.hpp"
 
 namespace mpisec::shim {
 
@@ -258,6 +259,7 @@ class SealedSend final : public Operation {
     }
 
     void hand_over(Mode mode, std::size_t bytes) {
+        note_sealed(wire_.data(), bytes);
         const int code = start_of(mode)(wire_.data(), static_cast<int>(bytes), constants.byte, spec_.peer,
                                         spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) {

@@ -11,6 +11,7 @@
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
+#include "shim/sockets/handed_over.hpp"
 
 namespace mpisec::shim {
 
@@ -137,6 +138,7 @@ void PartitionedSend::hand_over(Sealing& sealing) {
     // Where the receiver does not have a receive for each piece from the start, the matched ones are counted.
     const bool until_matched = end_->layout.count() > pieces_in_flight(end_->layout) && receiver_ready();
     auto* send = until_matched ? real.Issend : real.Isend;
+    if (end_->sealed) note_sealed(sealing.wire.data(), sealing.wire_bytes);
     MPI_Request request = constants.request_null;
     const int code = send(sealing.wire.data(), static_cast<int>(sealing.wire_bytes), constants.byte,
                           rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag,

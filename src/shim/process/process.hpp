@@ -40,6 +40,7 @@
 #include "shim/process/recursive_mutex.hpp"
 #include "shim/process/system_calls.hpp"
 #include "shim/process/world.hpp"
+#include "transport/recently_sealed.hpp"
 
 namespace mpisec::wire {
 struct CallNotice;
@@ -227,6 +228,7 @@ struct Process {
     std::atomic<bool> system_calls_found{false};             ///< sockets/interposed.cpp
     SystemCalls system_calls{};                              ///< the same
     std::atomic<bool> connections_begun{false};              ///< sockets/connections.cpp
+    transport::RecentlySealed recently_sealed;               ///< sockets/handed_over.hpp
     std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
     FirstUse<WatchedConnections> watched_connections;        ///< the same
     std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that there were

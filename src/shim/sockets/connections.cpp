@@ -162,6 +162,12 @@ void retire(Connection* connection) {
     }
 }
 
+/// In a buffer of MPIsec's, or copied from one behind a header of the MPI library's.
+std::size_t sealed_from(const void* data, std::size_t n) {
+    return in_pool(data, n) ? 0
+                            : process.recently_sealed.begins_at(static_cast<const std::uint8_t*>(data), n);
+}
+
 bool is_stream(int descriptor) {
     int type = 0;
     socklen_t size = sizeof type;
@@ -289,7 +295,7 @@ Connection::Connection(AuthenticatedStream::Side side, const sockaddr_storage& o
     : peer(text_of(other)),
       stream(side, destination,
              {*process.connection_credentials->library, process.connection_credentials->secret},
-             system_calls().on_sockets, in_pool) {}
+             system_calls().on_sockets, sealed_from) {}
 
 Connection* connection_on(int descriptor) {
     if (descriptor < 0) return nullptr;

@@ -56,7 +56,7 @@ int main(int, char** argv) {
     }
     AuthenticatedStream stream(client ? AuthenticatedStream::Side::client : AuthenticatedStream::Side::server,
                                destination_of(address), {library(), secret}, calls,
-                               [](const void*, std::size_t) { return false; });
+                               [](const void*, std::size_t n) { return n; });
     if (client && !send_all(stream, connection, "greeting", 8)) return 3;
     char data[1 << 17];
     const iovec room = {data, sizeof data};

@@ -1,0 +1,36 @@
+// The messages that MPIsec sealed last, by 16 bytes of their ciphertext. MPI libraries copy messages of some KiB behind a header of their own
+// before they write them to a socket. There a sealed message is recognized, so that its bytes need not be authenticated twice.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace mpisec::transport {
+
+class RecentlySealed {
+  public:
+    /// Shorter ones are not worth it: their bytes are authenticated again.
+    static constexpr std::size_t shortest = 8192;
+    /// Where an MPI library's header ends at the latest.
+    static constexpr std::size_t longest_header = 128;
+
+    /// `wire`: nonce, if it travels, ciphertext and tag, as given to the MPI library. Any thread.
+    void note(const std::uint8_t* wire, std::size_t n);
+    /// From which offset on these bytes are the beginning of a sealed message, or all of it; `n` when they are not. Any thread.
+    std::size_t begins_at(const std::uint8_t* bytes, std::size_t n) const;
+
+  private:
+    struct Message {
+        std::atomic<std::size_t> bytes{0};  ///< 0: not complete
+        std::array<std::atomic<std::uint64_t>, 2> mark{};
+    };
+    bool is_one_of_them(const std::uint8_t* bytes, std::size_t n) const;
+
+    std::array<Message, 16> messages_;
+    std::atomic<unsigned> next_{0};
+    mutable std::atomic<std::size_t> last_offset_{0};  ///< headers tend to have one length
+};
+
+}  // namespace mpisec::transport
