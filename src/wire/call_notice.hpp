@@ -1,4 +1,4 @@
-// The notice of a rank that waits long in a collective: what it has called (docs/protocol.md, "Calls that are compared").
+// The notice that a rank sends when it waits long in a collective: what it has called (docs/protocol.md, "Calls that are compared").
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ struct CallNotice {
     std::int32_t root = -1;  ///< -1 where there is none
     std::uint8_t collective = 0;  ///< its place in base/collectives.def
     bool failed = false;          ///< the call ended in an error here
-    bool ended = false;           ///< all collectives of the communicator do
+    bool ended = false;           ///< all collectives of the communicator end in an error
     bool operator==(const CallNotice&) const = default;
 
-    /// The rank waits in the call. Others tell what happened, also from MPI_Finalize, and are in no count.
+    /// Whether the rank waits in the call. Other notices tell what happened, also from MPI_Finalize, and are in no count.
     bool asks() const { return !failed && !ended; }
     /// Whether nobody needs to hear it any more once `newer` is told.
     bool superseded_by(const CallNotice& newer) const;

@@ -1,6 +1,6 @@
-// Sealed blocks of collectives (docs/protocol.md, "Collectives"): ciphertext and tag, nothing else. Both ends
-// know the nonce and the associated data from the algorithm: which collective on which communicator, who
-// sealed, and which of the sealer's sealed blocks it is.
+// Sealed blocks of collectives (docs/protocol.md, "Collectives"): ciphertext and tag, nothing else. Both ends know the nonce and the
+// associated data from the algorithm: which collective on which communicator it is, which rank sealed it, and which of that rank's sealed
+// blocks it is.
 #pragma once
 
 #include <cstring>
@@ -9,16 +9,15 @@
 
 namespace mpisec::wire {
 
-/// Names a sealed block within its communicator. A sealer uses an index once in a collective, and a
-/// communicator counts its collectives, so no name comes again (S4).
+/// Names a sealed block within its communicator. A sealer uses each index once in a collective, and a communicator counts its collectives,
+/// so no name is used twice (S4).
 struct SealedBlockName {
     std::uint64_t collective;  ///< number of the collective on its communicator, from 0
     std::int32_t sealer;       ///< rank
     std::uint32_t index;
 };
 
-/// collective(4) | sealer(4) | index(4), under a key of which there is one per communicator and epoch.
-/// `collective`: counted within the epoch.
+/// collective(4) | sealer(4) | index(4), under the key of the communicator and epoch. `collective` is counted within the epoch.
 inline Nonce sealed_block_nonce(std::uint32_t collective, std::int32_t sealer, std::uint32_t index) {
     Nonce nonce;
     store_le(nonce.data(), collective);
@@ -27,8 +26,8 @@ inline Nonce sealed_block_nonce(std::uint32_t collective, std::int32_t sealer, s
     return nonce;
 }
 
-/// version(1) kind(1) zero(2) sealer(4) index(4) zero(4) context(16) collective(8) length(8): what a sealed
-/// block is bound to (S2). length is the plaintext's.
+/// version(1) kind(1) zero(2) sealer(4) index(4) zero(4) context(16) collective(8) length(8): what a sealed block is bound to (S2). length
+/// is that of the plaintext.
 inline constexpr std::size_t sealed_block_associated_data_bytes = 48;
 using SealedBlockAssociatedData = std::array<std::uint8_t, sealed_block_associated_data_bytes>;
 
@@ -45,9 +44,8 @@ inline SealedBlockAssociatedData sealed_block_associated_data(const ContextId& c
     return ad;
 }
 
-/// Sealed blocks that are larger, or come after the first few that a rank seals for each of the others, have
-/// keys of their own: so an epoch's key sees a bounded number of sealed blocks and bytes, however much a
-/// collective moves (S6).
+/// Sealed blocks that are larger than this, or that follow the first few that a rank seals for each of the other ranks, have keys of their
+/// own: so an epoch's key sees a bounded number of sealed blocks and bytes, however much a collective moves (S6).
 inline constexpr std::size_t sealed_block_key_threshold = 64 * 1024;
 inline constexpr std::uint64_t common_key_sealed_blocks = 4;  ///< for each rank of the communicator
 

@@ -18,8 +18,8 @@ bool ContentOrder::received(std::uint64_t position, const ReceivedContent& recei
     return settle(oldest);
 }
 
-/// Each receive takes the first message behind that of the receive before it that it may have got: if there
-/// is a way at all, then this one, because it leaves the most to those that follow.
+/// Each receive takes the first message that it may have got, after the one that the receive before it took: if there is any way at all,
+/// this is one, because it leaves the most messages to the receives that follow.
 bool ContentOrder::possible() const {
     auto message = sent_.begin();
     for (const auto& [position, received] : received_) {
@@ -30,7 +30,7 @@ bool ContentOrder::possible() const {
     return true;
 }
 
-/// Receives before `oldest` have no unfinished one before them: they got the first messages, one by one.
+/// No unfinished receive comes before the receives before `oldest`: they got the first messages, one by one.
 bool ContentOrder::settle(std::uint64_t oldest) {
     bool good = true;
     while (!received_.empty() && received_.begin()->first < oldest) {

@@ -4,8 +4,8 @@
 // large message   nonce(12) | header ciphertext(20) | tag(16) | segment 0 (first bytes) | tag(16),
 //                 then segments 1… on the channel, each ciphertext | tag(16)
 //
-// First parts have one of two lengths in a job, so that a probe knows the plaintext's length of nearly every small
-// message before anything is received, and which others it must open. All integers are little-endian (base/bytes.hpp).
+// First parts have one of two lengths in a job, so that a probe knows the plaintext's length of nearly every small message before anything
+// is received, and knows which other messages it must open. All integers are little-endian (base/bytes.hpp).
 //
 // Everything is inline: a 16-byte message has a budget of 500 ns for all of MPIsec.
 #pragma once
@@ -24,22 +24,21 @@ namespace mpisec::wire {
 
 inline constexpr std::uint8_t version = 1;
 
-/// What a sealed message is; in the nonce and in the associated data, so that one kind never opens as
-/// another.
+/// What a sealed message is. The kind is in the nonce and in the associated data, so that one kind never opens as another.
 enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3, partition = 4 };
 
 using Nonce = std::array<std::uint8_t, aead::nonce_bytes>;
 
-/// How many counters before a message's own is that of the sender's last message with the same communicator (predecessors.hpp).
+/// How many counters before a message's own counter the sender's last message with the same communicator has its counter
+/// (predecessors.hpp).
 struct WayBack {
     std::uint16_t same_tag = 0;  ///< and the same tag
     std::uint8_t any_tag = 0;
     bool operator==(const WayBack&) const = default;
 };
 
-/// epoch, kind and the way back whatever the tag(4) | counter(6) | way back with the same tag(2): in the first four the epoch has
-/// the lowest 20 bits, the kind the next 4. The counter is one sequence per (sender, receiver), whatever the kind, and never
-/// repeats (S4).
+/// epoch, kind and the way back whatever the tag(4) | counter(6) | way back with the same tag(2). In the first four bytes the epoch has the
+/// lowest 20 bits, the kind the next 4. The counter is one sequence per (sender, receiver), whatever the kind, and never repeats (S4).
 inline constexpr std::uint32_t max_epoch = (1u << 20) - 1;
 inline constexpr std::uint64_t max_counter = (1ull << 48) - 1;
 struct NonceFields {
@@ -59,7 +58,7 @@ inline Nonce make_nonce(const NonceFields& fields) {
     return nonce;
 }
 
-/// Fields as they claim to be: nothing is authenticated until the message opens. False for an unknown kind.
+/// Reads what the fields claim: nothing is authenticated until the message opens. False for an unknown kind.
 inline bool parse_nonce(const std::uint8_t* bytes, NonceFields& fields) {
     const auto first = load_le<std::uint32_t>(bytes);
     const std::uint32_t kind = first >> 20 & 0xf;
@@ -124,10 +123,9 @@ inline void encode(const LargeHeader& header, std::uint8_t* to) {
     store_le(to + 16, header.channel_tag);
 }
 
-/// False when the fields make no sense where the first part has at most `threshold` bytes: a longer one, a total
-/// that needs no second segment or exceeds max_total, segments of 0 or more than max_segment_bytes, a negative
-/// tag. The header is authenticated before it is decoded; the check guards against settings that differ and
-/// against ourselves.
+/// False when the fields make no sense where the first part has at most `threshold` bytes: a longer first part, a total that needs no
+/// second segment or exceeds max_total, segments of 0 or more than max_segment_bytes, a negative tag. The header is authenticated before it
+/// is decoded; the check guards against settings that differ and against faults of MPIsec itself.
 inline bool decode(const std::uint8_t* from, std::size_t threshold, LargeHeader& header) {
     header = {load_le<std::uint64_t>(from), load_le<std::uint32_t>(from + 8),
               load_le<std::uint32_t>(from + 12), load_le<std::int32_t>(from + 16)};

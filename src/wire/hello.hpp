@@ -1,9 +1,8 @@
-// What every rank says of itself before there is a key: who it is, on which node, and its settings (S7).
-// (The cipher is not among them: it may depend on a calibration, and is compared in the handshake.)
+// What every rank says about itself before there is a key: who it is, on which node, and its settings (S7). (The cipher is not among the
+// settings: it may depend on a calibration, and is compared in the handshake.)
 //
-// It travels in clear and unauthenticated, as part of its node's card (node_cards.hpp). What makes it trustworthy
-// afterwards: the ranks of a node show each other their hellos in its memory, and the handshake succeeds only between
-// leaders that received the same cards.
+// A hello travels in clear and unauthenticated, as part of its node's card (node_cards.hpp). What makes it trustworthy afterwards: the
+// ranks of a node show each other their hellos in its memory, and the handshake succeeds only between leaders that received the same cards.
 #pragma once
 
 #include <array>
@@ -11,20 +10,19 @@
 
 namespace mpisec::wire {
 
-/// What names a job; zeros: not known, or several jobs meet.
+/// Names a job. Zeros: the name is not known, or several jobs meet.
 using JobMark = std::array<std::uint8_t, 16>;
 
 inline constexpr std::uint32_t protocol_version = 3;  ///< of the start-up exchange; docs/protocol.md
 
-/// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each
-/// other.
+/// 256 bytes, little-endian, in this and every later version, so that different versions can still tell each other apart.
 struct Hello {
     std::uint32_t protocol = 0;
     std::uint32_t wire_version = 0;
     std::array<char, 24> version{};        ///< of MPIsec, zero-padded
     std::array<char, 64> host{};           ///< for error messages, zero-padded
-    std::array<std::uint8_t, 16> nonce{};  ///< random: hellos of an earlier job are not this job's
-    std::array<std::uint8_t, 16> place{};  ///< node id: alike for ranks that may share memory
+    std::array<std::uint8_t, 16> nonce{};  ///< random: hellos of an earlier job differ from this job's
+    std::array<std::uint8_t, 16> place{};  ///< node id: the same for ranks that may share memory
     std::int32_t rank = 0;
     /// 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode); 8 times MPISEC_PIPELINE
     /// (Settings::Pipeline)
@@ -34,7 +32,7 @@ struct Hello {
     std::uint64_t rekey_messages = 0;
     std::uint64_t rekey_bytes = 0;
     std::array<std::uint8_t, 16> selection{};  ///< mark of the algorithms of collectives
-    std::uint64_t kernel = 0;                  ///< mark of the kernel, then of the affinity mask
+    std::uint64_t kernel = 0;                  ///< mark of the kernel; cpu_set: mark of the affinity mask
     std::uint64_t cpu_set = 0;
     std::uint32_t cpus = 0;
     std::array<std::uint8_t, 16> purpose{};  ///< zeros for MPI_Init

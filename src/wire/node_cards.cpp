@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t head_bytes = sizeof(Hello) + 4 + 4;  // hello, bound apart, runs
 
-/// `count` ranks from `first` on, `step` apart: one run for ranks placed in blocks, and for those dealt out in turn.
+/// `count` ranks from `first` on, `step` apart: one run for ranks placed in blocks, and one for ranks dealt out in turn.
 struct Run {
     std::int32_t first, count, step;
 };
@@ -45,7 +45,7 @@ Key key_of(const NodeCard& card, Nodes nodes) {
     return {{}, card.hello.rank};
 }
 
-/// False when one hello is not the same in both.
+/// False when a hello is not the same in both.
 bool combine(NodeCard& card, const NodeCard& other) {
     if (card.hello.kernel != other.hello.kernel || card.hello.cpu_set != other.hello.cpu_set ||
         other.bound_apart)
@@ -59,7 +59,7 @@ bool combine(NodeCard& card, const NodeCard& other) {
     return true;
 }
 
-/// Reads one card; false where the bytes are none. `left`: ranks that may still come.
+/// Reads one card; false where the bytes are not a card. `left`: ranks that can still follow.
 bool read(std::span<const std::uint8_t>& bytes, int size, std::size_t& left, NodeCard& card) {
     if (bytes.size() < head_bytes) return false;
     std::memcpy(&card.hello, bytes.data(), sizeof card.hello);

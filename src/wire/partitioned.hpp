@@ -1,10 +1,10 @@
-// Partitioned messages (docs/protocol.md, "Partitioned messages"): how a message is cut into pieces that are
-// sealed and travel each by itself, and what its two ranks tell each other beforehand.
+// Partitioned messages (docs/protocol.md, "Partitioned messages"): how a message is cut into pieces, each of which is sealed and travels on
+// its own, and what its two ranks tell each other beforehand.
 //
 // piece   index(8) | ciphertext | tag(16)
 //
-// A key of its own seals the pieces of one start, piece i with the nonce (i, 0): a piece is sealed once, so
-// no nonce repeats under it (S4).
+// The pieces of one start are sealed under a key of their own, piece i with the nonce (i, 0): each piece is sealed once, so no nonce
+// repeats under that key (S4).
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,7 @@ namespace mpisec::wire {
 
 inline constexpr std::size_t piece_index_bytes = 8;
 
-/// The sender's partitions, each cut into pieces of at most `piece_bytes` plaintext bytes; one of no bytes is
-/// one piece.
+/// The sender's partitions, each cut into pieces of at most `piece_bytes` plaintext bytes; an empty partition is one piece.
 struct PartitionLayout {
     std::uint64_t partitions = 0;
     std::uint64_t partition_bytes = 0;
@@ -45,8 +44,7 @@ struct PartitionLayout {
     bool operator==(const PartitionLayout&) const = default;
 };
 
-/// No MPI has more partitions (int), nor a longer message (MPI_Count). `most_piece_bytes` is what all ranks
-/// of the job cut at most.
+/// No MPI has more partitions (int), nor a longer message (MPI_Count). `most_piece_bytes`: no rank of the job cuts larger pieces.
 inline bool makes_sense(const PartitionLayout& layout, std::uint64_t most_piece_bytes) {
     return layout.partitions <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) &&
            layout.piece_bytes > 0 && layout.piece_bytes <= most_piece_bytes &&
@@ -59,8 +57,8 @@ inline Nonce piece_nonce(std::uint64_t piece) {
     return nonce;
 }
 
-/// version(1) kind(1) zero(6) partitions(8) partition bytes(8) piece bytes(8) index(8): the key says which
-/// message of which ranks it is, this which part of what.
+/// version(1) kind(1) zero(6) partitions(8) partition bytes(8) piece bytes(8) index(8): the key says which message of which ranks a piece
+/// belongs to; this says how that message is cut and which piece of it this is.
 inline constexpr std::size_t piece_associated_data_bytes = 40;
 using PieceAssociatedData = std::array<std::uint8_t, piece_associated_data_bytes>;
 inline PieceAssociatedData piece_associated_data(const PartitionLayout& layout, std::uint64_t piece) {
@@ -73,9 +71,9 @@ inline PieceAssociatedData piece_associated_data(const PartitionLayout& layout, 
     return ad;
 }
 
-/// What the ranks of a partitioned message tell each other, in ordinary sealed messages: the sender once how
-/// it is cut, the receiver at each of its starts that it is ready, and under which tag; and who did not accept such a notice, that
-/// all partitioned messages of the two ranks have failed.
+/// What the ranks of a partitioned message tell each other, in ordinary sealed messages: the sender tells once how the message is cut; the
+/// receiver tells at each of its starts that it is ready, and under which tag; and a rank that did not accept such a notice tells that all
+/// partitioned messages between the two ranks have failed.
 struct PartitionNotice {
     enum class Kind : std::uint32_t { layout = 1, ready = 2, failed = 3 };
     ContextId message{};  ///< which partitioned message; zeros in `failed`
@@ -99,8 +97,7 @@ inline PartitionNoticeBytes encode(const PartitionNotice& notice) {
     return bytes;
 }
 
-/// False when the fields make no sense. The notice has been authenticated; the check guards against
-/// ourselves.
+/// False when the fields make no sense. The notice has been authenticated; the check guards against faults of MPIsec itself.
 inline bool decode(const PartitionNoticeBytes& bytes, std::uint64_t most_piece_bytes,
                    PartitionNotice& notice) {
     std::memcpy(notice.message.data(), bytes.data(), notice.message.size());

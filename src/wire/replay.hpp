@@ -1,9 +1,8 @@
 // Exact replay detection (S3): the set of counters accepted from one sender, as runs.
 //
-// Counters arrive in order but for messages that MPI matches out of order, so the set is one long run and as
-// many short ones as there are gaps, of which there are at most as many as messages still unreceived. It
-// never forgets, unlike a window (RFC 4303 appendix A2), so there is nothing that an attacker who delays a
-// message could outrun.
+// Counters arrive in order except for messages that MPI matches out of order, so the set is one long run and as many short ones as there
+// are gaps. There are at most as many gaps as messages that are still unreceived. The set never forgets, unlike a window (RFC 4303 appendix
+// A2), so an attacker cannot outrun it by delaying a message.
 #pragma once
 
 #include <cstddef>

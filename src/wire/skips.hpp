@@ -1,5 +1,4 @@
-// The notice with which a sender names counters that it will never use (docs/protocol.md, "Skipped
-// counters").
+// The notice in which a sender names counters that it will never use (docs/protocol.md, "Skipped counters").
 #pragma once
 
 #include <array>
@@ -13,16 +12,16 @@
 namespace mpisec::wire {
 
 struct CounterRun {
-    std::uint64_t first, last;  ///< both in it
+    std::uint64_t first, last;  ///< both inclusive
     bool operator==(const CounterRun&) const = default;
 };
 
 inline constexpr std::size_t most_skipped_runs = 64;
-/// Counters that one notice may name: a sender names each of its messages once, so more is a fault.
+/// Counters that one run may name: a sender names each of its messages once, so more is a fault.
 inline constexpr std::uint64_t longest_skipped_run = std::uint64_t{1} << 32;
 using SkipNotice = std::array<std::uint8_t, most_skipped_runs * 16>;
 
-/// At most most_skipped_runs; what is free is filled with runs that are empty (first 1, last 0).
+/// At most most_skipped_runs; unused places are filled with empty runs (first 1, last 0).
 inline SkipNotice encode_skips(std::span<const CounterRun> runs) {
     SkipNotice notice;
     for (std::size_t i = 0; i < most_skipped_runs; ++i) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kib = 1024;
 
-/// Equal segments of 128 KiB or more, as near `longest` as may be, behind which at most 128 KiB are left.
+/// Equal segments of 128 KiB or more, as near to `longest` as possible, after which at most 128 KiB are left.
 std::uint64_t with_short_last(std::uint64_t rest, std::uint64_t longest) {
     constexpr std::uint64_t last = 128 * kib, page = 4 * kib;
     if (rest <= 2 * last) return last;  // else these 128 KiB would be cut, too, into what is over

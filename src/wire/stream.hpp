@@ -33,22 +33,23 @@ struct SegmentPlan {
     bool is_last(std::uint64_t index) const { return index + 1 == count(); }
 };
 
-/// What decides how long segments are: each costs MPI a handshake, and the opening of the last one cannot hide behind any other.
+/// What decides how long segments are: each one costs MPI a handshake, and the opening of the last one cannot hide behind another segment.
 enum class Cutting {
     slow_cipher,    ///< an eighth of the message, 128 to 512 KiB
     medium_cipher,  ///< a quarter of it, 256 or 512 KiB (docs/adr/0019-few-segments-for-fast-ciphers.md)
     fast_cipher,    ///< 512 KiB: opening takes less than a handshake (the same record)
     shared_cores,  ///< half of it, 512 KiB or 1 MiB: ranks wait for each other's turn on a CPU to shake hands
                    ///< (docs/adr/0007-pipelining-follows-the-cores.md)
-    workers,  ///< an eighth of it, 128 KiB to 1 MiB, and a short last one: threads beside the sender's seal ahead
-    ///< of it, and what is left to hide is the opening of the last (docs/adr/0020-as-few-workers-as-keep-up.md)
+    /// An eighth of it, 128 KiB to 1 MiB, and a short last one: threads beside the sender's seal ahead of it, and what is left to hide is
+    /// the opening of the last segment (docs/adr/0020-as-few-workers-as-keep-up.md)
+    workers,
 };
 Cutting cutting_for(aead::Speed cipher);
-/// How much travels with the header where each rank has a core and nothing is set, plaintext bytes; shorter messages travel whole.
+/// How much travels with the header, in plaintext bytes, where each rank has a core and nothing is set; shorter messages travel whole.
 std::uint64_t automatic_first_bytes(aead::Speed cipher);
-/// The same where the link is so fast that the core is always busy while a message travels: there each part more takes its time.
+/// The same where the link is so fast that the core is always busy while a message travels: there each additional part costs time.
 std::uint64_t automatic_longest_first_bytes(aead::Speed cipher);
-/// Segment length for a message of `total` bytes, of which the first `first_bytes` are segment 0, where none is set.
+/// Segment length, where none is set, for a message of `total` bytes, of which the first `first_bytes` are segment 0.
 std::uint64_t automatic_segment_bytes(std::uint64_t total, std::uint64_t first_bytes, Cutting cutting);
 
 }  // namespace mpisec::wire
