@@ -87,7 +87,7 @@ std::array<std::uint8_t, checksum_bytes> checksum(const Secret& key) {
     return sum;
 }
 
-/// A sentence when the open file may not hold a key.
+/// An error sentence when the open file is not allowed to hold a key.
 Result<void> check_permissions(const File& file, const std::string& path) {
     struct stat status;
     if (fstat(file.get(), &status) != 0)

@@ -66,7 +66,7 @@ class HandshakeState {
     /// A handshake message is an ephemeral public key, the payload and a tag.
     static constexpr std::size_t message_bytes(std::size_t payload) { return 32 + payload + tag_bytes; }
 
-    /// The payload of message 1 is known to whoever learns the psk later, and may be a replay.
+    /// Whoever learns the psk later can read the payload of message 1, which may be a replay.
     Result<std::vector<std::uint8_t>> write_message(Bytes payload);
     /// Returns the payload.
     Result<std::vector<std::uint8_t>> read_message(Bytes message);

@@ -28,7 +28,7 @@
 namespace mpisec::keys {
 namespace {
 
-/// In a forked child the parent's secrets are zero: what is derived from those is known to everybody.
+/// In a forked child the parent's secrets are zero: what is derived from zeros is known to everybody.
 void require_alive(const Secret& secret) {
     if (!secret.alive()) [[unlikely]]
         die_of_wiped_secret();

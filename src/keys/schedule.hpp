@@ -1,5 +1,4 @@
-// The key schedule (docs/protocol.md, "Key schedule"): everything is HKDF-SHA256 (RFC 5869) from the job's
-// job secret, with a label.
+// The key schedule (docs/protocol.md, "Key schedule"): everything is derived from the job secret with HKDF-SHA256 (RFC 5869) and a label.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace mpisec::keys {
 
 /// What one sender and one receiver share in one epoch.
 struct PairSecret {
-    Secret aead;     ///< key_bytes of it key the pair's AEAD
+    Secret aead;     ///< its first key_bytes key the pair's AEAD
     Secret message;  ///< derives the keys of large messages
 };
 
@@ -25,7 +24,7 @@ void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8
 
 /// What the members of a communicator share for its collectives in one epoch.
 struct CollectiveSecret {
-    Secret aead;          ///< key_bytes of it key the AEAD of ordinary sealed blocks
+    Secret aead;          ///< its first key_bytes key the AEAD of ordinary sealed blocks
     Secret sealed_block;  ///< derives the keys of large sealed blocks
 };
 
@@ -33,7 +32,7 @@ struct CollectiveSecret {
 CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                                    std::uint64_t epoch);
 
-/// The key of one large sealed block: 32 bytes to `out`. `nonce` (12 bytes) is the sealed block's own.
+/// The key of one large sealed block: 32 bytes to `out`. `nonce` (12 bytes) is that of the sealed block.
 void sealed_block_key(const Secret& sealed_block_secret, std::span<const std::uint8_t, 12> nonce,
                       std::uint8_t* out);
 
@@ -45,14 +44,14 @@ void partitioned_key(const Secret& job_secret, std::span<const std::uint8_t, 16>
 void node_memory_name(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
                       std::span<std::uint8_t, 16> out);
 
-/// What a message from `source` to `destination` weighs in the sum of the message audit: nobody outside of the job
-/// can tell which messages would make up for each other.
+/// The weight of a message from `source` to `destination` in the sum of the message audit: nobody outside the job can tell which messages
+/// would compensate for each other.
 std::uint64_t message_weight(const Secret& job_secret, std::int32_t source, std::int32_t destination);
 
-/// The key of the checks that ranks of node number `node` leave each other (32 bytes to `out`).
+/// The key of the checks that ranks of node number `node` leave for each other (32 bytes to `out`).
 void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* out);
 
-/// The same for the hash of short messages: `out` whole, at most 8160 bytes.
+/// The same for the hash of short messages: fills all of `out`, at most 8160 bytes.
 void same_node_hash_key(const Secret& job_secret, std::int32_t node, std::span<std::uint8_t> out);
 
 }  // namespace mpisec::keys

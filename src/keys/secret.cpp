@@ -19,8 +19,7 @@
 namespace mpisec::keys {
 namespace {
 
-// Memory is carved in blocks of which the first slot is no secret but tells that the block is alive: it is
-// wiped with the rest in a child.
+// Memory is carved into blocks whose first slot is not a secret but tells that the block is alive: in a child it is wiped with the rest.
 constexpr std::size_t secret_block_bytes = 4096;
 constexpr std::uint8_t alive_mark = 0xA5;
 
@@ -89,7 +88,7 @@ class Slab {
     bool locked_ = true;
 };
 
-/// Never destroyed: secrets in static variables may outlive it otherwise.
+/// Never destroyed: otherwise secrets in static variables might outlive it.
 Slab& slab() {
     static Slab* const instance = new Slab;
     return *instance;

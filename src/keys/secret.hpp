@@ -25,8 +25,8 @@ class Secret {
     Secret(const Secret&) = delete;
     Secret& operator=(const Secret&) = delete;
     ~Secret();
-    /// False in a forked child, for a secret of its parent: its bytes are all zero there. Nothing may be
-    /// derived from it (schedule.cpp looks).
+    /// False in a forked child, for a secret of its parent: the secret's bytes are all zero there. Nothing may be derived from it
+    /// (schedule.cpp checks that).
     bool alive() const;
     static Secret random();  ///< from the operating system's generator; aborts the process when there is none
 
@@ -49,7 +49,7 @@ void random_bytes(void* bytes, std::size_t n);
 /// Ends the process with a sentence: a child asked for something that depends on its parent's keys.
 [[noreturn]] void die_of_wiped_secret();
 
-/// How the memory of all secrets of this process stands.
+/// The state of the memory of all secrets of this process.
 struct SecretMemory {
     std::size_t in_use;  ///< secrets alive
     std::size_t slabs;   ///< mappings made so far; they are kept for reuse

@@ -21,7 +21,7 @@ KeyPair x25519_key_pair(Secret secret);
 /// Fails when the result is all zero: the peer sent a point of low order (RFC 7748 section 6.1).
 Result<Secret> x25519(const KeyPair& ours, const PublicKey& theirs);
 
-/// Lets libsodium look at the processor, once; to be called before it is used.
+/// Lets libsodium examine the processor, once; must be called before libsodium is used.
 void initialize_sodium();
 
 }  // namespace mpisec::keys

@@ -15,20 +15,20 @@ constexpr std::array<std::uint8_t, 8> magic = {'M', 'P', 'I', 's', 'e', 'c', 'C'
 constexpr std::array<std::uint8_t, 8> refusal = {'M', 'P', 'I', 's', 'e', 'c', 'C', '-'};
 constexpr std::uint32_t early_bit = 1u << 31, more_bit = 1u << 30;
 constexpr std::size_t most_passing = 1u << 30;
-/// Shorter pieces are authenticated again: that takes less time than a piece apart.
+/// Shorter sealed pieces are authenticated again: that takes less time than handling them separately.
 constexpr std::size_t least_passing = 8192;
-/// What a record has at least before sealed bytes: something to authenticate.
+/// A record has at least this much before sealed bytes: something to authenticate.
 constexpr std::size_t least_authenticated = 16;
-/// What is read at least, and what a stream keeps while it is idle.
+/// The least that is read at a time, and the most that a stream keeps while it is idle.
 constexpr std::size_t smallest_buffer = 4096, largest_idle_buffer = 40960;
-/// Sealed bytes behind a record, up to so many, are read with it: copying them takes less time than another call.
+/// Up to this many sealed bytes behind a record are read with it: copying them takes less time than another call.
 constexpr std::size_t most_read_ahead = 32768;
-/// A stranger's first record is not waited for longer, nor if it is larger: the libraries greet with some 50 bytes.
+/// A stranger's first record is not waited for longer than this, nor at all if it is larger: the libraries greet with some 50 bytes.
 constexpr std::chrono::seconds longest_greeting{30};
 constexpr std::size_t largest_greeting = 4096;
 constexpr std::size_t most_pieces = 16;  // of one system call
 
-/// Else errno says so: that would need the socket's own bytes, or keep them after the call.
+/// Otherwise false, and errno says so: other flags would need the socket's own bytes, or keep the bytes in use after the call.
 bool is_supported(int flags) {
     constexpr int supported = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_MORE | MSG_CMSG_CLOEXEC;
     if (!(flags & ~supported)) return true;
@@ -65,7 +65,7 @@ class AuthenticatedStream::Pieces {
             skip_empty();
         }
     }
-    /// The first `n` bytes as pieces, or fewer where there are more pieces than fit. Returns how many bytes.
+    /// Lists the first `n` bytes as pieces, or fewer where there are more pieces than fit. Returns how many bytes are listed.
     std::size_t list(std::size_t n, iovec* to, std::size_t most, std::size_t& count) const {
         Pieces rest = *this;
         std::size_t listed = 0;
@@ -109,7 +109,7 @@ ssize_t AuthenticatedStream::fail(Failure failure) {
     return -1;
 }
 
-/// Once the other side's nonce is known.
+/// Called once the other side's nonce is known.
 bool AuthenticatedStream::make_keys() {
     const bool client = side_ == Side::client;
     std::array<std::uint8_t, 2 * nonce_bytes> both;
@@ -133,7 +133,7 @@ ssize_t AuthenticatedStream::send(int socket, std::span<const iovec> given, int 
     if (!is_supported(flags)) return -1;
     Pieces pieces(given);
     if (pieces.empty()) return 0;
-    if (!out_.key && !out_.early) {  // the library of the side that accepts hears first
+    if (!out_.key && !out_.early) {  // on the side that accepts, the library hears first
         errno = EAGAIN;
         return side_ == Side::client ? fail(Failure::no_memory) : -1;
     }
@@ -151,11 +151,11 @@ ssize_t AuthenticatedStream::send(int socket, std::span<const iovec> given, int 
         if (!out_.rest.empty()) break;
     }
     if (done > 0) return done;
-    errno = EAGAIN;  // the one byte that was given counts as not taken
+    errno = EAGAIN;  // the one byte that was offered counts as not taken
     return -1;
 }
 
-/// Whether all of it is on its way; else errno says why not.
+/// True when all of the rest is on its way; otherwise errno says why not.
 bool AuthenticatedStream::send_rest(int socket, int flags) {
     std::vector<std::uint8_t>& rest = out_.rest;
     const ssize_t n = calls_.send(socket, rest.data(), rest.size(), flags);
@@ -165,7 +165,7 @@ bool AuthenticatedStream::send_rest(int socket, int flags) {
     return rest.empty();
 }
 
-/// Bytes that MPIsec has sealed, straight from where they are.
+/// Sends bytes that MPIsec has sealed, straight from where they are.
 ssize_t AuthenticatedStream::pass_on(int socket, Pieces& pieces, int flags) {
     iovec listed[most_pieces];
     std::size_t count = 0;
@@ -180,9 +180,9 @@ ssize_t AuthenticatedStream::pass_on(int socket, Pieces& pieces, int flags) {
     return sent;
 }
 
-/// Lives while it is sent: with a buffer for each connection, those of many would add up.
+/// Exists only while it is sent: with a buffer for each connection, the buffers of many connections would add up.
 struct AuthenticatedStream::Record {
-    /// Room for so many of the library's bytes.
+    /// With room for `most` of the library's bytes.
     explicit Record(std::size_t most) {
         const std::size_t needed = hello_bytes + header_bytes + most + aead::tag_bytes;
         if (needed <= sizeof small) return;
@@ -201,7 +201,7 @@ struct AuthenticatedStream::Record {
     std::size_t passing = 0;        ///< those behind it
 };
 
-/// Cuts what comes next into the two parts of a record; the first of them goes into it. False when the crypto library failed.
+/// Cuts the next bytes into the two parts of a record, and puts the first part into it. False when the crypto library failed.
 bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
     Pieces rest = pieces;
     if (!out_.begun) {
@@ -240,7 +240,7 @@ bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
                     static_cast<std::size_t>(tag - header));
 }
 
-/// The record that was made, and the sealed bytes behind it.
+/// Sends the record that was made, and the sealed bytes that follow it.
 ssize_t AuthenticatedStream::send_both_parts(int socket, Pieces pieces, const Record& record, int flags) {
     if (record.passing == 0) return calls_.send(socket, record.bytes, record.size, flags);
     pieces.advance(record.authenticated);
@@ -254,7 +254,7 @@ ssize_t AuthenticatedStream::send_both_parts(int socket, Pieces pieces, const Re
     return calls_.sendmsg(socket, &message, flags);
 }
 
-/// A record of the next pieces. Returns how many of the library's bytes count as taken.
+/// Sends a record of the next pieces. Returns how many of the library's bytes count as taken.
 ssize_t AuthenticatedStream::send_record(int socket, Pieces& pieces, int flags) {
     Record record(std::min(pieces.total(), most_authenticated));
     if (!make_record(pieces, record)) return fail(Failure::no_memory);
@@ -301,7 +301,7 @@ ssize_t AuthenticatedStream::receive(int socket, std::span<const iovec> given, i
         }
         if (next == Next::record) continue;
         if (is_overdue()) return fail(Failure::not_ours);
-        if (done > 0 && !all) break;  // what there is is not kept waiting for more
+        if (done > 0 && !all) break;  // what has arrived does not wait for more
         const ssize_t n = fill(socket, pieces.total(), flags);
         if (n <= 0 && done == 0) return n;
         if (n <= 0) break;
@@ -330,7 +330,7 @@ void AuthenticatedStream::end() {
     out_ = {};
 }
 
-/// Tells the side that has connected, whose library may otherwise try for ever. It is not told to strangers' protocols.
+/// Tells the side that has connected, whose library might otherwise try for ever. Strangers that speak other protocols are not told.
 void AuthenticatedStream::refuse(int socket) {
     if (side_ == Side::client || failure_ != Failure::first || out_.begun) return;
     const int error = errno;
@@ -338,7 +338,7 @@ void AuthenticatedStream::refuse(int socket) {
     errno = error;
 }
 
-/// To the library: what is verified, then what passes, from the buffer or straight from the socket.
+/// Gives the library the verified bytes, then the bytes that pass, from the buffer or straight from the socket.
 ssize_t AuthenticatedStream::give(int socket, Pieces& pieces, int flags) {
     std::size_t& part = in_.verified > 0 ? in_.verified : in_.passing;
     if (&part == &in_.passing && held() <= in_.in_socket) {  // from the socket, where all of it still is
@@ -384,7 +384,7 @@ AuthenticatedStream::Next AuthenticatedStream::read_hello() {
     return Next::failed;
 }
 
-/// Verifies the next record, where it is there.
+/// Verifies the next record, if it is there.
 AuthenticatedStream::Next AuthenticatedStream::next_record() {
     if (!in_.begun) {
         const Next hello = held() > 0 ? read_hello() : Next::incomplete;
@@ -424,7 +424,7 @@ bool AuthenticatedStream::verify(const std::uint8_t* header, std::size_t authent
                            header, header_bytes + authenticated);
 }
 
-/// More bytes into the buffer. They stay in the socket, too, until take_from_socket(), unless the library has `room` for all of them.
+/// Reads more bytes into the buffer. They stay in the socket, too, until take_from_socket(), unless the library has `room` for all of them.
 /// 0: the other side has ended; -1 with errno.
 ssize_t AuthenticatedStream::fill(int socket, std::size_t room, int flags) {
     discard(socket, std::exchange(in_.in_socket, 0));
@@ -441,7 +441,7 @@ ssize_t AuthenticatedStream::fill(int socket, std::size_t room, int flags) {
     return n;
 }
 
-/// Room for `more` bytes behind those that are held.
+/// Makes room for `more` bytes after those that are held.
 void AuthenticatedStream::reserve(std::size_t more) {
     if (in_.capacity - in_.end >= more) return;
     const std::size_t needed = held() + more;
@@ -457,7 +457,8 @@ void AuthenticatedStream::reserve(std::size_t more) {
     in_.begin = 0;
 }
 
-/// What was looked at and is done with. While something can be had without the socket, one byte stays, so that the socket is readable.
+/// Takes from the socket what was only peeked at and is done with. While the library can still receive bytes without reading the socket,
+/// one byte stays, so that the socket is readable.
 void AuthenticatedStream::take_from_socket(int socket) {
     if (in_.verified == 0 && in_.passing > 0) {  // goes from the socket to the library
         const std::size_t untouched = std::min(held(), in_.in_socket);

@@ -1,19 +1,19 @@
 // One TCP connection of the MPI library, authenticated (docs/protocol.md, "Connections of the MPI library").
 //
-// The library's bytes travel as they are, cut into records with a tag each:
+// The library's bytes travel as they are, cut into records, each with a tag:
 //
 //     hello   "MPIsecC1" | nonce, once per direction, ahead of all else; or "MPIsecC-": the other side's first record was false
 //     record  header: u32 length A, with two flags | u32 length P | A bytes | tag of header and A bytes | P bytes
 //
-// Flags: `early`, under the client's early key; `more`, the call that this record is of had more to send. The P bytes are of messages
-// that MPIsec has sealed already, which their receiver verifies.
+// Flags: `early`, the record is under the client's early key; `more`, the call that this record belongs to had more to send. The P bytes
+// belong to messages that MPIsec has already sealed and whose receiver verifies them.
 //
-// To the library a stream looks like the socket: it takes and gives as many bytes as it can, blocks or says EAGAIN as the socket does,
-// and whoever polls the socket is woken for what can be had. Hence two rules:
+// To the library a stream looks like the socket: it takes and gives as many bytes as it can, blocks or returns EAGAIN as the socket does,
+// and a process that polls the socket is woken when bytes can be received. Hence two rules:
 //
-//   - of a record that the socket took in part, the rest is kept here, and the last of its bytes counts as not taken: the library waits
-//     until it can write again, offers that byte once more, and the rest goes first
-//   - while verified bytes wait here to be received, the last byte behind them is left in the socket, which stays readable
+//   - when the socket took a record in part, the rest is kept here, and the last of its bytes counts as not taken: the library waits until
+//     it can write again and offers that byte once more, and the rest goes first
+//   - while verified bytes wait here to be received, the last byte after them is left in the socket, which thus stays readable
 #pragma once
 
 #include <sys/socket.h>
@@ -43,7 +43,7 @@ struct SocketCalls {
     ssize_t (*recvmsg)(int, msghdr*, int);
 };
 
-/// What keys a stream.
+/// What a stream derives its keys with.
 struct Credentials {
     const aead::Library& library;
     const keys::Secret& secret;  ///< connection_secret()
@@ -58,14 +58,14 @@ class AuthenticatedStream {
     enum class Failure : std::uint8_t {
         none,
         not_ours,   ///< the other side does not begin as MPIsec does
-        refused,    ///< it could not verify this side's first record
-        first,      ///< its first record has a wrong tag: another key, or changed on the way
-        later,      ///< a later one has: changed, dropped, replayed or injected on the way
+        refused,    ///< the other side could not verify this side's first record
+        first,      ///< the first record from there has a wrong tag: another key, or changed on the way
+        later,      ///< a later record has a wrong tag: changed, dropped, replayed or injected on the way
         no_memory,  ///< or the crypto library failed
         ended,
     };
 
-    /// `credentials` outlive the stream.
+    /// `credentials` must outlive the stream.
     AuthenticatedStream(Side side, const Destination& destination, Credentials credentials,
                         const SocketCalls& calls, SealedFrom sealed_from);
 
@@ -73,17 +73,17 @@ class AuthenticatedStream {
     ssize_t send(int socket, std::span<const iovec> pieces, int flags);
     ssize_t receive(int socket, std::span<const iovec> pieces, int flags);
 
-    /// Whether the last record has said that more follows: only then may has_something() say no.
+    /// Whether the last record has said that more follows: only then can has_something() return false.
     bool expects_more() const { return in_.more; }
-    /// Whether receive() would find something on a socket that is readable, or fail. To be asked before a library that is woken is: UCX
-    /// takes EAGAIN for the end of a message that it receives in parts.
+    /// Whether receive() would find something on a socket that is readable, or fail. To be asked before the library is woken: UCX takes
+    /// EAGAIN for the end of a message that it receives in parts.
     bool has_something(int socket);
 
-    /// The socket is closed: keys and buffers are given back, and nothing is sent or received any more.
+    /// To be called when the socket is closed: keys and buffers are given back, and nothing is sent or received any more.
     void end();
     /// Whether anything was sent or received.
     bool begun() const { return out_.begun || in_.begun; }
-    bool has_heard() const { return in_.begun; }  ///< the other side's hello
+    bool has_heard() const { return in_.begun; }  ///< whether the other side's hello has been read
 
     Failure failure() const { return failure_; }
     Side side() const { return side_; }
@@ -93,24 +93,25 @@ class AuthenticatedStream {
         aead::Key early, key;
         std::uint64_t records = 0;
         bool begun = false;  ///< the hello is sent
-        /// Of a record that the socket took in part; one byte of it counts as not taken.
+        /// What is left of a record that the socket took in part; one byte of it counts as not taken.
         std::vector<std::uint8_t> rest;
         std::size_t passing = 0;  ///< P bytes still to come from the library
     };
     struct Receiving {
         aead::Key early, key;
         std::uint64_t records = 0;
-        bool begun = false;                             ///< the hello has been read
-        std::chrono::steady_clock::time_point since{};  ///< of its first byte, while there is no record
-        bool late = false;                              ///< a record that was not early has been read
-        bool more = false;  ///< the last one has said that it is not the end of what was sent
+        bool begun = false;  ///< the hello has been read
+        std::chrono::steady_clock::time_point
+            since{};        ///< when the first byte was seen, while there is no record
+        bool late = false;  ///< a record that was not early has been read
+        bool more = false;  ///< the last record has said that it is not the end of what was sent
         std::unique_ptr<std::uint8_t[]> bytes;
         std::size_t capacity = 0, begin = 0, end = 0;
-        std::size_t in_socket = 0;  ///< of the last bytes: not taken from the socket yet
-        std::size_t verified = 0;   ///< at `begin`, to be given to the library
+        std::size_t in_socket = 0;  ///< how many of the last bytes are not taken from the socket yet
+        std::size_t verified = 0;   ///< bytes at `begin` that are to be given to the library
         std::size_t passing = 0;    ///< P bytes behind them
         std::size_t usual = 0;      ///< size of the last record
-        std::size_t expected = 0;   ///< size of the record that is next, as far as is known
+        std::size_t expected = 0;   ///< size of the next record, as far as is known
     };
     class Pieces;
     struct Record;
