@@ -1,11 +1,10 @@
 // What the algorithms of collectives run on: one rank's side of one collective call.
 //
-// Plaintext and ciphertext have different types, and only ciphertext can be handed to another node: that
-// nothing leaves a node in clear (S1) is checked by the compiler, and again when a plain message is started.
+// Plaintext and ciphertext have different types, and only ciphertext can be handed to another node: the compiler checks that nothing leaves
+// a node in clear (S1), and it is checked again when a plain message is started.
 //
-// Errors do not stop a rank (S8: nobody may wait for one that gave up). A rank that has failed goes on
-// through all its steps; what it sends to other nodes no longer opens, and what it sends within the node says
-// that it is no good, so that its receivers fail too.
+// Errors do not stop a rank (S8: no rank may wait for one that gave up). A rank that has failed goes on through all its steps; what it
+// sends to other nodes no longer opens, and what it sends within the node says that it is bad, so that its receivers fail too.
 #pragma once
 
 #include <coroutine>
@@ -41,8 +40,8 @@ constexpr std::size_t sealed_bytes(std::size_t plain) {
     return plain + aead::tag_bytes;
 }
 
-/// Names one sealed block within its collective. A rank seals each index at most once per collective (S4);
-/// whoever opens the sealed block knows both numbers from the algorithm, so neither travels.
+/// Names one sealed block within its collective. A rank seals each index at most once per collective (S4); the rank that opens the sealed
+/// block knows both numbers from the algorithm, so neither travels.
 struct SealedBlock {
     int sealer;  ///< rank
     std::uint64_t index;
@@ -61,7 +60,7 @@ class Reduction {
 
 class Fabric;
 
-/// Something under way. To be awaited, once.
+/// An operation under way. It must be awaited, once.
 class [[nodiscard]] Pending {
   public:
     bool await_ready() const;
@@ -86,11 +85,12 @@ class Fabric {
     int node() const { return topology_.node(rank_); }
     int local() const { return topology_.local(rank_); }
     Ranks node_peers() const { return topology_.members(node()); }
-    /// The cipher is not slow: handing parts over costs more than they hide, so long data goes in few. All ranks have the same.
+    /// True when the cipher is not slow: then handing parts over costs more than they hide, so long data travels in few parts. The same on
+    /// all ranks.
     bool few_parts() const { return few_parts_; }
 
-    /// Messages of this collective, matched by sender and in the order of sending. What is sent and room that
-    /// is received into must stay until awaited. Sizes of both ends are equal.
+    /// Messages of this collective, matched by sender and in the order of sending. The data that is sent and the room that is received into
+    /// must stay until awaited. The sizes at both ends are equal.
     Pending send(int to, CiphertextBuffer sealed_blocks) {
         return begin(start_send(to, sealed_blocks.bytes_, true));
     }
@@ -100,33 +100,33 @@ class Fabric {
     }
     Pending receive_here(int from, PlaintextBuffer room) { return begin(start_receive(from, room, false)); }
 
-    /// `to`: sealed_bytes(from.size()). A sealed block that this rank has sealed before in this collective,
-    /// or one of another rank's, is never sealed: its nonce would be used twice (S4).
+    /// `to`: sealed_bytes(from.size()). A sealed block that this rank has sealed before in this collective, or one of another rank's, is
+    /// never sealed: its nonce would be used twice (S4).
     void seal(CiphertextBuffer to, Plaintext from, SealedBlock sealed_block) {
         if (sealed_block.sealer != rank_ || !sealed_.insert(sealed_block.index)) [[unlikely]]
             return misused(sealed_block);
         do_seal(to.bytes_, from, sealed_block);
     }
-    /// Zeros, and a failure, when the sealed block does not open.
+    /// Gives zeros, and a failure, when the sealed block does not open.
     void open(PlaintextBuffer to, CiphertextBuffer from, SealedBlock sealed_block) {
         if (!do_open(to, from.bytes_, sealed_block)) fail();
     }
     /// A memory copy within the rank or its node.
     virtual void copy(PlaintextBuffer to, Plaintext from) = 0;
-    /// inout = in op inout: `in` is what comes from lower ranks, when the operation does not commute.
+    /// inout = in op inout; when the operation does not commute, `in` is what comes from lower ranks.
     virtual void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) = 0;
 
     /// Memory of this rank until the collective ends.
     CiphertextBuffer ciphertext(std::size_t bytes) { return CiphertextBuffer(room(bytes)); }
     PlaintextBuffer plaintext(std::size_t bytes) { return room(bytes); }
-    /// Memory that all ranks of the node share until the collective ends: the n-th call gives the same to all
-    /// of them; `bytes` must agree.
+    /// Memory that all ranks of the node share until the collective ends: the n-th call gives all of them the same memory; `bytes` must
+    /// agree.
     CiphertextBuffer shared_ciphertext(std::size_t bytes) { return CiphertextBuffer(shared_room(bytes)); }
     PlaintextBuffer shared_plaintext(std::size_t bytes) { return shared_room(bytes); }
-    /// As shared_plaintext(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may
-    /// look into this room, which is there in a simulation without data too.
+    /// As shared_plaintext(), for numbers that steer the algorithm itself (coll/patterns/numbers.hpp): it may look into this room, which
+    /// exists in a simulation without data too.
     virtual PlaintextBuffer shared_numbers(std::size_t bytes) { return shared_room(bytes); }
-    /// All ranks of the node have come here; shared memory that they wrote before is there.
+    /// Done when all ranks of the node have arrived here; what they wrote to shared memory before is then there.
     Pending node_barrier() { return begin(start_barrier()); }
 
     bool failed() const { return failed_; }

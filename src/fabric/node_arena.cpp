@@ -19,8 +19,8 @@ constexpr int MADV_POPULATE_WRITE = 23;  // linux/mman.h, since Linux 5.14
 #endif
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t most_entries = 16 * 1024;  ///< of parts that some peers have yet to come for
-/// Programs close and hand on low descriptors by number.
+constexpr std::size_t most_entries = 16 * 1024;  ///< parts that some peers have not attached yet
+/// Programs close low descriptors, and hand them on, by number.
 constexpr int lowest_descriptor = 100;
 
 std::size_t pages(std::size_t bytes) {
@@ -32,7 +32,7 @@ NodeArena* arena = nullptr;  // not destroyed at exit, which may come at any tim
 
 }  // namespace
 
-/// A part that peers have yet to come for, or, without a name, the place of one that all have left.
+/// A part that some peers have not attached yet, or, without a name, the place of a part that all have left.
 struct NodeArena::Entry {
     char name[96];
     std::uint64_t offset;
@@ -46,20 +46,20 @@ struct NodeArena::Table {
     static_assert(sizeof(Entry) == 128 && bytes % page == 0);
 
     pthread_mutex_t mutex;
-    std::uint64_t count;  ///< entries; those after them are zero, and their pages may not be there
+    std::uint64_t count;  ///< entries; those after them are zero, and their pages may not exist
     std::uint64_t end;    ///< of the file
 
     Entry* entries() { return reinterpret_cast<Entry*>(reinterpret_cast<char*>(this) + header); }
 };
 
-/// All under the lock.
+/// All of it is used under the lock.
 struct NodeArena::Front {
     std::uint64_t offset;
     std::uint32_t mapped, left;
-    bool complete;  ///< no one else will come
+    bool complete;  ///< no other process will attach it
 };
 
-/// Robust: a rank may be killed while it holds it.
+/// Robust: a rank may be killed while it holds the lock.
 class NodeArena::Lock {
   public:
     explicit Lock(Table& table) : table_(table) {
@@ -134,7 +134,7 @@ NodeArena* NodeArena::get() {
         std::lock_guard lock(open_mutex);
         if (arena) return arena;
     }
-    // Not memfd_create(): the limit of /dev/shm is what a wrong size meets.
+    // Not memfd_create(): a wrong size shall meet the limit of /dev/shm.
     const int descriptor = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0) return nullptr;
     int error = format(descriptor, 0);
@@ -144,7 +144,7 @@ NodeArena* NodeArena::get() {
     return error == 0 ? arena : nullptr;
 }
 
-/// A program may have closed it, and the number may be another file's by now.
+/// A program may have closed it, and its number may belong to another file by now.
 bool NodeArena::descriptor_is_ours() const {
     struct stat status;
     if (fstat(descriptor_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) return true;
@@ -179,7 +179,7 @@ void NodeArena::remove(Entry& entry) {
     --table_->count;
 }
 
-/// The place of one that all have left when it has the size, else at the end of the file.
+/// Takes the place of a part of this size that all have left, else one at the end of the file.
 NodeArena::Entry* NodeArena::make(const std::string& name, std::size_t bytes, bool sparse) {
     Entry* entry = find("", bytes);
     const std::uint64_t offset = entry ? entry->offset : table_->end;
@@ -235,7 +235,7 @@ void NodeArena::leave(void* memory, std::size_t whole) {
     auto* front = static_cast<Front*>(memory);
     const std::uint64_t offset = front->offset;
     if (++front->left != front->mapped || !front->complete) return;
-    // The memory is given back through the mapping: the descriptor may not be there any more.
+    // The memory is given back through the mapping: the descriptor may no longer be there.
     if (madvise(memory, whole, MADV_REMOVE) != 0) return;
     if (Entry* entry = add()) {
         std::memset(entry->name, 0, sizeof entry->name);

@@ -1,5 +1,5 @@
-// Which node each rank is on. Jobs are placed in blocks or dealt out in turn, and then that is computed: a list of
-// all ranks is kept only where they are not.
+// Which node each rank is on. Where ranks are placed in blocks or dealt out in turn, the node is computed: a list of all ranks is kept only
+// for other placements.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace mpisec::fabric {
 class NodeMap {
   public:
     NodeMap() = default;
-    /// Number of its node by rank; nodes are numbered from 0 in the order of their lowest rank.
+    /// `node`: the number of each rank's node; nodes are numbered from 0 in the order of their lowest rank.
     explicit NodeMap(std::vector<int> node) : ranks_(static_cast<int>(node.size())) {
         for (int one : node) nodes_ = std::max(nodes_, one + 1);
         while (block_ < ranks_ && node[static_cast<std::size_t>(block_)] == 0) ++block_;
@@ -33,9 +33,9 @@ class NodeMap {
 
     enum class Kind { blocks, in_turn, listed };
     Kind kind() const { return kind_; }
-    /// Ranks of the first node; in blocks, of every other but the last too.
+    /// Ranks of the first node; when ranks are placed in blocks, also of every other node but the last.
     int block() const { return block_; }
-    /// Ranks of every node that is dealt them in turn; the first rest() nodes have one more.
+    /// Ranks of every node when ranks are dealt out in turn; the first rest() nodes have one more.
     int turns() const { return turns_; }
     int rest() const { return rest_; }
 

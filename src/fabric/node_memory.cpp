@@ -76,8 +76,7 @@ bool SharedSegment::populate(std::span<std::uint8_t> part) {
 #ifndef MADV_POPULATE_WRITE
     constexpr int MADV_POPULATE_WRITE = 23;  // linux/mman.h, since Linux 5.14
 #endif
-    // Not by touching it: where /dev/shm is full that would be a bus error. Older kernels do not know the
-    // advice (EINVAL).
+    // Not by touching the pages: where /dev/shm is full that would be a bus error. Older kernels do not know the advice (EINVAL).
     return madvise(part.data(), part.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
@@ -94,10 +93,10 @@ SharedSegment::~SharedSegment() {
 
 /// Counters only grow, so that nobody has to reset them.
 struct NodeMemory::Slot::Control {
-    alignas(line) std::atomic<std::uint64_t> left;     ///< ranks that have left, of all collectives here
-    alignas(line) std::atomic<std::uint64_t> arrived;  ///< ranks that have come to barriers, of all
-    /// Number of the last collective in which one failed, of those with even and of those with odd numbers: a
-    /// node peer may be in the next one already.
+    alignas(line) std::atomic<std::uint64_t> left;     ///< times that a rank has left a collective here
+    alignas(line) std::atomic<std::uint64_t> arrived;  ///< times that a rank has arrived at a barrier here
+    /// Number of the last collective in which a rank failed, one for even and one for odd numbers: a node peer may already be in the next
+    /// collective.
     alignas(line) std::atomic<std::uint64_t> failed[2];
 };
 
@@ -124,12 +123,13 @@ bool NodeMemory::Slot::free() const {
 
 void NodeMemory::Slot::enter() {
     if (uses_ > 0 && failed()) {
-        for (Grown& grown : grown_) grown.memory.forget(grown.name);  // some node peer may never have come
+        for (Grown& grown : grown_)
+            grown.memory.forget(grown.name);  // some node peer may never have attached it
         grown_.clear();
         rooms_.resize(1);
     }
     ++uses_;
-    // Of what grew, the largest is kept: the next collective probably needs as much.
+    // Of the rooms that were added, the largest is kept: the next collective probably needs as much.
     if (grown_.size() > 1) {
         grown_.erase(grown_.begin(), grown_.end() - 1);
         rooms_.erase(rooms_.begin() + 1, rooms_.end() - 1);

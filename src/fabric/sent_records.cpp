@@ -74,7 +74,7 @@ std::uint32_t SentRecords::chunk_of_another_queue() {
         const std::uint32_t number = oldest_read_chunk(queue);
         if (number == 0) continue;
         SentRecord* records = chunk(self_, number) + 1;
-        // Their numbers may be what this queue's node peer waits for.
+        // Their numbers may be numbers that this queue's node peer waits for.
         for (std::uint32_t i = 0; i < records_per_chunk; ++i)
             records[i].number.store(0, std::memory_order_relaxed);
         return number;

@@ -1,12 +1,11 @@
 // Records of messages between the ranks of one node, in memory that only they share
 // (MPISEC_SAME_NODE=verify).
 //
-// A sender counts a message before MPI has it, and leaves its record afterwards: a message that has neither
-// is nobody's. For each ordered pair of node peers there is a queue without an end: a sender may leave any number of
-// records before the receiver looks at the first. A queue is a list of chunks. The sender takes chunks from
-// its own region, a long one of which only what is used has pages; the receiver marks a chunk when it has
-// read it to its end, and the sender fills it again, for another receiver when there is no room left. Memory
-// is as much as was once unread.
+// A sender counts a message before MPI has it, and leaves its record afterwards: a message that has neither was sent by nobody. For each
+// ordered pair of node peers there is a queue without an end: a sender can leave any number of records before the receiver looks at the
+// first. A queue is a list of chunks. The sender takes chunks from its own region, which is large, but of which only what is used has
+// pages. The receiver marks a chunk when it has read it to its end, and the sender fills it again, for another receiver when there is no
+// room left. A region takes as much memory as was once unread.
 #pragma once
 
 #include <atomic>
@@ -22,9 +21,9 @@
 
 namespace mpisec::fabric {
 
-/// One cache line: a rank that waits for one gets all of it.
+/// One cache line: a rank that waits for a record gets all of it.
 struct alignas(64) SentRecord {
-    std::atomic<std::uint32_t> number;  ///< of the queue, from 1, and the mark below
+    std::atomic<std::uint32_t> number;  ///< number in the queue, from 1, and the mark below
     std::int32_t tag;
     std::uint64_t context;
     std::uint64_t bytes;
@@ -32,7 +31,7 @@ struct alignas(64) SentRecord {
 };
 static_assert(sizeof(SentRecord) == 64);
 
-/// A mark in a record's number: what was sent is taken back.
+/// A mark in a record's number: what was sent has been taken back.
 inline constexpr std::uint32_t withdrawn_record = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t record_number = withdrawn_record - 1;
 
@@ -44,12 +43,11 @@ class SentRecords {
                                       std::size_t region = std::size_t{64} << 20);
 
     static constexpr std::size_t agreement_bytes = 64;
-    /// Zero at first, for what the node peers agree on; the same memory for all.
+    /// Zero at first, for what the node peers agree on; all of them have the same memory.
     std::span<std::uint8_t> agreement() const;
 
-    /// Counts a record that is going to be published, before MPI gets its message: the node peer that has
-    /// the message waits for it. This process must not wait for the node peer before it is published, but in
-    /// a call in which it moves MPI on.
+    /// Counts a record that is going to be published, before MPI gets its message: the node peer that has the message waits for the record.
+    /// Until the record is published, this process must not wait for the node peer, except in a call in which it moves MPI on.
     void announce(unsigned node_peer) {
         announced(self_, node_peer).store(++sending_[node_peer].announced, std::memory_order_release);
     }
@@ -57,14 +55,13 @@ class SentRecords {
     void retract(unsigned node_peer) {
         announced(self_, node_peer).store(--sending_[node_peer].announced, std::memory_order_release);
     }
-    /// Room for the next record to `node_peer`, to be filled but for its number; null when there is no memory
-    /// left.
+    /// Room for the next record to `node_peer`, in which all but the number is to be filled in; null when there is no memory left.
     SentRecord* next(unsigned node_peer) {
         Sending& queue = sending_[node_peer];
         if (queue.used == records_per_chunk && !extend(queue, node_peer)) return nullptr;
         return chunk(self_, queue.chunk) + 1 + queue.used;
     }
-    /// Lets the node peer see it, which was announced; returns its number.
+    /// Lets the node peer see the record, which was announced; returns its number.
     std::uint32_t publish(unsigned node_peer) {
         Sending& queue = sending_[node_peer];
         SentRecord* record = chunk(self_, queue.chunk) + 1 + queue.used++;
@@ -73,8 +70,8 @@ class SentRecords {
         if (queue.used < records_per_chunk) __builtin_prefetch(record + 1, 1);
         return queue.number;
     }
-    /// Marks it, unless the node peer has read it: who must know then has to be told in another way. From the
-    /// same thread as next().
+    /// Marks the record. If the node peer has read it already, and must know, it has to be told in another way. To be called from the same
+    /// thread as next().
     void withdraw(unsigned node_peer, SentRecord& record, std::uint32_t number);
     static bool withdrawn(const SentRecord& record) {
         return record.number.load(std::memory_order_acquire) & withdrawn_record;
@@ -88,12 +85,12 @@ class SentRecords {
         const std::uint32_t number = record->number.load(std::memory_order_acquire);
         return ((number ^ (queue.number + 1)) & record_number) == 0 ? record : nullptr;
     }
-    /// Whether more records were announced than pop() took.
+    /// Whether more records were announced than pop() has taken.
     bool more_announced(unsigned node_peer) const {
         const std::uint32_t count = announced(node_peer, self_).load(std::memory_order_acquire);
         return ((count ^ receiving_[node_peer].number) & record_number) != 0;
     }
-    /// Waits until there is one, but looks only so many times.
+    /// Waits until there is one, but looks at most `looks` times.
     void expect(unsigned node_peer, unsigned looks) {
         while (!first(node_peer) && --looks > 0) pause();
     }
@@ -118,7 +115,7 @@ class SentRecords {
     /// In place of a chunk's first record.
     struct Link {
         std::atomic<std::uint32_t> next;  ///< number of the following chunk, from 1
-        std::atomic<std::uint32_t> read;  ///< to its end
+        std::atomic<std::uint32_t> read;  ///< 1: read to its end
     };
     struct Sending {
         std::uint32_t chunk = 0;  ///< from 1; 0: none yet
@@ -144,7 +141,7 @@ class SentRecords {
     std::atomic<std::uint32_t>& first_chunk(unsigned from, unsigned to) const {
         return first_chunks_[from * sending_.size() + to];
     }
-    /// Messages, wrapping around; a sender's counts have cache lines of their own.
+    /// Counts of messages, wrapping around; a sender's counts have cache lines of their own.
     std::atomic<std::uint32_t>& announced(unsigned from, unsigned to) const {
         return announced_[from * counts_per_sender(static_cast<unsigned>(sending_.size())) + to];
     }
@@ -165,7 +162,7 @@ class SentRecords {
     std::uint8_t* regions_;
     std::size_t region_;
     unsigned self_;
-    std::uint32_t chunks_ = 0;     ///< of this process's region, ever taken
+    std::uint32_t chunks_ = 0;     ///< chunks of this process's region that were ever taken
     std::uint32_t populated_ = 0;  ///< chunks that have pages
     std::vector<Sending> sending_;
     std::vector<Receiving> receiving_;

@@ -1,5 +1,4 @@
-// A collective is a coroutine: the same code runs to its end in a blocking call, bit by bit behind a request,
-// and in the simulation.
+// A collective is a coroutine: the same code runs to its end in a blocking call, step by step behind a request, and in the simulation.
 #pragma once
 
 #include <coroutine>

@@ -1,4 +1,4 @@
-// Which ranks of a communicator share a node. Every rank has the same.
+// Which ranks of a communicator share a node. It is the same on every rank.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class Topology {
                 return before_[static_cast<std::size_t>(node)];
         }
     }
-    /// Of lists: none where placement is regular.
+    /// Bytes of lists: none where the placement is regular.
     std::size_t bytes_kept() const;
     bool same_node(int a, int b) const { return node(a) == node(b); }
 

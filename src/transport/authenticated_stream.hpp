@@ -101,8 +101,8 @@ class AuthenticatedStream {
         aead::Key early, key;
         std::uint64_t records = 0;
         bool begun = false;  ///< the hello has been read
-        std::chrono::steady_clock::time_point
-            since{};        ///< when the first byte was seen, while there is no record
+        /// When the first byte was seen, while there is no record.
+        std::chrono::steady_clock::time_point since{};
         bool late = false;  ///< a record that was not early has been read
         bool more = false;  ///< the last record has said that it is not the end of what was sent
         std::unique_ptr<std::uint8_t[]> bytes;

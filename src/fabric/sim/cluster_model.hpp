@@ -1,7 +1,6 @@
-// The cost model of a cluster: Hockney's (a message of n bytes takes alpha + beta n), with parameters of
-// their own between and inside nodes, for sealing and for opening (Lahijani et al., IPDPS 2021, sections III
-// and IV.A), and what nodes with many ranks need besides: shared memory, barriers, and a cache that is soon
-// full. Seconds, and seconds per byte.
+// The cost model of a cluster: Hockney's (a message of n bytes takes alpha + beta n), with separate parameters between and inside nodes,
+// for sealing and for opening (Lahijani et al., IPDPS 2021, sections III and IV.A), and with what nodes with many ranks need besides:
+// shared memory, barriers, and a cache that is soon full. Units are seconds, and seconds per byte.
 #pragma once
 
 #include <limits>
@@ -12,7 +11,7 @@ namespace mpisec::fabric::sim {
 struct Line {
     double alpha = 0;
     double beta = 0;
-    std::optional<double> beyond{};  ///< beta of what the cache does not hold; none: the same
+    std::optional<double> beyond{};  ///< beta of bytes that the cache does not hold; none: the same
     double time(double bytes) const { return alpha + beta * bytes; }
 };
 
@@ -24,10 +23,10 @@ struct ClusterModel {
     Line reduce;               ///< combining two vectors
     bool shared_link = false;  ///< the ranks of a node share its link: their messages to other nodes go out,
                                ///< and come in, one after the other
-    std::optional<Line> shared{};     ///< copying to or from what ranks of a node share; none: as copy
+    std::optional<Line> shared{};     ///< copying to or from memory that ranks of a node share; none: as copy
     std::optional<double> barrier{};  ///< until all ranks of a node have met; none: alpha of inside
-    /// Bytes that a rank may send inside its node, copy, seal, open and combine until its share of the cache
-    /// is full: from then on `beyond` counts.
+    /// Bytes that a rank may send inside its node, copy, seal, open and combine until its share of the cache is full: from then on `beyond`
+    /// applies.
     double cache = std::numeric_limits<double>::infinity();
 };
 

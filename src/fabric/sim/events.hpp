@@ -1,4 +1,4 @@
-// What is going to happen in virtual time, in its order.
+// Future events in virtual time, in their order.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class Events {
   public:
     explicit Events(std::uint64_t seed) : seed_(seed) {}
 
-    /// What one rank schedules for the same time happens in the order of scheduling, so that its messages do
-    /// not overtake each other; between ranks the seed decides.
+    /// What one rank schedules for the same time happens in the order of scheduling, so that its messages do not overtake each other;
+    /// between ranks the seed decides the order.
     void schedule(double at, int rank, std::function<void()> action) {
         const std::uint64_t turn =
             mix(seed_ ^ mix(static_cast<std::uint64_t>(rank) ^ std::bit_cast<std::uint64_t>(at)));

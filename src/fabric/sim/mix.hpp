@@ -1,4 +1,4 @@
-// A number that looks random, of a number: schedules, tampering and the stand-in for a cipher are made of it.
+// Makes a number that looks random from a number, for schedules, tampering and the stand-in for a cipher.
 #pragma once
 
 #include <cstdint>

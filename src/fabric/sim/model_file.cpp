@@ -28,7 +28,7 @@ struct Place {
     }
 };
 
-/// None when it is no number, not finite or negative.
+/// None when it is not a number, not finite, or negative.
 std::optional<double> number_of(const toml::node& node) {
     const auto number = node.is_number() ? node.value<double>() : std::nullopt;
     return number && std::isfinite(*number) && *number >= 0 ? number : std::nullopt;

@@ -1,4 +1,4 @@
-// Cluster models for the simulation: one that is built in, named ones, and TOML files (docs/collectives.md).
+// Cluster models for the simulation: a built-in one, named ones, and TOML files (docs/collectives.md).
 #pragma once
 
 #include <string>
@@ -10,13 +10,12 @@
 
 namespace mpisec::fabric::sim {
 
-/// Rough numbers of a small cluster of today's machines with a 10 Gbit/s link per node; of no machine in
-/// particular.
+/// Rough numbers of a small cluster of today's machines with a 10 Gbit/s link per node; they describe no particular machine.
 ClusterModel default_model();
 
-/// `text` over default_model(): what it does not mention stays. `path` is for error messages.
+/// Reads `text` over default_model(): what it does not mention stays. `path` is for error messages.
 Result<ClusterModel> parse_model(std::string_view text, const std::string& path);
-/// The named model of this name, else the file; default_model() when it is empty.
+/// The named model of this name, else the one in this file; default_model() when it is empty.
 Result<ClusterModel> read_model(const std::string& name_or_path);
 
 /// Models that are fitted to published measurements (models/, docs/collectives.md).

@@ -18,7 +18,7 @@ struct Message {
     bool sealed = false, poisoned = false;
 };
 
-/// What stands behind a fabric::Pending.
+/// The operation that a fabric::Pending stands for.
 struct Step {
     double at = 0;  ///< when it was started, then when it is done
     bool done = false;
@@ -157,7 +157,7 @@ class Cluster {
         });
     }
 
-    /// `real`: also without data.
+    /// `real`: real memory even when the simulation has no data.
     std::span<std::uint8_t> room(std::size_t bytes, bool real = false) {
         if (!options_.data && !real)
             return {std::exchange(unused_, unused_ + bytes + 1), bytes};  // no two rooms in the same place
@@ -189,10 +189,10 @@ class Cluster {
     struct Arrived {
         Message message;
         double at;
-        double copying;  ///< inside a node: how long the receiver takes to fetch it, once it has come for it
+        double copying;  ///< inside a node: how long the receiver takes to fetch it, once it has asked for it
         std::vector<std::uint8_t> bytes;
     };
-    /// Between two ranks, one way: messages that nobody has come for, or who has come for a message, few of either.
+    /// Between two ranks, one way: messages that no receive has asked for, or receives that wait for a message; few of either.
     struct Lane {
         std::vector<Arrived> arrived;
         std::vector<Step*> waiting;
@@ -221,8 +221,8 @@ class Cluster {
         if (step.waiter) resume(owner, step);
     }
 
-    /// Where a message goes out or comes in: the rank's own port, or its node's when they share a link. It
-    /// carries one message at a time.
+    /// Where a message leaves or arrives: the rank's own port, or its node's when its ranks share a link. A port carries one message at a
+    /// time.
     std::size_t port(int rank, bool shared) const {
         return static_cast<std::size_t>(shared ? topology_.ranks() + topology_.node(rank) : rank);
     }
@@ -259,7 +259,7 @@ class Cluster {
             return complain("rank " + std::to_string(to.rank()) + " is sent another message than it expects");
         std::copy(arrived.bytes.begin(), arrived.bytes.end(), receive.message.bytes.data());
         receive.message.poisoned =
-            arrived.message.poisoned && !arrived.message.sealed;  // of a sealed one, opening tells
+            arrived.message.poisoned && !arrived.message.sealed;  // for a sealed one, opening tells
         double at = std::max(arrived.at, receive.at);
         if (arrived.copying > 0) {
             double& in_free = in_free_[port(to.rank(), false)];
@@ -275,14 +275,14 @@ class Cluster {
     std::vector<std::unique_ptr<SimFabric>> ranks_;
     std::vector<Node> nodes_;
     std::vector<double> out_free_, in_free_;    ///< by port(): until when it is busy
-    std::unordered_map<LaneName, Lane> lanes_;  ///< those where somebody or something waits
+    std::unordered_map<LaneName, Lane> lanes_;  ///< those where a receive or a message waits
     std::vector<std::unique_ptr<std::uint8_t[]>> memory_;
     std::uint8_t* unused_ = untouchable() + (std::size_t{1} << 60);
     Report report_;
     std::vector<Task> tasks_;  // last, so that what they use outlives them
 };
 
-/// What the bytes cost of something that a rank does to n of them.
+/// The part of an operation's cost that depends on its n bytes.
 double SimFabric::per_bytes(const Line& line, std::size_t n) {
     const double bytes = static_cast<double>(n);
     const double near = std::clamp(cluster_.model().cache - handled_, 0.0, bytes);

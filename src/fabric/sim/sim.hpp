@@ -33,11 +33,11 @@ struct Options {
 struct Report {
     double seconds = 0;            ///< until the last rank was done
     std::vector<Metrics> metrics;  ///< by rank
-    std::vector<char> failed;      ///< by rank: what it received is not to be believed
+    std::vector<char> failed;      ///< by rank: what it received cannot be believed
     std::uint64_t messages_between = 0;
     /// deadlock, repeated nonce, sizes that do not fit: a fault of the algorithm; else empty
     std::string error;
-    /// The largest of each metric over the ranks: the critical path's, as the paper counts.
+    /// The largest of each metric over the ranks: that of the critical path, as the paper counts.
     Metrics worst() const;
 };
 
@@ -48,8 +48,7 @@ using Program = std::function<Task(Fabric&)>;
 Report run(const Topology& topology, const ClusterModel& model, const Program& program,
            const Options& options = {});
 
-/// Where buffers of any size can be said to lie that are never touched, for Options::data = false. No program
-/// has memory there.
+/// An address for buffers of any size that are never touched, for Options::data = false. No program has memory there.
 std::uint8_t* untouchable();
 
 }  // namespace mpisec::fabric::sim

@@ -1,5 +1,5 @@
-// The simulation's stand-in for an AEAD. No cryptography: enough to tell ciphertext from plaintext, one
-// sealed block from another and a changed byte from the right one.
+// The simulation's stand-in for an AEAD. It is not cryptography: just enough to tell ciphertext from plaintext, one sealed block from
+// another and a changed byte from the right one.
 #pragma once
 
 #include <algorithm>
