@@ -1,8 +1,7 @@
-// The one AEAD interface of MPIsec (RFC 5116): all that the rest of the tree sees of a crypto library.
+// The one AEAD interface of MPIsec (RFC 5116): the rest of the tree sees nothing else of a crypto library.
 //
-// A crypto library is a plug-in, libmpisec-aead-NAME.so, opened with RTLD_LOCAL so that OpenSSL and BoringSSL
-// can live in one process (docs/crypto-libraries.md). Setting up a key is apart from using it. All sizes are
-// bytes.
+// A crypto library is a plug-in, libmpisec-aead-NAME.so, opened with RTLD_LOCAL so that OpenSSL and BoringSSL can live in one process
+// (docs/crypto-libraries.md). Setting up a key is separate from using it. All sizes are in bytes.
 #pragma once
 
 #include <array>
@@ -48,7 +47,7 @@ const std::vector<CipherInfo>& ciphers();
 const CipherInfo& info(Cipher cipher);
 std::optional<Cipher> cipher_by_name(std::string_view name);
 
-/// A key made ready for one library. Used by one thread at a time. Wiped when destroyed. Movable.
+/// A key that is set up for one library. Used by one thread at a time. Wiped when destroyed. Movable.
 class Key {
   public:
     Key() = default;
@@ -82,8 +81,7 @@ class Key {
     }
 
   private:
-    // The plug-in's functions themselves: its table is another cache line that a small message would wait
-    // for.
+    // The plug-in's functions are copied here: its table is in another cache line that a small message would have to wait for.
     void* state_ = nullptr;
     decltype(mpisec_aead_plugin::seal) seal_ = nullptr;
     decltype(mpisec_aead_plugin::open) open_ = nullptr;
@@ -102,21 +100,21 @@ class Library {
 
   private:
     const mpisec_aead_plugin* plugin_;
-    std::bitset<256> has_;  ///< by Cipher, of which a message may say any
+    std::bitset<256> has_;  ///< by Cipher; a message may name any value
 };
 
-/// Directory of the plug-ins: MPISEC_PLUGIN_DIR, else "mpisec" beside the object that calls this (installed:
-/// PREFIX/lib/mpisec), found with dladdr so that an installation can be moved.
+/// Directory of the plug-ins: MPISEC_PLUGIN_DIR, else "mpisec" beside the object that contains this code (installed: PREFIX/lib/mpisec),
+/// found with dladdr so that an installation can be moved.
 std::string plugin_directory();
 
-/// Names of the plug-ins that are there, in the order of preference for small messages (no dlopen).
+/// Names of the plug-ins that exist, in the order of preference for small messages (no dlopen).
 std::vector<std::string> available(const std::string& directory = plugin_directory());
 
-/// Opens one; the error lists what is there.
+/// Opens a plug-in; the error lists those that exist.
 Result<const Library*> load(std::string_view name, const std::string& directory = plugin_directory());
 
-/// Which library seals a message of which size. Size classes differ because the cheapest library per call is
-/// rarely the fastest per byte.
+/// Which library seals a message of which size. There are size classes because the library that is cheapest per call is rarely the fastest
+/// per byte.
 inline constexpr std::array<std::size_t, 2> size_class_limits = {
     1024, 16384};  ///< small <= 1 KiB < medium <= 16 KiB < large
 inline constexpr std::size_t size_classes = size_class_limits.size() + 1;
@@ -129,12 +127,12 @@ struct Selection {
     std::array<const Library*, size_classes> library{};
 };
 
-/// MPISEC_AEAD's value: "library:cipher", "library", "cipher" or "auto" (also "auto:cipher"). Where no
-/// library is pinned, the choice per size class comes from the calibration remembered for this machine, else
-/// from a calibration made now (at most about 50 ms) and remembered in `cache_file` (empty: not remembered).
+/// MPISEC_AEAD's value: "library:cipher", "library", "cipher" or "auto" (also "auto:cipher"). Where no library is pinned, the choice per
+/// size class comes from the calibration remembered for this machine, else from a calibration that is made now (at most about 50 ms) and
+/// remembered in `cache_file` (empty: not remembered).
 Result<Selection> select(std::string_view setting, const std::string& cache_file);
 
-/// A key for each size class, made on first use; copies of one library share one state.
+/// A key for each size class, made on first use; size classes of one library share one key state.
 class KeySet {
   public:
     KeySet() = default;
@@ -163,7 +161,7 @@ class KeySet {
         const Key& key = keys_[key_of_class_[wanted]];
         return key ? key : make(wanted);
     }
-    /// Without a library for the class, or when that fails, the key is none.
+    /// When there is no library for the class, or when making the key fails, the key is empty.
     const Key& make(std::size_t size_class) noexcept;
 
     std::array<Key, size_classes> keys_{};

@@ -41,7 +41,7 @@ double time_block(const Key& key, std::size_t size_class, std::vector<std::uint8
     return good ? spent.count() / calls_per_block[size_class] : std::numeric_limits<double>::infinity();
 }
 
-// The first processor's lines that say what it is and can. /proc/cpuinfo is read no further: on large
+// Identifies the CPU by the lines of the first processor that say what it is and what it can do. /proc/cpuinfo is read no further: on large
 // machines it is long.
 std::string cpu_identity() {
     std::ifstream file("/proc/cpuinfo");
@@ -86,7 +86,7 @@ Choice calibrate(const std::vector<const Library*>& candidates, Cipher cipher) {
         all.back().best_ns.fill(std::numeric_limits<double>::infinity());
     }
     std::vector<std::uint8_t> buffer(sample_bytes.back() + tag_bytes);
-    // Libraries alternate inside a round, so that a machine that changes speed changes it for all of them.
+    // Libraries alternate inside a round, so that a change of the machine's speed affects all of them.
     for (int round = 0; round < max_rounds && (round < min_rounds || Clock::now() < end); ++round)
         for (std::size_t size_class = 0; size_class < size_classes; ++size_class)
             for (Candidate& one : all)

@@ -1,6 +1,5 @@
-// The file that remembers calibrations: a JSON list, newest first. It may live in a home directory that many
-// kinds of machine share, be damaged, or be written by several ranks at once: nothing in it is trusted
-// further than a library's name.
+// The file that remembers calibrations: a JSON list, newest first. It may be in a home directory that many kinds of machine share, be
+// damaged, or be written by several ranks at once: nothing in it is trusted beyond the name of a library.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -32,11 +31,11 @@ json read_entries(const std::string& cache_file) {
     std::ifstream file(cache_file);
     json parsed = json::parse(file, nullptr, /*allow_exceptions=*/false);
     if (!parsed.is_array()) return json::array();
-    return parsed;  // never copied: what is nested as deep as the file is long would take all of the stack
+    return parsed;  // never copied: values nested as deep as the file is long would take all of the stack
 }
 
-/// The entry with what recall() reads of it and nothing else, which could be anything, nested as deep as the
-/// file is long; null when it lacks some of that.
+/// The entry with the fields that recall() reads and nothing else, which could be anything, nested as deep as the file is long; null when a
+/// field is missing.
 json known_fields(const json& entry) {
     json kept = json::object();
     if (!entry.is_object()) return nullptr;

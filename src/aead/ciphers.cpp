@@ -22,7 +22,7 @@ const std::vector<CipherInfo>& ciphers() {
 const CipherInfo& info(Cipher cipher) {
     for (const CipherInfo& entry : ciphers())
         if (entry.id == cipher) return entry;
-    std::abort();  // not a Cipher: a bug of the caller, never input
+    std::abort();  // not a Cipher: a bug of the caller, never caused by input
 }
 
 std::optional<Cipher> cipher_by_name(std::string_view name) {

@@ -1,8 +1,8 @@
-# Crypto libraries and test vectors that no distribution packages, from crates and wheels of pinned version. They come once into
-# MPISEC_DEPS_DIR, which all build trees share; what cannot be had is tried once per build tree, then done without.
+# Crypto libraries and test vectors that no distribution packages, from crates and wheels of pinned versions. They are fetched once into
+# MPISEC_DEPS_DIR, which all build trees share; what cannot be fetched is tried once per build tree, then the build goes on without it.
 
 # mpisec_fetch_crate(NAME VERSION OUT [FILES glob...] [AS name]): OUT is the crate's source directory (only FILES of it, if given), or
-# empty. AS: the directory's name, where different FILES of one crate or wheel are kept.
+# empty. AS: the directory's name, for when different FILES of one crate or wheel are kept.
 function(mpisec_fetch_crate name version out)
   _mpisec_fetch(crate ${name} ${version} directory ${ARGN})
   set(${out} "${directory}" PARENT_SCOPE)
@@ -42,7 +42,7 @@ function(_mpisec_fetch kind name version out)
   endif()
 endfunction()
 
-# The two below read their caller's name, version, work and ARG_FILES, and leave what they get in ${work}/unpacked.
+# The two macros below read their caller's name, version, work and ARG_FILES, and leave what they fetch in ${work}/unpacked.
 macro(_mpisec_unpack_crate)
   find_program(CARGO cargo)
   if(CARGO)
@@ -83,8 +83,8 @@ macro(_mpisec_unpack_wheel)
   endif()
 endmacro()
 
-# mpisec_prefer_static(OUT STATIC SHARED SYMBOL): STATIC where it is there and can be linked into a shared object (built as
-# position-independent code), else SHARED; empty when neither is there. SYMBOL is one of the library's functions.
+# mpisec_prefer_static(OUT STATIC SHARED SYMBOL): STATIC where it exists and can be linked into a shared object (built as
+# position-independent code), else SHARED; empty when neither exists. SYMBOL is one of the library's functions.
 function(mpisec_prefer_static out static shared symbol)
   set(${out} "" PARENT_SCOPE)
   if(static)

@@ -9,7 +9,7 @@
 namespace mpisec::aead {
 namespace {
 
-/// In locked memory, which a forked child sees wiped: a key of zeros must never be taken for one.
+/// In locked memory, which a forked child sees wiped: the zeros must never be taken for a key.
 struct KeyBytes {
     std::uint8_t bytes[max_key_bytes];
     bool alive;  ///< false in a child
@@ -17,7 +17,7 @@ struct KeyBytes {
 
 LockedSlab& slab() {
     static LockedSlab& instance =
-        *new LockedSlab(sizeof(KeyBytes));  // key sets of static life outlive static objects
+        *new LockedSlab(sizeof(KeyBytes));  // key sets in static variables outlive static objects
     return instance;
 }
 

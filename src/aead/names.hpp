@@ -1,4 +1,4 @@
-// Names for the sentences of the aead module's errors, and where a plug-in's file is.
+// Names for the sentences of the aead module's errors, and the path of a plug-in's file.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ struct ProcessLedger {
 
 void write_process_ledger();
 
-// Never destroyed: keys of static life may be used while the process exits.
+// Never destroyed: keys in static variables may be used while the process exits.
 ProcessLedger& process_ledger() {
     static ProcessLedger& ledger = [&]() -> ProcessLedger& {
         if (const char* directory = std::getenv("MPISEC_LAB_NONCE_LEDGER"); directory && *directory)
@@ -39,7 +39,7 @@ ProcessLedger& process_ledger() {
 void write_process_ledger() {
     ProcessLedger& ledger = process_ledger();
     const char* directory = std::getenv("MPISEC_LAB_NONCE_LEDGER");
-    // A child made by fork() has a copy of its parent's nonces, which are the parent's to write.
+    // A child made by fork() has a copy of its parent's nonces, which the parent writes.
     if (!directory || getpid() != ledger.process) return;
     std::string path = std::string(directory) + "/nonces-XXXXXX";
     const int descriptor = mkstemp(path.data());
@@ -56,9 +56,9 @@ void write_process_ledger() {
 
 }  // namespace
 
-// Which bytes count follows from the nonce itself, so that every nonce has one place. Those of a pair's
-// messages have their kind in the upper half of byte 2 and count in bytes 4 to 11; those of segments count in bytes 0 to 7, and
-// those of a collective's sealed blocks come again and again with the next number in bytes 0 to 3.
+// Which bytes count follows from the nonce itself, so that every nonce has one place. The nonces of a pair's messages have their kind in
+// the upper half of byte 2 and count in bytes 4 to 11; those of segments count in bytes 0 to 7; those of a collective's sealed blocks occur
+// again and again with the next number in bytes 0 to 3.
 bool NonceLedger::record(const KeyFingerprint& key, const std::uint8_t* nonce) {
     static_assert(nonce_bytes == 12);
     const int kind = nonce[2] >> 4;
@@ -75,7 +75,7 @@ bool NonceLedger::record(const KeyFingerprint& key, const std::uint8_t* nonce) {
 }
 
 bool NonceLedger::insert(Runs& runs, std::uint64_t count) {
-    const auto after = runs.upper_bound(count);  // the first run that starts beyond
+    const auto after = runs.upper_bound(count);  // the first run that starts after `count`
     const bool has_before = after != runs.begin();
     const auto before = has_before ? std::prev(after) : runs.end();
     if (has_before && before->second >= count) return false;

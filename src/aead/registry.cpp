@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view prefix = "libmpisec-aead-";
 constexpr std::string_view suffix = ".so";
 
-// Lowest cost per small message first, as measured (docs/crypto-libraries.md); what is not named here comes
-// last.
+// Lowest cost per small message first, as measured (docs/crypto-libraries.md); libraries that are not named here come last.
 constexpr std::array<std::string_view, 7> preference = {"ipsec-mb", "ipp",      "boringssl", "aegis",
                                                         "openssl",  "cryptopp", "sodium"};
 
@@ -28,8 +27,8 @@ std::size_t rank_of(std::string_view name) {
                                     preference.begin());
 }
 
-// A shared crypto library must find its own symbols before those that the program or another library brought,
-// but the sanitizers' runtimes refuse RTLD_DEEPBIND.
+// A shared crypto library must find its own symbols before those that the program or another library brought, but the sanitizers' runtimes
+// refuse RTLD_DEEPBIND.
 int open_flags() {
     bool sanitized = dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init");
     return RTLD_NOW | RTLD_LOCAL | (sanitized ? 0 : RTLD_DEEPBIND);
@@ -74,11 +73,11 @@ std::string directory_beside_library() {
     fs::path here = ".";
     if (dladdr(reinterpret_cast<const void*>(&plugin_directory), &self) && self.dli_fname) {
         fs::path object = fs::canonical(self.dli_fname, error);
-        // A program's own name is its argv[0], which need not lead to its file.
+        // A program's own name is its argv[0], which does not have to lead to its file.
         if (error) object = fs::read_symlink("/proc/self/exe", error);
         here = object.parent_path();
     }
-    // libmpisec-*.so has them beside itself, bin/mpisec under its prefix's library directory.
+    // libmpisec-*.so has the plug-ins beside itself, bin/mpisec has them under its prefix's library directory.
     for (const char* candidate : {"mpisec", "../lib/mpisec", "../" MPISEC_LIBDIR "/mpisec"})
         if (fs::is_directory(here / candidate, error)) return (here / candidate).lexically_normal().string();
     return (here / "mpisec").string();
@@ -124,8 +123,8 @@ Result<const Library*> load(std::string_view name, const std::string& directory)
     return library;
 }
 
-// Asked here, where one thread loads the library, the plug-in also sets it up: threads that make keys at the same
-// time find that done.
+// Asking for the ciphers here, where one thread loads the library, also makes the plug-in set the library up: threads that make keys at the
+// same time later find that done.
 Library::Library(const mpisec_aead_plugin* plugin) : plugin_(plugin) {
     for (const CipherInfo& entry : ciphers()) {
         const auto id = static_cast<std::size_t>(entry.id);

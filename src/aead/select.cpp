@@ -53,7 +53,7 @@ Result<Selection> checked(const Library* library, Cipher cipher) {
     return selection;
 }
 
-// "library" alone means the default cipher where the library has it, else the first that it has.
+// "library" alone means the default cipher if the library has it, else the first cipher that it has.
 Result<Selection> pinned(const Wish& wish, const std::string& directory) {
     Result<const Library*> library = load(wish.library, directory);
     if (!library) return tl::unexpected(library.error());
@@ -65,7 +65,7 @@ Result<Selection> pinned(const Wish& wish, const std::string& directory) {
     return checked(*library, cipher);
 }
 
-// A remembered library is used only when it is still there and still passes its self-test.
+// A remembered library is used only if it still exists and still passes its self-test.
 std::optional<Selection> from_choice(const Choice& choice, Cipher cipher, const std::string& directory) {
     Selection selection{cipher, {}};
     for (std::size_t i = 0; i < size_classes; ++i) {
@@ -110,7 +110,7 @@ Result<Selection> select(std::string_view setting, const std::string& cache_file
     if (auto remembered = from_cache(cache_file, key, cipher, directory)) return *remembered;
     CalibrationTurn turn(cache_file);
     if (auto remembered = from_cache(cache_file, key, cipher, directory))
-        return *remembered;  // by whom we waited for
+        return *remembered;  // by the process that this one waited for
 
     std::vector<const Library*> candidates = working_libraries(cipher, directory);
     if (candidates.empty())

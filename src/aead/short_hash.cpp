@@ -74,9 +74,9 @@ MPISEC_WIDE void hash_wide(const std::uint8_t* key, const std::uint8_t* bytes, s
     store_sum(out + 16, second);
 }
 
-/// What hash_wide() needs: of the processor, and of the kernel, which must keep the registers.
+/// What hash_wide() needs of the processor, and of the kernel, which must save the registers.
 bool has_wide() {
-    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler brings.
+    // Not __builtin_cpu_supports(), because its table is in a library that not every compiler provides.
     constexpr unsigned kept = 0xE6;  // SSE, AVX, opmask, both halves of ZMM (XCR0)
     constexpr unsigned wanted = bit_AVX512F | bit_AVX512BW | bit_AVX512VL;
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -121,7 +121,7 @@ void ShortHash::operator()(const std::uint8_t* bytes, std::size_t n, std::uint8_
 
 void ShortHash::portable(const std::uint8_t* bytes, std::size_t n, std::uint8_t* out) const {
     Product halves[2];
-    // Whole 64 bytes, as the wide one: behind its end the string is zeros.
+    // Whole blocks of 64 bytes, as in the wide version: after its end the string continues with zeros.
     for (std::size_t at = 0; at < (n + 63) / 64 * 64; at += 16) {
         std::uint8_t pair[16] = {};
         if (at < n) std::memcpy(pair, bytes + at, std::min<std::size_t>(16, n - at));

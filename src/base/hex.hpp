@@ -1,4 +1,4 @@
-// Bytes that are no secret, in digits, as for names of files. (Not in constant time: key files have their own.)
+// Bytes that are not secret, as hexadecimal digits, for names of files for example. (Not in constant time: key files have their own code.)
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 namespace mpisec {
 
-/// A child finds these pages zeroed; or, where the system cannot do that, not at all. False where it can do neither.
+/// Makes a child find these pages zeroed, or, where the system cannot do that, not find them at all. False where it can do neither.
 inline bool hide_from_children(void* pages, std::size_t bytes) {
     return madvise(pages, bytes, MADV_WIPEONFORK) == 0 || madvise(pages, bytes, MADV_DONTFORK) == 0;
 }
@@ -35,7 +35,7 @@ class LockedSlab {
         return slot;
     }
 
-    /// Slots for later, without memory until they are used: in a sandbox that ends a process for locking some.
+    /// Slots for later, which take no memory until they are used: for a sandbox that ends a process for locking some.
     void reserve(std::size_t bytes) {
         std::lock_guard lock(mutex_);
         add(bytes / slot_bytes_, MLOCK_ONFAULT);
@@ -48,7 +48,7 @@ class LockedSlab {
     }
 
   private:
-    /// As many slots as there are, from 8 KiB to 64 KiB: locked pages are in memory before they are used.
+    /// Adds as many slots as there are already, from 8 KiB to 64 KiB: locked pages are in memory before they are used.
     bool grow() {
         const std::size_t wanted = std::clamp<std::size_t>(total_ * slot_bytes_, 8192, 65536);
         return add(std::max<std::size_t>(1, wanted / slot_bytes_), 0);
@@ -62,7 +62,7 @@ class LockedSlab {
             munmap(pages, bytes);
             return false;
         }
-        // May meet RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
+        // Can run into RLIMIT_MEMLOCK: swap belongs to the node, which the attacker does not own.
         mlock2(pages, bytes, locking);
         madvise(pages, bytes, MADV_DONTDUMP);
         total_ += slots;

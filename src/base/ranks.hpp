@@ -1,4 +1,4 @@
-// Some ranks in an order: a list that somebody keeps, or every so-many-th number, which nobody has to keep.
+// Some ranks in an order: either a list that somebody keeps, or every `step`-th number, which nobody has to keep.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace mpisec {
 
-/// A view: of a list it must not outlive it. To be passed by value.
+/// A view: it must not outlive the list that it is of. To be passed by value.
 class Ranks {
   public:
     Ranks() = default;
     Ranks(const std::vector<int>& list) : list_(list.data()), size_(static_cast<int>(list.size())) {}
-    /// first, first + step, …: `size` of them.
+    /// The numbers first, first + step, …: `size` of them.
     static Ranks every(int step, int first, int size) { return {first, step, size}; }
     static Ranks one(int rank) { return {rank, 0, 1}; }
 

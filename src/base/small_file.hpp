@@ -1,4 +1,4 @@
-// Files of /proc and /sys: short, and read by every rank at start-up, where a stream costs more than the file.
+// Files of /proc and /sys: they are short, and every rank reads them at start-up, where a stream costs more than the file.
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 namespace mpisec {
 
-/// The first 4 KiB of it, which must come in one read; empty when it cannot be read.
+/// The first 4 KiB of the file, which must come in one read; empty when it cannot be read.
 inline std::string read_small_file(const char* path) {
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return {};

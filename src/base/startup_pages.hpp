@@ -16,8 +16,7 @@ namespace mpisec {
 
 namespace startup_pages {
 
-/// Only the pages that are as in the file: those of segments that may be written hold relocated pointers and
-/// data.
+/// Releases only pages that are the same as in the file: those of writable segments hold relocated pointers and data.
 inline void release(const dl_phdr_info& object, const ElfW(Phdr) & segment) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) return;
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -41,8 +40,8 @@ inline bool traced() {
 
 }  // namespace startup_pages
 
-/// Gives back what only start-up needed: free memory of the heap, and the pages of MPIsec's own libraries
-/// with relocation tables, handshake and self-tests. What is used again is mapped again from the page cache.
+/// Gives back what only start-up needed: free memory of the heap, and the pages of MPIsec's own libraries with relocation tables, handshake
+/// and self-tests. Pages that are used again are mapped again from the page cache.
 inline void release_startup_pages() {
     malloc_trim(0);
     if (startup_pages::traced()) return;

@@ -1,5 +1,5 @@
-// Communication libraries beside MPI, by the names of their shared libraries: `mpisec exec` and `mpisec
-// doctor` look for them among what a program is linked with, the shim among what it has loaded.
+// Communication libraries beside MPI, by the names of their shared libraries: `mpisec exec` and `mpisec doctor` look for them among the
+// libraries that a program is linked with, the shim among those that it has loaded.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace mpisec {
 struct TransportLibrary {
     std::string_view stem;   ///< of the file's name, up to ".so" or '-': libnccl of libnccl.so.2
     std::string_view title;  ///< for people
-    bool under_mpi;  ///< MPI libraries load it for themselves, so that seeing it in a process says nothing
+    bool under_mpi;  ///< MPI libraries load it themselves, so that seeing it in a process says nothing
 };
 
 inline constexpr TransportLibrary transport_libraries[] = {
@@ -31,7 +31,7 @@ inline constexpr TransportLibrary transport_libraries[] = {
     {"libibverbs", "InfiniBand verbs", true},
 };
 
-/// The library that a file of this name (no directory) is; null when it is none of them.
+/// The library that a file of this name (without directory) is; null when it is none of them.
 inline constexpr const TransportLibrary* transport_library(std::string_view file) {
     const std::string_view stem = file.substr(0, file.find(".so"));
     for (const TransportLibrary& library : transport_libraries) {

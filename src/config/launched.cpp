@@ -15,11 +15,11 @@ struct Source {
     const char* launcher;
 };
 
-// Inside a batch script SLURM_NTASKS is set too, and what runs there is one process: only a step's count is one of processes.
+// Inside a batch script SLURM_NTASKS is set too, although what runs there is one process: only a step's count is a count of processes.
 constexpr Source hydra{"PMI_SIZE", "a PMI launcher"}, open_mpi{"OMPI_COMM_WORLD_SIZE", "Open MPI's mpiexec"},
     slurm{"SLURM_STEP_NUM_TASKS", "srun"};
 
-/// 0 where the variable is not set, or is no number.
+/// 0 processes where the variable is not set, or is not a number.
 Launched read(const Source& source) {
     const char* text = std::getenv(source.variable);
     int count = 0;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view prefix = "MPISEC_";
 constexpr std::string_view lab_prefix = "MPISEC_LAB_";
-// Of the OpenSSL provider (docs/provider.md), which a job may run under, and what `mpisec profile` tells its library.
+// Variables of the OpenSSL provider (docs/provider.md), which a job may run under, and of `mpisec profile`, which tells its library
+// something.
 constexpr std::string_view other_variables[] = {"MPISEC_PROVIDER_LIBRARY", "MPISEC_PROVIDER_THREADS",
                                                 "MPISEC_PROFILE"};
 
@@ -32,7 +33,7 @@ bool belongs_to_others(std::string_view variable) {
 }
 
 Result<void> apply_variable(Settings& settings, std::string_view name, std::string_view value) {
-    // Of an unknown variable only the name is said: its value may be a key that somebody meant for us (S5).
+    // Of an unknown variable only the name is printed: its value may be a key that somebody meant for MPIsec (S5).
     const Setting* setting = find_variable(name);
     if (!setting)
         return fail(
@@ -77,7 +78,7 @@ Result<Settings> load() {
     Settings settings;
     set_home_defaults(settings);
 
-    // The file comes first, so that variables win; only its own path is needed before.
+    // The file comes first, so that variables override it; only its own path is needed before.
     const char* pinned = std::getenv("MPISEC_CONFIG");
     const bool is_pinned = pinned && *pinned;
     if (is_pinned)

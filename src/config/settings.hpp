@@ -1,8 +1,7 @@
 // The effective settings of a process: MPISEC_* variables over a TOML file over the defaults
 // (docs/configuration.md).
 //
-// Every rank reads them in MPI_Init: no stream, no locale, and no file but the one TOML file, where there is
-// one.
+// Every rank reads them in MPI_Init: no stream, no locale, and no file except the one TOML file, where it exists.
 #pragma once
 
 #include <array>
@@ -47,7 +46,7 @@ struct Settings {
     Progress progress = Progress::calls;  ///< MPISEC_PROGRESS: what moves on while the program computes
     enum class SameNode : std::uint8_t { plain, seal, verify, automatic };
     SameNode same_node = SameNode::automatic;  ///< MPISEC_SAME_NODE
-    bool same_node_sealed = false;             ///< it is seal: every rank is taken for a node of its own
+    bool same_node_sealed = false;             ///< it is `seal`: every rank counts as a node of its own
     enum class Connections : std::uint8_t { automatic, authenticate, plain };
     Connections connections = Connections::automatic;  ///< MPISEC_CONNECTIONS: of the MPI library
     bool unprotected_allow = false;                    ///< MPISEC_UNPROTECTED=allow|refuse
@@ -67,15 +66,14 @@ struct Settings {
     Algorithms algorithm;   ///< MPISEC_<COLLECTIVE>: "auto" (as the table says) or a name; checked by coll
     std::string cache_dir;  ///< MPISEC_CACHE_DIR; default ~/.cache/mpisec (calibration)
 
-    /// Variables that are not at their default, and from where: "environment" or "file PATH". The last one holds.
+    /// Variables that are not at their default, and where each value comes from: "environment" or "file PATH". The last entry counts.
     std::vector<std::pair<std::string, std::string>> origin;
 };
 
-/// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, absent is
-/// fine). An unknown MPISEC_ variable or TOML key, or a value out of range, is an error that names it and
-/// what is accepted. Sizes take K, M, G suffixes (powers of two); times are seconds. A variable that is set
-/// but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the lab, two to the OpenSSL
-/// provider; they are ignored.
+/// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, which may be absent). An unknown MPISEC_
+/// variable or TOML key, or a value out of range, is an error that names it and says what is accepted. Sizes take K, M, G suffixes (powers
+/// of two); times are in seconds. A variable that is set but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the
+/// lab, two to the OpenSSL provider; they are ignored.
 Result<Settings> load();
 
 /// One setting as it is in force.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, TiB = 1ull << 40;
 
-/// Stores a parsed value, or hands the error on.
+/// Stores a parsed value, or passes the error on.
 template <class Field, class Value>
 Result<void> store(Field& field, Result<Value> value) {
     if (!value) return tl::unexpected(value.error());
@@ -36,7 +36,7 @@ Result<void> set_workers(Settings& s, std::string_view text) {
     return store(s.workers, workers);
 }
 
-/// auto is 0.
+/// "auto" becomes 0.
 Result<void> set_size(std::uint64_t& size, std::string_view text) {
     if (text == "auto") return store(size, Result<std::uint64_t>(0));
     Result<std::uint64_t> parsed = parse_size(text, KiB, 256 * MiB);
@@ -47,7 +47,7 @@ std::string show_auto_size(std::uint64_t size) {
     return size == 0 ? "auto" : show_size(size);
 }
 
-/// Of an enumeration that has automatic, on and off.
+/// For an enumeration that has automatic, on and off.
 template <class Choice>
 Result<void> set_auto_on_off(Choice& choice, std::string_view text) {
     if (text != "auto" && text != "on" && text != "off")
@@ -123,8 +123,7 @@ constexpr Setting algorithm_setting(Text key) {
             [](const Settings& s) { return s.algorithm[i]; }};
 }
 
-// variable, TOML key, default, accepted, set, show. Names of libraries, ciphers and algorithms are checked
-// where these are.
+// variable, TOML key, default, accepted, set, show. Names of libraries, ciphers and algorithms are checked in the modules that have them.
 constexpr Setting settings_table[] = {
     {"MPISEC_CONFIG", "", "~/.config/mpisec/config.toml", "path",
      [](Settings& s, Text t) { return store(s.config, parse_path(t)); },
@@ -210,7 +209,7 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return s.mpi; }},
 };
 
-/// Levenshtein, by rows.
+/// Levenshtein distance, computed row by row.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});

@@ -1,5 +1,4 @@
-// The one table of settings: it drives reading, `mpisec doctor`'s listing and docs/configuration.md (a test
-// compares them).
+// The one table of settings: it drives reading, the listing of `mpisec doctor` and docs/configuration.md (a test compares them).
 #pragma once
 
 #include <span>
@@ -23,7 +22,7 @@ std::span<const Setting> table();
 
 const Setting* find_variable(std::string_view variable);  ///< null when there is none of this name
 const Setting* find_key(std::string_view key);
-/// For "did you mean": the name with the least editing distance (Levenshtein).
+/// For "did you mean": the name with the smallest edit distance (Levenshtein).
 const Setting& nearest_variable(std::string_view variable);
 const Setting& nearest_key(std::string_view key);  ///< of those that have a key
 

@@ -9,7 +9,7 @@
 namespace mpisec::config {
 namespace {
 
-/// The value as a variable would have it; false for what no setting is (booleans, dates, arrays, tables).
+/// The value as text, as a variable would have it; false for types that no setting has (booleans, dates, arrays, tables).
 bool as_text(const toml::node& value, std::string& text) {
     if (const auto* string = value.as_string())
         text = string->get();
@@ -40,8 +40,7 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
     return {};
 }
 
-/// toml++ before 3.4 runs into undefined behaviour on some characters beyond ASCII (its issue 190), so none
-/// reach it.
+/// toml++ before 3.4 has undefined behaviour on some characters beyond ASCII (its issue 190), so none of these may reach it.
 Result<void> check_ascii(std::string_view text, const std::string& path) {
     const auto* beyond =
         std::find_if(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) < 0; });

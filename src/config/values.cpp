@@ -28,7 +28,7 @@ unsigned suffix_bits(char suffix) {
     }
 }
 
-/// The whole of `text` as a number; false when some of it is no number or it does not fit.
+/// Reads the whole of `text` as a number; false when part of it is not a number, or when it does not fit.
 template <class Number>
 bool read_all(std::string_view text, Number& number) {
     const char* end = text.data() + text.size();

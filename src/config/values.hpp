@@ -1,5 +1,4 @@
-// Text to value and back, for every kind of setting. Errors say what is accepted; the caller adds which
-// setting it was.
+// Text to value and back, for every kind of setting. Errors say what is accepted; the caller adds which setting it was.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +9,14 @@
 
 namespace mpisec::config {
 
-/// Digits with an optional suffix K, M or G (2^10, 2^20, 2^30); both limits belong to the range.
+/// Digits with an optional suffix K, M or G (2^10, 2^20, 2^30); the range includes both limits.
 Result<std::uint64_t> parse_size(std::string_view text, std::uint64_t lowest, std::uint64_t highest);
 /// The shortest text that parse_size() reads as `size`.
 std::string show_size(std::uint64_t size);
 
 Result<int> parse_integer(std::string_view text, int lowest, int highest);
 
-/// Seconds, with decimals if so wished; not negative, at most `highest`.
+/// Seconds, with optional decimals; at least `lowest`, at most `highest`.
 Result<double> parse_seconds(std::string_view text, double highest, double lowest = 0);
 
 /// True for `yes`, false for `no`, an error for all else.

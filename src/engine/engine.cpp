@@ -21,13 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// To wake a worker costs the thread that calls MPI 5 to 10 microseconds, on a virtual machine up to 100. The first stays
-// awake while large messages come often; the others are for what it cannot do alone.
+// Waking a worker costs the thread that calls MPI 5 to 10 microseconds, on a virtual machine up to 100. The first worker stays awake while
+// large messages come often; the others are for work that it cannot do alone.
 constexpr std::chrono::nanoseconds spin_of_first = std::chrono::milliseconds(1),
                                    spin_of_others = std::chrono::microseconds(50);
-// Taken at once: a few microseconds of work, so that whoever has them is done about when the others are.
+// What a thread takes at once: a few microseconds of work, so that it finishes at about the same time as the others.
 constexpr std::size_t most_taken = 16, bytes_taken = 32 * 1024;
-constexpr std::uint64_t measured_every = 8;   // takes: reading the clock costs as much as 500 bytes
+constexpr std::uint64_t measured_every = 8;   // in takes: reading the clock costs as much as 500 bytes
 constexpr std::size_t measured_bytes = 1024;  // and tells nothing of smaller ones
 
 void relax() {
@@ -43,7 +43,7 @@ std::uint64_t nanoseconds_now() {
         std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
 }
 
-/// After the last store the task belongs to its owner again: it may be gone at once.
+/// After the last store the task belongs to its owner again, who may destroy it at once.
 void run(SegmentTask& task, unsigned thread) {
     aead::KeySet& key = task.key->for_thread(thread);
     task.thread = thread;
@@ -57,12 +57,12 @@ void run(SegmentTask& task, unsigned thread) {
     task.state.store(good ? SegmentTask::State::done : SegmentTask::State::failed, std::memory_order_release);
 }
 
-/// Where one worker sleeps. Whoever wakes it holds no lock, so that the thread that calls MPI never waits for a worker
-/// that is about to sleep.
+/// Where one worker sleeps. The thread that wakes it needs no lock, so that the thread that calls MPI never waits for a worker that is
+/// about to sleep.
 class Bed {
   public:
     void lie_down() { asleep_.store(1); }
-    /// False when somebody else got it up before.
+    /// False when another thread got it up before.
     bool get_up() {
         std::uint32_t expected = 1;
         return asleep_.compare_exchange_strong(expected, 0);
@@ -80,7 +80,7 @@ class Bed {
     static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 };
 
-/// Blocks every signal while it lives: threads made meanwhile inherit that.
+/// Blocks every signal while it lives: threads that are made in that time inherit the mask.
 class SignalsBlocked {
   public:
     SignalsBlocked() {
@@ -95,7 +95,7 @@ class SignalsBlocked {
 };
 
 void bind_to(unsigned core) {
-    // A mask of the size that the core's number needs. When the system refuses, the worker runs where it may.
+    // The mask has the size that the core's number needs. When the system refuses, the worker runs wherever it may.
     cpu_set_t* mask = CPU_ALLOC(core + 1);
     if (!mask) return;
     const std::size_t bytes = CPU_ALLOC_SIZE(core + 1);
@@ -107,7 +107,7 @@ void bind_to(unsigned core) {
 
 }  // namespace
 
-// On a cache line of its own per thread: neighbours are written by others.
+// On a cache line of its own for each thread: other threads write the neighbouring ones.
 struct MessageKey::Impl {
     struct alignas(64) Slot {
         Slot(const aead::Selection& selection, const std::uint8_t* key_bytes) : set(selection, key_bytes) {}
@@ -146,7 +146,7 @@ struct Engine::Impl {
     }
     void work(unsigned thread);
 
-    // Written by its thread only; on a cache line of its own.
+    // Written only by its thread; on a cache line of its own.
     struct alignas(64) Account {
         std::atomic<std::uint64_t> takes{0}, tasks{0}, bytes{0}, measured_bytes{0}, measured_ns{0};
         static void add(std::atomic<std::uint64_t>& sum, std::uint64_t n) {
@@ -156,13 +156,14 @@ struct Engine::Impl {
 
     TaskQueue queue;
     Limiter limiter;
-    std::atomic<unsigned> running{0};  // threads inside the crypto library; kept where the limiter is of use
+    // Threads inside the crypto library; counted only where the limiter is of use.
+    std::atomic<unsigned> running{0};
     std::atomic<unsigned> looking{0};  // workers that spin, and see the next task at once
     std::atomic<unsigned> coming{0};   // workers that were woken and have not looked yet
-    std::atomic<unsigned> awake{0};    // workers, those that come among them
+    std::atomic<unsigned> awake{0};    // workers that are awake, including those that are coming
     std::atomic<bool> stopping{false};
     std::vector<Bed> beds;   // by worker
-    bool own_cores = false;  // one for each; else nobody spins: the core is somebody else's too
+    bool own_cores = false;  // one for each worker; else none spins: others need the core too
     std::vector<Account> accounts;
     std::vector<std::thread> threads;
     const pid_t process = getpid();
@@ -175,7 +176,7 @@ void Engine::Impl::run_all(unsigned thread, SegmentTask* const* tasks, std::size
     const bool limits = threads.size() > 1;
     const unsigned active = limits ? running.fetch_add(1, std::memory_order_relaxed) + 1 : 1;
     const bool measured = bytes >= measured_bytes && account.takes % measured_every == 0;
-    // Before the tasks are finished: their owners may read it then.
+    // Before the tasks are finished: from then on their owners may read the account.
     Account::add(account.takes, 1);
     Account::add(account.tasks, count);
     Account::add(account.bytes, bytes);
@@ -200,8 +201,8 @@ bool Engine::Impl::run_some(unsigned thread, std::size_t most) {
     return count > 0;
 }
 
-/// Always the first in their order that sleeps: so the same few do the work, whose cores and caches stay warm. True when
-/// one is on its way.
+/// Always wakes the first sleeping worker in their order: so the same few workers do the work, and their cores and caches stay warm. True
+/// when one is on its way.
 bool Engine::Impl::wake_another() {
     const std::size_t waiting = queue.size(), see_it_at_once = looking.load();
     if (waiting <= see_it_at_once) return false;
@@ -231,28 +232,28 @@ bool Engine::Impl::look_for_work(std::chrono::nanoseconds how_long) {
     return found && !one_too_many();
 }
 
-/// False when the engine stops and nothing is queued. That no task stays behind while all sleep rests on the order of
-/// what is sequentially consistent: submit() queues and then reads who is awake; a worker lies down, is not counted as awake
-/// any more, and then reads the queue.
+/// False when the engine stops and nothing is queued. That no task is left behind while all workers sleep rests on the order of
+/// sequentially consistent operations: submit() queues and then reads who is awake; a worker lies down, is no longer counted as awake, and
+/// then reads the queue.
 bool Engine::Impl::wait_for_work(unsigned thread) {
     if (look_for_work(spin_of(thread))) return true;
     Bed& bed = beds[thread - 1];
     bed.lie_down();
     awake.fetch_sub(1);
-    // Where others are awake and may do it all, they do; the last of them comes by here before it sleeps.
+    // If other workers are awake and may do all of it, they do; the last of them comes by here before it sleeps.
     const bool needed = stopping.load() || (queue.size() > 0 && awake.load() + 1 < limiter.limit());
     if (needed && bed.get_up()) {
         awake.fetch_add(1);
     } else {
         bed.sleep();
-        coming.fetch_sub(1);  // whoever woke it has counted it
+        coming.fetch_sub(1);  // the thread that woke it has counted it
     }
     return queue.size() > 0 || !stopping.load();
 }
 
 void Engine::Impl::work(unsigned thread) {
     do {
-        // A fair share of what waits, so that small tasks that come together are done together.
+        // A fair share of what waits, so that small tasks that arrive together are done together.
         while (!one_too_many() && run_some(thread, 1 + queue.size() / accounts.size())) {
         }
     } while (wait_for_work(thread));
@@ -272,7 +273,7 @@ Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_
         impl_->awake.fetch_add(1);
         try {
             impl_->threads.emplace_back(body);
-        } catch (const std::system_error&) {  // a limit on threads: those that we have do the work
+        } catch (const std::system_error&) {  // a limit on threads: those that exist do the work
             impl_->awake.fetch_sub(1);
             break;
         }
@@ -280,7 +281,7 @@ Engine::Engine(unsigned workers, std::vector<unsigned> cores) : impl_(std::make_
 }
 
 Engine::~Engine() {
-    // In a forked child the workers are missing: nobody would end them.
+    // In a forked child the workers do not exist: nobody would end them.
     if (impl_->process != getpid()) {
         (void)impl_.release();
         return;

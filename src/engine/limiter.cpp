@@ -6,7 +6,7 @@
 namespace mpisec::engine {
 namespace {
 
-constexpr std::uint64_t enough_pieces = 16;  // below, a level says nothing
+constexpr std::uint64_t enough_pieces = 16;  // with fewer, a level says nothing
 constexpr unsigned least = 2;
 
 }  // namespace
@@ -24,7 +24,7 @@ void Limiter::record(unsigned active, std::uint64_t bytes, std::uint64_t ns) {
 }
 
 void Limiter::decide(std::uint64_t number) {
-    // All threads together, if each of `active` is as fast as those that were measured.
+    // The speed of all threads together, if each of `active` is as fast as those that were measured.
     std::array<double, max_threads + 1> speed{};
     double best = 0;
     for (unsigned active = 1; active <= threads_; ++active) {
@@ -34,14 +34,14 @@ void Limiter::decide(std::uint64_t number) {
         speed[active] = active * static_cast<double>(level.bytes.load(std::memory_order_relaxed)) / ns;
         best = std::max(best, speed[active]);
     }
-    // Of more than may work now nothing is known until the next trial, and nothing of a crowd that never came together.
+    // Until the next trial nothing is known of more threads than may work now, nor of numbers of threads that never worked together.
     const unsigned now = limit_.load(std::memory_order_relaxed);
     unsigned limit = now;
     for (unsigned active = now; speed[now] > 0 && active >= 1; --active)
         if (speed[active] > 0 && speed[active] * worth_it >= best) limit = active;
     const bool try_all = number % trial == 0;
     limit_.store(try_all ? threads_ : std::max(limit, std::min(least, threads_)), std::memory_order_relaxed);
-    // What was measured long ago counts less and less; before a trial, for nothing.
+    // Old measurements count less and less; before a trial they are dropped.
     for (unsigned active = 1; active <= threads_; ++active) {
         Level& level = levels_[active];
         for (std::atomic<std::uint64_t>* sum : {&level.pieces, &level.bytes, &level.ns})

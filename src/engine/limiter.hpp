@@ -1,5 +1,5 @@
-// How many threads are worth their cores: more of them may share one core's units (hyper-threads), the memory's
-// bandwidth, or a core that another process has. Measured while they work, since all three change.
+// How many threads are worth their cores: additional threads may share one core's units (hyper-threads), the memory's bandwidth, or a core
+// that another process uses. Measured while they work, since all three change.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ class Limiter {
     static constexpr unsigned max_threads = 256;
     /// Measured pieces of work after which the limit is set anew.
     static constexpr std::uint64_t epoch = 512;
-    /// Every so many epochs all threads may work again, to see whether they help by now.
+    /// After this many epochs all threads may work again, to see whether they help by now.
     static constexpr unsigned trial = 16;
-    /// A number of threads is taken for as good as a larger one that is not this much faster.
+    /// A number of threads counts as being as good as a larger one unless the larger one is faster by this factor.
     static constexpr double worth_it = 1.05;
 
-    /// `threads` that could work at once, two of which always may: that one seals while another sends gains, too,
-    /// where both together seal no faster than one.
+    /// `threads` could work at once. Two of them always may: when one seals while another sends, that helps even where both together seal
+    /// no faster than one.
     explicit Limiter(unsigned threads);
 
     /// `bytes` took `ns` on one thread while `active` threads worked. Any thread.

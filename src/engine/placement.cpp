@@ -1,7 +1,6 @@
-// Which cores are spare. From the kernel's own files and calls, not from hwloc: this code ends up in a
-// library that is preloaded into programs whose MPI brings an hwloc of its own (another version, often inside
-// libmpi), Debian's static archive needs libudev at run time, and loading its topology costs 10 ms where this
-// costs less than 1. The tests hold it against hwloc.
+// Which cores are spare. This is found with the kernel's own files and calls, not with hwloc: this code ends up in a library that is
+// preloaded into programs whose MPI brings an hwloc of its own (another version, often inside libmpi), Debian's static archive of hwloc
+// needs libudev at run time, and loading its topology costs 10 ms where this costs less than 1. The tests compare the result with hwloc.
 #include "engine/placement.hpp"
 
 #include <sched.h>
@@ -17,7 +16,7 @@ constexpr unsigned max_cpus = 16 * 1024;
 
 using CpuMask = std::vector<bool>;  // by operating-system index of the hardware thread
 
-/// What the calling thread may run on; empty when the system does not say.
+/// The hardware threads that the calling thread may run on; empty when the system does not say.
 CpuMask affinity() {
     const std::size_t bytes = CPU_ALLOC_SIZE(max_cpus);
     std::vector<std::uint64_t> words(bytes / sizeof(std::uint64_t));
@@ -28,9 +27,8 @@ CpuMask affinity() {
     return cpus;
 }
 
-/// What this process could run on if nobody had bound it: asking for everything gives all that its cpuset (a
-/// batch system's or container's share of the node) contains. On a thread of its own, so that the caller's
-/// binding stays.
+/// What this process could run on if nobody had bound it: asking for all CPUs gives those that its cpuset (a batch system's or container's
+/// share of the node) contains. Done on a thread of its own, so that the caller's binding stays.
 CpuMask unbound_affinity() {
     CpuMask cpus;
     try {
@@ -40,7 +38,7 @@ CpuMask unbound_affinity() {
             sched_setaffinity(0, CPU_ALLOC_SIZE(max_cpus), reinterpret_cast<cpu_set_t*>(all.data()));
             cpus = affinity();
         }).join();
-    } catch (const std::system_error&) {  // no thread to be had: then there will be no workers either
+    } catch (const std::system_error&) {  // no thread can be made: then there will be no workers either
     }
     return cpus;
 }
@@ -52,7 +50,7 @@ std::vector<unsigned> indices(const CpuMask& cpus) {
     return all;
 }
 
-/// One hardware thread of each core, those of one memory side by side.
+/// One hardware thread of each core; cores near one memory are side by side.
 std::vector<HardwareThread> cores_of(const std::vector<HardwareThread>& threads) {
     std::vector<HardwareThread> cores;
     for (const HardwareThread& thread : threads)
@@ -65,9 +63,9 @@ std::vector<HardwareThread> cores_of(const std::vector<HardwareThread>& threads)
     return cores;
 }
 
-/// How many ranks of the node run on this rank's `own` cores, of `all` that the job has here. Each rank sees
-/// only its own binding; launchers bind evenly, so others are assumed to have as much elsewhere: unbound
-/// ranks all share, ranks with four cores each do not share.
+/// How many ranks of the node run on this rank's `own` cores, of `all` cores that the job has here. Each rank sees only its own binding;
+/// launchers bind evenly, so the other ranks are assumed to have as many cores elsewhere: unbound ranks all share, ranks with four cores
+/// each do not share.
 unsigned sharers(std::size_t own, std::size_t all, unsigned ranks) {
     return static_cast<unsigned>(
         std::min<std::size_t>(ranks, (ranks * own + all - 1) / std::max<std::size_t>(all, 1)));
@@ -80,13 +78,13 @@ Placement place(const Surroundings& surroundings, int setting, unsigned ranks_on
     std::vector<HardwareThread> own = cores_of(surroundings.usable);
     const unsigned ranks = std::max(1u, sharers(own.size(), std::max(own.size(), surroundings.cores_of_job),
                                                 std::max(1u, ranks_on_node)));
-    // Alone on its cores, a rank has its workers near the memory that it has used so far.
+    // A rank that is alone on its cores has its workers near the memory that it has used so far.
     if (ranks == 1 && surroundings.node)
         std::stable_partition(own.begin(), own.end(),
                               [&](const HardwareThread& core) { return core.node == *surroundings.node; });
 
-    // Among those that share, rank i takes the i-th part, the first core of which is for itself. So a rank's workers
-    // are on one memory as far as may be.
+    // Among ranks that share cores, rank i takes the i-th part, whose first core is for the rank itself. So a rank's workers are on one
+    // memory as far as possible.
     Placement placement{static_cast<unsigned>(std::max(setting, 0)), {}};
     const std::size_t mine = rank_on_node % ranks;
     std::vector<HardwareThread> spare;
@@ -99,7 +97,7 @@ Placement place(const Surroundings& surroundings, int setting, unsigned ranks_on
         placement.workers = static_cast<unsigned>(placement.cores.size());
         return placement;
     }
-    // More than there are cores: their other hardware threads, but not those of the cores on which ranks run.
+    // If there are more workers than cores: the other hardware threads of these cores, but not those of the cores on which ranks run.
     for (const HardwareThread& thread : surroundings.usable)
         for (const HardwareThread& core : spare)
             if (placement.cores.size() < placement.workers && thread.core == core.core &&

@@ -1,4 +1,4 @@
-// Which cores are spare, as a function of what the machine and the job are like.
+// Which cores are spare, as a function of what the machine and the job look like.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ namespace mpisec::engine {
 
 /// What place_workers() finds out.
 struct Surroundings {
-    std::vector<HardwareThread> usable;  ///< by this process
-    std::size_t cores_of_job = 0;        ///< on this node, also those that this process is not bound to
-    std::optional<unsigned> node;        ///< of memory, on which the caller runs
+    std::vector<HardwareThread> usable;  ///< that this process may use
+    std::size_t cores_of_job = 0;        ///< on this node, including those that this process is not bound to
+    std::optional<unsigned> node;        ///< the NUMA node on which the caller runs
 };
 
 Placement place(const Surroundings& surroundings, int setting, unsigned ranks_on_node, unsigned rank_on_node);

@@ -1,4 +1,4 @@
-// The tasks that wait, oldest first: one thread puts them in, any thread takes some out, and none of them locks.
+// The waiting tasks, oldest first: one thread puts them in, any thread takes some out, and none of them locks.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ struct SegmentTask;
 
 class TaskQueue {
   public:
-    /// False when it is full. One thread at a time.
+    /// False when the queue is full. To be called by one thread at a time.
     bool push(SegmentTask* task, std::size_t bytes) {
         const std::uint64_t at = end_.load(std::memory_order_relaxed);
         if (at - begin_.load(std::memory_order_acquire) == slots_.size()) return false;
@@ -24,8 +24,8 @@ class TaskQueue {
         return true;
     }
 
-    /// Takes the oldest tasks at once, at most `most` and no more than `bytes` together (but one at least), so that
-    /// small ones are not fetched one by one. Returns how many. Any thread.
+    /// Takes several of the oldest tasks at once, at most `most` and no more than `bytes` together (but at least one), so that small ones
+    /// are not fetched one by one. Returns how many. Any thread.
     std::size_t take(SegmentTask** to, std::size_t most, std::size_t bytes) {
         std::uint64_t from = begin_.load(std::memory_order_acquire);
         for (;;) {
@@ -33,7 +33,7 @@ class TaskQueue {
             if (from >= end) return 0;
             std::size_t count = 0;
             for (std::size_t sum = 0; count < most && from + count < end; ++count) {
-                // What is read here was overwritten only if `begin_` has moved, and then it counts for nothing.
+                // What is read here can have been overwritten only if `begin_` has moved, and then it is not used.
                 const Slot& slot = slots_[(from + count) % slots_.size()];
                 sum += slot.bytes.load(std::memory_order_relaxed);
                 if (count > 0 && sum > bytes) break;
@@ -45,7 +45,7 @@ class TaskQueue {
         }
     }
 
-    /// What was there a moment ago.
+    /// The number of tasks a moment ago.
     std::size_t size() const {
         const std::uint64_t from = begin_.load(), end = end_.load();
         return end > from ? static_cast<std::size_t>(end - from) : 0;
@@ -56,7 +56,7 @@ class TaskQueue {
         std::atomic<SegmentTask*> task{nullptr};
         std::atomic<std::size_t> bytes{0};
     };
-    // Apart, for the threads that take and the one that puts in write to a line each.
+    // On separate lines, because the threads that take and the one that puts in each write to one of them.
     alignas(64) std::atomic<std::uint64_t> begin_{0};
     alignas(64) std::atomic<std::uint64_t> end_{0};
     alignas(64) std::array<Slot, 512> slots_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned max_number = 64 * 1024;
 
-/// Empty when it cannot be read. The kernel's lists of a machine of thousands of threads take some kilobytes.
+/// Empty when the file cannot be read. On a machine with thousands of threads the kernel's lists take some kilobytes.
 std::string content(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return {};

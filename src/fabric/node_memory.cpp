@@ -123,8 +123,8 @@ bool NodeMemory::Slot::free() const {
 
 void NodeMemory::Slot::enter() {
     if (uses_ > 0 && failed()) {
-        for (Grown& grown : grown_)
-            grown.memory.forget(grown.name);  // some node peer may never have attached it
+        // Some node peer may never have attached it.
+        for (Grown& grown : grown_) grown.memory.forget(grown.name);
         grown_.clear();
         rooms_.resize(1);
     }

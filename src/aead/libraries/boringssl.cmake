@@ -9,7 +9,7 @@ if(crate)
     string(APPEND visibility " -ffile-prefix-map=${source}=boringssl")
   endif()
   set(archive ${build}/libcrypto.a)
-  if(EXISTS ${build}/CMakeCache.txt)  # CMake refuses that of a checkout which has been moved since
+  if(EXISTS ${build}/CMakeCache.txt)  # CMake refuses the cache of a checkout that has been moved since
     file(STRINGS ${build}/CMakeCache.txt made_in REGEX "^CMAKE_CACHEFILE_DIR:")
     if(NOT made_in STREQUAL "CMAKE_CACHEFILE_DIR:INTERNAL=${build}")
       file(REMOVE_RECURSE ${build})
@@ -24,7 +24,7 @@ if(crate)
     get_filename_component(toolchain ${CMAKE_TOOLCHAIN_FILE} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
     list(APPEND flags -DCMAKE_TOOLCHAIN_FILE=${toolchain})
   endif()
-  # flock: two build trees may get here at once. The crate's patches are for its Rust users and are left out.
+  # flock: two build trees can get here at once. The crate's patches are for its Rust users and are left out.
   set(locked flock ${MPISEC_DEPS_DIR}/boringssl.lock)
   add_custom_command(
     OUTPUT ${archive}

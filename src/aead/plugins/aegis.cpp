@@ -1,5 +1,5 @@
-// libaegis: the AEGIS family (draft-irtf-cfrg-aegis-aead), chosen among AES, VAES and AVX-512 code at run
-// time. A nonce is the 12 bytes followed by zeros (plugin.h).
+// libaegis: the AEGIS family (draft-irtf-cfrg-aegis-aead), which chooses among AES, VAES and AVX-512 code at run time. A nonce is the 12
+// bytes followed by zeros (plugin.h).
 #include <aegis.h>
 #include <aegis128l.h>
 #include <aegis128x2.h>

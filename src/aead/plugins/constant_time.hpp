@@ -8,8 +8,8 @@
 
 namespace mpisec::aead::plugins {
 
-/// True when the tags are equal, in a time that does not depend on their bytes. `expected` is wiped: of a
-/// forgery it is the tag that would have been right.
+/// True when the tags are equal, in a time that does not depend on their bytes. `expected` is wiped: for a forgery it is the tag that would
+/// have been right.
 inline bool equal_tags(std::uint8_t (&expected)[tag_bytes], const std::uint8_t* received) {
     static_assert(tag_bytes == 16);
     std::uint64_t left[2], right[2];

@@ -1,4 +1,4 @@
-// Intel Cryptography Primitives (IPP Cryptography). It only computes tags: opening compares here.
+// Intel Cryptography Primitives (IPP Cryptography). It only computes tags: on opening this plug-in compares them.
 #include <ippcp.h>
 #include <ippcpversion.h>
 
@@ -15,7 +15,7 @@ using namespace mpisec::aead;
 constexpr std::size_t piece = std::size_t{1} << 30;  // IPP counts in int
 
 bool initialized() {
-    static const bool done = ippcpInit() >= 0;  // picks the code for this CPU; a warning is no failure
+    static const bool done = ippcpInit() >= 0;  // picks the code for this CPU; a warning is not a failure
     return done;
 }
 
@@ -79,7 +79,7 @@ class State {
         return true;
     }
 
-    alignas(64) std::uint8_t gcm_[2048];  // its size is known at run time only: about 1,000
+    alignas(64) std::uint8_t gcm_[2048];  // its size, about 1,000, is known only at run time
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Intel Multi-Buffer Crypto for IPsec, through its direct (job-free) calls. It only computes tags: opening
-// compares here.
+// Intel Multi-Buffer Crypto for IPsec, through its direct (job-free) calls. It only computes tags: on opening this plug-in compares them.
 #include <intel-ipsec-mb.h>
 
 #include <optional>
@@ -13,7 +12,7 @@ namespace {
 
 using namespace mpisec::aead;
 
-/// Those of the library's manager that suit this CPU. The manager itself is mostly queues of its job calls, 200 KB.
+/// The functions of the library's manager that suit this CPU. The manager itself, 200 KB, consists mostly of queues for its job calls.
 struct Functions {
     explicit Functions(const IMB_MGR& mgr)
         : gcm128_pre(mgr.gcm128_pre),
@@ -44,7 +43,7 @@ const Functions* functions() {
         std::optional<Functions> usable;
         if (imb_get_errno(mgr) == 0 && arch >= IMB_ARCH_SSE) usable.emplace(*mgr);
         free_mb_mgr(mgr);
-        mpisec::release_startup_pages();  // it has tested every algorithm of its 12 MB
+        mpisec::release_startup_pages();  // it has tested every algorithm in its 12 MB
         return usable;
     }();
     return found ? &*found : nullptr;
@@ -126,7 +125,7 @@ class State {
     bool ready;
 
   private:
-    Cipher cipher_;  // no cipher has the value 0, which fork() leaves in a child
+    Cipher cipher_;  // no cipher has the value 0, which a child finds here after fork()
     aes_gcm_enc_dec_t gcm_seal_ = nullptr, gcm_open_ = nullptr;  // of AES-GCM
     alignas(64) gcm_key_data gcm_key_;
     alignas(64) gcm_context_data gcm_;

@@ -1,5 +1,4 @@
-// OpenSSL 3 (shared, as the system updates it; its FIPS provider is used where the system's configuration
-// says so).
+// OpenSSL 3 (shared, so that the system updates it; its FIPS provider is used where the system's configuration says so).
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
@@ -46,8 +45,7 @@ bool update(EVP_CIPHER_CTX* context, std::uint8_t* to, const std::uint8_t* from,
     return true;
 }
 
-/// A context per direction, made when first needed: the key schedule survives from call to call, only the
-/// nonce is set.
+/// A context per direction, made when first needed: the key schedule is kept from call to call, and only the nonce is set.
 class State {
   public:
     State(Cipher cipher, const std::uint8_t* key)

@@ -1,4 +1,4 @@
-// What every plug-in shares: the exported table and its helpers. Each plug-in is one file beside this one.
+// What all plug-ins share: the exported table and its helpers. Each plug-in is one file beside this one.
 #pragma once
 
 #include <string.h>
@@ -11,11 +11,10 @@
 #include "aead/aead.hpp"
 #include "base/locked_slab.hpp"
 
-/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t*
-/// key), a `bool ready` as its first member, and the members seal and open, which return true on success.
-/// What open leaves on failure is zeroed here. `ready` is what tells a live state from one that fork() wiped
-/// (in a child, key memory is all zero): it is looked at before each use, and is in a cache line that is
-/// needed anyway.
+/// Defines the one symbol that a plug-in exports. `State` has a constructor State(Cipher, const uint8_t* key), a `bool ready` as its first
+/// member, and the members seal and open, which return true on success. What open leaves on failure is zeroed here. `ready` distinguishes a
+/// live state from one that fork() wiped (in a child, key memory is all zero): it is checked before each use, and is in a cache line that
+/// is needed anyway.
 #define MPISEC_AEAD_PLUGIN(plugin_name, version_function, has_function, State)                              \
     extern "C" __attribute__((visibility("default"))) const mpisec_aead_plugin mpisec_aead_plugin_table = { \
         MPISEC_AEAD_PLUGIN_VERSION,                                                                         \
@@ -33,7 +32,7 @@
 
 namespace mpisec::aead::plugins {
 
-// Key states lie in locked memory (S5). Never destroyed: keys in static variables may outlive it otherwise.
+// Key states are in locked memory (S5). Never destroyed: otherwise keys in static variables might outlive it.
 template <class State>
 LockedSlab& states() {
     static_assert(alignof(State) <= 64);
@@ -57,7 +56,7 @@ void* key_new(int cipher, const std::uint8_t* key) {
     return nullptr;
 }
 
-// A message without bytes or associated data may come with null pointers, which some libraries refuse.
+// A message without bytes or without associated data may come with null pointers, which some libraries refuse.
 inline std::uint8_t nothing[16];
 
 template <class State>
@@ -75,7 +74,7 @@ int open(void* state, std::uint8_t* to, const std::uint8_t* from, std::size_t n,
     if (static_cast<State*>(state)->ready &&
         static_cast<State*>(state)->open(to ? to : nothing, from, n, nonce, ad ? ad : nothing, ad_n))
         return 0;
-    if (n) std::memset(to, 0, n);  // S2: whatever the library left there, it was not authenticated
+    if (n) std::memset(to, 0, n);  // S2: whatever the library left there was not authenticated
     return -1;
 }
 
