@@ -35,7 +35,7 @@ class LockedSlab {
         return slot;
     }
 
-    /// Slots for later, which take no memory until they are used: for a sandbox that ends a process for locking some.
+    /// Slots for later, which take no memory until they are used: for a sandbox that later ends a process for locking memory.
     void reserve(std::size_t bytes) {
         std::lock_guard lock(mutex_);
         add(bytes / slot_bytes_, MLOCK_ONFAULT);

@@ -134,7 +134,7 @@ NodeArena* NodeArena::get() {
         std::lock_guard lock(open_mutex);
         if (arena) return arena;
     }
-    // Not memfd_create(): a wrong size shall meet the limit of /dev/shm.
+    // Not memfd_create(), so that a wrong size runs into the limit of /dev/shm.
     const int descriptor = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0) return nullptr;
     int error = format(descriptor, 0);

@@ -73,7 +73,7 @@ class NodeMemory::Slot {
     void enter();
     /// The same memory for all node peers, aligned to 64 bytes, not zeroed; valid until they leave.
     Result<std::span<std::uint8_t>> room(std::size_t bytes);
-    /// This rank arrives at the next barrier; returns what met() has to be asked with.
+    /// This rank arrives at the next barrier; returns the value to pass to met().
     std::uint64_t come();
     bool met(std::uint64_t barrier) const;
     /// Says that a rank of the node has failed in the collective that runs here.

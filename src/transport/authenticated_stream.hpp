@@ -59,7 +59,7 @@ class AuthenticatedStream {
         none,
         not_ours,   ///< the other side does not begin as MPIsec does
         refused,    ///< the other side could not verify this side's first record
-        first,      ///< the first record from there has a wrong tag: another key, or changed on the way
+        first,      ///< the other side's first record has a wrong tag: another key, or changed on the way
         later,      ///< a later record has a wrong tag: changed, dropped, replayed or injected on the way
         no_memory,  ///< or the crypto library failed
         ended,

@@ -29,8 +29,7 @@ enum class Kind : std::uint8_t { small = 1, large_header = 2, collective = 3, pa
 
 using Nonce = std::array<std::uint8_t, aead::nonce_bytes>;
 
-/// How many counters before a message's own counter the sender's last message with the same communicator has its counter
-/// (predecessors.hpp).
+/// The distance, in counters, from a message back to the sender's last message with the same communicator (predecessors.hpp).
 struct WayBack {
     std::uint16_t same_tag = 0;  ///< and the same tag
     std::uint8_t any_tag = 0;

@@ -20,8 +20,8 @@ class LastCounters {
     LastCounters(const LastCounters&) = delete;  // `latest_` points into it
     LastCounters& operator=(const LastCounters&) = delete;
 
-    /// How many counters before `counter` the stream's last message has its counter; from here on `counter` is that of the last one. 0:
-    /// there was none, or it was forgotten.
+    /// The distance from `counter` back to the counter of the stream's last message; from here on `counter` is that of the last one.
+    /// 0: there was none, or it was forgotten.
     std::uint64_t back_from(std::uint64_t stream, std::uint64_t counter) {
         if (!latest_ || stream != latest_stream_) [[unlikely]]
             look_up(stream);
