@@ -30,12 +30,12 @@ enum class Use : std::uint8_t {
 
 inline constexpr aead::Cipher cipher = aead::Cipher::aes_256_gcm;
 
-/// What the keys of all connections of a process are derived from, so that the long-term key need not stay in memory: HKDF-Expand(long-term
-/// key, "mpisec v1 connections", 32) (RFC 5869).
+/// What the keys of all connections of a process are derived from, so that the long-term key need not stay in memory:
+/// HKDF-Expand(long-term key, "mpisec v1 connections", 32) (RFC 5869).
 keys::Secret connection_secret(const keys::Secret& long_term);
 
-/// The key that follows from the nonces of both sides, client first (for client_early: from the client's alone): HKDF-Expand(connection
-/// secret, label | 0 | destination | nonces, 32).
+/// The key that follows from the nonces of both sides, client first (for client_early: from the client's alone):
+/// HKDF-Expand(connection secret, label | 0 | destination | nonces, 32).
 Result<aead::Key> connection_key(const aead::Library& library, const keys::Secret& secret, Use use,
                                  const Destination& destination, std::span<const std::uint8_t> nonces);
 

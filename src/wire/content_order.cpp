@@ -30,7 +30,7 @@ bool ContentOrder::possible() const {
     return true;
 }
 
-/// No unfinished receive comes before the receives before `oldest`: they got the first messages, one by one.
+/// Receives before `oldest` have no unfinished receive before them: they got the first messages, one by one.
 bool ContentOrder::settle(std::uint64_t oldest) {
     bool good = true;
     while (!received_.empty() && received_.begin()->first < oldest) {

@@ -18,10 +18,10 @@ bool OrderTracker::record(std::uint64_t position, std::uint64_t counter) {
 //   A  p' < p and c' > c    possible while a receive before p is unfinished: oldest_outstanding < p
 //   B  p' > p and c' < c    possible while a counter below c is missing:     replay_base < c
 //
-// `settled` records have both p < oldest_outstanding and c < replay_base: neither way is possible any more. For all records with p <
-// oldest_outstanding only B is possible, and the newest of them, which has the highest c, reveals it for all. For all records with c <
-// replay_base only A is possible, and the newest of them, which has the highest p and still c < c', reveals it for all. So the last record
-// of the longer of these two prefixes stands for those before it.
+// `settled` records have both p < oldest_outstanding and c < replay_base: neither way is possible any more.
+// For all records with p < oldest_outstanding only B is possible, and the newest of them, which has the highest c, reveals it for all.
+// For all records with c < replay_base only A is possible, and the newest of them, which has the highest p and still c < c', reveals it
+// for all. So the last record of the longer of these two prefixes stands for those before it.
 void OrderTracker::prune(std::uint64_t oldest_outstanding, std::uint64_t replay_base) {
     auto first_kept = counters_.begin();
     while (first_kept != counters_.end()) {
