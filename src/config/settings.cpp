@@ -17,8 +17,7 @@ namespace {
 
 constexpr std::string_view prefix = "MPISEC_";
 constexpr std::string_view lab_prefix = "MPISEC_LAB_";
-// Variables of the OpenSSL provider (docs/provider.md), which a job may run under, and of `mpisec profile`, which tells its library
-// something.
+// Variables of the OpenSSL provider (docs/provider.md), which a job may run under, and the one that `mpisec profile` sets for its library.
 constexpr std::string_view other_variables[] = {"MPISEC_PROVIDER_LIBRARY", "MPISEC_PROVIDER_THREADS",
                                                 "MPISEC_PROFILE"};
 
