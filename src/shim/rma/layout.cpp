@@ -15,7 +15,7 @@
 namespace mpisec::shim::rma {
 namespace {
 
-/// Of one element: more would take gigabytes to describe.
+/// The most runs of one element: more would take gigabytes to describe.
 constexpr std::size_t most_runs = std::size_t{1} << 26;
 
 /// Adds the predefined types that `type` is made of.
@@ -48,7 +48,7 @@ namespace mpisec::shim {
 
 struct TypeLayouts {
     std::unordered_map<MPI_Datatype, std::shared_ptr<const rma::TypeLayout>> known;
-    std::uint64_t generation = 0;  ///< of what is known
+    std::uint64_t generation = 0;  ///< the type_generation for which `known` holds
 };
 
 }  // namespace mpisec::shim
@@ -63,7 +63,7 @@ std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type) {
     layouts.generation = generation;
     if (auto found = layouts.known.find(type); found != layouts.known.end()) return found->second;
     auto described = describe(type);
-    // Finding out may itself free types that MPI_Type_get_contents gave: these are not the program's.
+    // Describing may itself free types that MPI_Type_get_contents returned: these are not the program's.
     layouts.generation = type_generation.load(std::memory_order_relaxed);
     if (described) layouts.known[type] = described;
     return described;

@@ -1,5 +1,5 @@
-// Where the data of a datatype lies, said in a way that another process understands: runs of bytes, in the
-// order of the type map.
+// Where the data of a datatype lies, in a form that another process understands: runs of bytes, in the order of the
+// type map.
 #pragma once
 
 #include <mpi.h>
@@ -18,14 +18,14 @@ namespace mpisec::shim::rma {
 /// Wide enough for every product of a displacement, a count and an extent.
 using Wide = __int128;
 
-/// `count` elements, each `extent` after the one before.
+/// `count` elements, each `extent` bytes after the one before.
 struct Layout {
     std::vector<Run> runs;
     std::uint64_t count = 0;
     std::int64_t extent = 0;
 
     Wide bytes() const;
-    /// Offsets of the first byte and behind the last one; both 0 when there is no data.
+    /// The offsets of the first byte and of the byte behind the last one; both 0 when there is no data.
     Wide first() const { return is_single() ? Wide{runs[0].offset} : first_of_many(); }
     Wide end() const { return is_single() ? Wide{runs[0].offset} + runs[0].bytes : end_of_many(); }
     /// Whether all data is one run; its offset is runs[0]'s then.
@@ -50,20 +50,20 @@ void write(std::span<const Run> runs, std::uint8_t* to);
 /// False when a run is empty or reaches farther than any memory.
 bool read(std::vector<Run>& runs, std::size_t count, const std::uint8_t* from);
 
-/// Of one element of a datatype.
+/// The layout of one element of a datatype.
 struct TypeLayout {
     std::vector<Run> runs;
     std::int64_t extent = 0;
-    MPI_Datatype element{};  ///< the predefined type that all its data is of; MPI_DATATYPE_NULL: of several
+    MPI_Datatype element{};  ///< the predefined type of all its data; MPI_DATATYPE_NULL: there are several
 };
 /// Cached until the program frees a type. Null for a type that MPI does not know, or that is too large to be
 /// described. Under the Guard.
 std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type);
 
-/// `count` elements; as one element where they are one run. Takes no memory where `layout` has it.
+/// Describes `count` elements, as one element where they are one run. Reuses the memory that `layout` has.
 void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout);
 
-/// A predefined type or operation as all processes of the job know it.
+/// The handle of a predefined type or operation that is the same in all processes of the job.
 std::int32_t shared_handle(MPI_Datatype type);
 std::int32_t shared_handle_of_op(MPI_Op op);
 /// The predefined type; MPI_DATATYPE_NULL when it is none.

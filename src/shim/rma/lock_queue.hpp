@@ -1,7 +1,8 @@
-// The lock of one process's part of a window (MPI standard section 12.5.3): kept by that process, asked for
-// with messages. Whoever asks for it shared has it at once unless one has it exclusively: shared locks never wait
-// for each other, or two ranks that take every rank's (MPI_Win_lock_all) would each hold what makes an exclusive
-// lock wait before which the other must queue. Else it is granted in the order of asking.
+// The lock of one process's part of a window (MPI standard section 12.5.3). That process keeps it; other ranks ask for it
+// with messages. A rank that asks for a shared lock gets it at once unless a rank holds the lock exclusively: shared locks
+// must never wait for each other. Otherwise two ranks that lock all ranks (MPI_Win_lock_all) could block for ever, each
+// holding a lock for which an exclusive request waits, with the other rank queued behind that request. In all other cases
+// the lock is granted in the order of asking.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@ enum class Held : std::uint8_t { no, shared, exclusive };
 
 class LockQueue {
   public:
-    /// `origin` asks for it. Returns whom it is granted to now.
+    /// `origin` asks for the lock. Returns the ranks to which it is granted now.
     std::vector<int> ask(int origin, Held kind) {
         waiting_.push_back({origin, kind});
         return grant();
     }
-    /// One that had it gives it back. False when nobody has it in this way.
+    /// A holder gives the lock back. False when nobody holds it in this way.
     bool give_back(Held kind, std::vector<int>& granted) {
         if (kind == Held::exclusive ? !exclusive_ : sharers_ == 0) return false;
         if (kind == Held::exclusive)

@@ -26,8 +26,8 @@ int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, s
     return reduction && reduction->combine({inout, bytes}, {in, bytes}) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-/// In a GPU's memory. Run by run: what lies between them may be changing. MPI_ERR_OTHER, with a sentence said, when the driver
-/// fails.
+/// For a GPU's memory. Copies run by run, because what lies between the runs may be changing. Returns MPI_ERR_OTHER, after a message,
+/// when the driver fails.
 [[gnu::cold, gnu::noinline]] int gather_from_device(const Layout& layout, const std::uint8_t* at,
                                                     std::uint8_t* to) {
     bool good = true;
@@ -47,7 +47,7 @@ int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, s
     return good ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-/// The memory at which a request is carried out. All of it is on the side of its first byte.
+/// The memory on which a request is carried out. All of it is in a GPU's memory, or all in the host's, as its first byte is.
 struct Spot {
     Spot(const Layout& of, std::uint8_t* place)
         : layout(of), at(place), device(!of.runs.empty() && on_device(place + of.runs[0].offset)) {}

@@ -1,5 +1,5 @@
-// One-sided operations as their origin starts them: arguments are checked, the target's data is described,
-// the origin's sent along. Operations on this process's own memory are done at once.
+// One-sided operations as their origin starts them: the arguments are checked, the target's data is described, and the
+// origin's data is sent along. Operations on this process's own memory are done at once.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -62,7 +62,7 @@ void Window::start_waiting(int to) {
 
 void Window::start_all_waiting() {
     if (held_up_.empty()) return;
-    const auto held_up = held_up_;  // what is started may move everything on, and come here again
+    const auto held_up = held_up_;  // starting a message may make progress and come here again
     for (int to : held_up) start_waiting(to);
     std::erase_if(held_up_, [&](int to) { return target(to).waiting.empty(); });
 }
@@ -125,7 +125,7 @@ namespace {
 struct Access {
     Kind kind{};
     Elements origin{};  ///< read, or written by a get
-    Elements result{};  ///< what is fetched, where that goes elsewhere
+    Elements result{};  ///< where fetched data goes, if not to `origin`
     const void* compare = nullptr;
     int target = 0;
     MPI_Aint displacement = 0;
@@ -133,7 +133,7 @@ struct Access {
     MPI_Datatype type{};
     MPI_Op op{};
     bool accumulates = false;
-    bool of_one_element = false;  ///< of a predefined type
+    bool of_one_element = false;  ///< one element of a predefined type
     bool for_request = false;
 };
 
@@ -151,7 +151,7 @@ AccessShape shape_of(const Access& access) {
             .types_freed = type_generation.load(std::memory_order_relaxed)};
 }
 
-/// Where what is fetched goes.
+/// Where the fetched data goes.
 const Elements& result_of(const Access& access) {
     return access.kind == Kind::get ? access.origin : access.result;
 }
@@ -167,11 +167,11 @@ bool is_no_op(const Access& access) {
     return access.accumulates && access.op == constants.no_op;
 }
 
-/// An MPI error class.
+/// Returns an MPI error class.
 int describe_arithmetic(const Access& access, const TypeLayout& type, DescribedAccess& described) {
     Header& header = described.header;
     if (!is_predefined(access.op)) return MPI_ERR_OP;
-    if (header.bytes == 0) return MPI_SUCCESS;  // MPI libraries let any operation on nothing pass
+    if (header.bytes == 0) return MPI_SUCCESS;  // MPI libraries accept any operation on no data
     if (type.element == constants.datatype_null) return MPI_ERR_TYPE;
     header.element = shared_handle(type.element);
     header.op = shared_handle_of_op(access.op);
@@ -179,7 +179,7 @@ int describe_arithmetic(const Access& access, const TypeLayout& type, DescribedA
     return described.arithmetic.error;
 }
 
-/// Arguments but for the target's data: an MPI error class.
+/// Checks the arguments, except for the target's data; returns an MPI error class.
 int check_arguments(Window& window, const Access& access) {
     if (access.target < 0 || access.target >= window.size()) return MPI_ERR_RANK;
     if (access.count < 0) return MPI_ERR_COUNT;
@@ -188,7 +188,7 @@ int check_arguments(Window& window, const Access& access) {
     return !window.dynamic && access.displacement < 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
-/// What follows from the arguments, but for buffers and place: an MPI error class.
+/// Describes what follows from the arguments, except for the buffers and the displacement; returns an MPI error class.
 int describe(const Access& access, DescribedAccess& described) {
     const auto type = layout_of(access.type);
     if (!type) return MPI_ERR_TYPE;
@@ -220,7 +220,7 @@ int describe(const Access& access, DescribedAccess& described) {
     return error;
 }
 
-/// Describes it as window.described and holds it against the window: an MPI error class.
+/// Describes the operation in window.described and checks it against the window; returns an MPI error class.
 int prepare(Window& window, const Access& access) {
     if (int error = check_arguments(window, access); error != MPI_SUCCESS) return error;
     DescribedAccess& described = window.described;
@@ -228,7 +228,7 @@ int prepare(Window& window, const Access& access) {
         described.shape = {};
         if (int error = describe(access, described); error != MPI_SUCCESS) return error;
         described.shape = shape;
-        // Describing may free some, which are not the program's.
+        // Describing may itself free types, which are not the program's.
         described.shape.types_freed = type_generation.load(std::memory_order_relaxed);
     }
     const Target& target = window.target(access.target);
@@ -237,7 +237,7 @@ int prepare(Window& window, const Access& access) {
     return inside ? MPI_SUCCESS : MPI_ERR_RMA_RANGE;
 }
 
-/// The origin's data as it travels: `bytes` bytes, none where the origin only fetches. An MPI error code.
+/// Writes the origin's data as it travels: `bytes` bytes, none where the origin only fetches. Returns an MPI error code.
 int copy_payload(const Access& access, std::uint64_t bytes, std::uint8_t* to) {
     if (bytes == 0) return MPI_SUCCESS;
     if (access.kind == Kind::compare_and_swap) {
@@ -256,7 +256,7 @@ bool in_device(const Elements& elements) {
     return is_in_device(elements.buf, elements.count, elements.type);
 }
 
-/// In memory that this process can reach: its own, or that of a rank of its node.
+/// Carries out an operation in memory that this process can reach: its own, or that of a rank of its node.
 int access_memory(const WindowMemory& memory, const Access& access, const DescribedAccess& described,
                   const Header& header) {
     const Elements &origin = access.origin, &result = result_of(access);
@@ -283,8 +283,9 @@ int access_memory(const WindowMemory& memory, const Access& access, const Descri
     return unpack(to, header.bytes, result.buf, result.count, result.type, facts);
 }
 
-/// Data that does not fit behind the header, as one run: in the program's memory where it is one, and the host's. From a GPU's
-/// all is copied before the target hears of it, so that a driver that fails is an error of this call alone.
+/// Finds data that does not fit behind the header, as one run: in the program's memory where it is one run of the host's memory, else
+/// in a packed copy. From a GPU's memory all is copied before the target hears of the operation, so that a failure of the driver is an
+/// error of this call alone.
 int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, const void*& data) {
     TypeFacts facts;
     buffer_facts(access.origin.buf, access.origin.type, facts);
@@ -295,10 +296,10 @@ int bulk_data(const Access& access, std::uint64_t bytes, Transfer& transfer, con
     return copy_payload(access, bytes, transfer.bulk.data());
 }
 
-/// Bulk data that is longer goes at once.
+/// Longer bulk data is sent at once, without waiting for further requests.
 constexpr std::uint64_t longest_in_batch = 128 * 1024;
 
-/// `transfer`: what is complete when the operation is.
+/// `transfer`: set to the transfer that is complete when the operation is.
 int access_other(Window& window, const Access& access, Header& header, std::shared_ptr<Transfer>& transfer) {
     const DescribedAccess& described = window.described;
     const bool fetches = described.fetches;
@@ -309,7 +310,7 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
     header.bulk_data = with_runs + payload > most_inline &&
                        (with_runs + payload > most_inline_alone || !window.all_have_left(to));
     const std::size_t bytes = with_runs + (header.bulk_data ? 0 : payload);
-    std::shared_ptr<Transfer> apart;  // what is not in the request
+    std::shared_ptr<Transfer> apart;  // for what does not travel in the request's message
     if (header.bulk_runs || header.bulk_data || fetches) apart = std::make_shared<Transfer>();
     const void* data = nullptr;
     if (header.bulk_data)
@@ -327,7 +328,7 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
     }
     if (header.bulk_data)
         window.send_after_batch(to, {apart, data, payload, tag_of(Piece::data, header.sequence)});
-    // Long ones do not wait for more: the network could carry them meanwhile.
+    // Long messages do not wait for more requests: the network can already carry them.
     if (payload > longest_in_batch || window.target(to).batch.bulk.size() >= most_bulk_in_batch)
         window.send_batch(to);
     if (fetches) {
@@ -340,7 +341,7 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
     return MPI_SUCCESS;
 }
 
-/// A request of the program for one operation.
+/// The program's MPI request for one operation.
 class AccessRequest final : public Operation {
   public:
     AccessRequest(std::shared_ptr<Window> window, std::shared_ptr<Transfer> transfer)
@@ -348,7 +349,7 @@ class AccessRequest final : public Operation {
     ~AccessRequest() override { leave_work_list(*this); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return {"a one-sided operation", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
-    /// A window that has failed may be freed before the request is completed: then nobody's, and the code is returned.
+    /// A window that has failed may be freed before the request is completed: then the error has no owner, and its code is just returned.
     ErrorOwner error_owner() const override {
         if (window_->closed()) return {};
         return {{}, window_->handle};
@@ -365,7 +366,7 @@ class AccessRequest final : public Operation {
         finish(code);
     }
     std::shared_ptr<Window> window_;
-    std::shared_ptr<Transfer> transfer_;  ///< null when it was done at once
+    std::shared_ptr<Transfer> transfer_;  ///< null when the operation was done at once
 };
 
 void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
@@ -373,7 +374,7 @@ void give(MPI_Request* request, std::unique_ptr<Operation> operation) {
     *request = give_request(std::move(operation));
 }
 
-/// Starts it. `transfer`: what is complete when the operation is; null when it was done at once.
+/// Starts the operation. `transfer`: set to the transfer that is complete when the operation is; null when it was done at once.
 int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& transfer) {
     if (int code = prepare(window, access); code != MPI_SUCCESS) return code;
     window.operations_since = true;
@@ -392,11 +393,11 @@ int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& trans
     window.settle(target);
     if (window.failure() != MPI_SUCCESS) return window.failure();
     const int code = access_other(window, access, header, transfer);
-    target.outstanding |= !answers;  // an answer says itself that the target has done it
+    target.outstanding |= !answers;  // an answer itself shows that the target has done it
     return code;
 }
 
-/// `request`: of the R-forms.
+/// `request`: the request that the R-forms (MPI_Rput) return.
 int start(const char* call, const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
     const std::shared_ptr<Window> window = find(win);
     Guard guard;

@@ -1,4 +1,4 @@
-// The target's side of a window: requests of each origin are done in the order of its sending them.
+// The target's side of a window: the requests of each origin are done in the order in which it sent them.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +17,7 @@ std::unique_ptr<Operation> receive(MPI_Comm comm, void* room, std::uint64_t byte
                           call_in_a_window, nullptr, true});
 }
 
-/// Bytes of a request in its message, where there are `rest` left; 0 when it is longer.
+/// Bytes that a request takes of its message, of which `rest` bytes are left; 0 when it does not fit.
 std::size_t bytes_in_message(const Header& header, std::size_t rest) {
     const std::uint64_t runs = header.bulk_runs ? 0 : std::uint64_t{header.runs} * run_bytes;
     const std::uint64_t data = header.bulk_data ? 0 : payload_of(header);
@@ -121,8 +121,8 @@ void Window::fail(int code) {
     }
 }
 
-/// What this process has under way is given up: the program may do as it likes with its memory when a call has
-/// ended in the error.
+/// Abandons what this process has under way: once a call has ended in the error, the program may do as it likes with
+/// its memory.
 void Window::lose(int code) {
     failure_ = code;
     for (Target& each : targets) {
@@ -161,7 +161,7 @@ void Window::serve() {
     serving_ = false;
 }
 
-/// Requests have come, or something that is none.
+/// Requests have arrived, or something that is not a request.
 void Window::take(Slot& slot) {
     const Outcome outcome = slot.receiving->outcome();
     const int from = outcome.source;
@@ -199,7 +199,7 @@ void Window::check(int from, const Header& header) {
         violation(from, "a request before it in the same window is missing");
 }
 
-/// What comes in messages of its own is received and thrown away: its sender must get rid of it.
+/// Receives and throws away what arrives in messages of its own, so that the sender can complete its sends.
 void Window::discard(int from, const Header& header) {
     auto receive_and_forget = [&](Piece piece, std::uint64_t bytes) {
         Buffer room(bytes);
@@ -226,14 +226,14 @@ void Window::enter(int from, Request request) {
     sender.requests.push_back(std::move(request));
 }
 
-/// Runs are known: they must be of as many bytes as the header says.
+/// The runs are known now: they must add up to the number of bytes that the header states.
 bool Window::prepare(Request& request) {
     const Header& header = request.header;
     Layout& layout = request.layout;
     layout.count = header.count;
     layout.extent = header.extent;
     if (!moves_data(header.kind)) return layout.runs.empty() && header.bytes == 0;
-    // Everything that is computed from these fits: more than 2^62 would not come from MPI.
+    // With these limits everything that is computed from the values fits; MPI would not produce more than 2^62.
     constexpr std::uint64_t most = std::uint64_t{1} << 62;
     Wide bytes_of_one = 0;
     for (const Run& run : layout.runs) bytes_of_one += run.bytes;
@@ -246,7 +246,7 @@ bool Window::is_compared(int with) const {
     return known->verifies && known->is_local(with);
 }
 
-/// Receives what comes in messages of its own. Data of a put that is one run goes where it belongs at once.
+/// Starts to receive what arrives in messages of its own. Data of a put that is one run is received directly where it belongs.
 void Window::expect_bulk(int from, Request& request) {
     const Header& header = request.header;
     if (header.bulk_runs) {
@@ -276,14 +276,14 @@ bool Window::is_ready(int from, Request& request) {
     Origin& sender = origin(from);
     if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) settle_answers(sender);
     if (answer_of(request.header) > 0 && sender.answers.size() >= most_on_their_way) return false;
-    // Who gets the lock next may change what an answer to this origin is still being read from.
+    // The next holder of the lock may change memory from which an answer to this origin is still being read.
     const bool unlocks = request.header.kind == Kind::unlock || request.header.ending == Ending::unlock;
     return !unlocks || std::ranges::none_of(sender.answers, [](UnderWay& each) {
         return each.from_memory && !each.operation->advance();
     });
 }
 
-/// Lets go of answers that have left; true when none is left.
+/// Drops the answers that have been sent; true when none remains.
 bool Window::settle_answers(Origin& to) {
     while (!to.answers.empty() && to.answers.front().operation->advance()) {
         leave_work_list(*to.answers.front().operation);

@@ -1,7 +1,7 @@
 // Epochs of windows that cross nodes (MPI standard section 12.5). An operation has ended at its target when
-// the target has answered a flush that was sent after it; at its origin, when what it sent may change and what
-// it fetched is there. Every call that ends an epoch first waits for the former, so what it says to others
-// afterwards, or in a barrier, is true.
+// the target has answered a flush that was sent after it; at its origin, when the data that it sent may be changed and
+// the data that it fetched has arrived. Every call that ends an epoch first waits until its operations have ended at
+// their targets, so that what it tells other ranks afterwards, or in a barrier, is true.
 #include <algorithm>
 #include <atomic>
 #include <span>
@@ -43,7 +43,7 @@ void Window::send_control(int to, Kind kind, bool answered) {
     transfer->expect({status, sizeof(std::int32_t), constants.byte}, sizeof(std::int32_t));
     transfer->status = status;
     receive_answer(*transfer, status, sizeof(std::int32_t), to,
-                   tag_of(Piece::answer, target(to).sequence - 1));  // of the request that has the flush
+                   tag_of(Piece::answer, target(to).sequence - 1));  // the request that carries the flush
     target(to).transfers.push_back(std::move(transfer));
 }
 
@@ -71,7 +71,7 @@ int Window::run_together(std::unique_ptr<CollectivePlan> plan) {
     }
     int code = wait(call, [&] { return operation->advance(); });
     if (code != MPI_SUCCESS) {
-        (void)operation.release();  // MPI may have its memory
+        (void)operation.release();  // MPI may still use its memory
     } else if (code = operation->outcome().error; code != MPI_SUCCESS) {
         Guard guard;
         fail(code);
@@ -94,8 +94,8 @@ RankList everyone(const Window& window) {
     return ranks;
 }
 
-/// Waits until all transfers to these ranks are complete here. Moves everything on even where there are none: a
-/// program may call it until another rank has done something.
+/// Waits until all transfers to these ranks are complete at this origin. Makes progress even where there are none, because a
+/// program may repeat the call until another rank has done something.
 int wait_for_transfers(const char* call, Window& window, SomeRanks ranks) {
     {
         Guard guard;
@@ -107,17 +107,17 @@ int wait_for_transfers(const char* call, Window& window, SomeRanks ranks) {
     });
 }
 
-/// The same, and returns what went wrong with them.
+/// The same, and returns the first error of these transfers.
 int complete_transfers(const char* call, Window& window, SomeRanks ranks) {
     if (int code = wait_for_transfers(call, window, ranks); code != MPI_SUCCESS) return code;
     Guard guard;
     return window.take_error();
 }
 
-/// Waits until all operations on these ranks are done there; `ending`: the locks are given back too. Returns an
-/// error that is still to be raised.
+/// Waits until all operations on these ranks are done at their targets; `ending`: gives the locks back too. The caller
+/// must raise the error that is returned.
 int end_operations(const char* call, Window& window, SomeRanks ranks, bool ending = false) {
-    // What was written to memory that ranks of this node share is there before they hear of it.
+    // Ranks of this node must see what was written to the memory that they share before they hear of it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     {
         Guard guard;
@@ -166,7 +166,7 @@ int take_locks(const char* call, Window& window, SomeRanks ranks, Held kind, boo
     return code != MPI_SUCCESS ? code : window.failure();
 }
 
-/// What a call raises: MPI_ERR_RMA_SYNC unless it is allowed now, or the window's failure.
+/// Raises the window's failure, or MPI_ERR_RMA_SYNC unless the call is allowed now.
 int refuse_unless(const char* call, Window& window, bool allowed) {
     if (window.failure() != MPI_SUCCESS) return raise_on_window(window.handle, window.failure(), call);
     return allowed ? MPI_SUCCESS : raise_on_window(window.handle, MPI_ERR_RMA_SYNC, call);
@@ -181,7 +181,7 @@ bool is_rank(const Window& window, int rank) {
     return rank >= 0 && rank < window.size();
 }
 
-/// RankList in the window of a group's processes.
+/// The ranks, in the window, of a group's processes.
 RankList ranks_of(Window& window, MPI_Group group) {
     MPI_Group all;
     int size = 0;
@@ -377,7 +377,7 @@ int Win_complete(MPI_Win win) {
 
 namespace {
 
-/// Under the Guard: whether all that this process is exposed to have completed; then the epoch has ended.
+/// Under the Guard: whether all ranks that this process is exposed to have called MPI_Win_complete; then ends the epoch.
 bool exposure_has_ended(Window& window) {
     for (int from : window.exposed_to)
         if (window.origin(from).completes == 0) return false;

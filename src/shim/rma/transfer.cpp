@@ -60,7 +60,7 @@ void Transfer::note_error_of(const Operation& part) {
 }
 
 void Transfer::take_answer(const Outcome& outcome) {
-    // The target sends nothing when the data is not in its window.
+    // The target answers with no bytes when the data is not in its window.
     if (outcome.bytes != expected_) {
         error_ = outcome.bytes == 0 ? MPI_ERR_RMA_RANGE : MPI_ERR_INTERN;
         return;
@@ -76,7 +76,7 @@ void Transfer::abandon() {
     for (auto& part : sends) rma::abandon(std::move(part));
     sends.clear();
     rma::abandon(std::move(answer));
-    // Memory that MPI still has is not given back.
+    // Memory that MPI may still use is never freed.
     for (Buffer* buffer : {&message, &runs, &bulk, &packed_}) (void)new Buffer(std::move(*buffer));
 }
 

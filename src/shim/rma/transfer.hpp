@@ -21,7 +21,7 @@ struct Elements {
     MPI_Datatype type{};
 };
 
-/// Under the Guard.
+/// Used under the Guard.
 class Transfer {
   public:
     Transfer() = default;
@@ -29,30 +29,30 @@ class Transfer {
     Transfer(const Transfer&) = delete;
     Transfer& operator=(const Transfer&) = delete;
 
-    /// What is fetched goes to `result`, which is `bytes` bytes of data.
+    /// The fetched data goes to `result`, which has `bytes` bytes of data.
     void expect(const Elements& result, std::uint64_t bytes);
     /// Where the answer is to be received.
     std::uint8_t* room() const;
-    /// Moves on; true when the operation is complete here: what was sent may change, what was fetched is there.
+    /// Makes progress; true when the operation is complete here: sent data may be changed, fetched data has arrived.
     bool advance();
-    /// MPI_SUCCESS, an MPI error class, or a code of MPIsec's. Once it is complete.
+    /// Once the transfer is complete: MPI_SUCCESS, an MPI error class, or a code of MPIsec's.
     int error() const { return error_; }
-    /// The same, and nobody is told again of what the target refused.
+    /// The same, but an error of an operation that the target refused is returned only once.
     int take_error() { return broken_ ? error_ : std::exchange(error_, MPI_SUCCESS); }
-    /// The answer was not accepted, or could not be sent: nothing more can be believed of the window.
+    /// The answer was not accepted, or a message could not be sent: nothing in the window can be trusted any more.
     bool broken() const { return broken_; }
-    /// What was sent may change.
+    /// Whether sent data may be changed.
     bool sent();
-    /// Its messages never come: gives up what MPI has of them.
+    /// Its messages will never arrive: abandons the requests that MPI still holds.
     void abandon();
 
     std::vector<std::unique_ptr<Operation>> sends;
-    unsigned unstarted = 0;                ///< sends that wait for others to the same rank
+    unsigned unstarted = 0;                ///< sends that wait for earlier ones to the same rank
     std::unique_ptr<Operation> answer;     ///< where there is one
     Buffer message;                        ///< requests
-    Buffer runs, bulk;                     ///< runs and packed data too long for that
+    Buffer runs, bulk;                     ///< runs and packed data too long for `message`
     bool unsent = false;                   ///< more requests may join those in `message`
-    const std::uint8_t* status = nullptr;  ///< the answer is an MPI error class, there
+    const std::uint8_t* status = nullptr;  ///< if not null, the answer is an MPI error class, here
 
   private:
     void note_error_of(const Operation& part);
@@ -68,7 +68,7 @@ class Transfer {
     int error_ = MPI_SUCCESS;
 };
 
-/// Gives up an operation that will not complete: MPI may write to its buffers until it ends.
+/// Abandons an operation that will not complete: MPI may write to its buffers until it ends.
 void abandon(std::unique_ptr<Operation> operation);
 
 }  // namespace mpisec::shim::rma

@@ -14,7 +14,7 @@ int Window::wait(const char* call, Done done) {
     while (true) {
         {
             Guard guard;
-            // done() may find the failure, and nothing left to wait for.
+            // done() may itself find the failure, with nothing left to wait for.
             if (failure_ != MPI_SUCCESS || done()) return failure_;
         }
         progress();

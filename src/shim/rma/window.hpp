@@ -1,13 +1,13 @@
-// A window whose ranks are on several nodes. The MPI library knows of it only as a window of this process
-// alone, whose handle the program has: names, attributes, error handler and information are that one's. What
-// ranks do to each other's memory travels in sealed messages and is done by the process whose memory it is,
-// in whatever call of MPI it is (docs/protocol.md, "One-sided communication").
+// A window whose ranks are on several nodes. To the MPI library it is only a window of this process alone. The program
+// holds the handle of that window, which also has the name, the attributes, the error handler and the info. Operations
+// on another rank's memory travel in sealed messages and are carried out by the process that owns the memory, whichever
+// MPI call that process is in (docs/protocol.md, "One-sided communication").
 //
-//   memory.hpp        what operations do to the memory; node_lock.hpp where ranks of a node share it
+//   memory.hpp        what operations do to the memory; node_lock.hpp: its lock where ranks of a node share it
 //   serving.cpp       the target: receives requests, does them in their order, answers
 //   origin.cpp        the operations as their origin starts them
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
-//   windows.cpp       constructors, the end, and what is asked of a window
+//   windows.cpp       constructors, freeing, and queries
 #pragma once
 
 #include <mpi.h>
@@ -39,40 +39,40 @@ namespace mpisec::shim::rma {
 
 class Window;
 
-/// The call that errors of a window's messages name: they may be found in any call.
+/// The name that errors in a window's messages give as their call, because they can be found in any call.
 inline constexpr const char* call_in_a_window = "one-sided communication";
 
-/// A request that has come, until what it asks for is done.
+/// A request that has arrived, until what it asks for is done.
 struct Request {
     Header header;
     Layout layout;
-    std::shared_ptr<const Buffer> message;  ///< that it came in, perhaps with others
-    const std::uint8_t* behind = nullptr;   ///< what follows the header there
-    Buffer runs;                            ///< that came in a message of their own
-    Buffer data;                            ///< likewise
+    std::shared_ptr<const Buffer> message;  ///< the message it arrived in, perhaps with other requests
+    const std::uint8_t* behind = nullptr;   ///< what follows the header in that message
+    Buffer runs;                            ///< runs that arrived in a message of their own
+    Buffer data;                            ///< data, likewise
     const std::uint8_t* payload = nullptr;
-    bool in_place = false;  ///< the data is received where it belongs
+    bool in_place = false;  ///< the data is received directly into the window's memory
     std::unique_ptr<Operation> runs_coming, data_coming;
 };
 
-/// An answer, or another message of the window's own.
+/// An answer, or another message that the window itself sends or receives.
 struct UnderWay {
     std::unique_ptr<Operation> operation;
     Buffer buffer;
-    bool from_memory = false;  ///< what it sends is read from the window's own memory
+    bool from_memory = false;  ///< it is sent directly from the window's memory
 };
 
-/// What this process knows of another one that accesses its memory.
+/// What this process knows of another process that accesses its memory.
 struct Origin {
-    std::uint64_t sequence = 0;    ///< of its next request
-    std::deque<Request> requests;  ///< under way: one waits for its data, the others for it
+    std::uint64_t sequence = 0;    ///< number of its next request
+    std::deque<Request> requests;  ///< under way: the first waits for its data, the others wait for the first
     std::deque<UnderWay> answers;
-    int error = MPI_SUCCESS;  ///< first one since the last answer that carried it
+    int error = MPI_SUCCESS;  ///< the first error since the last answer that carried one
     Held holds = Held::no;
     std::uint64_t completes = 0;  ///< MPI_Win_complete calls that MPI_Win_wait has not seen
 };
 
-/// A message that waits: for the requests that announce it, or until fewer to the same rank are on their way.
+/// A message that must wait until the requests that announce it are sent, or until fewer messages to the same rank are on their way.
 struct Departure {
     std::shared_ptr<Transfer> transfer;
     const void* data;
@@ -80,67 +80,67 @@ struct Departure {
     int tag;
 };
 
-/// Requests to one target that have not been sent: short ones travel together, with the flush that ends them.
+/// Requests to one target that have not been sent yet: short ones travel together, with the flush that ends them.
 struct Batch {
     std::shared_ptr<Transfer> transfer;  ///< null when there are none
     std::size_t bytes = 0, room = 0;
-    std::vector<Departure> bulk;   ///< what goes after them
-    std::uint8_t* last = nullptr;  ///< header of the last one, where a flush may go along with it
+    std::vector<Departure> bulk;   ///< messages to send after them
+    std::uint8_t* last = nullptr;  ///< header of the last request, if a flush can go along with it
 };
-/// Bulk messages that wait for each other: one message announces them all.
+/// A batch with this many bulk messages is sent without waiting for more: one message announces them all.
 inline constexpr std::size_t most_bulk_in_batch = 8;
 
-/// Messages to one rank on their way at once, in each direction of a window. MPI libraries bear few that nobody
-/// receives yet (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 of one sender), and looking at many costs time.
+/// The most messages to one rank that are on their way at once, in each direction of a window. MPI libraries cope with only few
+/// messages that nobody receives yet (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 from one sender), and polling many costs time.
 inline constexpr std::size_t most_on_their_way = 16;
 
-/// What this process knows of another one whose memory it accesses.
+/// What this process knows of another process whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
-    std::uint8_t* near = nullptr;  ///< its memory, where this process can reach it, behind its lock
-    std::uint64_t sequence = 0;    ///< of the next request to it
+    std::uint8_t* near = nullptr;  ///< its memory, which follows its lock; null: out of this process's reach
+    std::uint64_t sequence = 0;    ///< number of the next request to it
     Batch batch;
     std::deque<std::shared_ptr<Transfer>> transfers;
-    std::deque<std::shared_ptr<Transfer>> on_their_way;  ///< one for each message
+    std::deque<std::shared_ptr<Transfer>> on_their_way;  ///< one entry for each message
     std::deque<Departure> waiting;
-    /// One of these: while it waits for room, progress() must not start the next before it.
+    /// A message of `waiting` is being started: while that waits for room, progress() must not start the next one before it.
     bool starting = false;
-    bool outstanding = false;  ///< operations without an answer since the last flush
+    bool outstanding = false;  ///< since the last flush, operations were started that get no answer
     Held held = Held::no;
-    bool unchecked = false;  ///< MPI_MODE_NOCHECK: it has granted nothing
+    bool unchecked = false;  ///< MPI_MODE_NOCHECK: the target has granted no lock
     bool started = false;    ///< MPI_Win_start
 };
 
-/// What the others must know of a part of a window; they tell each other when it is made.
+/// What the other ranks must know of one rank's part of a window; the ranks exchange it when the window is made.
 struct Part {
     std::int64_t size, unit;
     std::int32_t code;    ///< MPI error class
-    std::int32_t shared;  ///< it lies in memory that ranks of its node share
+    std::int32_t shared;  ///< the part lies in memory that ranks of its node share
 };
 
-/// What the program says of an operation, but for buffers and the place at the target.
+/// An operation as the program describes it, except for the buffers and the displacement at the target.
 struct AccessShape {
     Kind kind{};
     bool accumulates = false;
-    bool of_one_element = false;  ///< of a predefined type
+    bool of_one_element = false;  ///< one element of a predefined type
     MPI_Op op{};
     MPI_Count origin_count = 0, result_count = 0, count = 0;
     MPI_Datatype origin_type{}, result_type{}, type{};
-    std::uint64_t types_freed = 0;  ///< type_generation: the handles may be of other types since
+    std::uint64_t types_freed = 0;  ///< type_generation: once it changes, the handles may be of other types
     bool operator==(const AccessShape&) const = default;
 };
 
-/// What follows from a shape. Programs repeat them.
+/// What follows from a shape; kept because programs repeat shapes.
 struct DescribedAccess {
-    AccessShape shape;  ///< of no kind when it is not known
+    AccessShape shape;  ///< has no kind while nothing is described
     Header header;      ///< without displacement
-    Layout layout;      ///< of the target's data; its memory is kept
+    Layout layout;      ///< of the target's data; its memory is reused
     Arithmetic arithmetic;
     bool fetches = false;
     bool origin_is_one_run = false, result_is_one_run = false;
 };
 
-/// Receives and serves requests as long as the window lives: on the work list.
+/// Receives and serves requests as long as the window lives; it is on the work list.
 class Service final : public Operation {
   public:
     explicit Service(Window& window) : Operation(nullptr), window_(window) {}
@@ -152,7 +152,7 @@ class Service final : public Operation {
     Window& window_;
 };
 
-/// Everything under the Guard, but for what waits.
+/// Everything is called under the Guard, except for what waits.
 class Window {
   public:
     Window(MPI_Win handle, MPI_Comm comm, const Communicator& known, WindowMemory memory,
@@ -165,9 +165,9 @@ class Window {
     const MPI_Comm comm;  ///< private to the window
     const int rank;
     const bool dynamic;
-    int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< what attributes point to
+    int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< attributes point to these
     WindowMemory memory;
-    std::optional<fabric::SharedSegment> segment;  ///< what MPI_Win_allocate gave to ranks of this node
+    std::optional<fabric::SharedSegment> segment;  ///< memory that MPI_Win_allocate shared on this node
     std::vector<Target> targets;                   ///< by rank
     std::vector<Origin> origins;                   ///< likewise
 
@@ -176,15 +176,15 @@ class Window {
     Origin& origin(int of) { return origins[static_cast<std::size_t>(of)]; }
 
     // Epochs of this process.
-    bool fence_open = false;        ///< since an MPI_Win_fence that operations may follow
+    bool fence_open = false;        ///< set by an MPI_Win_fence that operations may follow
     bool operations_since = false;  ///< since that fence
     bool all_held = false;          ///< MPI_Win_lock_all
     std::vector<int> started;       ///< MPI_Win_start
     bool access_started = false;
     std::vector<int> exposed_to;  ///< MPI_Win_post
     bool exposed = false;
-    std::uint64_t own_exposures = 0;  ///< of this process to itself, not yet started
-    /// Whether some epoch lets this process access the target's memory; and one of passive target.
+    std::uint64_t own_exposures = 0;  ///< of this process to itself, for which MPI_Win_start is yet to come
+    /// Whether an epoch lets this process access the target's memory; holds(): whether a passive target epoch does.
     bool may_access(int rank_of_target) const;
     bool holds(int rank_of_target) const;
 
@@ -194,51 +194,50 @@ class Window {
     void ask_for_own_lock(Held kind);
     void give_back_own_lock(Held kind);
     bool own_lock_granted = false;
-    /// Nothing more is believed: tells the others, and every call on the window ends in this error.
+    /// From now on no message is trusted: tells the other ranks, and every call on the window ends in this error.
     void fail(int code);
     int failure() const { return failure_.load(std::memory_order_relaxed); }
 
     // The origin's side.
     DescribedAccess described;  ///< the operation that was started last
-    /// Where a request of `bytes` bytes is to be written, before add_request().
+    /// Where to write a request of `bytes` bytes before calling add_request().
     std::uint8_t* room_for_request(int to, std::size_t bytes);
-    /// Numbers that request, writes its header and returns what it travels in.
+    /// Numbers that request, writes its header and returns the transfer that it travels in.
     std::shared_ptr<Transfer> add_request(int to, Header& header, std::size_t bytes);
-    /// Sends the requests that wait; every pass of the progress loop sends those to all targets.
+    /// Sends the waiting requests to this target; send_batches(), called in every pass of the progress loop, those to all targets.
     void send_batch(int to);
     void send_batches();
-    /// In the order of these calls, as soon as few enough are on their way.
+    /// Messages are sent in the order of these calls, each as soon as few enough are on their way.
     void send_part(const std::shared_ptr<Transfer>& transfer, const void* data, std::uint64_t bytes, int to,
                    int tag);
     void start_waiting(int to);
     void start_all_waiting();
-    /// Whether no message to it waits or is on its way.
+    /// Whether no message to this rank waits or is on its way.
     bool all_have_left(int to);
-    /// After the requests that wait.
+    /// Sends `part` after the waiting requests.
     void send_after_batch(int to, Departure part);
     void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
-    /// Sends a request without data; with an answer if `answered`: the first error of this process's operations.
+    /// Sends a request without data. If `answered`, the target answers with the first error of this process's operations.
     void send_control(int to, Kind kind, bool answered);
-    /// Lets go of transfers to the target that are complete; true when none is left. What went wrong is
-    /// noted: take_error().
+    /// Drops the completed transfers to the target; true when none is left. Errors are kept for take_error().
     bool settle(Target& target);
     int take_error();
     void note_error(int code) {
         if (error_ == MPI_SUCCESS) error_ = code;
     }
 
-    /// Moves everything until `done()`, which is called under the Guard, is true or the window fails. Returns
+    /// Makes progress until `done()`, which is called under the Guard, is true or the window fails. Returns
     /// the failure's code.
     template <class Done>
     int wait(const char* call, Done done);
-    /// A collective of the window's ranks, given up when the window fails: a rank that has met an integrity error
-    /// takes no part in it. MPI may still use the plan's memory then. The error code is still to be raised.
+    /// Runs a collective of the window's ranks. It is abandoned when the window fails, because a rank that has met an integrity error
+    /// takes no part in it; MPI may still use the plan's memory then. The caller must raise the error code.
     int run_together(std::unique_ptr<CollectivePlan> plan);
 
-    /// Nothing that this process sends is on its way; moves it on.
+    /// Whether nothing that this process sends is on its way any more; advances what is.
     bool all_sent();
     bool closed() const { return closed_; }
-    /// Ends the window's own messages. Without failure all ranks have met: nothing is on its way.
+    /// Ends the window's own messages. Unless the window has failed, all ranks have met, so nothing is on its way.
     void close();
 
   private:
@@ -246,15 +245,15 @@ class Window {
         Buffer room;
         std::unique_ptr<Operation> receiving;
     };
-    static constexpr std::size_t slots = 4;  ///< receives of requests that are always posted
+    static constexpr std::size_t slots = 4;  ///< receives for requests that are always posted
 
     void post(Slot& slot);
     void take(Slot& slot);
     void check(int from, const Header& header);
     void discard(int from, const Header& header);
     void enter(int from, Request request);
-    /// Whether what this process and another send each other is compared with a record (p2p/same_node.hpp), which is taken at another
-    /// moment than MPI reads the data: then memory that others may change meanwhile is neither sent nor received in place.
+    /// Whether messages between this process and the other one are compared with a record (p2p/same_node.hpp). The record is taken at
+    /// another moment than MPI reads the data, so memory that others may change in between is then neither sent nor received in place.
     bool is_compared(int with) const;
     void expect_bulk(int from, Request& request);
     static bool prepare(Request& request);
@@ -273,11 +272,11 @@ class Window {
 
     std::array<Slot, slots> ring_;
     LockQueue locks_;
-    std::size_t next_ = 0;  ///< slot that a request comes to next
+    std::size_t next_ = 0;  ///< slot that receives the next request
     std::deque<UnderWay> discarded_;
     std::vector<int> busy_;      ///< origins with requests under way
     std::vector<int> answered_;  ///< ranks with answers under way
-    std::vector<int> held_up_;   ///< targets with messages that wait until others have left
+    std::vector<int> held_up_;   ///< targets with messages that wait until earlier ones have left
     std::vector<int> batched_;   ///< targets with requests that wait to be sent
     std::unique_ptr<Service> service_;
     bool serving_ = false;
@@ -286,24 +285,24 @@ class Window {
     int error_ = MPI_SUCCESS;
 };
 
-/// Null for one that does not cross nodes.
+/// Null for a window that does not cross nodes.
 std::shared_ptr<Window> find(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
 void forget(MPI_Win win);
 
-// Windows that the program does not see, with MPI_WIN_NULL for their handle: what ranks share by themselves
-// (src/shim/io). What these return is still to be raised.
+// Windows that the program does not see, with MPI_WIN_NULL as their handle, for memory that MPIsec itself shares among
+// ranks (src/shim/io). The caller must raise the error codes that these functions return.
 
-/// `base`: `size` bytes that this process exposes to all others, who may access them from now on until all of
+/// `base`: `size` bytes that this process exposes to all other ranks, which may access them from now on until all of
 /// them leave. All ranks of `parent` call this.
 int make_hidden(const char* call, Communicator& parent, void* base, MPI_Aint size,
                 std::shared_ptr<Window>& window);
-/// All ranks have met; none accesses it any more.
+/// Waits until all ranks have met: none accesses the window any more.
 int leave_hidden(const char* call, Window& window);
-/// `all_met`: what leave_hidden() returned is MPI_SUCCESS.
+/// `all_met`: leave_hidden() returned MPI_SUCCESS.
 void free_hidden(Window& window, bool all_met);
-/// Starts to add to an integer at the beginning of a rank's memory; `before` is what was there, when the
-/// transfer is complete (null: at once). What both point to stays until then.
+/// Starts to add `*added` to the integer at the beginning of a rank's memory. `*before` holds the old value when the
+/// transfer is complete (null: at once). What both point to must stay valid until then.
 int start_fetch_and_add(const std::shared_ptr<Window>& window, int target, const std::int64_t* added,
                         std::int64_t* before, std::shared_ptr<Transfer>& transfer);
 

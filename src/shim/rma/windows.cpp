@@ -1,4 +1,4 @@
-// Windows that cross nodes: how they are made, what is asked of them, and their end.
+// Windows that cross nodes: construction, queries and freeing.
 #include <algorithm>
 #include <atomic>
 #include <climits>
@@ -26,7 +26,7 @@ namespace mpisec::shim {
 /// Under the Guard.
 struct RmaWindows {
     std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
-    std::shared_ptr<rma::Window> last;  ///< that a call was about: the next one mostly is, too
+    std::shared_ptr<rma::Window> last;  ///< the window of the last call: usually the next call's, too
 };
 
 }  // namespace mpisec::shim
@@ -34,7 +34,7 @@ struct RmaWindows {
 namespace mpisec::shim::rma {
 namespace {
 
-/// A communicator for the window's messages alone, which the program does not see.
+/// Makes a communicator for the window's messages alone, which the program does not see.
 int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
     MPI_Group group;
     if (int code = real.Comm_group(parent.handle, &group); code != MPI_SUCCESS) return code;
@@ -65,16 +65,17 @@ void free_private(MPI_Comm comm) {
 /// One rank's part of a window that is being made.
 struct Making {
     const Communicator& own;           ///< the window's private communicator
-    MPI_Win win = constants.win_null;  ///< the library's, of this process alone
+    MPI_Win win = constants.win_null;  ///< the library's window, of this process alone
     Part part{};
     WindowMemory memory{};
-    /// that its memory lies in, with that of ranks of its node
+    /// shared memory that holds this rank's part and those of other ranks of its node
     std::optional<fabric::SharedSegment> segment{};
-    std::vector<std::uint8_t*> near{};  ///< where each rank's memory is, behind its lock; null: not in there
+    std::vector<std::uint8_t*>
+        near{};  ///< each rank's memory, which follows its lock; null: not in `segment`
 };
 
-/// A window on its private communicator, from what its ranks tell each other of their parts, which `make`
-/// makes. Without one that communicator is freed, and the error code returned is not raised.
+/// Builds a window on its private communicator: `make` makes this rank's part, and the ranks tell each other of their
+/// parts. If no window can be made, frees that communicator and returns the error code without raising it.
 template <class Make>
 int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr<Window>& window) {
     Making mine{.own = *find_communicator(own)};
@@ -82,7 +83,7 @@ int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr
     std::vector<Part> parts(static_cast<std::size_t>(mine.own.size));
     int code = run_collective(plan::Allgather(procedure, &mine.part, sizeof(Part), constants.byte,
                                               parts.data(), sizeof(Part), constants.byte, own));
-    // What fails on one rank fails on all: none waits for a window that another does not have.
+    // What fails on one rank fails on all, so that no rank waits in a window that another rank does not have.
     for (const Part& part : parts)
         if (code == MPI_SUCCESS) code = part.code;
     if (mine.part.code != MPI_SUCCESS) code = mine.part.code;
@@ -98,7 +99,7 @@ int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr
     return MPI_SUCCESS;
 }
 
-/// The same for the program.
+/// Builds a window that the program gets.
 template <class Make>
 int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
     Communicator* parent = find_communicator(comm);
@@ -115,7 +116,7 @@ int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, 
     return MPI_SUCCESS;
 }
 
-/// Memory for MPI_Win_allocate that ranks of this node can reach, as far as there is any: all of them are in
+/// Allocates memory for MPI_Win_allocate that all ranks of this node can reach, if there is enough: all of them are in
 /// this call.
 void allocate_shared(Making& mine) {
     constexpr std::size_t alignment = 64;
@@ -137,12 +138,12 @@ void allocate_shared(Making& mine) {
         ++here;
     }
     if (here < 2 || bytes == here * NodeLock::bytes) return;
-    // Not the name of the memory for the private communicator's collectives.
+    // This must not be the name of the memory for the private communicator's collectives.
     wire::ContextId context = own.context;
     context[0] ^= 0xff;
     const std::string name = memory_name(context, facts_of(own_number(own.members)).node);
     auto memory = fabric::SharedSegment::attach(name, bytes, here);
-    if (!memory) return;  // too little of it: this rank's messages go the long way
+    if (!memory) return;  // too little shared memory: this rank uses messages inside its node too
     mine.segment.emplace(std::move(*memory));
     mine.near.resize(ranks);
     for (std::size_t i = 0; i < ranks; ++i)
@@ -151,14 +152,14 @@ void allocate_shared(Making& mine) {
     mine.part.shared = 1;
 }
 
-/// The library's window around no memory: only its handle, name, info, attributes and error handler serve. What is in a window of
-/// its own the library may open to the network.
+/// The library's window around no memory, of which only the handle, name, info, attributes and error handler are used: the library may
+/// open memory in a window of its own to the network.
 int make_handle(MPI_Info info, MPI_Win* made) {
     void* nothing = nullptr;
     return real.Win_allocate(0, 1, info, state.private_self, &nothing, made);
 }
 
-/// MPI_Win_create and MPI_Win_allocate: arguments that MPI must refuse.
+/// Finds arguments of MPI_Win_create and MPI_Win_allocate that MPI must refuse.
 int check_part(MPI_Aint size, MPI_Aint unit) {
     if (size < 0) return MPI_ERR_SIZE;
     return unit <= 0 || unit > INT_MAX ? MPI_ERR_DISP : MPI_SUCCESS;
@@ -207,7 +208,7 @@ void close_windows() {
     process.rma_windows->last.reset();
     for (auto& [handle, window] : all) {
         window->close();
-        // After an error not all ranks end what was begun on it.
+        // After an error not all ranks complete what was begun on the communicator.
         if (window->failure() == MPI_SUCCESS) free_private(window->comm);
     }
     all.clear();
@@ -249,12 +250,13 @@ int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
 
 namespace {
 
-/// All ranks have met, and what they asked each other for until then has been answered.
+/// Waits until all ranks have met and what they asked of each other until then has been answered.
 int leave_together(const char* call, Window& window) {
     auto all_sent = [&] { return window.all_sent(); };
     int code = window.wait(call, all_sent);
     if (code == MPI_SUCCESS) code = window.run_together(plan::Barrier(call, window.comm));
-    // What others asked for until they came has been answered; what is left to do is here.
+    // The other ranks have received the answers to all that they asked for before the barrier; only this rank's own sends are
+    // left to complete.
     if (code == MPI_SUCCESS) code = window.wait(call, all_sent);
     return code;
 }
@@ -331,7 +333,7 @@ int Win_get_group(MPI_Win win, MPI_Group* group) {
 
 int Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
     const auto window = find(win);
-    // The library's own attributes are of its window, which may be around nothing (make_handle).
+    // The library's values of these attributes describe its own window, which may have no memory (make_handle).
     void* answer = nullptr;
     if (keyval == MPI_WIN_BASE) answer = window->memory.base();
     if (keyval == MPI_WIN_SIZE) answer = &window->target(window->rank).size;
