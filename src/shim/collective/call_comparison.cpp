@@ -52,7 +52,7 @@ void tell(const CollectiveContext& collective_context, const wire::CallNotice& c
     tell_notices();
 }
 
-/// No collective on it can be trusted to end any more.
+/// No collective on the communicator can be relied on to end any more.
 void end_collectives(CollectiveContext& collective_context, int code, const wire::CallNotice& call) {
     collective_context.ended = code;
     wire::CallNotice notice = call;
@@ -73,11 +73,11 @@ void end_failed(CollectiveContext& collective_context, const std::string& who, c
         call);
 }
 
-/// What rank `source` says of a call is compared with what is known of it here.
+/// Compares what rank `source` says of a call with what is known of it here.
 void compare(CollectiveContext& collective_context, CollectiveContext::Called& own, int source,
              const wire::CallNotice& theirs) {
     const std::string rank = "rank " + std::to_string(source);
-    const bool kept = own.call.number == theirs.number;  // else not called yet, or long ago
+    const bool kept = own.call.number == theirs.number;  // else the call is yet to come, or long past
     const bool known = own.procedure && kept;
     const int code = known ? difference(own.call, theirs) : MPI_SUCCESS;
     if (code != MPI_SUCCESS)
@@ -96,14 +96,14 @@ void compare(CollectiveContext& collective_context, CollectiveContext::Called& o
         if (kept && own.failed) end_failed(collective_context, rank, theirs);
         return;
     }
-    // Before this rank has made the call too, but not in place of the one it may be in.
+    // Remembered even before this rank has made the call, but not in place of the call that it may be in.
     if (!kept && theirs.number > own.call.number &&
         theirs.number + 1 < collective_context.next_number() + wire::calls_kept)
         own = {theirs, nullptr, false};
     if (own.call.number == theirs.number) own.failed = true;
 }
 
-/// `world_source` waits, or a call of it has failed.
+/// `world_source` waits, or one of its calls has failed.
 void hear(CollectiveContext& collective_context, std::int32_t world_source, const wire::CallNotice& theirs) {
     const auto& ranks = collective_context.world_ranks();
     const auto place = std::ranges::find(ranks, world_source);
@@ -122,7 +122,7 @@ void hear_call(std::int32_t world_source, const wire::CallNotice& theirs) {
         if (one->context() == theirs.context) return hear(*one, world_source, theirs);
 }
 
-/// From all realms whose processes meet in collectives.
+/// Receives notices from all realms whose processes call collectives together.
 void hear_calls() {
     Guard guard;
     auto& [all, next] = *process.collective_contexts;
@@ -156,7 +156,7 @@ void remember_call(CollectiveContext& collective_context, std::uint64_t number, 
     CollectiveContext::Called& called = collective_context.called(number);
     called.procedure = nullptr;
     called.failed = called.failed && called.call.number == number;
-    // Between groups the ranks' parts differ.
+    // Between two groups the ranks' parts differ.
     if (plan.comm->inter || !plan.participants.empty()) return;
     called.call = {};
     called.call.context = collective_context.context();

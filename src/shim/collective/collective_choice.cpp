@@ -17,8 +17,8 @@ struct Selections {
 
 namespace {
 
-/// Which of the two it is, start-up finds out. Each is made when first asked for, under the Guard from
-/// MPI_Init on.
+/// Start-up finds out which of the two applies. Each is made when it is first asked for; from MPI_Init on, under the
+/// Guard.
 const coll::Selection& selection(coll::Cpus cpus) {
     std::optional<coll::Selection>& one = process.selections->made[static_cast<std::size_t>(cpus)];
     if (!one) {
@@ -50,7 +50,7 @@ void make_selection() {
 std::array<std::uint8_t, 16> selection_mark() {
     std::string text;
     for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
-        // The text of the whole is dear, and without a table of the site's the build says it.
+        // The text of a whole selection is expensive to make, and without a table of the site's own the build's checksum stands for it.
         text += state.settings.tuning.empty() ? std::to_string(coll::compiled_table(cpus).checksum) + "\n"
                                               : selection(cpus).text();
     for (const std::string& wanted : state.settings.algorithm) text += wanted + "\n";
@@ -62,11 +62,11 @@ std::array<std::uint8_t, 16> selection_mark() {
 
 const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveContext& collective_context,
                                     const fabric::Topology& topology) {
-    // Between groups: what has no node in common needs no algorithm that knows nodes.
+    // Between two groups every rank is a node of its own, and no algorithm that knows nodes is needed.
     if (!plan.participants.empty()) return coll::algorithms(plan.collective).front();
     CollectiveContext::Choice& known = collective_context.choices[static_cast<std::size_t>(plan.collective)];
     if (!known) {
-        // With one rank on each node nothing can be done once for several.
+        // With one rank on each node nothing can be done once for several ranks.
         const coll::Cpus cpus = topology.ranks() > topology.nodes() ? state.world.cpus : coll::Cpus::own;
         known = selection(cpus).for_topology(plan.collective, topology);
     }

@@ -9,9 +9,9 @@ namespace mpisec::shim {
 
 /// Reads the selection from the settings; ends the job with a sentence when it cannot.
 void read_selection();
-/// What most communicators will choose from, made while start-up's code and memory are there anyway.
+/// Makes the selection that most communicators will choose from, while start-up's code and memory are in use anyway.
 void make_selection();
-/// SHA-256 of what decides the choice, first 16 bytes: for the agreement of ranks.
+/// The first 16 bytes of SHA-256 over all that decides the choice, on which the ranks must agree.
 std::array<std::uint8_t, 16> selection_mark();
 
 const coll::Entry& choose_algorithm(const CollectivePlan& plan, CollectiveContext& collective_context,

@@ -21,18 +21,18 @@
 namespace mpisec::shim {
 namespace {
 
-// Collectives under way at one time in a block are told apart by tag; persistent ones have the upper half.
+// Tags tell apart the collectives that are under way in a block at one time; persistent collectives have the upper half.
 constexpr int half_of_tags = 16 * 1024;
 constexpr int tags_of_block = 2 * half_of_tags;
-// A communicator gives this part of the blocks that it has left to each one made from it.
+// A communicator gives one in this many of the blocks that it has left to each communicator made from it.
 constexpr int share_of_child = 64;
-// This part of the channel's blocks is nobody's at first (tag_reserve.hpp).
+// One in this many of the channel's blocks belongs to no communicator at first (tag_reserve.hpp).
 constexpr int part_of_reserve = 4;
-// Blocking collectives, of which there is one at a time, take turns in slots of their own: their memory stays
+// Blocking collectives, of which there is one at a time, take turns in slots of their own, so that their memory stays
 // in the caches.
 constexpr unsigned blocking_slots = 2;
 
-/// So few that the sealed blocks under one key, of all ranks together, stay below its limits (S6;
+/// Few enough that the sealed blocks under one key, of all ranks together, stay below the key's limits (S6;
 /// wire::has_own_key).
 std::uint64_t collectives_per_epoch(std::size_t ranks) {
     const std::uint64_t sealed_blocks = std::min<std::uint64_t>(
@@ -77,8 +77,8 @@ ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, Ranks world_ranks)
 }
 
 ShadowCommunicator::~ShadowCommunicator() {
-    // MPI_Comm_free is collective, but waits for nobody in the MPI libraries. Those that the program leaves
-    // to MPI_Finalize go in another order on each rank: MPI frees them.
+    // MPI_Comm_free is collective, but in the MPI libraries it waits for no other rank. Communicators that the program
+    // leaves to MPI_Finalize are destroyed in a different order on each rank, so MPI frees those.
     if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
@@ -137,7 +137,7 @@ TagBlocks CollectiveContext::take_blocks() {
     TagBlocks taken{spare_.shadow, spare_.first, count};
     spare_.first += count;
     spare_.count -= count;
-    if (spare_.none()) spare_ = {};  // of a shadow communicator that may be freed now
+    if (spare_.none()) spare_ = {};  // lets go of the shadow communicator, which may be freed now
     return taken;
 }
 

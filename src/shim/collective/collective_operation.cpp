@@ -64,7 +64,7 @@ class CollectiveOperation final : public Operation {
     }
 
     void step() override {
-        // A step may wait for room inside a node, where everything moves.
+        // A step may wait for room inside a node; that wait makes progress and may come here again.
         if (std::exchange(stepping_, true)) return;
         step_alone();
         stepping_ = false;
@@ -86,7 +86,7 @@ class CollectiveOperation final : public Operation {
             task_.start();
         }
         fabric_->advance();
-        // Where nothing else is to be moved, the next message is not waited for by way of everything that may be.
+        // Where nothing else needs progress, polls for the next message here rather than in full passes of the progress loop.
         if (blocking_ && may_block())
             for (unsigned polls = 0; polls < polls_at_once && !task_.done() && !fabric_->lost(); ++polls)
                 fabric_->advance();
@@ -102,8 +102,8 @@ class CollectiveOperation final : public Operation {
         end();
     }
 
-    /// A process has died, the communicator was revoked, or its ranks called differently. MPI may still read from and
-    /// write to what it was given, so that stays.
+    /// A process has died, the communicator was revoked, or its ranks made different calls. MPI may still read from and
+    /// write to the memory that it was given, so that is never freed.
     void give_up(int code) {
         struct Abandoned {
             std::shared_ptr<CollectiveContext> context;
@@ -131,7 +131,7 @@ class CollectiveOperation final : public Operation {
     std::shared_ptr<CollectivePlan> plan_;
     std::unique_ptr<MpiFabric> fabric_;
     FailureWatch failures_;
-    fabric::Task task_;  // last: it uses the others
+    fabric::Task task_;  // last, because it uses the other members
 };
 
 std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan,

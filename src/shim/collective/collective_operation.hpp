@@ -1,5 +1,5 @@
-// A started collective: the algorithm's coroutine, moved on by whichever call of the program comes by (M5),
-// and the three forms in which MPI offers it.
+// A started collective: the algorithm's coroutine, which any later MPI call of the program can advance (M5), and the
+// three forms in which MPI offers it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace mpisec::shim {
 int run_collective(std::unique_ptr<CollectivePlan> plan);
 /// MPI_IX.
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
-/// Of MPIsec's own, on a context of its own; to be advanced by its owner, for it is not on the work list.
+/// A collective of MPIsec's own, on a context of its own. Its owner must advance it, because it is not on the work list.
 std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan,
                                             std::shared_ptr<CollectiveContext> collective_context);
 /// MPI_X_init.

@@ -130,7 +130,7 @@ void CollectivePlan::forbid_same(const void* send, const void* receive, MPI_Coun
 
 bool CollectivePlan::facts_of(const Elements& elements, TypeFacts& facts) {
     if (elements.count < 0) note(MPI_ERR_COUNT);
-#if !defined(OPEN_MPI)  // which refuses it
+#if !defined(OPEN_MPI)  // Open MPI refuses this
     if (elements.count == 0 && elements.type == constants.datatype_null) {
         facts = {0, true};
         return good();
@@ -201,7 +201,7 @@ fabric::PlaintextBuffer CollectivePlan::change(const Elements& from, const Eleme
     return room;
 }
 
-/// Offsets from the lowest address of any.
+/// Offsets are from the lowest address of any block.
 coll::Blocks CollectivePlan::in_place(const ElementBlocks& blocks,
                                       const std::vector<TypeFacts>& facts) const {
     coll::Blocks bytes;
@@ -240,8 +240,8 @@ coll::Blocks CollectivePlan::give(const ElementBlocks& blocks) {
 
 namespace {
 
-/// A program in which blocks that come overlap is wrong, but MPI libraries do not see it and such programs
-/// run: each block then comes to memory of its own, where no other changes it before it is verified.
+/// A program whose receive blocks overlap is erroneous, but MPI libraries do not notice it and such programs run. Each
+/// block is then received in memory of its own, where no other block changes it before it is verified.
 bool overlap(const coll::Blocks& blocks) {
     std::vector<std::pair<std::size_t, std::size_t>> places;  // offset, size
     bool ascending = true;
@@ -293,7 +293,7 @@ void CollectivePlan::copy(const Elements& from, const Elements& to) {
     if (!facts_of(from, source) || !facts_of(to, destination)) return;
     const std::size_t bytes = bytes_of(from, source);
     if (bytes > bytes_of(to, destination)) {
-        // Of a gather or scatter the root alone is told, as plain: its own block concerns nobody else.
+        // In a gather or scatter only the root gets the error, as in plain MPI: its own block concerns no other rank.
         using enum coll::Collective;
         (collective == gather || collective == scatter ? at_end_ : at_start_) = MPI_ERR_TRUNCATE;
         return;
@@ -310,7 +310,7 @@ int copy_elements(const Elements& from, const Elements& to) {
     buffer_facts(from.start, from.type, source);
     buffer_facts(to.start, to.type, destination);
     const std::size_t bytes = bytes_of(from, source);
-    if (source.contiguous && destination.contiguous) {  // they may overlap, which MPI forbids and programs do
+    if (source.contiguous && destination.contiguous) {  // they may overlap: MPI forbids it, programs do it
         if (bytes > 0) std::memmove(address(to), address(from), bytes);
         return MPI_SUCCESS;
     }
@@ -328,12 +328,12 @@ void CollectivePlan::load() {
     error = at_start_;
     if (good()) fill();
     if (good()) return;
-    // The call goes on for the others' sake, who are not to get what the memory held before.
+    // The call goes on for the sake of the other ranks, which must not get what the memory held before.
     for (Scratch& each : scratch_) std::memset(each.room.data(), 0, each.bytes);
 }
 
 void CollectivePlan::fill() {
-    // The copies first: this rank's own block is packed from the user's receive buffer.
+    // The copies come first, because this rank's own block is packed from the user's receive buffer.
     for (const auto& [from, to] : copies_) note(copy_elements(from, to));
     for (const auto& [from, facts, to] : packings_) {
         if (!facts.contiguous)

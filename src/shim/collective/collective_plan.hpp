@@ -18,7 +18,7 @@
 
 namespace mpisec::shim {
 
-/// Elements of the user's.
+/// Elements in the user's memory.
 struct Elements {
     void* start = nullptr;
     MPI_Count count = 0;
@@ -33,7 +33,7 @@ ElementBlocks unequal_blocks(const void* buf, Counts counts, Displacements displ
 ElementBlocks typed_blocks(const void* buf, Counts counts, Displacements bytes, const MPI_Datatype* types,
                            int blocks);
 
-/// Making it only looks at the arguments; nothing of the user's is read or written before load(). A
+/// Making a plan only looks at the arguments; none of the user's data is read or written before load(). A
 /// persistent collective loads and finishes its plan at every start. The first error sticks.
 class CollectivePlan {
   public:
@@ -47,42 +47,42 @@ class CollectivePlan {
         if (error == MPI_SUCCESS) error = code;
     }
     bool good() const { return error == MPI_SUCCESS; }
-    /// Calls the error handler for it; the call's result.
+    /// Calls the error handler for the error; returns the result of the MPI call.
     int raise() const { return raised_ ? error : shim::raise(comm, error, procedure); }
     /// MPI_ERR_ROOT unless `root` is a rank of the group of `size` ranks.
     bool check_root(int root, int size);
-    /// A reduction of `type` by `op`, of any elements at all; the plan keeps it for the call.
+    /// Makes a reduction of `type` by `op`, which the plan keeps for the call. `any`: whether there are elements at all.
     void reduce(MPI_Datatype type, MPI_Op op, bool any);
-    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`;
-    /// null where there is none.
+    /// The reduction by MPIX_EQUAL: whether `own` is the same on all ranks. The result is an int at `result`, which is
+    /// null where this rank gets none.
     void reduce_equality(const Elements& own, int* result);
-    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which it
-    /// looks. The call starts before it fails, so that the others do not wait for this rank.
+    /// Notes the MPI library's error where send and receive buffer are the same, in those calls in which the library
+    /// checks that. The call starts before it fails, so that the other ranks do not wait for this one.
     void forbid_same(const void* send, const void* receive, MPI_Count count);
 
-    /// Bytes that the algorithm reads: the user's own, or a packed copy.
+    /// Bytes that the algorithm reads: the user's own memory, or a packed copy.
     fabric::Plaintext give(const Elements& elements);
     coll::Blocks give(const ElementBlocks& blocks);
-    /// Room that the algorithm writes: the user's own, or memory that is unpacked at the end.
+    /// Room that the algorithm writes to: the user's own memory, or memory that is unpacked at the end.
     fabric::PlaintextBuffer take(const Elements& elements);
-    /// Block `kept` (if any) is the user's already, and is there for the algorithm too.
+    /// Block `kept` (if any) already holds its data, which the algorithm can read too.
     coll::Blocks take(const ElementBlocks& blocks, int kept = -1);
-    /// What the algorithm reads and then overwrites: `from`'s bytes where `to` takes the result.
+    /// Memory that the algorithm reads and then overwrites: it begins with the bytes of `from`, and `to` gets the result.
     fabric::PlaintextBuffer change(const Elements& from, const Elements& to);
-    /// A copy of `from`, of which nothing goes back to the user unless finish() does it.
+    /// A copy of `from`, none of which goes back to the user unless finish() does that.
     fabric::PlaintextBuffer scratch(const Elements& from);
     fabric::PlaintextBuffer scratch(std::size_t bytes);
     /// A packed copy of the blocks.
     coll::Blocks scratch(const ElementBlocks& blocks);
-    /// Elements to elements within this process, when the call starts: this rank's own block. Where it is too long, the call
-    /// runs for the others' sake, and fails here.
+    /// Copies this rank's own block from elements to elements when the call starts. If it is too long, the call runs for the sake of the
+    /// other ranks, and fails here.
     void copy(const Elements& from, const Elements& to);
-    /// From a run of bytes to elements, at the end.
+    /// Unpacks a run of bytes to elements at the end.
     void unpack_later(fabric::Plaintext from, const Elements& to);
     /// `then` is called at the end, before the unpacking; it returns an MPI error code.
     void finally(std::function<int()> then) { last_ = std::move(then); }
 
-    /// The call starts: what the algorithm reads from memory of the plan is copied there.
+    /// The call starts: copies to the plan's own memory what the algorithm reads from there.
     void load();
     /// The algorithm has ended without failure. Returns an MPI error code.
     int finish();
@@ -109,7 +109,7 @@ class CollectivePlan {
         TypeFacts facts;
     };
     void fill();
-    Elements keep(const Elements& elements);  ///< with a type that stays good after the user's MPI_Type_free
+    Elements keep(const Elements& elements);  ///< with a type that stays valid after the user's MPI_Type_free
     bool facts_of(const Elements& elements, TypeFacts& facts);
     void pack(const Elements& elements, const TypeFacts& facts, std::uint8_t* to);
     coll::Blocks in_place(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts) const;
@@ -117,7 +117,7 @@ class CollectivePlan {
     coll::Blocks packed(const ElementBlocks& blocks, const std::vector<TypeFacts>& facts);
 
     bool raised_ = false;
-    int at_start_ = MPI_SUCCESS, at_end_ = MPI_SUCCESS;  ///< errors to be noted then
+    int at_start_ = MPI_SUCCESS, at_end_ = MPI_SUCCESS;  ///< errors to note at that time
     struct Scratch {
         Buffer room;
         std::size_t bytes;
@@ -131,7 +131,7 @@ class CollectivePlan {
     std::function<int()> last_;
 };
 
-/// Plaintext that the program gave as const, where an algorithm's interface takes what it may also write.
+/// Plaintext that the program gave as const, for an algorithm's interface that also takes memory to write to.
 inline fabric::PlaintextBuffer writable(fabric::Plaintext bytes) {
     return {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }

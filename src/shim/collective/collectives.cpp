@@ -14,7 +14,7 @@ Plan make(const char* procedure, Collective collective, MPI_Comm comm) {
     return std::make_unique<CollectivePlan>(procedure, collective, comm);
 }
 
-/// Where blocks in arguments come from and go to: ranks of the remote group on an inter-communicator.
+/// The number of ranks that blocks in arguments come from or go to: on an inter-communicator those of the remote group.
 int others(const CollectivePlan& plan) {
     return plan.comm->inter ? static_cast<int>(plan.comm->remote_members.size()) : plan.comm->size;
 }
@@ -97,7 +97,7 @@ Plan alltoall(Plan plan, bool in_place, const ElementBlocks& to, const ElementBl
         return plan;
     }
     const int rank = plan->comm->rank;
-    // In place, what is sent is read from a copy while what comes takes its place.
+    // In place, the blocks to send are read from a copy while the received blocks take their place.
     plan->call.to = in_place ? plan->scratch(from) : plan->give(to);
     plan->call.from = plan->take(from, rank);
     if (!in_place) plan->copy(to[static_cast<std::size_t>(rank)], from[static_cast<std::size_t>(rank)]);

@@ -1,5 +1,5 @@
-// What each collective of MPI becomes: a plan for its algorithm. The generated wrappers run it in the three
-// forms (collective_operation.hpp). Arguments are those of the MPI standard, counts widened (M12).
+// Each collective of MPI becomes a plan for its algorithm, which the generated wrappers run in the three
+// forms (collective_operation.hpp). Arguments are those of the MPI standard, with widened counts (M12).
 #pragma once
 
 #include <mpi.h>

@@ -1,7 +1,6 @@
 // Collectives on inter-communicators (MPI standard section 6.2.3): the two groups are the ranks of one
-// shadow communicator. Rooted ones are the ordinary algorithm among the root and the other group; in
-// the others each rank sends to, and receives from, all of the other group, and reduces what it received
-// itself.
+// shadow communicator. A rooted collective is the ordinary algorithm among the root and the other group. In all other
+// collectives each rank sends to and receives from all ranks of the other group, and itself reduces what it received.
 #pragma once
 
 #include "shim/collective/collective_plan.hpp"
@@ -13,13 +12,14 @@ enum class Role { root, bystander, leaf };
 /// Sets who takes part, the root first; `root` is the call's argument.
 Role take_part(CollectivePlan& plan, int root);
 
-/// The blocks of the other group as blocks of all ranks of the shadow communicator, or of the root's call.
+/// of_remote(): the blocks of the other group as blocks of all ranks of the shadow communicator; behind_root(): as blocks
+/// of the root's call.
 coll::Blocks of_remote(const CollectivePlan& plan, const coll::Blocks& blocks);
 coll::Blocks behind_root(const coll::Blocks& blocks);
-/// All of both groups.
+/// All ranks of both groups take part.
 void all_take_part(CollectivePlan& plan);
 
-/// The vectors of the other group's ranks, one after the other, reduced into the last. At the end.
+/// At the end, reduces the vectors of the other group's ranks, which lie one after the other, into the last one.
 void reduce_vectors(CollectivePlan& plan, fabric::PlaintextBuffer vectors, std::size_t bytes);
 
 }  // namespace mpisec::shim::inter

@@ -15,8 +15,8 @@ namespace {
 /// MPI_PROC_NULL where a grid ends.
 struct Neighbors {
     std::vector<int> sources, destinations;
-    /// Places in `sources` in the order in which messages of one neighbour match. In a grid, what goes in the
-    /// positive direction comes from the negative one, also where both are the same rank.
+    /// Places in `sources` in the order in which messages of one neighbour match. In a grid, a message that is sent in the
+    /// positive direction arrives from the negative one, even where both neighbours are the same rank.
     std::vector<int> order;
 };
 
@@ -80,7 +80,7 @@ Plan make(const char* procedure, Collective collective, MPI_Comm comm, Neighbors
     return plan;
 }
 
-/// The blocks with these places, without those of MPI_PROC_NULL; `who` becomes their ranks.
+/// The blocks at these places, without those of MPI_PROC_NULL; `who` gets their ranks.
 ElementBlocks real_ones(const ElementBlocks& blocks, const std::vector<int>& ranks,
                         const std::vector<int>& places, std::vector<int>& who) {
     ElementBlocks chosen;

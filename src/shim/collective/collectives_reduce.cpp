@@ -75,7 +75,7 @@ Plan reduce_to_remote_root(Plan plan, const Elements& own, void* recvbuf, int ro
     return plan;
 }
 
-/// By MPIX_EQUAL, which has one int as its result, on the root, or on all ranks.
+/// A reduction by MPIX_EQUAL, whose result is one int, on the root or on all ranks.
 Plan equality(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type, int root) {
     if (!plan->good() || !plan->check_root(root, plan->comm->size)) return plan;
     plan->call.root = root;
@@ -94,7 +94,7 @@ Plan scan(Plan plan, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Da
     }
     plan->forbid_same(sendbuf, recvbuf, count);
     const Elements own = input(sendbuf, recvbuf, count, type);
-    // On rank 0 an exclusive scan has no result, and its receive buffer is not to be touched.
+    // On rank 0 an exclusive scan has no result, and its receive buffer must not be touched.
     const bool no_result = plan->collective == Collective::exscan && plan->comm->rank == 0;
     plan->call.data = no_result ? plan->scratch(own) : plan->change(own, {recvbuf, count, type});
     return plan;
@@ -131,7 +131,8 @@ Plan reduce_scatter(Plan plan, const void* sendbuf, void* recvbuf, const Parts& 
 Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
             MPI_Op op, int root, MPI_Comm comm) {
     Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::reduce, comm);
-    if (plan->good() && plan->comm->inter && root == MPI_PROC_NULL) {  // whose other arguments mean nothing
+    if (plan->good() && plan->comm->inter &&
+        root == MPI_PROC_NULL) {  // whose other arguments are not significant
         inter::take_part(*plan, root);
         return plan;
     }

@@ -7,10 +7,10 @@
 
 namespace mpisec::shim {
 
-/// What Open MPI's MPI_Reduce_local calls through MPI_COMM_SELF, which a program of sessions alone does not have: there
-/// MPI_Reduce_local crashes (seen on 5.0.11, without MPIsec). The function itself needs no communicator. It is the
-/// library's own affair, exported for its collective components; its last argument, a component, is not used. Its count
-/// is an int or a size_t, by version, and is passed in one register as either.
+/// The function that Open MPI's MPI_Reduce_local calls through MPI_COMM_SELF. A program that uses sessions alone has no
+/// MPI_COMM_SELF, so that MPI_Reduce_local crashes there (seen on 5.0.11, without MPIsec). The function itself needs no
+/// communicator. It is internal to the library, exported for its collective components; its last argument, a component,
+/// is not used. Its count is an int or a size_t, depending on the version, and is passed in one register either way.
 struct LocalReductions {
     using Procedure = int (*)(const void* in, void* inout, std::size_t count, MPI_Datatype type, MPI_Op op,
                               void* component);
@@ -21,7 +21,7 @@ namespace {
 
 bool self_is_there() {
 #ifdef OPEN_MPI
-    // Nor is it while another thread is in MPI_Init.
+    // It is not there either while another thread is in MPI_Init.
     return process.world_begun && !starts_elsewhere();
 #else
     return true;

@@ -5,7 +5,7 @@
 
 namespace mpisec::shim {
 
-/// Whether the library has it: false only for an Open MPI, without MPI_Init, that hides what its MPI_Reduce_local goes through.
+/// Whether this works: false only without MPI_Init on an Open MPI that hides the function that its MPI_Reduce_local calls.
 bool can_reduce_locally();
 
 /// inout[i] becomes in[i] op inout[i], for `count` elements, by MPI_Reduce_local. Returns an MPI error code.

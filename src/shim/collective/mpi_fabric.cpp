@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t longest_message = std::size_t{1} << 30;  ///< MPI counts bytes in an int
 constexpr unsigned polls_between_progress = 16;
 
-/// As if each were on a node of its own: everything between them is sealed.
+/// As if each rank were on a node of its own: everything between them is sealed.
 fabric::Topology apart(std::size_t ranks) {
     std::vector<int> node(ranks);
     std::iota(node.begin(), node.end(), 0);
@@ -128,7 +128,7 @@ void MpiFabric::note(int code) {
     fail();
 }
 
-/// What this rank sends in plaintext to ranks of its node is no good from now on.
+/// Tells the node's ranks that what this rank sends them in plaintext is worthless from now on.
 void MpiFabric::spread_failure() {
     if (failed() && entered_ && !lost_) sequence_.slot->fail();
 }
@@ -226,7 +226,7 @@ bool MpiFabric::done(Step& step, MPI_Request& request, std::size_t part) {
     return true;
 }
 
-/// Whether a rank of this node sent what has come; else it is wiped.
+/// Whether a rank of this node sent what has arrived; otherwise wipes it.
 bool MpiFabric::verified(Step& step, std::size_t part) {
     --step.parts_open;
     std::uint64_t oldest = next_position_;
@@ -241,7 +241,7 @@ bool MpiFabric::verified(Step& step, std::size_t part) {
     return false;
 }
 
-/// One MPI message has come or gone.
+/// One MPI message has been received or sent.
 void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::size_t part) {
     const std::size_t bytes = step.part_bytes(part);
     if (code == MPI_SUCCESS && step.receives) {
@@ -285,7 +285,7 @@ void MpiFabric::when_finished(unsigned number, std::coroutine_handle<> waiter) {
 
 void MpiFabric::finish(unsigned number) {
     const Step& step = steps_[number];
-    // Plaintext from a node peer, or the node's memory, is as good as the node's ranks are.
+    // Plaintext from a node peer, or from the node's memory, can be used only as long as no rank of the node has failed.
     if ((step.barrier != 0 || (step.receives && !step.sealed)) && entered_ && sequence_.slot->failed() &&
         !failed()) {
         say(std::string(procedure_) +
@@ -320,8 +320,8 @@ bool MpiFabric::has_own_key(std::size_t bytes, fabric::SealedBlock sealed_block)
     return wire::has_own_key(bytes, sealed_block.index, collective_context_.world_ranks().size());
 }
 
-/// The index as it goes into the nonce, whose 32 bits must not be exceeded: no sealed block would be sealed
-/// then.
+/// The index as it goes into the nonce, where it has 32 bits. A larger index ends the job before anything is sealed with
+/// it.
 std::uint32_t MpiFabric::index_of(fabric::SealedBlock sealed_block) const {
     if (sealed_block.index > std::numeric_limits<std::uint32_t>::max())
         abort_job(

@@ -13,16 +13,16 @@
 
 namespace mpisec::shim {
 
-/// Lets MPI move messages, for a wait for shared memory: another rank may need one of this rank's to come to
-/// where this rank waits for it (M5). Under the Guard.
+/// Lets MPI move messages during a wait in shared memory: another rank may need one of this rank's messages to get to
+/// the point at which this rank waits for it (M5). Under the Guard.
 void drive_progress();
 
 class MpiFabric final : public fabric::Fabric {
   public:
-    /// All ranks of the context take part. `procedure` is named in what is said of violations.
+    /// All ranks of the context take part. `procedure` is named in reports of violations.
     MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence,
               const char* procedure);
-    /// Only `participants` (ranks of the context, this one among them) do; their places in the list are the
+    /// Only `participants` (ranks of the context, this one among them) take part; their places in the list are the
     /// fabric's ranks, each of them a node of its own.
     MpiFabric(const CollectiveContext& collective_context, CollectiveSequence sequence, const char* procedure,
               std::vector<int> participants);
@@ -30,16 +30,16 @@ class MpiFabric final : public fabric::Fabric {
 
     /// Whether the node's memory is free for this call.
     bool ready();
-    /// Resumes the coroutine as long as what it waits for is there.
+    /// Resumes the coroutine as long as what it waits for has finished.
     void advance();
     /// The coroutine has ended.
     void leave();
-    /// Gives up what it still waits to receive.
+    /// Cancels what it still waits to receive.
     void cancel();
     /// An MPI error code for what made it fail.
     int error() const { return error_; }
-    /// That is the death of a process, or that the communicator was revoked: it sends and waits for nothing any more,
-    /// and is to be given up.
+    /// Whether that error is the death of a process or a revoked communicator. The fabric then sends nothing and waits for
+    /// nothing any more, and must be given up.
     bool lost() const { return lost_; }
 
     void copy(fabric::PlaintextBuffer to, fabric::Plaintext from) override;
@@ -68,7 +68,7 @@ class MpiFabric final : public fabric::Fabric {
         std::vector<MPI_Request> more;  ///< further parts of a message that is too long for one
         std::size_t bytes = 0;
         bool receives = false, sealed = false;
-        std::uint8_t* data = nullptr;  ///< received to, when it is compared with the sender's record
+        std::uint8_t* data = nullptr;  ///< where it is received, when it is compared with the sender's record
         std::int32_t peer = 0;         ///< world rank
         std::uint64_t position = 0;    ///< of the first part among this collective's receives
         std::size_t parts_open = 0;    ///< not received yet

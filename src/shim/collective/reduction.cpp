@@ -17,14 +17,14 @@ namespace mpisec::shim {
 
 /// Under the Guard.
 struct OperationsInUse {
-    /// Of reductions under way, and whether the program has freed them meanwhile (MPI standard section 6.9.5:
-    /// they may finish).
+    /// How many reductions use an operation, and whether the program has freed it since they began (MPI standard section
+    /// 6.9.5: they may finish).
     struct Use {
         int holders = 0;
         bool freed = false;
     };
     std::map<MPI_Op, Use> uses;
-    /// What MPI says of each with MPI's own types, which stay; with elements or without.
+    /// What MPI says of each operation with MPI's own types, which are never freed; with elements or without.
     std::map<std::tuple<MPI_Datatype, MPI_Op, bool>, int> checked;
 };
 
@@ -116,7 +116,7 @@ class OfVectors final : public fabric::Reduction {
     }
 };
 
-/// MPI defines operations on its own types only, and asks of no element more than this.
+/// MPI defines operations on its own types only, and no element of these needs more than this.
 constexpr std::size_t largest_element = 64;
 
 }  // namespace
@@ -134,7 +134,7 @@ int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
     if (combiner == MPI_UNDEFINED) return MPI_ERR_TYPE;
     const bool own = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
                      combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
-    // Open MPI says nothing of no elements, and no program's type is good.
+    // Open MPI accepts everything when there are no elements; otherwise it accepts no type of the program's.
 #if defined(OPEN_MPI)
     if (!own) return any ? MPI_ERR_OP : MPI_SUCCESS;
     const int count = any ? 1 : 0;

@@ -11,18 +11,18 @@
 
 namespace mpisec::shim {
 
-/// MPI_ERR_OP when the operation is one of MPI's and is not for elements of this type: what the MPI library
-/// says of `any` (or no) elements.
+/// MPI_ERR_OP when the operation is predefined and is not for elements of this type, as the MPI library says. `any`:
+/// whether there are elements at all.
 int check_operation(MPI_Datatype type, MPI_Op op, bool any);
 
-/// Vectors of `bytes` bytes behind a flag that says whether all that went in are equal.
+/// A reduction of vectors of `bytes` bytes, each behind a flag that says whether all vectors that went into it are equal.
 inline constexpr std::size_t equality_flag_bytes = 8;
 std::unique_ptr<fabric::Reduction> make_equality(std::size_t bytes);
 
 /// Null when MPI does not know the operation. Keeps both handles good until it is destroyed.
 std::unique_ptr<fabric::Reduction> make_reduction(MPI_Datatype type, const TypeFacts& facts, MPI_Op op);
 
-/// MPI_Op_free: one that the program frees may still be in use.
+/// MPI_Op_free: an operation that the program frees may still be in use.
 int Op_free(MPI_Op* op);
 
 }  // namespace mpisec::shim

@@ -18,12 +18,12 @@ struct TagReserve {
 
 namespace {
 
-/// So many candidates are looked at: where that is not enough, nearly the whole reserve is in use.
+/// The most candidates that are looked at: where that is not enough, nearly the whole reserve is in use.
 constexpr int most_attempts = 256;
 
-/// The block is free again when the last collective context in it has gone. Members that have freed their
-/// communicators have received all that was sent to them there, and who has not yet does not agree to the
-/// block's next use: so it may be used again, unlike those that are handed down.
+/// The block is free again when the last collective context in it is destroyed. A member that has freed its communicator
+/// has received all that was sent to it there, and a member that has not yet freed it does not agree to the block's next
+/// use. So the block can be used again, unlike the blocks that a parent hands down.
 TagBlocks block_of_reserve(int index) {
     std::vector<std::int32_t> everyone(static_cast<std::size_t>(state.world.size));
     std::iota(everyone.begin(), everyone.end(), 0);
@@ -91,7 +91,7 @@ bool ReserveAgreement::advance() {
 
 std::unique_ptr<ReserveAgreement> agree_on_block(const char* procedure, Communicator& comm,
                                                  const wire::ContextId& context) {
-    // The reserve is the world's.
+    // Only the world has a reserve.
     if (process.tag_reserve->held.empty() || &realm_of(comm.members) != &state.world) return nullptr;
     return std::make_unique<ReserveAgreement>(procedure, comm, context);
 }

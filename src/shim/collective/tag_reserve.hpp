@@ -1,6 +1,6 @@
-// Blocks of tags on the channel that any communicator may come to have: for one that MPI_Comm_idup makes
-// where the blocks of its parent are used up. Which block is free its members have to agree on, and none of
-// them may wait meanwhile: MPI_Comm_idup does not block, and ranks may start or complete several of them in
+// Blocks of tags on the channel that any communicator can get: they are for one that MPI_Comm_idup makes
+// where the blocks of its parent are used up. Its members have to agree on a block that is free, and none of
+// them may wait for that: MPI_Comm_idup does not block, and ranks may start or complete several of them in
 // different orders.
 #pragma once
 
@@ -18,11 +18,11 @@ namespace mpisec::shim {
 void set_reserve(int first_block, int blocks);
 
 /// All members of a communicator look for a block that is free on each of them. Every attempt is a
-/// non-blocking collective on a context of its own, so that nothing is held up, neither by the order in which
-/// ranks start several agreements nor by other collectives. Under the Guard.
+/// non-blocking collective on a context of its own, so that neither the order in which ranks start several agreements
+/// nor other collectives can hold it up. Under the Guard.
 class ReserveAgreement {
   public:
-    /// For a communicator made from `comm` by a call of `procedure`; `context` is what it will have.
+    /// For a communicator made from `comm` by a call of `procedure`; `context` is the context that it will have.
     ReserveAgreement(const char* procedure, Communicator& comm, const wire::ContextId& context);
     ReserveAgreement(const ReserveAgreement&) = delete;
     ReserveAgreement& operator=(const ReserveAgreement&) = delete;
@@ -30,7 +30,7 @@ class ReserveAgreement {
     /// True when it has ended.
     bool advance();
     int error() const { return error_; }
-    /// The block; none when no free one was found, on any of the members.
+    /// The block that was agreed on; none, on all members alike, when no free one was found.
     TagBlocks blocks() const { return blocks_; }
 
   private:
@@ -42,8 +42,8 @@ class ReserveAgreement {
     std::shared_ptr<CollectiveContext> collective_context_;
     std::uint32_t start_, stride_;
     int attempts_ = 0, candidate_ = 0, error_ = 0;
-    std::uint8_t held_ = 0;                ///< the candidate was free here, and nobody else gets it now
-    std::vector<std::uint8_t> held_by_;    ///< by rank
+    std::uint8_t held_ = 0;              ///< the candidate was free here, and is now kept for this agreement
+    std::vector<std::uint8_t> held_by_;  ///< by rank
     std::unique_ptr<Operation> exchange_;  ///< of `held_`; null when the agreement has ended
     TagBlocks blocks_;
 };
