@@ -40,7 +40,7 @@ std::vector<std::int32_t> everyone_on(const Communicator& comm) {
     return everyone;
 }
 
-/// Which communicator is meant, and who its members are: the channel is everybody's.
+/// Says which communicator is meant and who its members are, because all communicators use the same channel.
 std::array<std::uint8_t, 32> digest_of(const Communicator& comm, const std::vector<std::int32_t>& everyone) {
     std::string bytes = "mpisec agreement";
     bytes.append(reinterpret_cast<const char*>(comm.context.data()), comm.context.size());
@@ -48,7 +48,7 @@ std::array<std::uint8_t, 32> digest_of(const Communicator& comm, const std::vect
     return keys::sha256(keys::as_bytes(bytes));
 }
 
-/// Each attempt has a tag of its own: messages of an earlier one may still come.
+/// Each attempt has a tag of its own, because messages of an earlier one may still arrive.
 int tag_of(const Report& report) {
     const keys::Digest digest = keys::sha256(
         {reinterpret_cast<const std::uint8_t*>(&report.number), sizeof report - offsetof(Report, number)});
@@ -57,14 +57,14 @@ int tag_of(const Report& report) {
     return barrier_tag(context);
 }
 
-/// The messages of one attempt. What a process that has died leaves unfinished stays in memory: MPI may have it.
+/// The messages of one attempt. Messages that a dead process leaves unfinished stay in memory, because MPI may still use them.
 class Exchange {
   public:
     Exchange(const Communicator& comm, const std::vector<std::int32_t>& everyone, const Report& mine);
     ~Exchange();
-    /// True when it has ended here, with a result or without; not to be called again then.
+    /// True when the exchange has ended here, with a result or without; must not be called again then.
     bool advance() { return collects() ? collect() : hear(); }
-    /// What this process has sent goes on. True when all of it has left.
+    /// Advances what this process sends. True when all of it has been sent.
     bool move_sends();
     const std::optional<Report>& result() const { return result_; }
     int violation() const { return violation_; }
@@ -91,13 +91,13 @@ class Exchange {
     Report mine_;
     int tag_;
     std::size_t own_, coordinator_;
-    std::size_t asked_ = 0;               ///< members below have a receive, or had one
+    std::size_t asked_ = 0;               ///< members below this one have a receive, or had one
     std::size_t open_ = 0;                ///< receives that have not ended
     std::vector<Report> reports_, sent_;  ///< by member: from it, to it
     std::vector<bool> is_remote_;         ///< by member: of the other group
     bool is_inter_;
     std::int32_t flags_[2] = {~0, ~0};                  ///< of this group, of the other one
-    std::vector<std::unique_ptr<Operation>> receives_;  ///< by member; null: nothing is to come
+    std::vector<std::unique_ptr<Operation>> receives_;  ///< by member; null: none is under way
     std::vector<std::unique_ptr<Operation>> sends_;
     std::vector<bool> has_ended_, is_dead_;  ///< by member
     FailureWatch watch_;
@@ -159,7 +159,7 @@ void Exchange::post_receives() {
     }
 }
 
-/// From memory that lives as long as the messages may.
+/// Sends from memory that lives as long as the messages can.
 void Exchange::send(std::size_t to, const Report& report) {
     sent_[to] = report;
     sends_.push_back(begin_send({SendSpec::Mode::standard, &sent_[to], sizeof(Report), constants.byte,
@@ -171,7 +171,7 @@ bool Exchange::move_sends() {
     for (const auto& part : sends_) {
         all = part->advance() && all;
         const int error = part->complete() ? part->outcome().error : MPI_SUCCESS;
-        // To whoever has died nothing needs to come.
+        // A process that has died needs no message.
         if (error != MPI_SUCCESS && !is_failure(error) && violation_ == MPI_SUCCESS) violation_ = error;
     }
     return all;
@@ -179,7 +179,7 @@ bool Exchange::move_sends() {
 
 Exchange::Heard Exchange::heard(std::size_t from, bool somebody_has_died) {
     std::unique_ptr<Operation>& part = receives_[from];
-    // That somebody has died only the library's list of such processes says.
+    // Only the library's list of dead processes tells that somebody has died.
     auto has_died = [&] { return failure_among(Ranks::one(everyone_[from])) != MPI_SUCCESS; };
     if (!part->advance()) return somebody_has_died && has_died() ? Heard::death : Heard::nothing;
     const std::unique_ptr<Operation> received = std::move(part);
@@ -225,7 +225,8 @@ bool Exchange::collect() {
 
 void Exchange::answer() {
     Report answer = mine_;
-    if (violation_ != MPI_SUCCESS) answer.purpose = Report::Purpose::no_result;  // nobody is to wait for one
+    if (violation_ != MPI_SUCCESS)
+        answer.purpose = Report::Purpose::no_result;  // nobody must wait for a result
     for (std::size_t to = 0; to < everyone_.size(); ++to) {
         answer.flag = flags_[is_inter_ && !is_remote_[to]];
         if (to != own_ && !is_dead_[to]) send(to, answer);
@@ -244,7 +245,7 @@ bool Exchange::hear() {
     return true;
 }
 
-/// Attempts until all have a result. Those on one communicator take turns.
+/// Makes attempts until all have a result. Agreements on one communicator take turns.
 class Agreement final : public Operation {
   public:
     Agreement(Report::Purpose purpose, Communicator& comm, int* flag)
@@ -276,7 +277,7 @@ class Agreement final : public Operation {
     Report mine_;
     int* flag_;
     std::optional<Exchange> exchange_;
-    bool stepping_ = false;  ///< sending may move what is under way, this one too
+    bool stepping_ = false;  ///< sending may make progress, which may step this agreement too
     bool asked_ = false;
     int verdict_ = 0;  ///< what the library agrees on
     int code_ = MPI_SUCCESS;
@@ -299,7 +300,7 @@ void Agreement::ask_library() {
     asked_ = true;
     verdict_ = (exchange_->result() ? have_result : 0) |
                (exchange_->violation() == MPI_SUCCESS ? nothing_forged : 0);
-    // Where nobody may die the answer is final, and the library's collectives of others stay in their order.
+    // Where nobody may die the answer is final, and without a call here the library's other collectives stay in their order.
     if (!state.fault_tolerant) return;
     const ErrorsReturned to_here(comm_->handle);
     code_ = fault_tolerance().iagree(comm_->handle, &verdict_, &request_);
@@ -310,7 +311,7 @@ bool Agreement::library_has_answered() {
     int done = 0;
     real.Request_get_status(request_, &done, MPI_STATUS_IGNORE);
     if (!done) return false;
-    // Processes that have died are an error here each time, and one of the program's at the end.
+    // Dead processes cause an error here each time; the program gets that error only at the end.
     const ErrorsReturned to_here(comm_->handle);
     code_ = real.Wait(&request_, MPI_STATUS_IGNORE);
     return true;

@@ -1,10 +1,10 @@
-// MPIX_Comm_agree and MPIX_Comm_iagree (User-Level Failure Mitigation): all members of a communicator that live
-// get the bits that each of them has set, of an inter-communicator those of the other group, whoever has died. The
-// flags never travel in clear.
+// MPIX_Comm_agree and MPIX_Comm_iagree (User-Level Failure Mitigation): all living members of a communicator get the
+// bits that each of them has set (of an inter-communicator, the bits that each process of the other group has set),
+// whoever has died. The flags never travel in clear.
 //
-// In each attempt one of the members collects what the others say, under seal, and answers; then, where processes
-// may die, the library's own agreement, which knows how to go on when somebody does, says whether everybody has the
-// answer. If not, all try again with another one.
+// In each attempt one of the members collects what the others report, under seal, and answers. Then, where processes
+// may die, the library's own agreement, which can go on after a death, says whether all have the answer. If not, all
+// try again with another collecting member.
 #pragma once
 
 #include <mpi.h>
@@ -18,7 +18,7 @@
 
 namespace mpisec::shim {
 
-/// What each process says in an attempt, and what it is answered (docs/protocol.md, "Going on without processes").
+/// What each process reports in an attempt, and the answer that it gets (docs/protocol.md, "Going on without processes").
 struct Report {
     enum class Purpose : std::uint32_t { no_result, agreement, shrinking, agreement_without_waiting };
     Purpose purpose;
@@ -32,16 +32,16 @@ static_assert(sizeof(Report) == 56);
 /// Bits that the library agrees on, in clear: it gives everyone the bits that all have set.
 enum Verdict : int { have_result = 1, nothing_forged = 2 };
 
-/// Each attempt fails because a process has died since the one before it, or by an attack.
+/// More are never needed: each attempt that fails does so because a process has died since the one before it, or by an attack.
 inline std::uint64_t most_attempts(const Communicator& comm) {
     return static_cast<std::uint64_t>(comm.size) + comm.remote_members.size() + 8;
 }
 
-/// Ends with `flag` written, and maybe with the error that the library has for failures that not all know of. Under the
-/// Guard.
+/// The agreement ends with `flag` written, and maybe with the error that the library has for failures that not all
+/// members know of. Under the Guard.
 std::unique_ptr<Operation> begin_agreement(Report::Purpose purpose, Communicator& comm, int* flag);
 
-/// Waits for those under way: the library tells agreements on a communicator apart by their order.
+/// Waits for the agreements under way, because the library tells agreements on a communicator apart by their order.
 void finish_agreements(const Communicator& comm);
 
 }  // namespace mpisec::shim

@@ -10,7 +10,7 @@
 namespace mpisec::shim {
 namespace {
 
-/// MPI may not be given a null pointer, not even for nothing.
+/// MPI must not be given a null pointer, not even for an empty array.
 std::vector<int> room(int n) {
     return std::vector<int>(static_cast<std::size_t>(std::max(n, 1)));
 }
@@ -60,7 +60,7 @@ std::string different_ranks(Ranks expected, Ranks made, const char* group) {
     return "";
 }
 
-/// Empty when `made` is what must be.
+/// Empty when `made` is what it must be.
 std::string difference(const Membership& expected, MPI_Comm made) {
     if (made == constants.comm_null)
         return expected.none() ? "" : "this rank got MPI_COMM_NULL instead of a communicator";
@@ -73,7 +73,7 @@ std::string difference(const Membership& expected, MPI_Comm made) {
     if (wrong.empty())
         wrong = different_ranks(expected.remote_members, is->remote_members, "its remote group");
     if (!wrong.empty()) return wrong;
-    // By which rank the library sends, in case that differs from the group.
+    // The rank under which the library sends, in case that differs from the group.
     int rank = -1, size = -1;
     real.Comm_rank(made, &rank);
     real.Comm_size(made, &size);
@@ -103,7 +103,7 @@ Topology read_topology(MPI_Comm comm) {
 
 Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
                                 std::optional<Topology> topology, const std::string& constructor) {
-    // Who is no member of an intra-communicator expects none.
+    // A process that is not a member of the intra-communicator expects no communicator.
     if (std::ranges::find(expected.members, own_number(expected.members)) == expected.members.end() ||
         (expected.inter && expected.remote_members.empty()))
         expected = {};
@@ -154,7 +154,7 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow)
 namespace {
 
 /// A new communicator has the error handler of the one that it is made from (MPI 4.1, section 9.3). MPICH's
-/// MPI_Comm_create, which stands for other constructors here, gives it none.
+/// MPI_Comm_create, which is called in place of other constructors here, does not set it.
 void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
     if (!is_fatal(made) || is_fatal(parent)) return;
     MPI_Errhandler handler;
@@ -168,7 +168,7 @@ void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
 int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm) {
     const Membership& expected = construction.expected;
     MPI_Comm shadow = constants.comm_null;
-    // Also of one that is not as it should be: the other members may find nothing wrong, and would wait.
+    // Also for a communicator that is not as it should be: the other members may find nothing wrong, and would wait.
     if (made != constants.comm_null && !expected.none() && construction.blocks.none() &&
         crosses_nodes(expected)) {
         int inter = 0;

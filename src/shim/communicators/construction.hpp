@@ -1,7 +1,7 @@
-// Making a communicator: the MPI library makes it, and before the program gets it, what the library made is
-// compared with what must be (S2). The library's own messages, in clear, are thereby metadata only: who the
-// members are, in which order and with which topology, each rank knows by itself or was told under seal. The
-// context follows from that too, never from the library's result.
+// Making a communicator: the MPI library makes it, and before the program gets it, it is compared with what it must be
+// (S2). The library's own messages, in clear, are therefore metadata only: each rank knows by itself, or was told under
+// seal, who the members are, in which order, and with which topology. The context follows from that too, never from the
+// library's result.
 #pragma once
 
 #include <mpi.h>
@@ -28,43 +28,43 @@ struct Topology {
     std::vector<int> sources = {}, source_weights = {}, destinations = {}, dest_weights = {};
     bool operator==(const Topology&) const = default;
 };
-/// The library's answer; from its memory, no message is exchanged.
+/// The library's answer, which it has in its memory: no message is exchanged.
 Topology read_topology(MPI_Comm comm);
 
 /// Waits until the library's part of each MPI_Comm_idup of `parent` that is under way here has ended. To be
-/// called before the members of a later constructor meet: all of them have called MPI_Comm_idup then, so this
-/// holds up nobody who is not in that constructor too. Open MPI hangs now and then when it makes a
+/// called before the members of a later constructor meet: all of them have called MPI_Comm_idup by then, so this
+/// holds up no rank that is not in that constructor too. Open MPI hangs now and then when it makes a
 /// communicator while it duplicates one.
 void finish_duplications(Communicator& parent, const char* procedure);
 
 /// A constructor call of the program.
 struct Construction {
     const char* procedure;  ///< for messages
-    Communicator* parent;   ///< whose error handler hears of it
+    Communicator* parent;   ///< its error handler gets the errors
     Membership expected;
     std::optional<Topology> topology = Topology{};  ///< not compared when there is none
     wire::ContextId context{};
     bool by_all = true;  ///< all members of the parent are in the call
-    TagBlocks blocks{};  ///< for its collectives, on the parent's shadow communicator; none: it gets one of
-                         ///< its own
+    TagBlocks blocks{};  ///< for its collectives, on the parent's shadow communicator; none: it gets a
+                         ///< shadow communicator of its own
 };
 
-/// Takes the context at once: the order of constructor calls is what all members share. `constructor` is the
+/// Derives the context at once, because all members make their constructor calls in the same order. `constructor` is the
 /// procedure's name unless given.
 Construction begin_construction(const char* procedure, Communicator& parent, Membership expected,
                                 std::optional<Topology> topology = Topology{},
                                 const std::string& constructor = {});
 
-/// Blocks of tags on the parent's shadow communicator, where all its members are in the call and have met. A
-/// parent that has used up its own gets a new shadow communicator. Returns an error code that was raised.
+/// Takes blocks of tags on the parent's shadow communicator where all members of the parent are in the call and have met. A
+/// parent that has used up its own blocks gets a new shadow communicator. Returns an error code that was already raised.
 int reserve_blocks(Construction& construction);
 
-/// Compares a communicator, and the private one for its collectives where it needs one, with what must be.
-/// All right: MPIsec knows it from now on. Else the integrity error, not yet raised; the handles are given up
-/// but not freed, which would wait for ranks that may have been told something else.
+/// Compares a communicator, and the private one for its collectives where it needs one, with what they must be.
+/// If they are right, MPIsec knows the communicator from now on. Otherwise returns the integrity error, not yet raised, and
+/// abandons the handles without freeing them, because that would wait for ranks that may have been told something else.
 int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow);
 
-/// Makes the private communicator where one is needed, then the above; raises errors. On success `newcomm`
+/// Makes the private communicator where one is needed, then calls check_made(); raises errors. On success `newcomm`
 /// is written.
 int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm);
 
@@ -74,12 +74,12 @@ inline wire::ContextId with_tag(wire::ContextId context, int tag) {
     return context;
 }
 
-/// What the program gets for a communicator that MPIsec does not know or a place for the result that is not
-/// there; nothing when all is well.
+/// The error that the program gets for a communicator that MPIsec does not know or for a null pointer to the result;
+/// nothing when all is well.
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm);
 
-/// Lets the MPI library make it, `call(MPI_Comm*)`, and hands it out. All members are in the call: they have
-/// met.
+/// Lets the MPI library make the communicator by `call(MPI_Comm*)`, and hands it out. All members are in the call: they
+/// have met.
 template <class Call>
 int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
     *newcomm = constants.comm_null;
@@ -101,7 +101,7 @@ int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     return construct_met(std::move(construction), newcomm, call);
 }
 
-/// For arguments with which the MPI library must fail, or give no communicator.
+/// For arguments with which the MPI library must fail or return no communicator.
 template <class Call>
 int construct_none(const char* procedure, Communicator& parent, MPI_Comm* newcomm, Call call) {
     return construct_met({.procedure = procedure, .parent = &parent, .expected = {}, .by_all = false},

@@ -37,12 +37,12 @@ namespace {
 
 /// What each process of the group says of itself.
 struct Entry {
-    std::atomic<std::uint32_t> taken;  ///< 1: somebody writes here
+    std::atomic<std::uint32_t> taken;  ///< 1: a process writes here
     std::atomic<std::uint32_t> stage;  ///< 1: entered; 2: the digest too
     std::int32_t job_rank;
     std::int32_t process;
     std::array<std::uint8_t, 16> nonce;
-    keys::Digest seen;  ///< of all entries
+    keys::Digest seen;  ///< digest of all entries
 };
 
 enum Verdict : std::uint32_t { open, proven, failed };
@@ -72,8 +72,8 @@ std::string object_name(const std::string& tag, Ranks ranks) {
     return "/mpisec-session-" + hex(std::span(digest).first(16));
 }
 
-/// A request that never completes by itself: testing it lets the MPI library make progress, which a process
-/// that is still to come may wait for.
+/// A request that never completes by itself: testing it lets the MPI library make progress, for which a process
+/// that has yet to arrive may wait.
 class Progress {
   public:
     Progress() { started_ = real.Grequest_start(query, free, cancel, nullptr, &request_) == MPI_SUCCESS; }
@@ -129,7 +129,7 @@ class SharedList {
 };
 
 std::string SharedList::attach() {
-    // Whoever comes first makes it; all give it its size, which zeros what is new and changes nothing else.
+    // The first process makes the object; all set its size, which fills new memory with zeros and changes nothing else.
     descriptor_ = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor_ < 0) return std::string("no memory could be shared in /dev/shm: ") + std::strerror(errno);
     flock(descriptor_, LOCK_SH);
@@ -175,7 +175,7 @@ bool SharedList::all_have_seen(const keys::Digest& all) {
     return true;
 }
 
-/// Nobody needs the name any more: all are in, or nobody who comes later could be.
+/// After this nobody needs the name any more: all processes are in, or no later one could get in.
 void SharedList::decide(Verdict verdict) {
     std::uint32_t expected = open;
     if (shared_->verdict.compare_exchange_strong(expected, verdict, std::memory_order_acq_rel))

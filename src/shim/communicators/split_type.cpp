@@ -1,6 +1,5 @@
-// MPI_Comm_split_type between nodes. Types that divide a node are the MPI library's, inside the node; that
-// two ranks asked for the same, and which nodes share a directory (MPICH's neighbourhoods), is found out
-// under seal.
+// MPI_Comm_split_type between nodes. Types that divide a node are left to the MPI library, inside the node. Whether the
+// ranks asked for the same, and whether their nodes share a directory (MPICH's neighbourhoods), is found out under seal.
 #include "shim/communicators/split_type.hpp"
 
 #include <fcntl.h>
@@ -38,7 +37,7 @@ bool has_hints(const Wish& wish) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-/// Empty when it was not given.
+/// The value of a hint; empty when it was not given.
 std::string hint(MPI_Info info, const char* key) {
     if (info == constants.info_null) return "";
     std::string value(MPI_MAX_INFO_VAL + 1, '\0');
@@ -49,13 +48,13 @@ std::string hint(MPI_Info info, const char* key) {
 }
 #pragma GCC diagnostic pop
 
-[[maybe_unused]] int mpi_version() {  // only MPICH's own ABI asks
+[[maybe_unused]] int mpi_version() {  // used with MPICH's own ABI only
     int major = 0, minor = 0;
     real.Get_version(&major, &minor);
     return 10 * major + minor;
 }
 
-/// MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, whose number moved when MPI 4.1 took it.
+/// MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, whose number changed when MPI 4.1 took the old number.
 bool is_neighborhood(int type) {
 #ifdef MPIX_COMM_TYPE_NEIGHBORHOOD
     return mpi_version() >= 40 && type == (mpi_version() > 40 ? MPIX_COMM_TYPE_NEIGHBORHOOD : 4);
@@ -66,11 +65,11 @@ bool is_neighborhood(int type) {
 }
 
 bool is_unguided(int type) {
-    // A procedure of MPI 4: Open MPI 5 has the type, but says MPI 3.1.
+    // MPI_Isendrecv is a procedure of MPI 4: Open MPI 5 has the type, but says that it is MPI 3.1.
     return real.Isendrecv && type == MPI_COMM_TYPE_HW_UNGUIDED;
 }
 
-/// What MPI_COMM_TYPE_HW_UNGUIDED found, in words that MPI_COMM_TYPE_HW_GUIDED takes.
+/// Tells the program what MPI_COMM_TYPE_HW_UNGUIDED found, in words that MPI_COMM_TYPE_HW_GUIDED takes.
 void say_node(MPI_Info info) {
 #ifdef OPEN_MPI
     constexpr const char* node = "mpi_shared_memory";
@@ -97,12 +96,12 @@ Wish wish_of(int type, int key, MPI_Info info) {
     return wish;
 }
 
-/// Who takes part, of both groups.
+/// The ranks that take part, of both groups.
 Ranks ranks_of(const Communicator& parent) {
     return parent.inter ? parent.collective_context->world_ranks() : Ranks(parent.members);
 }
 
-/// By rank among them.
+/// `all`: by rank among those that take part.
 template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
     all.resize(ranks_of(parent).size());
@@ -112,8 +111,8 @@ int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
                                        sizeof mine, constants.byte, parent.handle));
 }
 
-/// Whether a file that the first asking rank makes in `directory` is seen by all that ask. Returns an error
-/// code that was raised.
+/// Whether all ranks that ask can see a file that the first of them makes in `directory`. Returns an error
+/// code that was already raised.
 int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const std::string& directory,
                   bool& shared) {
     struct Name {

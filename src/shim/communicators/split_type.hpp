@@ -16,12 +16,12 @@ struct ColorAndKey {
 };
 
 struct TypeDivision {
-    std::vector<ColorAndKey> parts;  ///< of each rank; between two groups in that of the collective context
-    bool finer = false;  ///< each part, which is inside a node then, is for the MPI library to divide further
+    std::vector<ColorAndKey> parts;  ///< by rank; of an inter-communicator, by rank in its collective context
+    bool finer = false;  ///< each part is inside a node, and the MPI library must divide it further
 };
 
-/// Gathers under seal what the ranks ask for, and decides on every rank the same. Returns an error code that
-/// was raised.
+/// Gathers under seal what the ranks ask for, and decides the same on every rank. Returns an error code that
+/// was already raised.
 int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeDivision& division);
 
 }  // namespace mpisec::shim

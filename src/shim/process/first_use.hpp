@@ -5,9 +5,9 @@
 
 namespace mpisec::shim {
 
-/// A T of the one object that is never destroyed (process.hpp), unless it is forgotten. T may be incomplete here, so that what a
-/// module keeps is that module's own business. Threads may race for the first use; what T holds is locked as
-/// its owner says.
+/// A T of the one object (process.hpp), which is never destroyed unless forget() is called. T may be incomplete here, so
+/// that a module's state is private to that module. Threads may race for the first use; the T itself is locked as its
+/// owner says.
 template <class T>
 class FirstUse {
   public:
@@ -20,7 +20,7 @@ class FirstUse {
         return made ? *made : make();
     }
     T* operator->() { return &**this; }
-    /// What it holds is no more; the next use makes another. Nobody uses it meanwhile.
+    /// Destroys the T; the next use makes another one. Nobody may use it during this call.
     void forget() {
         if (T* made = made_.exchange(nullptr)) unmake_.load()(made);
     }

@@ -1,25 +1,26 @@
-// All that the shim of one process can change: one object, `process`. Each layer and module has its members
-// here and is the only one to change them. Beside it there are only the thread-locals, each declared where it
+// The mutable state of the shim in one process: one object, `process`. Each layer and module has its members
+// here and is the only one to change them. Beside the object there are only the thread-locals, each declared where it
 // is used, and what the wrappers look up once (tests/unit/shim/check_state.py compares the library's symbols).
 //
 // Its life:
 //
 //   load           every member has its first value before any code of the library runs, so another library's
 //                  constructor may call MPI. What is a FirstUse is made when first used.
-//   first call     of any procedure of MPI: `real`, `constants`, `library`, the gate's range of code
-//                  (resolve_real)
+//   first call     of any procedure of MPI: resolve_real() fills `real`, `constants`, `library` and the gate's range of
+//                  code
 //   MPI_Init       Starting (gate.cpp) moves the gate's phase; start() (calls/init.cpp) fills `state`, starts
-//                  the watchdog, and a thread for progress where asked, and makes what calls need before they are protected
+//                  the watchdog and, if asked for, a thread for progress, and makes what calls need before they are
+//                  protected
 //   MPI_Finalize   shut_down() (calls/init.cpp), in its order: operations under way end, the watchdog is
 //                  joined, the phase becomes `ended`; then request handles, workers, keys of peers, same-node
 //                  records, the job secret, communicators, the node's memory and pooled buffers are given
-//                  back. What says what to refuse stays, because calls may still come.
+//                  back. The members that say what to refuse stay, because the program may still make calls.
 //   forked child   only the phase changes (gate.cpp), which ends the child at its next call of MPI
 //   exit           nothing is destroyed: a destructor that calls MPI would, in a forked child that calls
 //                  exit(), use connections that are its parent's, and in a program that leaves without
 //                  MPI_Finalize, an MPI library that may be gone. Only workers are joined (process.cpp).
 //
-// It is at a constant address, and what each message touches stands at its head.
+// The object is at a constant address, and the members that each message touches come first.
 #pragma once
 
 #include <link.h>
@@ -51,39 +52,40 @@ namespace mpisec::shim {
 /// Settings, the job, and what follows from them. From start() on.
 struct State {
     config::Settings settings;
-    coll::MessageRules messages;  ///< of MPISEC_TUNING's table
+    coll::MessageRules messages;  ///< from MPISEC_TUNING's table
     World world;
     std::unique_ptr<engine::Engine> engine;  ///< made with the first large message
     std::atomic<bool> thread_multiple{false};
     std::atomic<bool> yield_while_waiting{false};  ///< a waiting rank gives its core to others: MPISEC_YIELD
     bool fault_tolerant = false;  ///< the job goes on when a process has died (p2p/failures.hpp)
-    bool ready = false;           ///< what protection needs of this process is there
-    bool ending = false;  ///< in MPI_Finalize, after the communicators that all ranks free in one order
+    bool ready = false;           ///< this process has all that protection needs
+    bool ending =
+        false;  ///< in MPI_Finalize, once the communicators that all ranks free in one order are freed
     int tag_upper_bound = 32767;
-    bool timed = false;       ///< sealing and opening: MPISEC_STATS, MPISEC_TRACE
-    MPI_Comm private_self{};  ///< where MPIsec talks to itself (probe.cpp)
-    MPI_Request never{};      ///< of a receive that nothing matches: testing it lets MPI make progress
+    bool timed = false;       ///< sealing and opening are timed: MPISEC_STATS, MPISEC_TRACE
+    MPI_Comm private_self{};  ///< on which MPIsec sends to itself (probe.cpp)
+    MPI_Request never{};      ///< a receive that nothing matches: testing it lets MPI make progress
 };
 
 /// See runtime/threads.hpp.
 struct SealingLock {
     const char* owner = nullptr;            ///< mark of the thread that the lock is biased towards
     std::atomic<bool> owner_inside{false};  ///< written by that thread alone
-    std::atomic<bool> bias_revoked{false};  ///< the owner is to take the lock like everybody
-    std::atomic<bool> bias_gone{false};     ///< and has been seen outside since
+    std::atomic<bool> bias_revoked{false};  ///< the owner must take the lock like every thread
+    std::atomic<bool> bias_gone{false};     ///< and the owner has been seen outside since
     std::atomic<bool> locked{false};
     int granted = MPI_THREAD_SINGLE;  ///< by MPI_Init
 };
 
-/// The calls that sealed messages serve. MPIsec's own ask what ranks must know of each other: constructors of
-/// communicators, barriers before calls that wait inside the MPI library, MPI_Finalize.
+/// The calls that sealed messages serve. `own`: messages of MPIsec's own, by which ranks learn what they must know of each
+/// other: constructors of communicators, barriers before calls that wait inside the MPI library, MPI_Finalize.
 enum class Traffic : std::uint8_t { point_to_point, partitioned, collective, one_sided, file, own };
 inline constexpr std::size_t traffics = 6;
 
 /// See runtime/stats.hpp.
 struct Stats {
     enum Kind { seal_small, open_small, seal_large, open_large, seal_collective, open_collective, kinds };
-    /// One thread at a time writes (under the Guard); MPISEC_STATS_INTERVAL has another one read.
+    /// One thread at a time writes (under the Guard); with MPISEC_STATS_INTERVAL another thread reads.
     struct Row {
         std::atomic<std::uint64_t> messages{0}, bytes{0}, nanoseconds{0};
     };
@@ -102,24 +104,25 @@ struct FreeBuffers {
     std::size_t kept[size_classes]{};
 };
 
-/// The memory that MPI_Buffer_attach has given, or MPI_Comm_attach_buffer to a communicator that crosses nodes
-/// (p2p/buffered.cpp), as sizes only.
+/// The memory that the program has attached by MPI_Buffer_attach, or by MPI_Comm_attach_buffer to a communicator that
+/// crosses nodes (p2p/buffered.cpp), as sizes only.
 struct AttachedBuffer {
     std::size_t attached = 0;
     std::size_t used = 0;
-    bool automatic = false;        ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as it takes
-    void* address = nullptr;       ///< of a communicator's: what its detaching gives back
-    std::size_t generation = 0;    ///< of messages; the next one begins with a flush
+    bool automatic = false;        ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as is needed
+    void* address = nullptr;       ///< of a communicator's buffer: what detaching returns
+    std::size_t generation = 0;    ///< of messages; a flush begins the next one
     std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
 };
 
-/// The end of a list of which nothing is to be noticed.
+/// An end of a list that never gets a successor.
 inline constexpr link_map nothing_follows{};
 
 /// See runtime/device.hpp.
 struct DeviceWatch {
-    std::atomic<const link_map*> marker{&nothing_follows};  ///< has a successor when something was loaded
-    std::atomic<bool> driver{false};                        ///< found
+    std::atomic<const link_map*> marker{
+        &nothing_follows};            ///< has a successor once something has been loaded
+    std::atomic<bool> driver{false};  ///< a CUDA driver was found
 };
 
 struct Connection;
@@ -130,7 +133,7 @@ struct SocketTable {
     std::array<std::atomic<std::atomic<Connection*>*>, 1024> pages{};
 };
 
-// Of the modules, defined in their sources.
+// State of the modules, defined in their sources.
 struct CollectiveContexts;
 struct CommunicatorRegistry;
 struct ConnectionCredentials;
@@ -197,19 +200,19 @@ struct Process {
 
     // The MPI library below.
     Real real{};              ///< real.cpp
-    void* library = nullptr;  ///< real.cpp; where symbols are looked up; null: in all that come after
+    void* library = nullptr;  ///< real.cpp; where symbols are looked up; null: in all objects behind the shim
     std::once_flag resolved;  ///< real.cpp
 
     // This process.
     FirstUse<PeerNumbers> peer_numbers;        ///< peer_state.cpp
     FirstUse<FaultTolerance> fault_tolerance;  ///< p2p/failures.cpp; the library's extensions
-    FirstUse<Realms> realms;                   ///< p2p/realms.cpp; beside that of MPI_COMM_WORLD
+    FirstUse<Realms> realms;                   ///< p2p/realms.cpp; all but MPI_COMM_WORLD's
     std::once_flag fork_handlers;              ///< gate.cpp
     pid_t initialized_by = 0;                  ///< gate.cpp; the process that called MPI_Init
     std::atomic<bool> world_begun{false};      ///< gate.cpp; MPI_Init was called
-    /// Threads that start up, or end, at the same time change one after the other what is there once: settings,
-    /// the crypto library, `ready`, the number of sessions, the phase. Nobody waits for other processes with it,
-    /// but who ends protection. Before the Guard.
+    /// Makes threads that start up or end at the same time take turns at changing what exists only once: settings,
+    /// the crypto library, `ready`, the number of sessions, the phase. No thread waits for other processes while it holds
+    /// this lock, except the one that ends protection. Taken before the Guard.
     RecursiveMutex life;
     RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
     FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
@@ -231,7 +234,7 @@ struct Process {
     transport::RecentlySealed recently_sealed;               ///< sockets/handed_over.hpp
     std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
     FirstUse<WatchedConnections> watched_connections;        ///< the same
-    std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that there were
+    std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that have been closed
     std::atomic<int> unanswered{0};  ///< the same; connections that were closed before the first word
     std::atomic<int> strangers{0};   ///< the same; connections that were refused
     SocketTable sockets;             ///< the same
@@ -245,8 +248,8 @@ struct Process {
     FirstUse<WorkList> work;                       ///< operation.cpp
     FirstUse<UserRequests> requests;               ///< requests.cpp
     FirstUse<Notices> notices;                     ///< notices.cpp
-    /// collective/call_comparison.cpp, from the first communicator on: a notice of a call has come, by world rank of the
-    /// sender; a thread has waited long.
+    /// Set by collective/call_comparison.cpp from the first communicator on. call_heard: a notice of a call has arrived from the
+    /// sender with this world rank; waited_long: a thread has waited long.
     std::atomic<void (*)(std::int32_t, const wire::CallNotice&)> call_heard{nullptr};
     std::atomic<void (*)()> waited_long{nullptr};
     FirstUse<RejectedMessages> rejected_messages;  ///< rejected_messages.cpp
@@ -266,9 +269,9 @@ struct Process {
     FirstUse<LocalReductions> local_reductions;        ///< local_reduction.cpp
 
     // One-sided communication across nodes.
-    std::atomic<std::size_t> rma_window_count{0};  ///< window.cpp; windows that cross nodes
+    std::atomic<std::size_t> rma_window_count{0};  ///< rma/windows.cpp; windows that cross nodes
     FirstUse<TypeLayouts> type_layouts;            ///< layout.cpp
-    FirstUse<RmaWindows> rma_windows;              ///< window.cpp
+    FirstUse<RmaWindows> rma_windows;              ///< rma/windows.cpp
 
     // Files across nodes.
     std::atomic<std::size_t> io_file_count{0};  ///< io/files.cpp; files that cross nodes
@@ -285,7 +288,7 @@ struct Process {
     FirstUse<Duplications> duplications;            ///< communicator_calls.cpp
     FirstUse<MatchedMessages> matched_messages;     ///< probe.cpp
     FirstUse<OpenFiles> files;                      ///< calls/files.cpp; inside a node
-    FirstUse<Windows> windows;                      ///< windows.cpp
+    FirstUse<Windows> windows;                      ///< calls/windows.cpp
 };
 
 /// Holds the object and does not destroy it.

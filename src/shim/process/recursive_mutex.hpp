@@ -1,12 +1,12 @@
-// A recursive lock that has its value before any code runs.
+// A recursive lock that has its initial value before any code runs.
 #pragma once
 
 #include <pthread.h>
 
 namespace mpisec::shim {
 
-/// For the one object (process.hpp), whose constructor is constexpr: that of std::recursive_mutex is so in
-/// some standard libraries only.
+/// For the one object (process.hpp), whose constructor is constexpr: the constructor of std::recursive_mutex is
+/// constexpr in some standard libraries only.
 class RecursiveMutex {
   public:
     void lock() { pthread_mutex_lock(&mutex_); }

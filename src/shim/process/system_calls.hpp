@@ -1,4 +1,4 @@
-// The C library's calls that interposed.cpp takes the place of.
+// The C library's functions that interposed.cpp replaces.
 #pragma once
 
 #include <sys/epoll.h>
@@ -19,7 +19,7 @@ struct SystemCalls {
     transport::SocketCalls on_sockets;
 };
 
-/// Found when first asked for, which may be before any constructor of this library has run.
+/// Looked up when first asked for, which may be before any constructor of this library has run.
 const SystemCalls& system_calls();
 
 }  // namespace mpisec::shim

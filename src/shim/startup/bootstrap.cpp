@@ -38,7 +38,7 @@ keys::Secret long_term_key(const config::Settings& settings) {
     return std::move(*key);
 }
 
-/// The leader's, from the other nodes; the members have none yet.
+/// What the leader agrees on with the other nodes; the members have nothing yet.
 std::optional<JobAgreement> agreement(const NodeMemory& node, const NodeCards& cards, const World& world,
                                       const config::Settings& settings) {
     if (!node.leads()) return std::nullopt;
@@ -56,7 +56,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
 
     const ErrorsReturned errors(constants.comm_world);
     // MPI makes the channel while the cards travel and the leaders agree: at start-up, with more ranks than
-    // cores, each round is dear.
+    // cores, each round is expensive.
     MPI_Comm channel;
     MPI_Request channel_made;
     check_mpi(real.Comm_idup(constants.comm_world, &channel, &channel_made), "MPI_Comm_idup");
@@ -76,7 +76,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
         world.cipher_speed = agreed.cipher_speed;
         set_threshold(world, cards);
     }
-    // What goes wrong on the channel is said through the user's communicators.
+    // Errors on the channel are reported through the user's communicators.
     complete(&channel_made, "the other ranks to make a communicator", settings);
     if (world.crosses_nodes) {
         world.channel = channel;

@@ -18,10 +18,10 @@ namespace mpisec::shim {
 namespace {
 
 constexpr const char* the_cards = "the other ranks' settings";
-// The program's messages come after all of these, which MPI keeps in order.
+// The program's messages follow all of these, and MPI keeps messages in order.
 constexpr int cards_tag = 32767;
 
-/// Cards that are to come. There is room for as many as they may be, of which only what comes takes memory.
+/// Cards to receive. There is room for as many as there may be, but only what arrives takes memory.
 struct Arriving {
     int from;
     std::size_t room;
@@ -29,7 +29,7 @@ struct Arriving {
     MPI_Request request;
 };
 
-/// Cards that leave.
+/// Cards being sent.
 struct Leaving {
     std::vector<std::uint8_t> bytes;
     MPI_Request request;
@@ -40,7 +40,7 @@ class CardMessages {
     CardMessages(const Hello& own, int size, MPI_Comm comm, Nodes nodes, const config::Settings& settings)
         : own_(own), size_(size), comm_(comm), nodes_(nodes), settings_(settings) {}
 
-    /// From there, of at most so many ranks.
+    /// Begins to receive cards of at most `ranks` ranks from rank `from`.
     Arriving expect(int from, int ranks) const {
         Arriving arriving{from, std::min<std::size_t>(wire::longest_encoding(ranks), INT_MAX), nullptr, {}};
         arriving.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(arriving.room);
@@ -78,7 +78,7 @@ class CardMessages {
     void wait(Leaving& leaving) const { complete(&leaving.request, the_cards, settings_); }
 
   private:
-    /// Another version of MPIsec says who it is in its first bytes, whatever follows.
+    /// Another version of MPIsec says in the first bytes which one it is, whatever follows.
     void require_same_protocol(std::span<const std::uint8_t> bytes) const {
         Hello hello;
         if (bytes.size() < sizeof hello) return;
@@ -103,15 +103,15 @@ void add(NodeCards& cards, const NodeCards& others, Nodes nodes) {
 
 #ifdef OPEN_MPI
 
-/// In each round a rank sends another all that it has found so far; after each it knows of twice as many ranks. With a
-/// power of two the rounds pair the ranks (recursive doubling); else a rank sends to the one so many below (dissemination: Hensgen,
-/// Finkel, Manber, International Journal of Parallel Programming 17(1), 1988). A first message between two ranks makes Open MPI
-/// connect them, so few pairs count: recursive doubling has half as many.
+/// In each round a rank sends another rank all that it has found so far; after each round it knows of twice as many ranks. With a
+/// power of two of ranks the rounds pair the ranks (recursive doubling); otherwise a rank sends to the rank `distance` below it
+/// (dissemination: Hensgen, Finkel, Manber, International Journal of Parallel Programming 17(1), 1988). The first message between two
+/// ranks makes Open MPI connect them, so it matters that there are few pairs: recursive doubling has half as many.
 NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& messages) {
     const bool pairs = std::has_single_bit(static_cast<unsigned>(size));
     std::vector<int> to;
     std::vector<Arriving> arriving;
-    // All at once: Open MPI looks at connections every 10 ms only while it knows of no peer elsewhere.
+    // All receives at once: Open MPI looks at connections only every 10 ms while it knows of no peer on another node.
     for (int distance = 1; distance < size; distance *= 2) {
         to.push_back(pairs ? own.rank ^ distance : (own.rank - distance + size) % size);
         arriving.push_back(messages.expect(pairs ? to.back() : (own.rank + distance) % size, distance));
@@ -127,10 +127,10 @@ NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& me
 
 #else
 
-/// By a binomial tree: a rank collects the cards of the ranks below it, which are the ranks after it, and the
-/// root sends all of them down. MPI libraries connect two ranks at their first message, so few pairs count (n - 1 here,
-/// n/2 log2(n) and more in exchanges among all), and one of two must speak first: when two ranks of MPICH 5 over
-/// libfabric's TCP connect to each other at the same moment, both now and then wait for ever.
+/// By a binomial tree: a rank collects the cards of the ranks below it, which are the next higher ranks, and the
+/// root sends all cards down. MPI libraries connect two ranks at their first message, so it matters that there are few pairs (n - 1
+/// here, n/2 log2(n) and more in exchanges among all ranks), and that one rank of a pair sends first: when two ranks of MPICH 5 over
+/// libfabric's TCP connect to each other at the same moment, now and then both wait for ever.
 NodeCards gather(const Hello& own, int size, Nodes nodes, const CardMessages& messages) {
     const int rank = own.rank;
     std::vector<int> children;

@@ -5,7 +5,7 @@
 
 namespace mpisec::shim {
 
-/// Collective over `comm`, on which nothing else travels meanwhile: the cards of all nodes as they arrived.
+/// Collective over `comm`, on which nothing else travels during the call. Returns the cards of all nodes as they arrived.
 NodeCards gather_cards(const Hello& own, int size, MPI_Comm comm, Nodes nodes,
                        const config::Settings& settings);
 

@@ -40,7 +40,7 @@ Mask mask_of(const Hello& hello) {
 Cores cores_here() {
     Cores cores;
     const std::string boot = boot_id();
-    if (boot.empty()) return cores;  // else machines that do not tell would count as one
+    if (boot.empty()) return cores;  // else machines without a boot id would count as one
     cores.kernel = short_hash(keys::as_bytes(boot));
     const std::size_t bytes = CPU_ALLOC_SIZE(max_cpus);
     std::vector<std::uint8_t> mask(bytes);

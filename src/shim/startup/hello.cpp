@@ -131,7 +131,7 @@ std::array<std::uint8_t, 16> purpose_mark(const std::string& call) {
     return mark;
 }
 
-/// A rank of another job has hellos of its own: somebody leads the connections of one job to the other.
+/// A rank of another job says so in its hello: then somebody leads the connections of one job to the other.
 void require_one_job(const std::vector<Hello>& hellos, const Hello& own) {
     constexpr JobMark unknown{};
     if (own.job == unknown) return;
@@ -158,7 +158,7 @@ void require_agreement(const std::vector<Hello>& hellos, const Hello& own) {
     }
     if (differing == 0) return require_one_job(hellos, own);
     if (differing > named) sentence += "; and " + std::to_string(differing - named) + " more ranks differ";
-    // One rank speaks for all; the others speak when it did not see what they see (messages were changed).
+    // One rank reports for all; the others report when it did not see what they see (messages were changed).
     if (own.rank != hellos[0].rank) std::this_thread::sleep_for(std::chrono::seconds(2));
     abort_job("The ranks' settings differ from those of " + name_of(hellos[0]) + ": " + sentence +
               ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");

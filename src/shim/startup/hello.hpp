@@ -20,11 +20,11 @@ using wire::protocol_version;
 
 Hello make_hello(int rank, const config::Settings& settings, const std::array<std::uint8_t, 16>& selection);
 
-/// Of a start-up that is not MPI_Init's: what all who take part know of it before, the call and its arguments.
+/// For a start-up other than MPI_Init's: a mark of what all participants know of it in advance, the call and its arguments.
 std::array<std::uint8_t, 16> purpose_mark(const std::string& call);
 
-/// Ends the job, naming who differs from the first of them in what, or is of another job than this rank, unless all
-/// agree.
+/// Unless all agree, ends the job, naming the ranks that differ from the first one, and in what, or a rank that is of
+/// another job than this rank.
 void require_agreement(const std::vector<Hello>& hellos, const Hello& own);
 
 /// "rank 3 (host)"

@@ -25,7 +25,7 @@ std::string argument_after(const std::string& command, const std::string& option
     return command.substr(begin, command.find('\0', begin) - begin);
 }
 
-/// Host and port where mpiexec listens: all of a job's proxies are told the same, no two mpiexecs of a host have one port.
+/// The host and port on which mpiexec listens: all proxies of a job are told the same, and no two mpiexecs on a host have one port.
 std::string name_from_hydra(const std::string& server) {
     const std::string port = argument_after(server, "--control-port");
     if (!port.empty()) return "hydra " + port;
@@ -33,7 +33,7 @@ std::string name_from_hydra(const std::string& server) {
     return intel.empty() ? "" : "intel " + intel;
 }
 
-/// Parts of a heterogeneous job have numbers of their own.
+/// No name for a heterogeneous job, whose parts have numbers of their own.
 std::string name_from_slurm(const std::string& server) {
     if (!server.starts_with("slurmstepd") || !variable("SLURM_HET_SIZE").empty()) return {};
     const std::string job = variable("SLURM_JOB_ID"), step = variable("SLURM_STEP_ID");
@@ -45,10 +45,10 @@ std::string name_from_pmix() {
     return name.empty() ? "" : "pmix " + name;
 }
 
-/// The family's own launcher first: the other's variables may have been inherited, and not by all nodes.
+/// The family's own launcher comes first: another launcher's variables may have been inherited, and not on all nodes.
 std::string name_by_launcher() {
     const std::string server =
-        read_small_file(("/proc/" + pmi_server() + "/cmdline").c_str());  // of its own machine
+        read_small_file(("/proc/" + pmi_server() + "/cmdline").c_str());  // of a process on this machine
 #ifdef OPEN_MPI
     const std::string names[] = {name_from_pmix(), name_from_hydra(server), name_from_slurm(server)};
 #else

@@ -1,8 +1,8 @@
-// What tells this job from the user's other jobs, alike on all its nodes and known to each process without the network between
-// the nodes: what the launcher calls it.
+// The launcher's name of this job, which tells it from the user's other jobs. It is the same on all nodes of the job, and each process
+// knows it without using the network between the nodes.
 //
-// Two jobs with one key file, the same number of ranks and the same settings could otherwise be joined by whoever leads the
-// connections of one to the other (docs/formal/two_jobs.vp).
+// Otherwise an attacker who leads the connections of one job to another could join two jobs with the same key file, the same number of
+// ranks and the same settings (docs/formal/two_jobs.vp).
 #pragma once
 
 #include <string>

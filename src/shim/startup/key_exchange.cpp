@@ -2,7 +2,7 @@
 //
 //   1  child to parent   digest of the cards (32) and cipher (4), both in clear | Noise message 1 (48)
 //   2  parent to child   Noise message 2 (48)
-//   3  parent to child   transport message: job secret (32), 1 for a fast cipher or 0 (1), and tag
+//   3  parent to child   transport message: job secret (32), speed of the cipher: 0 slow, 1 medium, 2 fast (1), and tag
 //   4  child to parent   transport message: nodes below and including the child (4) and tag
 //
 // Prologue of the handshake, the same on both sides:
@@ -62,8 +62,8 @@ class Leader {
         Transport transport;
     };
 
-    /// The binomial tree: node n is below n without its lowest bit, and above n + 1, n + 2, n + 4 … as far as
-    /// those bits are free.
+    /// The binomial tree: node n is below the node that is n without its lowest bit, and above n + 1, n + 2, n + 4 … as
+    /// long as those bits are not set.
     void find_neighbours() {
         nodes_ = own_.cards.size();
         const auto leader = [&](std::size_t node) { return own_.cards[node].hello.rank; };
@@ -99,7 +99,7 @@ class Leader {
         for (Link& child : children_) answer(child);
         if (!parent_) return;
         auto message = receive(parent_->rank, tag_answer, answer_bytes, "the handshake's answer");
-        // It accepted our first message, so it has our key and our cards: only what came back can be wrong.
+        // The parent accepted our first message, so it has our key and our cards: only its answer can be wrong.
         if (!parent_->handshake->read_message(message))
             abort_changed(parent_->rank, "The answer to the handshake");
         finish(*parent_);

@@ -1,4 +1,4 @@
-// The job secret, from rank 0 down the binomial tree of node leaders, over Noise NNpsk0
+// Hands the job secret from rank 0 down the binomial tree of node leaders, over Noise NNpsk0
 // (docs/protocol.md, "Handshakes between leaders"; S5).
 #pragma once
 
@@ -22,14 +22,14 @@ struct Leadership {
     int size;                          ///< ranks of all nodes
     MPI_Comm comm;                     ///< on which nothing of the program's can be under way
     const keys::Secret& key;           ///< the long-term one
-    const aead::Selection& selection;  ///< of crypto libraries; the cipher is to be everyone's
+    const aead::Selection& selection;  ///< of crypto libraries; all must have the same cipher
     const config::Settings& settings;
 };
 
-/// What all nodes have when the handshakes are done: rank 0's word.
+/// What all nodes have when the handshakes are done: both come from rank 0.
 struct JobAgreement {
     keys::Secret secret;
-    aead::Speed cipher_speed;  ///< on its machine
+    aead::Speed cipher_speed;  ///< on rank 0's machine
 };
 
 /// Collective over the leaders (lowest ranks) of all nodes. The leader of node n is below the leader of node

@@ -19,7 +19,7 @@ bool have_own_ids(const NodeCards& cards) {
                                [&](const NodeCard& card) { return ids.insert(card.hello.place).second; });
 }
 
-/// The card that has this rank, which it would have made itself of its own hello were it alone in it.
+/// Checks the card that has this rank: it has this rank's node id and, if this rank leads it, this rank's own hello.
 void require_own_card(const NodeCards& cards, const Hello& own) {
     const auto card = std::ranges::find_if(
         cards, [&](const NodeCard& each) { return std::ranges::binary_search(each.ranks, own.rank); });

@@ -37,7 +37,7 @@ void keep_moving() {
 /// connecting this rank, or making the channel, and does so only while it is called.
 class Nap {
   public:
-    /// Until `word` is no longer `seen`, or a moment. (std::atomic::wait is for the threads of one process.)
+    /// Sleeps until `word` is no longer `seen`, or for a moment. (std::atomic::wait is for the threads of one process.)
     void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
         const timespec limit{0, nanoseconds_};
         syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
@@ -75,7 +75,7 @@ const NodeCard& card_with(const NodeCards& cards, std::int32_t rank) {
 
 }  // namespace
 
-/// One process that found the memory; at the place of its rank among the members.
+/// One process that found the memory, at the place of its rank among the members.
 struct NodeMemory::Entry {
     std::atomic<std::uint32_t> taken;    ///< 1: by a process
     std::atomic<std::uint32_t> written;  ///< 1: complete
@@ -118,7 +118,7 @@ NodeMemory::NodeMemory(const NodeCards& cards, const Hello& own, const config::S
     name_ = "/mpisec-" + hex(card_.hello.nonce);
     leads() ? create() : open();
     enter();
-    if (leads() && crosses_nodes) choose_aead();  // while the others come
+    if (leads() && crosses_nodes) choose_aead();  // while the other ranks arrive
     leads() ? close_list() : require_listed();
 }
 
@@ -173,7 +173,7 @@ void NodeMemory::create() {
     abort_without(error);
 }
 
-/// Waits until the leader has made it.
+/// Waits until the leader has made the memory.
 void NodeMemory::open() {
     const std::string leader = name_of(cards_, members_.front());
     StallClock stall(settings_, "shared memory with " + leader);
@@ -204,8 +204,8 @@ void NodeMemory::open() {
 void NodeMemory::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), own_.rank) - members_.begin();
     Entry& entry = shared_->entries()[place];
-    // Whoever leads connections of one job to another may send a process of that one here, too: only one of the two may have
-    // this rank's keys (S4).
+    // An attacker who leads connections of one job to another may send a process of the other job here, too: only one of the
+    // two processes may have this rank's keys (S4).
     if (entry.taken.exchange(1) != 0)
         abort_job(
             "Another process has taken the place of this rank among those of its node: something between the "
@@ -218,14 +218,14 @@ void NodeMemory::enter() {
     wake_all(shared_->entered);
 }
 
-/// The end of a sentence: how long it was waited for.
+/// The end of a sentence: how long this rank has waited.
 std::string NodeMemory::too_late() const {
     return " within " + std::to_string(static_cast<long>(settings_.node_seconds)) +
            " s. Where ranks start more slowly, set MPISEC_NODE_TIME to more.";
 }
 
-/// Ranks of a node come here within moments of each other; one that does not come within MPISEC_NODE_TIME was
-/// never there, or its hello was changed.
+/// Ranks of a node arrive here within moments of each other; a rank that does not arrive within MPISEC_NODE_TIME was
+/// never on this node, or its hello was changed.
 void NodeMemory::close_list() {
     StallClock stall(settings_, "the other ranks of this node to share memory");
     Nap nap;
@@ -252,7 +252,7 @@ void NodeMemory::close_list() {
     publish(formed);
 }
 
-/// By the leader: what the network brought is what these ranks sent.
+/// Called by the leader: checks that the card that the network brought is what these ranks sent.
 void NodeMemory::require_card() const {
     if (wire::encode(wire::cards_of(hellos(), Nodes::by_id)) == wire::encode({card_})) return;
     abort_job(
@@ -333,8 +333,8 @@ JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader
         std::memcpy(shared_->job_secret.data(), from_leader->secret.data(), keys::secret_bytes);
         shared_->cipher_speed = from_leader->cipher_speed;
         publish(mastered);
-        // The leader sleeps meanwhile: were it to leave MPI_Init first, it might keep the core that the others need,
-        // polling for them.
+        // The leader sleeps until all have copied it: if it left MPI_Init first, it might poll for the other ranks and so keep
+        // the core that they need.
         StallClock stall(settings_, "the other ranks of this node to take the job secret");
         Nap nap;
         for (;;) {

@@ -1,11 +1,11 @@
 // Which ranks share memory with this one, proven by sharing memory (M1), and what the ranks of a node tell
-// each other through it.
+// each other through that memory.
 //
-// The cards propose. But they arrive over the network, so each rank of the proposed node opens one shared-memory
-// object, named after a random value of the lowest of them, and shows its hello there. Only when exactly the proposed ranks
-// are found in that memory, and their hellos agree and make the card that the network brought, are they a node;
-// anything else ends the job (S1, S7). MPI's own shared split is not asked: it too is made of unauthenticated messages, and its
-// blocking rounds cost 0.1 to 4 s where there are more ranks than cores.
+// The cards propose the nodes. But they arrive over the network, so each rank of a proposed node opens one shared-memory
+// object, named after a random value of the node's lowest rank, and shows its hello there. Only when exactly the proposed
+// ranks are found in that memory, and their hellos agree and make the card that the network brought, are they a node;
+// anything else ends the job (S1, S7). MPI's own shared split is not used: it too is made of unauthenticated messages, and
+// its blocking rounds cost 0.1 to 4 s where there are more ranks than cores.
 #pragma once
 
 #include <mpi.h>
@@ -34,13 +34,13 @@ class NodeMemory {
 
     Ranks members() const { return members_; }  ///< world ranks, ascending; holds this rank
     bool leads() const { return members_.front() == own_.rank; }
-    /// Theirs, in the order of members().
+    /// The members' hellos, in the order of members().
     std::vector<Hello> hellos() const;
 
     // Each of the following is called by all members, once, in this order.
 
     /// The leader's choice of crypto libraries, which may have needed a calibration; members whose MPISEC_AEAD
-    /// is the same adopt it. Where the job crosses nodes only. Ends the job when a member ends up with another cipher.
+    /// is the same adopt it. Only where the job crosses nodes. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
     /// The leader hands over what the leaders agreed on and the others copy it; all return it. The shared copy
     /// is wiped before the leader returns.
@@ -48,7 +48,7 @@ class NodeMemory {
 
     /// The processes of the members, for node_peers.hpp.
     std::vector<NodePeer> processes() const;
-    /// What the members share from now on is in the rest of this memory (fabric/node_arena.hpp).
+    /// Opens the rest of this memory, in which lies what the members share from now on (fabric/node_arena.hpp).
     void keep();
 
   private:

@@ -12,12 +12,12 @@ namespace mpisec::shim {
 /// Ends the job with a sentence unless `code` is MPI_SUCCESS.
 void check_mpi(int code, const char* call);
 
-/// Reports once when a wait at start-up lasts longer than MPISEC_STALL_TIME, and ends the job when so set
+/// Reports once when a wait at start-up lasts longer than MPISEC_STALL_TIME, and ends the job if the settings say so
 /// (S8).
 class StallClock {
   public:
     StallClock(const config::Settings& settings, std::string waiting_for);
-    /// Gives the core to others: at start-up all ranks wait for each other, often with fewer cores than
+    /// Gives the core to other ranks: at start-up all ranks wait for each other, often with fewer cores than
     /// ranks.
     void look();
     double seconds() const;
