@@ -19,7 +19,7 @@ class SpawnCommand {
     SpawnCommand(SpawnCommand&& other) noexcept;
     char* program() { return words_.front().data(); }
     char** arguments();
-    /// Without "path": where the library would look for the program, and would now look for mpisec.
+    /// Without "path", which says where the library looks for the program: it would now look for mpisec there.
     MPI_Info info() const { return info_; }
 
   private:

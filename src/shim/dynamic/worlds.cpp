@@ -18,11 +18,11 @@
 namespace mpisec::shim {
 namespace {
 
-// The program's messages come after these, which MPI keeps in order.
+// The program's messages follow these, and MPI keeps messages in order.
 constexpr int greeting_tag = 32766;
 
-/// Like hellos, unauthenticated: says only that MPIsec is there, in a world that otherwise would be waited for
-/// inside the library.
+/// Unauthenticated, like hellos: says only that the other world has MPIsec. Without greetings, a world that has none would
+/// be waited for inside the library.
 using Greeting = std::array<char, 16>;
 constexpr Greeting greeting{"mpisec world 2"};
 
@@ -33,11 +33,11 @@ constexpr Greeting greeting{"mpisec world 2"};
               "same version of MPIsec.");
 }
 
-/// For all of them together, MPISEC_JOIN_TIME.
+/// Waits at most MPISEC_JOIN_TIME for all of them together.
 void wait_for_greetings(const char* procedure, std::vector<MPI_Request>& requests) {
     const double limit = state.settings.join_seconds;
     config::Settings patient = state.settings;
-    patient.stall_seconds = 0;  // the limit below is told of instead
+    patient.stall_seconds = 0;  // the limit below is reported instead
     StallClock clock(patient, "the other world");
     for (MPI_Request& request : requests)
         for (int done = 0; !done;) {
@@ -51,10 +51,10 @@ void wait_for_greetings(const char* procedure, std::vector<MPI_Request>& request
         }
 }
 
-/// With how many of the other side each process exchanges greetings. Of small worlds each with each, so that whoever was
-/// there before hears from the others before it sends to them: over libfabric's tcp, when two processes that have just been
-/// connected open their first connection from both sides at once, a message may be lost (MPICH 5.0.2 with libfabric
-/// 2.5.1: MPI_Intercomm_merge hangs, or finds its messages truncated, in one of a hundred spawned worlds on a busy machine).
+/// With how many processes of the other side this process exchanges greetings. In small worlds each process greets each of the other
+/// side, so that processes that were there before hear from the others before they send to them: over libfabric's tcp, when two
+/// processes that have just been connected open their first connection from both sides at once, a message may be lost (MPICH 5.0.2 with
+/// libfabric 2.5.1: MPI_Intercomm_merge hangs, or finds its messages truncated, in one of a hundred spawned worlds on a busy machine).
 int greeted_by_each(Side side, MPI_Comm inter) {
     constexpr int most_pairs = 4096;
     int rank = 0, size = 0, remote_size = 0;
@@ -65,8 +65,9 @@ int greeted_by_each(Side side, MPI_Comm inter) {
     return rank == 0 ? 1 : 0;
 }
 
-/// The first side, whose programs were there before, sends nothing before it has heard: a send to a world that does not call
-/// MPI may wait inside the library. Who exchanges no greetings waits for the others in what follows.
+/// The first side, whose programs were there before, sends nothing until it has received the other side's greetings: a send to a
+/// world that does not call MPI may wait inside the library. A process that exchanges no greetings waits for the others in the steps
+/// that follow.
 void greet(const char* procedure, Side side, MPI_Comm inter) {
     const auto others = static_cast<std::size_t>(greeted_by_each(side, inter));
     std::vector<Greeting> theirs(others);
@@ -99,7 +100,7 @@ bool local_group_is(MPI_Group local, MPI_Comm inter) {
     return same == MPI_IDENT;
 }
 
-/// Who is on which side, in which order, is what all said of themselves, which their handshakes have proven.
+/// Takes who is on which side, and in which order, from what all said of themselves, which their handshakes have proven.
 Membership sides_of(const Realm& realm, const std::vector<Hello>& hellos) {
     const Hello& own = hellos[static_cast<std::size_t>(realm.rank)];
     std::vector<std::pair<std::int32_t, std::int32_t>> groups[2];
@@ -125,7 +126,7 @@ bool has_first(MPI_Group local, MPI_Comm all) {
     return place != MPI_UNDEFINED;
 }
 
-/// All processes of both sides. `side` is decided when it is open.
+/// Makes a communicator of all processes of both sides. Decides `side` where either side could come first.
 MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inter) {
     greet(procedure, side, inter);
     MPI_Comm all = constants.comm_null;
@@ -152,7 +153,7 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     Realm& realm = start_realm(all, hellos);
     real.Comm_free(&all);
     const Membership sides = sides_of(realm, hellos);
-    // All of this side know who they are without having been told.
+    // All processes of this side know who belongs to it without having been told.
     const bool knows_remote = remote != constants.group_null;
     if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members)
         return report_wrong_communicator(procedure, "its local group is another than that of the call");

@@ -1,4 +1,4 @@
-// Two worlds that the MPI library has connected: spawned, or by a port or socket. Before the program gets the
+// Two worlds that the MPI library has connected, by spawning one or by a port or socket. Before the program gets the
 // inter-communicator, their processes do a start-up together (sessions/start_up.hpp).
 #pragma once
 
@@ -20,14 +20,14 @@ struct Joining {
     MPI_Group local, remote;  ///< what the groups must be; the other side's may be unknown, MPI_GROUP_NULL
     std::vector<std::int32_t> job_ranks{};         ///< of the local group's processes; empty when not known
     std::vector<std::int32_t> remote_job_ranks{};  ///< of the other side's
-    /// rank in the local group of the one that knows the remote group, where the others do not
+    /// rank in the local group of the process that knows the remote group, where the other processes do not
     int judge = -1;
 };
 /// `made`: the inter-communicator. Collective over both groups. Ends the job when the other side does not answer,
 /// or is not protected; on return MPIsec knows the communicator. Returns an error code that was not raised.
 int join_worlds(const Joining& joining, MPI_Comm made);
 
-/// This world was spawned.
+/// Whether this world was spawned.
 bool has_parents();
 /// In MPI_Init, when the job is protected: a spawned world joins its parents'.
 void join_parents();

@@ -1,6 +1,6 @@
-// The two phases. In each round an aggregator has a window of its part of the file, and every rank sends it
-// where in the window its own data is, and, for a write, the data. An aggregator of a read sends back what it
-// has read there.
+// The two phases. In each round an aggregator has a window of its part of the file. Every rank tells it where in that
+// window its own data lies and, for a write, sends the data. For a read, the aggregator sends back what it has read
+// there.
 #include "shim/io/aggregation.hpp"
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace mpisec::shim::io {
 namespace {
 
-/// Of a rank's data that lies in runs of at least so many bytes nothing is gained by sending it.
+/// Where the ranks' data lies in runs of at least this many bytes, nothing is gained by sending it to aggregators.
 constexpr std::int64_t long_run = 64 << 10;
-/// Where less than one byte of so many is concerned, most windows would have nothing in them.
+/// Where less than one byte in this many is accessed, most windows would have nothing in them.
 constexpr std::int64_t most_sparse = 64;
-/// An aggregator's part of the file has at least so many bytes, and a multiple of it.
+/// An aggregator's part of the file has at least this many bytes, and a multiple of that.
 constexpr std::int64_t least_domain = 64 << 10;
 /// Gaps up to this are read over, which costs less than another read.
 constexpr std::int64_t short_gap = 64 << 10;
@@ -31,7 +31,7 @@ struct Blocks {
     std::vector<std::uint8_t> data;
 
     explicit Blocks(std::size_t ranks) : bytes(ranks), places(ranks) {}
-    /// Makes room for what `bytes` says.
+    /// Makes room for as much as `bytes` says.
     void arrange() {
         MPI_Aint sum = 0;
         for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -55,7 +55,7 @@ Span window_of(const Division& division, int aggregator, std::int64_t round) {
     return {first, std::min(first + division.window, domain_end)};
 }
 
-/// each(piece) of the parts of a rank's pieces that lie in the span; they ascend.
+/// Calls each(piece) for the parts that lie in the span of a rank's pieces, which ascend.
 template <class Each>
 void for_each_inside(const std::vector<Piece>& pieces, const Span& span, Each each) {
     auto piece = std::ranges::upper_bound(pieces, span.first, {},
@@ -108,7 +108,7 @@ struct Telling {
     }
 };
 
-/// What an aggregator was told by one rank. False when it is not about data in the window.
+/// What an aggregator was told by one rank. read() returns false when it is not about data in the window.
 struct Told {
     std::vector<Piece> pieces;
     std::int64_t bytes = 0;
@@ -143,7 +143,7 @@ bool read_all(Blocks& in, const Span& window, bool with_data, std::vector<Told>&
     return true;
 }
 
-/// The parts of the window that somebody's data is in; gaps up to `gap` bytes count as data.
+/// The parts of the window in which some rank's data lies; gaps of up to `gap` bytes count as data.
 std::vector<Span> stretches(const std::vector<Told>& told, std::int64_t gap) {
     std::vector<Span> all, merged;
     for (const Told& each : told)
@@ -183,7 +183,7 @@ int exchange(const char* call, File& file, RoundPointer& round, Blocks& out, Blo
                         Displacements(in.places.data()), constants.byte, file.comm()));
 }
 
-/// First how much comes, then what comes.
+/// First the ranks tell each other how much they send, then they send it.
 int tell(const char* call, File& file, RoundPointer& round) {
     const int code = collect(file, round,
                              plan::Alltoall(call, round->sent.data(), 1, constants.int64,
@@ -201,7 +201,7 @@ int tell(const char* call, File& file, RoundPointer& round) {
     return exchange(call, file, round, round->telling.message, round->in);
 }
 
-/// As many bytes as the library's count can say are written at a time: a window has fewer.
+/// No write has more bytes than the library's count can say, because a window has fewer.
 int write_window(File& file, const Span& window, const std::vector<Told>& told) {
     std::vector<std::uint8_t> room(static_cast<std::size_t>(window.bytes()));
     for (const Told& each : told) {
@@ -222,7 +222,7 @@ int write_window(File& file, const Span& window, const std::vector<Told>& told) 
     return code;
 }
 
-/// Reads what was asked for, and lays it out for those who asked.
+/// Reads what was asked for, and lays it out for the ranks that asked.
 int read_window(File& file, const Span& window, const std::vector<Told>& told, Blocks& answers) {
     std::vector<std::uint8_t> room(static_cast<std::size_t>(window.bytes()));
     int code = MPI_SUCCESS;
@@ -239,7 +239,7 @@ int read_window(File& file, const Span& window, const std::vector<Told>& told, B
     return code;
 }
 
-/// What this rank asked for in the round has come.
+/// Takes what this rank asked for in the round from the answers.
 void take_answers(const Telling& asked, Blocks& answers, std::uint8_t* data) {
     for (std::size_t from = 0; from < asked.of.size(); ++from) {
         const std::uint8_t* at = answers.block(from);
@@ -250,7 +250,7 @@ void take_answers(const Telling& asked, Blocks& answers, std::uint8_t* data) {
     }
 }
 
-/// Whether runs of different ranks lie between each other.
+/// Whether runs of different ranks may lie in between each other.
 bool interleave(const std::vector<Offer>& offers) {
     std::vector<Span> spans;
     for (const Offer& offer : offers)
@@ -316,7 +316,7 @@ int read_in_phases(const char* call, File& file, const Division& division, const
         if (file.window->rank < division.aggregators) {
             const Span window = window_of(division, file.window->rank, number);
             std::vector<Told> told;
-            // One that is not understood gets no answer, which it notices.
+            // If a message is not understood there are no answers, which the ranks notice.
             int code = read_all(round->in, window, false, told) ? MPI_SUCCESS : MPI_ERR_INTERN;
             if (code == MPI_SUCCESS) {
                 for (std::size_t to = 0; to < told.size(); ++to) answers.bytes[to] = told[to].bytes;

@@ -1,5 +1,5 @@
-// Collective access in two phases: ranks first exchange data, sealed, such that each of some ranks, the
-// aggregators, has all that goes to one part of the file, and reads or writes that in long runs.
+// Collective access in two phases: ranks exchange data, sealed, so that some of the ranks, the aggregators, each
+// have all data of one part of the file and read or write it in long runs.
 #pragma once
 
 #include <mpi.h>
@@ -11,7 +11,7 @@
 
 namespace mpisec::shim::io {
 
-/// Data of this rank, packed, and where it is in the file.
+/// A piece of this rank's packed data, and where it lies in the file.
 struct Piece {
     std::int64_t offset, bytes;
     std::int64_t place;  ///< of its first byte in the packed data
@@ -21,9 +21,9 @@ struct Piece {
 struct Division {
     int aggregators = 0;              ///< ranks 0, 1, …; 0: every rank accesses the file by itself
     std::int64_t first = 0, end = 0;  ///< of all data in the file
-    std::int64_t domain = 0;          ///< bytes of the file of one aggregator
-    std::int64_t window = 0;          ///< of these at a time
-    std::int64_t file_size = 0;       ///< largest that a rank has seen
+    std::int64_t domain = 0;          ///< bytes of the file that one aggregator serves
+    std::int64_t window = 0;          ///< bytes of these at a time
+    std::int64_t file_size = 0;       ///< the largest size that a rank has seen
     std::int64_t rounds() const { return (domain + window - 1) / window; }
 };
 
@@ -32,13 +32,13 @@ struct Offer {
     std::int64_t first = 0, end = 0;  ///< of its data in the file
     std::int64_t pieces = 0, bytes = 0;
     std::int64_t file_size = 0;
-    std::int64_t window = 0;  ///< of an aggregator at a time, as this rank's hints say: the shortest counts
-    std::int32_t able = 0;    ///< its data is described
+    std::int64_t window = 0;  ///< bytes of an aggregator at a time, by this rank's hints: the fewest count
+    std::int32_t able = 0;    ///< it can tell where its data lies
     std::int32_t hint = 0;    ///< romio_cb_write or romio_cb_read: 1 enable, -1 disable
 };
 Division divide(const std::vector<Offer>& offers);
 
-/// `data`: the packed data, `bytes` long. An error code that is not raised; all ranks must agree afterwards.
+/// `data`: the packed data. Returns an error code without raising it; all ranks must call agree() afterwards.
 int write_in_phases(const char* call, File& file, const Division& division, const std::vector<Piece>& pieces,
                     const std::uint8_t* data);
 int read_in_phases(const char* call, File& file, const Division& division, const std::vector<Piece>& pieces,

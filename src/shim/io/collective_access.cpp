@@ -1,5 +1,5 @@
-// Access that all ranks of a file make together. Where their data lies between each other in small runs, it is
-// exchanged first (aggregation.hpp); else every rank accesses the file by itself, as MPI allows.
+// Access that all ranks of a file make together. Where their data is interleaved in small runs, it is
+// exchanged first (aggregation.hpp); otherwise every rank accesses the file by itself, as MPI allows.
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -52,7 +52,7 @@ std::int64_t window_of_hints(const File& file) {
     return std::clamp(bytes, least_window, most_window);
 }
 
-/// Where the data is, from the view and the place in it: as far as that can be told.
+/// Finds where the data lies in the file, from the view and the offset in it, as far as that can be told.
 Part describe_part(const File& file, MPI_Offset offset, MPI_Count count, MPI_Datatype type) {
     Part part{.count = count, .type = type};
     if (count < 0 || offset < 0 || type == constants.datatype_null || !type_facts(type, part.facts))
@@ -154,7 +154,7 @@ int read_at_together(const char* call, File& file, MPI_Offset offset, const Elem
     return access_at(MPISEC_BOTH(File_read_at), {call, file, offset}, memory, status);
 }
 
-/// Access with the individual pointer: at its place, and the pointer goes behind it.
+/// Accesses the file at the individual pointer, and moves the pointer behind the access.
 template <class Access>
 int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access access) {
     MPI_Offset place = 0;
@@ -214,8 +214,8 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
     return read_together("MPI_File_read_all", *find(fh), {buf, count, type}, status);
 }
 
-// The non-blocking ones are not aggregated. The library's own would not do: where a hint wants them collective,
-// ROMIO also reads and writes back what is between the data, as in Hints (files.cpp).
+// Non-blocking collective access is not aggregated. The library's own procedures for it cannot be used: where a hint asks
+// for collective access, ROMIO also reads and writes back what lies between the data (see Hints in files.cpp).
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {

@@ -1,5 +1,5 @@
 // The procedures of files that cross nodes, for the generated wrappers (gen/): arguments and results are those
-// of the MPI standard, counts widened (M12). What is not here goes to the library's file of this process.
+// of the MPI standard, counts widened (M12). Procedures that are not here go to the library's file of this process.
 #pragma once
 
 #include <mpi.h>
@@ -46,7 +46,7 @@ int File_read_ordered_end(MPI_File fh, void* buf, MPI_Status* status);
 int File_write_ordered_begin(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type);
 int File_write_ordered_end(MPI_File fh, const void* buf, MPI_Status* status);
 
-// Of all ranks together (collective_access.cpp)
+// By all ranks together (collective_access.cpp)
 int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status);
 int File_write_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Status* status);
 int File_read_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,

@@ -1,12 +1,12 @@
 // A file whose ranks are on several nodes. Each rank opens it through the MPI library by itself, on
-// MPI_COMM_SELF: the library then has nobody to send anything to. The program has the handle of that file:
-// views, individual pointers, hints and the error handler are that one's. What ranks must agree on, and the
+// MPI_COMM_SELF, so that the library has no other process to send anything to. The program has the handle of that file,
+// which also has the view, the individual pointer, the hints and the error handler. What ranks must agree on, and the
 // shared file pointer, travel in sealed messages on a private communicator (docs/protocol.md, "Files").
 //
 //   files.cpp              open, close, view, and the other procedures about the file as a whole
-//   shared_pointer.cpp     access with the shared file pointer, in no order or in that of ranks
+//   shared_pointer.cpp     access with the shared file pointer, in any order or in that of ranks
 //   collective_access.cpp  access of all ranks together
-//   aggregation.cpp        where their data lies between each other's: exchanged first
+//   aggregation.cpp        where the ranks' data is interleaved: exchanges it first
 //   view.cpp               a view as runs of bytes
 #pragma once
 
@@ -31,19 +31,19 @@ inline constexpr int keeper = 0;
 
 struct File {
     MPI_File handle{};                    ///< the program's; MPI_FILE_NULL until it is open
-    std::shared_ptr<rma::Window> window;  ///< around the shared pointer, on the file's private communicator
+    std::shared_ptr<rma::Window> window;  ///< exposes the shared pointer, on the file's private communicator
     std::string name;
-    std::string place;  ///< of what is deleted on close: the same wherever the program's working directory is
+    std::string place;  ///< what to delete on close: the same in every working directory
     int amode = 0;
     bool broken = false;       ///< an exchange between its ranks has failed
-    MPI_File bytes{};          ///< the library's file once more, with all bytes for its view
-    MPI_Count etype_size = 1;  ///< bytes of data
+    MPI_File bytes{};          ///< the library's file once more, with all bytes as its view
+    MPI_Count etype_size = 1;  ///< bytes of data in an etype
     std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
     bool atomic = false;
-    bool sieving_is_ours = false;                      ///< the hint romio_ds_write is not the program's
+    bool sieving_is_ours = false;                      ///< the hint romio_ds_write is MPIsec's
     std::int32_t wish_to_write = 0, wish_to_read = 0;  ///< hints: 1 aggregate, -1 do not
-    std::int64_t window_bytes = 0;                     ///< of an aggregator at a time
-    std::int64_t pointer = 0;                          ///< in etypes; on the keeper, under the Guard
+    std::int64_t window_bytes = 0;                     ///< bytes of an aggregator at a time
+    std::int64_t pointer = 0;  ///< the shared one, in etypes; on the keeper, under the Guard
 
     struct Split {
         bool begun = false;
@@ -58,15 +58,15 @@ struct File {
     bool sequential() const { return (amode & MPI_MODE_SEQUENTIAL) != 0; }
 };
 
-/// Null for one that does not cross nodes.
+/// Null for a file that does not cross nodes.
 std::shared_ptr<File> find(MPI_File file);
 
 int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan);
 
-/// A collective of the file's ranks, given up as soon as one of them has met an integrity error in an exchange:
-/// that rank takes no part in what comes next, and nobody waits for it. `memory`: what the collective reads and
-/// writes; MPI may still do so when it was given up, so it stays then and the pointer is null. Returns an error
-/// code that is not raised.
+/// Runs a collective of the file's ranks. It is abandoned as soon as one of them has met an integrity error in an
+/// exchange: that rank takes no part in what follows, and no rank waits for it. `memory`: what the collective reads and
+/// writes; MPI may still do so after it was abandoned, so the memory then stays and the pointer is null. Returns an error
+/// code without raising it.
 template <class Memory>
 int collect(File& file, std::unique_ptr<Memory>& memory, std::unique_ptr<CollectivePlan> plan) {
     const int code = run_or_give_up(file, std::move(plan));
@@ -74,15 +74,15 @@ int collect(File& file, std::unique_ptr<Memory>& memory, std::unique_ptr<Collect
     return code;
 }
 
-// Of all ranks of a file, in the same order. They return this rank's `code` where that is an error, which was
-// raised; else that of another rank, as its class, or of the exchange, and raise it.
+// Called by all ranks of a file, in the same order. They return this rank's `code` where that is an error, which was
+// already raised; otherwise they return, and raise, the error class of another rank or the error of the exchange.
 
-/// Every rank is here. MPI_ERR_NOT_SAME where the values are not.
+/// Waits until every rank is here. MPI_ERR_NOT_SAME where the ranks' values differ.
 int agree(const char* call, File& file, int code, std::int64_t value = 0, std::int64_t other_value = 0);
-/// The keeper has done what all called for.
+/// The result of what the keeper has done for all ranks; `code`: on the keeper, that result.
 int hear_of_keeper(const char* call, File& file, int code);
 
-/// An access in two calls: the first does it, the second tells how it went.
+/// An access in two calls: the first does it, the second returns the result.
 template <class Access>
 int begin_split(const char* call, MPI_File fh, Access access) {
     const auto file = find(fh);
@@ -93,7 +93,7 @@ int begin_split(const char* call, MPI_File fh, Access access) {
 }
 int end_split(const char* call, MPI_File fh, MPI_Status* status);
 
-/// What the library knows of hints may have changed.
+/// Reads the hints from the library, which may have changed.
 void learn_hints(File& file);
 
 /// Elements of the program's memory: to be read into (void*) or written (const void*).
@@ -111,7 +111,7 @@ struct Place {
     MPI_Offset offset;  ///< in etypes
 };
 
-/// The library's access: both variants of the procedure, and its last argument.
+/// The library's access. `small`, `big`: both variants of the procedure; `last`: its last argument.
 template <class Small, class Big, class Buf, class Last>
 int access_at(Small small, Big big, const Place& place, const Elements<Buf>& memory, Last last) {
     const auto& [call, file, offset] = place;

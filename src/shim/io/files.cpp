@@ -1,4 +1,4 @@
-// Files that cross nodes, as a whole: how they are opened, what all ranks do together, and their end.
+// Files that cross nodes, as a whole: opening, what all ranks do together, and closing.
 #include "shim/io/file.hpp"
 
 #include <atomic>
@@ -62,12 +62,12 @@ int judge(const std::vector<Saying>& all) {
 constexpr const char* sieving = "romio_ds_write";
 
 /// Hints as the library gets them. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
-/// under a lock that its writes without gaps do not take: between processes that know nothing of each other it
-/// would undo what another one writes into a gap. So it does that only where the program says "enable"; "automatic", which
-/// hide_hint() shows, is no wish.
+/// under a lock that its writes without gaps do not take: between processes that know nothing of each other that
+/// would undo what another process writes into a gap. So ROMIO may do that only where the program says "enable";
+/// "automatic", which hide_hint() shows, does not count as the program's wish.
 class Hints {
   public:
-    /// `opens`: the file has none yet.
+    /// `opens`: the file has no hints yet.
     Hints(MPI_Info given, bool opens) : info_(given) {
         char value[64] = "";
         int found = 0;
@@ -88,7 +88,7 @@ class Hints {
     Hints(const Hints&) = delete;
     Hints& operator=(const Hints&) = delete;
     MPI_Info get() const { return info_; }
-    /// The library has taken them.
+    /// To be called when the library has taken them.
     void note_in(File& file) const {
         if (sieving_ != Sieving::as_before) file.sieving_is_ours = sieving_ == Sieving::ours;
     }
@@ -100,7 +100,7 @@ class Hints {
     bool copied_ = false;
 };
 
-/// The program is shown what it would see without MPIsec.
+/// Shows the program what it would see without MPIsec.
 void hide_hint(MPI_Info info) {
     int length = 0, is_romio = 0, found = 0;
     real.Info_get_valuelen(info, sieving, &length, &found);
@@ -120,7 +120,7 @@ std::string absolute(const std::string& name) {
     return error ? name : (here / name).string();
 }
 
-/// Now and not when aggregated data comes first: another file may have the name by then, or none.
+/// Opens the file now, not when there is aggregated data for the first time: by then another file may have the name, or none.
 int open_bytes(File& file, int amode) {
     amode &= MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
     const int code = real.File_open(self_comm(), file.name.c_str(), amode, constants.info_null, &file.bytes);
@@ -131,7 +131,7 @@ int open_bytes(File& file, int amode) {
     return code;
 }
 
-/// Opens the library's file of this process. What concerns all ranks' opens together is left out of the mode.
+/// Opens the library's file of this process. The parts of the mode that concern all ranks' opens together are left out.
 int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
@@ -142,7 +142,7 @@ int open_here(File& file, MPI_Info info) {
     return code == MPI_SUCCESS ? open_bytes(file, amode) : code;
 }
 
-/// Whether the keeper found a file where this rank finds none.
+/// Says so when the keeper found a file where this rank finds none.
 void explain(const File& file, int code, bool keeper_has_it) {
     if (!keeper_has_it || error_class_of(code) != MPI_ERR_NO_SUCH_FILE) return;
     say("MPI_File_open: this node has no file \"" + file.name + "\", which rank " + std::to_string(keeper) +
@@ -154,7 +154,7 @@ void explain(const File& file, int code, bool keeper_has_it) {
 int open_everywhere(const char* call, File& file, MPI_Info info) {
     const bool creates = (file.amode & MPI_MODE_CREATE) != 0;
     int code = MPI_SUCCESS;
-    if (creates) {  // once, and before the others look for it
+    if (creates) {  // once, and before the other ranks look for it
         if (file.keeps()) code = open_here(file, info);
         if (code = hear_of_keeper(call, file, code); code != MPI_SUCCESS) return code;
     }
@@ -169,7 +169,7 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
     return agree(call, file, code);
 }
 
-/// What the keeper alone does; all ranks are in the call.
+/// Lets the keeper alone do something; all ranks are in the call.
 template <class Call>
 int once(const char* call, MPI_File fh, std::int64_t value, Call by_keeper) {
     const auto file = find(fh);
@@ -271,7 +271,7 @@ int File_close(MPI_File* fh) {
     forget(*fh);  // before the library gives the handle to another thread's new file
     real.File_close(&file->bytes);
     int code = real.File_close(fh);
-    file->handle = constants.file_null;  // where errors are raised now
+    file->handle = constants.file_null;  // errors are raised there now
     const int met = rma::leave_hidden(call, *file->window);
     file->broken |= met != MPI_SUCCESS;
     if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met, call);
@@ -364,7 +364,7 @@ int File_sync(MPI_File fh) {
     constexpr const char* call = "MPI_File_sync";
     const auto file = find(fh);
     int code = real.File_sync(fh);
-    // ROMIO syncs nothing for a handle by which nothing was written.
+    // ROMIO syncs nothing for a handle through which nothing was written.
     if (code == MPI_SUCCESS) code = raise_on_file(fh, real.File_sync(file->bytes), call);
     return agree(call, *file, code);
 }

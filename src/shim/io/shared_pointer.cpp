@@ -1,6 +1,6 @@
 // Access with the shared file pointer: one rank, the keeper, has it in a window that the program does not see.
-// A rank that wants to access the file adds what it accesses to the pointer, and then accesses the file at
-// what it found there; the ranks of an ordered access do so once for all of them.
+// A rank that wants to access the file adds the length of its access to the pointer, and then accesses the file where
+// the pointer was before; the ranks of an ordered access add once for all of them.
 #include "shim/collective/collectives.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/io/file.hpp"
@@ -12,7 +12,7 @@
 namespace mpisec::shim::io {
 namespace {
 
-/// What a rank takes of the shared pointer. On the heap: an answer that never came may still be received there.
+/// A rank's addition to the shared pointer. It is on the heap because an answer that never came may still be received there.
 struct Taking {
     std::int64_t etypes = 0, before = 0;
     std::shared_ptr<rma::Transfer> transfer{};
@@ -24,7 +24,7 @@ struct Taking {
     }
 };
 
-/// `before`: where the pointer was. An error code that is not raised.
+/// `before`: set to where the pointer was. Returns an error code without raising it.
 int take(const char* call, File& file, std::int64_t etypes, std::int64_t& before) {
     auto taking = std::make_unique<Taking>();
     taking->etypes = etypes;
@@ -38,14 +38,14 @@ int take(const char* call, File& file, std::int64_t etypes, std::int64_t& before
     return code;
 }
 
-/// How far this access moves the pointer. Nothing where the library is going to refuse it.
+/// How far this access moves the pointer; 0 where the library is going to refuse it.
 std::int64_t etypes_of(const File& file, MPI_Count count, MPI_Datatype type) {
     TypeFacts facts;
     if (count <= 0 || type == constants.datatype_null || !type_facts(type, facts)) return 0;
     return file.etype_size > 0 ? static_cast<std::int64_t>(facts.size) * count / file.etype_size : 0;
 }
 
-/// An access as soon as the shared pointer is known: a request of the program's.
+/// A request of the program's: the access starts as soon as the shared pointer is known.
 template <class Start>
 class SharedAccess final : public Operation {
   public:
@@ -82,7 +82,7 @@ class SharedAccess final : public Operation {
         finish();
     }
 
-    /// False when there is nothing to test: the pointer has not come, or something went wrong.
+    /// False when there is nothing to test: the pointer has not arrived, or something went wrong.
     bool start_library_access() {
         int code = file_->window->failure();
         if (code == MPI_SUCCESS && !taking_->done()) return false;
@@ -122,7 +122,7 @@ int start_shared(const char* call, MPI_File fh, MPI_Count count, MPI_Datatype ty
     return MPI_SUCCESS;
 }
 
-/// Where this rank's part of an ordered access begins. What goes wrong is raised.
+/// Finds where this rank's part of an ordered access begins. Raises errors.
 int take_in_order(const char* call, File& file, std::int64_t etypes, std::int64_t& mine) {
     struct Places {
         std::int64_t etypes, up_to_mine, first;
@@ -155,7 +155,7 @@ int write_in_order(const char* call, File& file, const Elements<const void*>& me
                                : access_at(MPISEC_BOTH(File_write_at), {call, file, place}, memory, status);
 }
 
-/// The end of the file in etypes of the view: the individual pointer goes there and comes back.
+/// Finds the end of the file in etypes of the view, by moving the individual pointer there and back.
 int find_end(const File& file, MPI_Offset* end) {
     MPI_Offset place = 0;
     if (const int asked = real.File_get_position(file.handle, &place); asked != MPI_SUCCESS) return asked;
@@ -165,7 +165,7 @@ int find_end(const File& file, MPI_Offset* end) {
     return code != MPI_SUCCESS ? code : back;
 }
 
-/// Sets the pointer, which is this process's. What goes wrong is raised.
+/// Sets the shared pointer, which this process keeps. Errors are raised.
 int move_pointer(const char* call, File& file, MPI_Offset offset, int whence) {
     MPI_Offset from = 0;
     if (whence == MPI_SEEK_CUR) {

@@ -1,5 +1,5 @@
 // What a rank sees of a file (MPI standard section 14.3), as runs of bytes: for collective access, in which
-// ranks do each other's.
+// ranks access data for each other.
 #pragma once
 
 #include <mpi.h>
@@ -15,13 +15,13 @@ namespace mpisec::shim::io {
 
 class View {
   public:
-    /// Of all bytes.
+    /// The view of all bytes.
     View() = default;
-    /// Null where the runs of the file type cannot be told, are too many, or do not ascend.
+    /// Null where the runs of the file type are not known, are too many, or do not ascend.
     static std::shared_ptr<const View> of(MPI_Offset disp, MPI_Datatype filetype);
 
-    /// each(offset in the file, bytes) of the data from its byte `from` on, `bytes` of them; what is one run in
-    /// the file comes as one.
+    /// Calls each(offset in the file, bytes) for `bytes` bytes of the data, from its byte `from` on; what is one run in
+    /// the file is passed as one.
     template <class Each>
     void for_each_run(std::int64_t from, std::int64_t bytes, Each each) const {
         std::int64_t tile = from / size_, within = from % size_;
@@ -50,7 +50,7 @@ class View {
   private:
     struct Piece {
         std::int64_t offset, bytes;
-        std::int64_t before;  ///< bytes of data in the pieces before
+        std::int64_t before;  ///< bytes of data in the pieces before this one
     };
     static constexpr std::int64_t whole = std::int64_t{1} << 62;
     std::int64_t disp_ = 0, extent_ = whole, size_ = whole;

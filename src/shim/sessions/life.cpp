@@ -56,7 +56,7 @@ struct OwnSession {
 
 namespace {
 
-/// Where MPIsec talks to itself.
+/// Makes the communicator on which MPIsec sends to itself.
 void make_private_self() {
     if (world_model_is_on()) {
         real.Comm_dup(constants.comm_self, &state.private_self);
@@ -91,7 +91,7 @@ bool take_unmatched(MPI_Comm comm) {
         if (!done) usleep(1000);
     }
     if (!done) (void)room.release();  // MPI may still write there
-    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): meant, see above
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): intended, see above
     return done != 0;
 }
 
@@ -103,7 +103,7 @@ void take_all_unmatched(MPI_Comm comm) {
     }
 }
 
-/// MPIsec's own, that nothing of them is left either (M14). Every rank has the same ones.
+/// Frees MPIsec's own communicators, so that nothing of them is left either (M14). Every rank has the same ones.
 void free_communicators() {
     if (state.world.job_secret) {
         take_all_unmatched(state.world.channel);
@@ -119,10 +119,10 @@ void free_communicators() {
     own.open = false;
 }
 
-/// MPICH 4.0 may hang in MPI_Finalize across nodes when a rank is there much sooner than another, with or
-/// without MPIsec (seen on 4.0.2 with UCX: it closes a connection by a request that the other side must answer, who
-/// may have stopped looking). All ranks have just met in final_barrier(): a moment more lets the last one come, and where
-/// that took long, as with many more ranks than cores, twice as long.
+/// MPICH 4.0 may hang in MPI_Finalize across nodes when one rank gets there much sooner than another, with or
+/// without MPIsec (seen on 4.0.2 with UCX: it closes a connection by a request that the other side must answer, but that
+/// side may have stopped polling). All ranks have just met in final_barrier(): waits a moment more so that the last one can
+/// get there, and where the meeting took long, as with many more ranks than cores, twice as long as that.
 void wait_for_mpich_4_0(std::chrono::steady_clock::duration meeting) {
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
@@ -133,9 +133,9 @@ void wait_for_mpich_4_0(std::chrono::steady_clock::duration meeting) {
             2 * meeting, std::chrono::milliseconds(20), std::chrono::seconds(10)));
 }
 
-/// Without MPI_COMM_WORLD the processes do not leave together: the library ends with the last session of each. What comes
-/// late and lies unread when it closes its connections would reset them, and what it has sent and another has not
-/// read yet would be lost with them. So it is read for a moment more.
+/// Without MPI_COMM_WORLD the processes do not leave together: the library ends with the last session of each. Data that
+/// arrives late and lies unread when the library closes its connections would reset them, and what it has sent and another
+/// process has not read yet would be lost. So what arrives is read for a moment more.
 void linger() {
     constexpr auto moment = std::chrono::milliseconds(50);
     for (const auto end = std::chrono::steady_clock::now() + moment;
@@ -152,7 +152,7 @@ void expect_threads() {
     start_sealing_lock(MPI_THREAD_MULTIPLE);
 }
 
-/// When the MPI library begins anew it may give a handle that the program has left to something else.
+/// When the MPI library begins anew, it may give something else a handle that the program has left behind.
 void forget_handles() {
     process.types.forget();
     process.type_layouts.forget();
@@ -161,10 +161,10 @@ void forget_handles() {
     process.sent_to_self.forget();
     process.files.forget();
     process.windows.forget();
-    process.refused_calls.forget();  // whose error codes were the library's
+    process.refused_calls.forget();  // their error codes belonged to the library
 }
 
-/// Nothing of it is used any more.
+/// Nothing of the realm is used any more.
 void close_realm(Realm& realm) {
     if (realm.job_secret) {
         if (Communicator* channel = find_communicator(realm.channel)) forget(*channel);
@@ -213,7 +213,7 @@ void make_ready(MPI_Comm comm) {
 void begin_after_world() {
     const std::lock_guard lock(process.life);
     const Phase phase = gate.phase;
-#ifdef OPEN_MPI  // whose processes do not find each other again
+#ifdef OPEN_MPI  // its processes do not find each other again
     const bool may_go_on = phase == Phase::open;
 #else
     const bool may_go_on = phase == Phase::open || phase == Phase::ended;
@@ -249,14 +249,14 @@ void close_gate() {
 void close_unused_realms() {
     std::vector<Realm*> unused;
     {
-        Guard guard;  // two threads may free the last two communicators of one
+        Guard guard;  // two threads may free the last two communicators of one realm
         for (Realm* realm : further_realms()) {
             if (!realm->job_secret || !realm->handed_out || in_use(*realm)) continue;
-            realm->handed_out = false;  // no other thread closes it too
+            realm->handed_out = false;  // so that no other thread closes it too
             unused.push_back(realm);
         }
     }
-    // May take a while, in which other threads go on.
+    // This may take a while, in which other threads go on.
     for (Realm* realm : unused) take_all_unmatched(realm->channel);
     Guard guard;
     for (Realm* realm : unused) close_realm(*realm);
@@ -275,7 +275,7 @@ void end_protection() {
     finish_detached();
     const AuditEnd audit = world_is_protected ? audit_messages() : AuditEnd::known;
     forget_rejections();
-    process.node_peers->forget();  // those that have left together end, each in its own time
+    process.node_peers->forget();  // from here on the ranks end, each in its own time
     const auto begun_to_meet = std::chrono::steady_clock::now();
     if (world_is_protected) final_barrier(audit);
     const auto meeting = std::chrono::steady_clock::now() - begun_to_meet;

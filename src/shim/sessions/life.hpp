@@ -1,5 +1,5 @@
-// What protection needs of a process, whichever comes first: MPI_Init, a session's communicator, or a world
-// that is spawned or connected to; and its end.
+// What protection needs in a process, whichever comes first: MPI_Init, a session's communicator, or a world
+// that is spawned or connected to; and how protection ends.
 #pragma once
 
 #include <mpi.h>
@@ -8,29 +8,29 @@
 
 namespace mpisec::shim {
 
-/// Reads the settings, unless they are read. Empty, or what is wrong with them. In a process that has not called MPI_Init all threads
-/// may call MPI from here on.
+/// Reads the settings, unless they have been read already. Returns an empty string, or what is wrong with them. In a process that has
+/// not called MPI_Init all threads may call MPI from here on.
 std::string load_settings();
 
-/// MPIsec's error codes, its communicators of this process alone, what tags the library has (`comm`: any
-/// communicator). Does nothing the second time.
+/// Sets up MPIsec's error codes and its communicators of this process alone, and finds out which tags the library has
+/// (`comm`: any communicator). Does nothing the second time.
 void make_ready(MPI_Comm comm);
 
-/// The world has ended, and sessions go on or begin without it (MPI 4.1, section 11.3). The phase stays: calls that still speak of the
-/// world are refused as before. Does nothing where the world has not ended.
+/// Called when the world may have ended, and sessions go on or begin without it (MPI 4.1, section 11.3). The phase stays: calls that
+/// still name the world are refused as before. Does nothing where the world has not ended.
 void begin_after_world();
 
-/// From here on calls are protected, in a process that has not called MPI_Init or whose world is on one node. Waits for another thread's
+/// Protects calls from here on, in a process that has not called MPI_Init or whose world is on one node. Waits for another thread's
 /// MPI_Init.
 void close_gate();
 
-/// Of a realm whose last communicator the program has freed, what MPIsec has.
+/// Frees what MPIsec has of realms whose last communicator the program has freed.
 void close_unused_realms();
 
-/// Of groups that are proven to be on one node, in a process that has nothing to protect.
+/// Frees what MPIsec has of groups that are proven to be on one node, in a process that has nothing to protect.
 void forget_one_node_groups();
 
-/// All operations end, keys are wiped, threads joined (M14): in MPI_Finalize, and with the last session of a
+/// Ends all operations, wipes keys and joins threads (M14). Called in MPI_Finalize, and with the last session of a
 /// process that has not called MPI_Init.
 void end_protection();
 

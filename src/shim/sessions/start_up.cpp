@@ -42,7 +42,7 @@ void choose_crypto() {
     state.world.selection = *selection;
 }
 
-/// Made while everything else moves: those who are to take part may need that first (M5).
+/// Makes it while everything else makes progress, which processes that must take part may need first (M5).
 MPI_Comm make_channel(MPI_Comm all) {
     MPI_Comm channel = constants.comm_null;
     MPI_Request made;
@@ -66,7 +66,7 @@ std::vector<std::int32_t> everyone_in(const Realm& realm) {
     return all;
 }
 
-/// Contexts of one realm are unlike those of others, whose processes have the same ranks.
+/// Makes contexts of one realm differ from those of other realms, whose processes have the same ranks.
 void name_realm(const Realm& realm, const NodeCards& cards) {
     keys::Sha256 hash;
     hash.update(keys::as_bytes("mpisec realm")).update(digest(cards));

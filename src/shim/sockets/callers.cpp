@@ -54,7 +54,7 @@ bool has_sanitizer() {
                                [](const char* name) { return dlsym(RTLD_DEFAULT, name) != nullptr; });
 }
 
-/// A sanitizer's runtime, in the program or in a library, calls in place of who has called it.
+/// A sanitizer's runtime, in the program or in a library, calls in place of the code that has called it: finds that code.
 const void* behind_sanitizer(const void* caller) {
     if (process.sanitized < 0) process.sanitized = has_sanitizer();
     if (process.sanitized == 0) return caller;

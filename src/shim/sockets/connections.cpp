@@ -26,16 +26,16 @@ namespace mpisec::shim {
 
 using transport::AuthenticatedStream;
 
-/// What the settings say about connections: read for the first one of a transport.
+/// What the settings say about connections; read for the first connection of a transport.
 struct ConnectionSettings {
     ConnectionSettings();
     config::Settings settings;
 };
 
-/// What the connections of this process are keyed with: made for the first one that is authenticated.
+/// What the keys of this process's connections are derived from; made for the first connection that is authenticated.
 struct ConnectionCredentials {
     ConnectionCredentials();
-    std::string wrong;  ///< with the key file; then there is nothing else
+    std::string wrong;  ///< what is wrong with the key file; then the rest is unset
     const aead::Library* library = nullptr;
     keys::Secret secret;
 };
@@ -46,14 +46,14 @@ struct Connection {
     std::mutex lock;
     const std::string peer;  ///< for sentences
     const pid_t process_id = getpid();
-    Connection* next = nullptr;  ///< of those that are closed
+    Connection* next = nullptr;  ///< in the list of closed connections
     AuthenticatedStream stream;
 };
 
-/// A set of epoll(7), and what it calls a connection.
+/// An epoll(7) set, and the value by which it refers to a connection.
 using WatchName = std::pair<int, std::uint64_t>;
 
-/// The connections that they watch.
+/// The connections that epoll sets watch.
 struct WatchedConnections {
     std::mutex lock;
     std::map<WatchName, int> descriptors;
@@ -63,7 +63,7 @@ namespace {
 
 using transport::Destination;
 
-/// MPIsec knows its rank from MPI_Init on; connections are made in it.
+/// Takes the rank from the launcher's variables: MPIsec knows it only after MPI_Init, in which connections are made already.
 void know_rank() {
     if ((gate.phase != Phase::before && gate.phase != Phase::starting) || state.world.rank != 0) return;
     for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
@@ -73,7 +73,7 @@ void know_rank() {
         }
 }
 
-/// The library that the user has asked for, where it has the cipher, else the one that takes least for short data.
+/// The library that the user has asked for, where it has the cipher, else the one that takes the least time for short data.
 const aead::Library& library_for_tags(std::string_view asked) {
     std::vector<std::string> names = aead::available();
     const auto pinned = std::find(names.begin(), names.end(), asked.substr(0, asked.find(':')));
@@ -92,7 +92,7 @@ struct Address {
     in_port_t port = 0;
 };
 
-/// False unless it is one of IPv4 or IPv6.
+/// False unless it is an IPv4 or IPv6 address.
 bool read_address(const sockaddr_storage& from, Address& to) {
     if (from.ss_family == AF_INET6) {
         const auto& six = reinterpret_cast<const sockaddr_in6&>(from);
@@ -151,7 +151,7 @@ void count_expecting(int change) {
     if (change != 0) process.connections_expecting.fetch_add(change, std::memory_order_acq_rel);
 }
 
-/// Other threads may be about to use it, so it stays; but for what it has.
+/// Other threads may be about to use the connection, so the object stays; what it holds is released.
 void retire(Connection* connection) {
     if (!connection) return;
     const std::lock_guard guard(connection->lock);
@@ -206,7 +206,7 @@ constexpr const char* why_false =
 constexpr const char* why_strange =
     "Either a rank there runs without MPIsec, or with another version or value of MPISEC_CONNECTIONS; or ";
 
-/// Of a connection that this process has asked for.
+/// For a connection that this process has asked for.
 [[noreturn]] void end_for_answer(const std::string& with, AuthenticatedStream::Failure failure) {
     using Failure = AuthenticatedStream::Failure;
     if (failure == Failure::not_ours)
@@ -216,7 +216,7 @@ constexpr const char* why_strange =
               why_false);
 }
 
-/// Of one that may be none of the job's.
+/// For a connection that may not be one of the job's.
 void say_who_was_refused(const std::string& peer, AuthenticatedStream::Failure failure) {
     const std::string from = "A connection from " + peer + " to the MPI library ";
     const bool not_ours = failure == AuthenticatedStream::Failure::not_ours;
@@ -244,7 +244,8 @@ void say_what_failed(const Connection& connection) {
     say_who_was_refused(connection.peer, failure);
 }
 
-/// Two processes that connect to each other close one of the connections; libfabric tries for ever.
+/// Two processes that connect to each other close one of the two connections, so some may stay unanswered; but libfabric would try for
+/// ever.
 void count_unanswered(const Connection& connection) {
     constexpr int most_unanswered = 64;
     if (gate.phase != Phase::starting || process.unanswered.fetch_add(1) != most_unanswered) return;
@@ -253,7 +254,8 @@ void count_unanswered(const Connection& connection) {
               ", are closed without an answer. " + why_strange + "something between the nodes closes them.");
 }
 
-/// Does that with the stream, and says so when it fails by it: with the lock given back, since the MPI library may then use it.
+/// Runs `action` on the stream. Reports when that makes the stream fail, but only after giving back the lock, because the MPI library may
+/// use the connection then.
 template <class Action>
 auto on_stream(Connection& connection, Action action) {
     AuthenticatedStream& stream = connection.stream;
@@ -318,7 +320,7 @@ void connecting(int descriptor, const sockaddr* to, const void* caller) {
         abort_job(wrong);
     }
     const Connection* earlier = connection_on(descriptor);
-    if (earlier && earlier->stream.begun()) return;  // connect() may be asked again how far it is
+    if (earlier && earlier->stream.begun()) return;  // connect() may be called again to ask how far it is
     remember(descriptor, place_of(descriptor, true),
              new Connection(AuthenticatedStream::Side::client, peer, destination_of(there)));
 }
@@ -393,7 +395,7 @@ int leave_out_incomplete(int set, epoll_event* events, int n) {
 
 void forget_connection(int descriptor) {
     const Connection* connection = connection_on(descriptor);
-    // A child of vfork() closes its own descriptors, in this process's memory.
+    // A child of vfork() closes its own descriptors, but runs in this process's memory.
     if (!connection || connection->process_id != getpid()) return;
     {
         WatchedConnections& watched = *process.watched_connections;

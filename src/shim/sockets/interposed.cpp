@@ -1,5 +1,5 @@
 // The C library's procedures for sockets, under their own names: this library is loaded before the C library, so calls of the whole
-// process come here. They go on to the C library at once, unless they are on a connection that is authenticated (connections.hpp).
+// process arrive here. They are passed on to the C library at once, unless they are on an authenticated connection (connections.hpp).
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -17,7 +17,7 @@ void find(Function& function, const char* name) {
     function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-/// What an accept() has given, unless it is to be refused.
+/// The result of an accept(); -1 where the connection must be refused.
 int admitted(int descriptor, const void* caller) {
     if (descriptor < 0 || accepted(descriptor, caller)) return descriptor;
     system_calls().close(descriptor);
@@ -31,7 +31,7 @@ std::span<const iovec> pieces_of(const msghdr& message) {
 
 }  // namespace
 
-/// Threads that find them at the same time find the same.
+/// Threads that look them up at the same time find the same.
 const SystemCalls& system_calls() {
     SystemCalls& calls = process.system_calls;
     if (process.system_calls_found.load(std::memory_order_acquire)) return calls;
