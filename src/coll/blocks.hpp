@@ -23,7 +23,7 @@ struct Blocks {
         const auto r = static_cast<std::size_t>(rank);
         return {base + offset[r], size[r]};
     }
-    /// Bytes of every block, when all have as many.
+    /// Bytes of each block, if all blocks have the same size.
     std::optional<std::size_t> each() const {
         const bool alike = std::adjacent_find(size.begin(), size.end(), std::not_equal_to<>()) == size.end();
         return alike && !size.empty() ? std::optional(size.front()) : std::nullopt;
@@ -35,13 +35,13 @@ struct Blocks {
     }
     /// Copies the blocks of `ranks`, one after the other, to `packed`.
     void gather(fabric::Fabric& fabric, Ranks ranks, fabric::PlaintextBuffer packed) const;
-    /// The blocks of `ranks` as one run of bytes: where they lie, when they do so one after the other, else
+    /// The blocks of `ranks` as one run of bytes: in place if they lie one after the other, else
     /// copied to a room of the fabric.
     fabric::Plaintext pack(fabric::Fabric& fabric, Ranks ranks) const;
     /// Room for what pack() gives on the other side: the blocks' own place when they are one run, else a room
     /// to unpack from.
     fabric::PlaintextBuffer room(fabric::Fabric& fabric, Ranks ranks) const;
-    /// After something came into room(): to the blocks, unless it is there.
+    /// After data was received into room(): copies it to the blocks, unless it is there already.
     void unpack(fabric::Fabric& fabric, Ranks ranks, fabric::Plaintext packed) const;
 
   private:

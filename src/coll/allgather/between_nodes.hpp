@@ -1,5 +1,5 @@
 // Doubling between nodes when nodes differ in size: in each round every rank receives from one rank of the
-// node at the round's distance, and sends to those that receive from it.
+// node at the round's distance, and sends to the ranks that receive from it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ class BetweenNodes {
     BetweenNodes(const fabric::Topology& topology, int rank) : topology_(topology), rank_(rank) {}
 
     int node_at(int distance) const { return wrap(topology_.node(rank_) + distance); }
-    /// Nodes that a round of this distance hands over.
+    /// The number of nodes whose data a round of this distance hands over.
     int count(int distance) const { return std::min(distance, topology_.nodes() - distance); }
     int source(int distance) const { return node_peer_of(rank_, node_at(distance)); }
     std::vector<int> destinations(int distance) const {
@@ -23,7 +23,7 @@ class BetweenNodes {
             if (node_peer_of(rank, topology_.node(rank_)) == rank_) all.push_back(rank);
         return all;
     }
-    /// The rank from which what `holder` has of node `node` came in the first place, when every rank hands on
+    /// The rank from which the data that `holder` has of node `node` came in the first place, when every rank hands on
     /// what it was given.
     int origin(int holder, int node) const {
         int distance = (node - topology_.node(holder) + topology_.nodes()) % topology_.nodes();

@@ -1,7 +1,7 @@
 // C-Ring and C-RD (Lahijani et al. section IV.B, "Concurrent algorithms"): the ranks with the same place in
 // their nodes form a group; all groups run an encrypted all-gather between nodes at once, each rank sealing
 // and opening only its own share; then each node shares in plaintext. There are as many groups as the
-// smallest node has ranks; further ranks of larger nodes first hand their blocks to one that is in a group.
+// smallest node has ranks; further ranks of larger nodes first hand their blocks to a rank that is in a group.
 #include "coll/allgather/allgather.hpp"
 #include "coll/allgather/inside_node.hpp"
 

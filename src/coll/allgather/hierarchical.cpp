@@ -18,7 +18,7 @@ struct Shape {
     bool sealed_block_per_rank;  ///< else a sealed block per slice
 };
 
-/// All blocks but the rank's own; those that lie side by side in both places with one copy.
+/// Copies all blocks but the rank's own; blocks that lie side by side in both places need only one copy.
 void copy_others(fabric::Fabric& fabric, const Blocks& to, const SharedBlocks& from) {
     const int ranks = fabric.topology().ranks();
     auto follows = [](const auto& blocks, int rank) {
@@ -35,7 +35,7 @@ void copy_others(fabric::Fabric& fabric, const Blocks& to, const SharedBlocks& f
     }
 }
 
-/// A call at work on one rank.
+/// One rank's work in a call.
 class Work {
   public:
     Work(fabric::Fabric& fabric, const Blocks& blocks, Shape shape)
@@ -50,7 +50,7 @@ class Work {
 
     const SharedBlocks& shared() const { return shared_; }
 
-    /// Those sealed blocks of slice g of this node that this rank seals.
+    /// Seals those sealed blocks of slice g of this node that are this rank's to seal.
     void seal_own(int g) {
         std::size_t at = 0;
         visit_sealed_blocks(fabric_.node(), g, [&](int first, int last, std::size_t bytes) {
@@ -60,7 +60,7 @@ class Work {
         });
     }
 
-    /// The sealed blocks of slice g of all nodes, in the order that doubling wants: this node's first.
+    /// All-gathers the sealed blocks of slice g of all nodes, in the order that doubling needs: this node's first.
     fabric::Task between_nodes(int g) {
         Group group{{}, {}, fabric_.node()};
         for (int node = 0; node < topology_.nodes(); ++node) {
@@ -70,7 +70,7 @@ class Work {
         return doubling(fabric_, std::move(group), room(g), [](int, fabric::CiphertextBuffer) {});
     }
 
-    /// All sealed blocks of other nodes in one list that the ranks of the node take turns with.
+    /// Opens this rank's share: all sealed blocks of other nodes are one list, in which the ranks of the node take turns.
     void open_share() {
         const int nodes = topology_.nodes(), node_peers = static_cast<int>(fabric_.node_peers().size());
         std::vector<std::size_t> at;  // by slice
@@ -92,7 +92,7 @@ class Work {
     Slice slice(int node, int g) const { return {topology_, node, g, shape_.leaders}; }
     fabric::CiphertextBuffer room(int g) const { return rooms_[static_cast<std::size_t>(g)]; }
 
-    /// In their order `visit`(first rank, which seals it, last rank, bytes) of each.
+    /// Calls `visit`(first rank, which seals it, last rank, bytes) for each sealed block, in their order.
     template <class Visit>
     void visit_sealed_blocks(int node, int g, Visit visit) const {
         const Slice ranks = slice(node, g);

@@ -8,7 +8,7 @@ namespace mpisec::coll {
 
 enum class Pattern { ring, doubling };
 
-/// Each rank of the node has the blocks that `contribution(local index)` names, and has them all afterwards.
+/// Each rank of the node has the blocks that `contribution(local index)` names, and afterwards those of all ranks.
 template <class Contribution>
 fabric::Task share_inside_node(fabric::Fabric& fabric, const Blocks& blocks, Pattern pattern,
                                Contribution contribution) {

@@ -1,5 +1,5 @@
-// Naive (Lahijani et al. section IV.A): ciphertext everywhere, also within nodes. r_d = p - 1 is what the
-// others improve.
+// Naive (Lahijani et al. section IV.A): ciphertext everywhere, also within nodes. The other algorithms improve on
+// r_d = p - 1.
 #include "coll/allgather/allgather.hpp"
 #include "coll/patterns/spread.hpp"
 

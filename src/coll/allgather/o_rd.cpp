@@ -12,7 +12,7 @@ fabric::Task allgather_o_rd(fabric::Fabric& fabric, const Blocks& blocks) {
         return std::vector{fabric.node_peers()[static_cast<std::size_t>(local)]};
     });
 
-    // Sealed blocks of the nodes in the order in which they come: this rank's node, then those that follow
+    // Sealed blocks of the nodes in the order in which they arrive: this rank's node, then the nodes that follow
     // it.
     const BetweenNodes between(topology, fabric.rank());
     std::vector<std::size_t> offset{0};

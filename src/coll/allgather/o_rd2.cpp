@@ -1,4 +1,4 @@
-// O-RD2 (Lahijani et al. section IV.B): as O-RD, but each round opens what came and seals all that the rank
+// O-RD2 (Lahijani et al. section IV.B): as O-RD, but each round opens what arrived and seals all that the rank
 // has as one sealed block: lg N openings instead of N - 1, for more bytes sealed.
 #include "coll/allgather/allgather.hpp"
 #include "coll/allgather/between_nodes.hpp"

@@ -1,7 +1,7 @@
 // O-Ring (Lahijani et al. section IV.B): a ring in the order of nodes, so that each node has one way in and
-// one way out, whatever the placement (the rank-ordered ring of Kandalla et al. 2009). Within a node
-// plaintext travels; the rank at the way out seals each block, the one at the way in opens it. A rank that is
-// alone on its node hands ciphertext on as it came.
+// one way out, whatever the placement (the rank-ordered ring of Kandalla et al. 2009). Plaintext travels within
+// a node; the rank at the way out seals each block, the rank at the way in opens it. A rank that is
+// alone on its node hands ciphertext on as it arrived.
 #include "coll/allgather/allgather.hpp"
 
 namespace mpisec::coll {
@@ -19,7 +19,7 @@ struct Ring {
     bool crosses(int place) const {
         return !topology.same_node(at(place), at(place + 1));
     }  ///< from this place to the next
-    /// Who sealed the block of `origin` (a place) that the rank at `place` sends on to another node.
+    /// The place whose rank sealed the block of `origin` (a place) that the rank at `place` sends on to another node.
     int sealer(int origin, int place) const {
         while (place != origin && crosses(place - 1)) --place;
         return place;

@@ -1,7 +1,7 @@
 // Pipeline: the ranks with the same place in their nodes form a ring, in which sealed blocks travel in
 // segments: while one is sealed or opened, those before and after it are on their way. Every segment is
-// sealed once and opened once per node, by the rank that it comes to; a node's ranks have each other's from
-// shared memory, node by node. For long blocks, and where a rank has a node for itself. There are as many
+// sealed once and opened once per node, by the rank that receives it; a node's ranks take each other's segments from
+// shared memory, node by node. For long blocks, and where a rank has a node to itself. There are as many
 // rings as the smallest node has ranks.
 #include <algorithm>
 #include <deque>
@@ -26,8 +26,8 @@ struct Piece {
     fabric::SealedBlock sealed_block;
 };
 
-/// One rank's part in its ring, which carries the blocks of every node's ranks whose places leave the same
-/// rest. `Plain`: where blocks are sealed from and opened to.
+/// One rank's part in its ring, which carries the blocks of those ranks of every node whose places are the same modulo
+/// the number of rings. `Plain`: where blocks are sealed from and opened to.
 template <class Plain>
 class Lane {
   public:
@@ -47,7 +47,7 @@ class Lane {
         send_until(ahead);
     }
 
-    /// Until the blocks from `step` nodes away, 1 to nodes - 1, are in their places.
+    /// Runs until the blocks from `step` nodes away, 1 to nodes - 1, are in their places.
     Task take(int step) {
         while (taken_ < ends_[static_cast<std::size_t>(step - 1)]) {
             co_await receiving_.front();
@@ -66,7 +66,7 @@ class Lane {
     }
 
   private:
-    static constexpr std::size_t ahead = 3;  ///< segments sent, and expected, before others have come
+    static constexpr std::size_t ahead = 3;  ///< segments sent, and expected, before others have arrived
 
     int node_at(int distance) const {
         const int nodes = fabric_.topology().nodes();
@@ -75,7 +75,7 @@ class Lane {
     int neighbour(int distance) const {
         return fabric_.topology().members(node_at(distance))[static_cast<std::size_t>(fabric_.local())];
     }
-    /// What the lane carries of the node that is `step` before this one.
+    /// Adds what the lane carries of the node that is `step` nodes before this one.
     void add_pieces(std::vector<Piece>& pieces, int step) const {
         const fabric::Topology& topology = fabric_.topology();
         const Ranks members = topology.members(node_at(-step));
@@ -94,7 +94,7 @@ class Lane {
         if (expected_ < coming_.size())
             receiving_.push_back(fabric_.receive(neighbour(-1), sealed_blocks_[own_ + expected_++]));
     }
-    /// In the order that the next node expects. Of other nodes' segments, those that have come.
+    /// Sends in the order that the next node expects; of other nodes' segments, only those that have arrived.
     void send_until(std::size_t count) {
         for (; sent_ < std::min({count, going_.size(), own_ + taken_}); ++sent_) {
             const Piece& piece = going_[sent_];
@@ -105,16 +105,17 @@ class Lane {
 
     Fabric& fabric_;
     const Plain& plain_;
-    std::vector<Piece> going_, coming_;  ///< the node's own, then those that are handed on; all that come
+    /// The pieces to send: the node's own, then those that are handed on. All pieces to receive.
+    std::vector<Piece> going_, coming_;
     std::size_t own_ = 0;
     std::vector<std::size_t> ends_;                ///< of coming_, by step
-    std::vector<CiphertextBuffer> sealed_blocks_;  ///< of the node's own, then of those that come
+    std::vector<CiphertextBuffer> sealed_blocks_;  ///< of the node's own, then of those received
     std::deque<fabric::Pending> receiving_;
     std::vector<fabric::Pending> sending_;
     std::size_t expected_ = 0, taken_ = 0, sent_ = 0;
 };
 
-/// A rank that has its node for itself.
+/// For a rank that has its node to itself.
 Task alone(Fabric& fabric, const Blocks& blocks) {
     Lane lane(fabric, blocks);
     for (int step = 1; step < fabric.topology().nodes(); ++step) co_await lane.take(step);

@@ -1,4 +1,4 @@
-// The blocks of an all-gather once more, in the memory of a node.
+// A second copy of the blocks of an all-gather, in the memory of a node.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ class Slice {
 };
 
 /// All blocks, node by node, and those of a node slice by slice: consecutive ranks of a slice are one run of
-/// bytes. Where they have one size, where each lies is computed and not kept.
+/// bytes. Where all blocks have one size, the place of each is computed and not kept.
 class SharedBlocks {
   public:
     /// Made by all ranks of the node together.
@@ -45,7 +45,7 @@ class SharedBlocks {
     }
 
     fabric::PlaintextBuffer of(int rank) const { return run(rank, rank); }
-    /// From the first of these ranks to the last, of one slice.
+    /// The blocks from the first of these ranks to the last, which are in one slice.
     fabric::PlaintextBuffer run(int first, int last) const {
         const std::size_t begin = offset(first), end = offset(last) + bytes(last);
         return room_.subspan(begin, end - begin);
@@ -58,7 +58,7 @@ class SharedBlocks {
     std::size_t place(int rank) const {
         const int node = topology_.node(rank), ranks = topology_.node_size(node),
                   local = topology_.local(rank);
-        int before = local;  // of the node's ranks, when there is one slice, or one rank in each
+        int before = local;  // ranks of the node, when there is one slice, or one rank in each
         if (leaders_ != 1 && leaders_ != ranks) {
             const int slice = local % leaders_;
             before = slice * (ranks / leaders_) + std::min(slice, ranks % leaders_) + local / leaders_;

@@ -5,12 +5,12 @@
 //   pipeline           the same, long blocks in segments, sealed and opened while others travel
 //   pairwise           the same, with a round's sealed blocks opened while the next travel
 //   smp                a rank sends what it has for a node in one sealed block, to the rank there with its
-//                      own place, who opens it into shared memory. Rounds, seals and opens N - 1,
+//                      own place, which opens it into shared memory. Rounds, seals and opens N - 1,
 //                      bytes m (p - k)
 //   pairs              one sealed block from node to node, sealed and opened by one rank of each; both sides
 //                      through shared memory. Rounds, seals and opens ceil((N - 1) / k), bytes m k k for each
-//   bruck              lanes, one per rank of a node; in round i all that has 2^i in its way, counted in
-//                      nodes, goes in one sealed block, opened and sealed anew (Bruck, Ho, Kipnis, Upfal,
+//   bruck              lanes, one per rank of a node; in round i all data whose way, counted in nodes, has 2^i in
+//                      it goes in one sealed block, which is opened and sealed anew (Bruck, Ho, Kipnis, Upfal,
 //                      Weathersby 1997). Rounds, seals and opens ceil(lg N), bytes m p lg N / 2; blocks must
 //                      be equal
 #include "coll/alltoall/alltoall_nodes.hpp"
@@ -22,7 +22,7 @@
 namespace mpisec::coll {
 namespace {
 
-/// One exchange after the other: `exchange` (edges, to, what, from, where) is a task.
+/// Runs one exchange after the other: `exchange` (edges, to, what, from, where) is a task.
 template <class Exchange>
 fabric::Task one_by_one(fabric::Fabric& fabric, const Call& call, Exchange exchange) {
     const int p = fabric.topology().ranks(), me = fabric.rank();

@@ -1,6 +1,6 @@
-// Bruck's exchange between nodes: what is for the node `way` nodes further travels by the powers of two of
-// which `way` is the sum, and all that makes the same step goes in one sealed block. A lane is a rank of each
-// node; it carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
+// Bruck's exchange between nodes: data for the node that is `way` nodes further on travels in steps, the powers of two
+// whose sum is `way`, and all data that makes the same step goes in one sealed block. A lane is one rank of each
+// node, which carries for itself and, in nodes larger than the smallest, for ranks that are not in a lane.
 #include "coll/alltoall/alltoall_buffers.hpp"
 #include "coll/alltoall/alltoall_nodes.hpp"
 #include "coll/patterns/nodes.hpp"
@@ -25,7 +25,7 @@ class BruckLane {
     }
 
   private:
-    /// Those on a node for whom this lane carries.
+    /// The ranks on a node for which this lane carries.
     std::vector<int> ranks(int node) const {
         std::vector<int> ranks;
         for (int local = fabric_.local(); local < topology_.node_size(node);
@@ -33,12 +33,12 @@ class BruckLane {
             ranks.push_back(topology_.members(node)[static_cast<std::size_t>(local)]);
         return ranks;
     }
-    /// Bytes that began on node `origin` and have that way to go, all in all.
+    /// Bytes that began on node `origin` and have that way to go in all.
     std::size_t bytes(int origin, int way) const {
         const int to = node_after(topology_, origin, way);
         return ranks(origin).size() * static_cast<std::size_t>(topology_.node_size(to)) * block_;
     }
-    /// Where that began which comes to `node` in this step.
+    /// The node on which the data with this way began that arrives at `node` in this step.
     int origin(int node, int way, int step) const {
         return node_after(topology_, node, -(way & (2 * step - 1)));
     }
@@ -70,7 +70,7 @@ class BruckLane {
         co_await sending;
     }
 
-    /// All that makes this step.
+    /// Packs all data that makes this step.
     fabric::PlaintextBuffer pack(int step) {
         std::size_t total = 0, at = 0;
         auto visit = [&](auto&& part) {
@@ -87,7 +87,7 @@ class BruckLane {
         return packed;
     }
 
-    /// What came all its way to this node.
+    /// Copies the data that has come all its way to this node to where its receivers take it.
     void deliver(int way, const Arrivals& arrivals) {
         fabric::Plaintext rest = held_[static_cast<std::size_t>(way)].front();
         for (int source : ranks(node_after(topology_, fabric_.node(), -way))) {
@@ -100,7 +100,7 @@ class BruckLane {
     fabric::Fabric& fabric_;
     const fabric::Topology& topology_ = fabric_.topology();
     const std::size_t block_;
-    /// By way, what is here: runs in the order of source, destination.
+    /// By way, the data that is here: runs in the order of source, destination.
     std::vector<std::vector<fabric::PlaintextBuffer>> held_;
 };
 

@@ -33,7 +33,7 @@ void Arrivals::put(fabric::Fabric& fabric, const Call& call) const {
         if (there.size() == mine.size())
             fabric.copy(there, mine);
         else
-            fabric.fail();  // node peers could not tell how much they want
+            fabric.fail();  // node peers could not say how much they expect
     }
 }
 

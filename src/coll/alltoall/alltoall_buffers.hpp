@@ -14,15 +14,15 @@ class Arrivals {
     /// Made by all ranks of the node together.
     fabric::Task make(fabric::Fabric& fabric, const Call& call);
 
-    /// From one rank, for all of this node.
+    /// The blocks from one rank, for all ranks of this node.
     fabric::PlaintextBuffer row(int source) const { return cells(source, source); }
-    /// From all ranks of a node, another one.
+    /// The blocks from all ranks of another node.
     fabric::PlaintextBuffer of_node(const fabric::Topology& topology, int node) const {
         return cells(topology.members(node).front(), topology.members(node).back());
     }
-    /// This rank's own blocks for the others of its node.
+    /// Puts this rank's own blocks for the others of its node there.
     void put(fabric::Fabric& fabric, const Call& call) const;
-    /// After all is there: this rank's blocks from the others.
+    /// When all blocks are there: takes this rank's blocks from the others.
     void take(fabric::Fabric& fabric, const Call& call) const;
 
   private:
@@ -52,16 +52,16 @@ class Departures {
     /// Made by all ranks of the node together.
     fabric::Task make(fabric::Fabric& fabric, const Call& call);
 
-    /// From the rank of this node with that place, for all of another node.
+    /// The blocks from the rank of this node with that place, for all ranks of another node.
     fabric::PlaintextBuffer run(int node, int local) const {
         return room_.subspan(offset(node, local), bytes(node, local));
     }
-    /// From all ranks of this node.
+    /// The blocks from all ranks of this node.
     fabric::PlaintextBuffer for_node(int node) const {
         const int last = static_cast<int>(node_peers_) - 1;
         return room_.subspan(offset(node, 0), offset(node, last) + bytes(node, last) - offset(node, 0));
     }
-    /// This rank's own blocks.
+    /// Puts this rank's own blocks there.
     void put(fabric::Fabric& fabric, const Call& call) const;
 
   private:
@@ -80,7 +80,7 @@ class Departures {
     }
 
     const fabric::Topology* topology_ = nullptr;
-    int node_ = 0;  ///< what is for this one stays
+    int node_ = 0;  ///< this node, whose own blocks do not leave
     fabric::PlaintextBuffer room_;
     std::size_t node_peers_ = 0;
     std::optional<std::size_t> each_;         ///< bytes of every block, when all have as many

@@ -1,5 +1,5 @@
-// Barrier: nobody leaves before everybody has come. All messages are empty; between nodes they are sealed
-// blocks all the same, so that nobody but a rank can say that the others have come. p ranks, N nodes, k ranks
+// Barrier: no rank leaves before every rank has arrived. All messages are empty; between nodes they are nevertheless
+// sealed blocks, so that nobody but a rank can say that the others have arrived. p ranks, N nodes, k ranks
 // in the smallest; seals and opens of the rank that has most, which are its messages between nodes.
 //
 //   dissemination        among all ranks. Rounds, seals, opens: ceil(lg p)
@@ -15,7 +15,7 @@
 namespace mpisec::coll {
 namespace {
 
-/// Tells `to`, and is told by `from`, on other nodes, that all has come that they wait for in this round.
+/// Tells `to`, and is told by `from`, both on other nodes, that all ranks that this round waits for have arrived.
 fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint64_t round) {
     const fabric::CiphertextBuffer out = fabric.ciphertext(fabric::sealed_bytes(0));
     const fabric::CiphertextBuffer in = fabric.ciphertext(fabric::sealed_bytes(0));
@@ -27,7 +27,7 @@ fabric::Task tell(fabric::Fabric& fabric, int to, int from, std::uint64_t round)
     co_await sending;
 }
 
-/// The rank with this one's place in its node, `distance` nodes further.
+/// The rank with this one's place in its node, `distance` nodes further on.
 int peer(const fabric::Fabric& fabric, int distance) {
     const fabric::Topology& topology = fabric.topology();
     return peer_on(topology, fabric.rank(), node_after(topology, fabric.node(), distance));
@@ -55,7 +55,7 @@ fabric::Task n_way_dissemination(fabric::Fabric& fabric, const Call&) {
     const int nodes = fabric.topology().nodes(), ways = fabric.topology().smallest_node();
     co_await fabric.node_barrier();
     std::uint64_t round = 0;
-    // The node knows of all that are nearer than `known`.
+    // The node knows of all nodes that are nearer than `known`.
     for (int known = 1; known < nodes; known *= ways + 1, ++round) {
         const int distance = known * (fabric.local() + 1);
         if (fabric.local() < ways && distance < nodes)

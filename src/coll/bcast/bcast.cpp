@@ -7,8 +7,8 @@
 //   pipeline           a chain of nodes hands on S sealed segments; the ranks of a node take turns with them.
 //                      Rounds N - 2 + S, bytes m / k, seals and opens S / k
 //   pipeline-tree      the same along a binary tree of nodes. Rounds 2 (lg N + S), bytes 2 m / k, S / k
-//   scatter-allgather  each other node gets a slice from the root's, then they all-gather ciphertext, by k
-//                      ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices,
+//   scatter-allgather  each other node gets a slice from the root's node, then these nodes all-gather ciphertext, by
+//                      k ranks of each at once. Rounds 2 N - 3, or N - 1 + ceil(lg N) for small slices,
 //                      bytes m / k, seals and opens N - 1
 #include "coll/bcast/bcast_large.hpp"
 #include "coll/entries.hpp"

@@ -1,6 +1,6 @@
-// Nodes hand sealed segments on, along a chain or a binary tree; on each the ranks take turns in carrying
-// them. Plaintext goes through shared memory in chunks: the root's node peers seal from there, on other nodes
-// all ranks open to there. Two chunks are there at a time: while one is sealed or opened, ranks copy the
+// Nodes hand sealed segments on, along a chain or a binary tree; on each node the ranks take turns in carrying
+// them. Plaintext goes through shared memory in chunks: the root's node peers seal from it, on other nodes
+// all ranks open into it. Two chunks are in it at a time: while one is sealed or opened, ranks copy the
 // other, or the root puts the next one there. A node meets once per chunk.
 #include <algorithm>
 #include <deque>
@@ -49,7 +49,7 @@ class Chunks {
 
   private:
     static std::size_t segment_length(const Fabric& fabric, std::size_t bytes) {
-        // Ranks of a node share the segments out: there they must be many.
+        // Ranks of a node share out the segments, so there must be many.
         const int nodes = fabric.topology().nodes();
         if (!fabric.few_parts() || nodes < fabric.topology().ranks()) return bcast_segment(bytes);
         return bcast_segment(bytes, nodes > 2 ? 8 : bytes <= 2 * coll::segment_bytes ? 1 : 2);
@@ -61,7 +61,7 @@ class Chunks {
     const bool alone_;
 };
 
-/// A copy that is made bit by bit, between other things.
+/// A copy that is made part by part, between other work.
 struct Copying {
     PlaintextBuffer to, from;
 
@@ -73,7 +73,7 @@ struct Copying {
     }
 };
 
-/// This rank's segments on their way through it. In the tree each node has `fan` children; with one it is a
+/// This rank's segments on their way through it. In the tree each node has `fan` children; with one child it is a
 /// chain.
 class Carrier {
   public:
@@ -92,7 +92,7 @@ class Carrier {
         }
     }
 
-    /// Those of a chunk, with a copy in between.
+    /// Carries the segments of a chunk, with a copy in between.
     Task carry(std::size_t chunk, Copying copying) {
         const std::size_t end = chunks_.first(chunk + 1);
         const auto last = std::lower_bound(mine_.begin(), mine_.end(), end);
@@ -109,10 +109,10 @@ class Carrier {
     }
 
   private:
-    /// Segments that a rank has room for: one that is sent on, one that is opened, the others to come.
+    /// Segments that a rank has room for: one that is sent on, one that is opened, the others to be received.
     static constexpr std::size_t window = 4;
 
-    /// Who on the node at `place` carries the segment.
+    /// The rank on the node at `place` that carries the segment.
     int carrier(std::size_t segment, int place) const {
         const auto& members = fabric_.topology().members(leaders_.node(place));
         return members[segment % members.size()];
@@ -150,7 +150,7 @@ class Carrier {
         for (int child = place_ * fan_ + 1; child <= place_ * fan_ + fan_ && child < nodes; ++child)
             sending_.back().push_back(fabric_.send(carrier(mine_[i], child), sealed_block(i)));
     }
-    /// The segment that has been on its way for longest has left its room.
+    /// Waits until the segment that has been on its way for longest has left its room.
     Task sent() {
         for (auto& one : sending_.front()) co_await one;
         sending_.pop_front();
@@ -161,7 +161,7 @@ class Carrier {
     const Chunks& chunks_;
     const int place_, fan_;
     std::vector<std::size_t> mine_;  ///< segments, in order
-    std::size_t next_ = 0;           ///< of mine_
+    std::size_t next_ = 0;           ///< index in mine_
     std::vector<CiphertextBuffer> rooms_;
     std::deque<Pending> receiving_;
     std::deque<std::vector<Pending>> sending_;

@@ -1,6 +1,6 @@
-// Each other node gets a slice from the root's, then they all-gather ciphertext (van de Geijn 1994). A slice
-// is in one part for each lane: rank g of each node carries lane g. On the root's node the ranks take the
-// plaintext from shared memory, on the others they put it there.
+// Each other node gets a slice from the root's node, then these nodes all-gather ciphertext (van de Geijn 1994). A slice
+// has one part for each lane: rank g of each node carries lane g. On the root's node the ranks take the
+// plaintext from shared memory, on the other nodes they put it there.
 #include <utility>
 
 #include "coll/bcast/bcast_large.hpp"
@@ -33,7 +33,7 @@ class Slices {
     }
 
   private:
-    /// With smaller slices fewer rounds are better; with larger ones, opening some while others travel.
+    /// With smaller slices fewer rounds are better; with larger ones it is better to open some while others travel.
     static constexpr std::size_t ring_from = 16 << 10;
 
     /// This lane's rank and its part of the data, for the node at `place`, which is not the root's.

@@ -1,8 +1,8 @@
 // Exchange with neighbours in a graph: all edges have their own blocks (neighbor_alltoall), or a rank has one
-// for all that it leads to (neighbor_allgather). Of the d edges that leave a rank, and as many that enter it,
+// block for all its destinations (neighbor_allgather). Of the d edges that leave a rank, and of as many that enter it,
 // x cross nodes. All take one round.
 //
-//   linear  every edge a message, a sealed block if it crosses nodes, long ones in segments. Messages d, seals and opens x
+//   linear  a message for every edge, sealed if it crosses nodes, long ones in segments. Messages d, seals and opens x
 //   once    neighbor_allgather: a rank seals once, and all its neighbours are sent the same sealed block, a long
 //           one in segments. Messages d, 1 seal, opens x
 //   smp     one sealed block from node to node for all edges between them, both sides through shared memory;
@@ -73,7 +73,7 @@ class Once {
     }
 
   private:
-    /// In the order of sending, which counts where a rank is a neighbour twice: the first segment of all, and so on.
+    /// Receives in the order of sending, which matters where a rank is a neighbour twice: the first segments of all blocks, and so on.
     void receive() {
         std::vector<std::vector<Range>> parts;
         std::size_t most = 0;
@@ -115,7 +115,7 @@ Task once(Fabric& fabric, const Call& call) {
     co_await exchange.run();
 }
 
-/// A node's blocks in its shared memory: what comes, or stays, and what goes to other nodes.
+/// A node's blocks in its shared memory: those that arrive or stay, and those that go to other nodes.
 struct Rooms {
     PlaintextBuffer in, out;
     std::size_t stays;

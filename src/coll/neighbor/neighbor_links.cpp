@@ -34,7 +34,7 @@ Numbers numbers_of(const Call& call, bool once) {
     return numbers;
 }
 
-/// Sorts and gives places in shared memory; how much that is. `here`: this node.
+/// Sorts the links and gives them places in shared memory; returns how many bytes that takes. `here`: this node.
 std::size_t lay_out(const fabric::Topology& topology, std::vector<Link>& links, int here, int Link::*other,
                     bool once) {
     auto group = [&](const Link& link) {

@@ -1,6 +1,6 @@
-// The edges of a neighbourhood that touch a node. A rank knows its own; the ranks of a node tell each other
-// theirs, and then know all that goes between their node and any other. Both ends of an edge know it, with
-// its size, and matching goes by the order in the ranks' lists: so both nodes put the blocks between them in
+// The edges of a neighbourhood that touch a node. A rank knows its own edges; the ranks of a node tell each other
+// theirs, and then know all edges between their node and any other. Both ends of an edge know it and
+// its size, and matching follows the order in the ranks' lists: so both nodes put the blocks between them in
 // the same order, and need not tell each other anything.
 #pragma once
 
@@ -19,14 +19,14 @@ struct Link {
 };
 
 /// Edges that leave the node's ranks and those that enter them, in the order of other node, from, to, place.
-/// This node is its own first other node: edges inside it are in both, at the same offset.
+/// This node counts as the first other node: edges inside it are in both lists, at the same offset.
 struct Links {
     std::vector<Link> out, in;
     std::size_t out_bytes = 0, in_bytes = 0, inside_bytes = 0;
 };
 
-/// `once`: blocks of one rank for one node are the same, and lie in shared memory once. No links when there
-/// was no memory to share them, and a failure.
+/// `once`: all blocks of one rank for one node are the same, and lie in shared memory once. Where there is no
+/// memory to share them, there are no links, and the fabric fails.
 fabric::Task make_links(fabric::Fabric& fabric, const Call& call, bool once, Links& links);
 
 }  // namespace mpisec::coll

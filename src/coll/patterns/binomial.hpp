@@ -1,5 +1,5 @@
-// The binomial tree of places 0 ... n - 1, seen from one of them. The places below a place are the run that
-// follows it, so what belongs to a subtree can lie in one piece.
+// The binomial tree of places 0 ... n - 1, seen from one of them. The places below a place are the run of places that
+// follows it, so the data of a subtree can lie in one piece.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@ class Binomial {
             if (place_ + step < places_) all.push_back(place_ + step);
         return all;
     }
-    /// Places in the subtree, this one too.
+    /// Places in the subtree, including this one.
     int width() const { return std::min(reach_, places_ - place_); }
 
   private:
     int places_, place_;
-    int reach_ = 1;  ///< the subtree of a tree without end would have as many
+    int reach_ = 1;  ///< places that the subtree would have in an unlimited tree
 };
 
 }  // namespace mpisec::coll

@@ -1,6 +1,6 @@
-// Long vectors go through a node's shared memory in chunks, of so many bytes of each rank's vector that the
-// memory is bounded and stays in caches. All nodes have the same chunks; slice() tells where in the vector each
-// of them lies.
+// Long vectors go through a node's shared memory in chunks. A chunk has a limited number of bytes of each rank's vector,
+// so that the memory is bounded and stays in caches. All nodes have the same chunks; slice() tells where in the vector
+// each of them lies.
 #pragma once
 
 #include "coll/patterns/range.hpp"

@@ -1,4 +1,4 @@
-// Single messages along the edges of a pattern: as they are inside a node, each in a sealed block of its own
+// Single messages along the edges of a pattern: sent as they are inside a node, and each in a sealed block of its own
 // to another node.
 #pragma once
 
@@ -18,7 +18,7 @@ class Edges {
     bool few_parts() const { return fabric_.few_parts(); }
     bool leaves_node(int peer) const { return !fabric_.topology().same_node(fabric_.rank(), peer); }
 
-    /// Started; to be awaited. `bytes` must stay as it is until then.
+    /// Starts a send, which must be awaited. `bytes` must not change until then.
     fabric::Pending send(int to, fabric::Plaintext bytes);
 
     /// A receive under way, to be finished by co_await of finish().
@@ -31,7 +31,7 @@ class Edges {
     Receiving receive(int from, fabric::PlaintextBuffer room);
     fabric::Task finish(Receiving receiving);
 
-    /// Both at once.
+    /// Sends and receives at once.
     fabric::Task exchange(int to, fabric::Plaintext bytes, int from, fabric::PlaintextBuffer room);
 
   private:
@@ -45,7 +45,7 @@ class Edges {
     };
 
     fabric::Fabric& fabric_;
-    std::unordered_map<int, Count> messages_;  ///< by rank, of those that it exchanges any with: few of many
+    std::unordered_map<int, Count> messages_;  ///< by rank; only ranks that it exchanges messages with
 };
 
 }  // namespace mpisec::coll

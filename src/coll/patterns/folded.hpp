@@ -1,6 +1,6 @@
-// Patterns that want a power of two, on any number of members: before they begin, the first members are
-// folded in pairs, the lower one of a pair handing its operand to the higher one and resting. What is left
-// are places, each standing for one member or for two neighbours, so operands stay in order.
+// Patterns that need a power of two, on any number of members: before they begin, the first members are
+// folded in pairs. The lower member of a pair hands its operand to the higher one and rests. This leaves
+// places, each of which stands for one member or for two neighbours, so operands stay in order.
 #pragma once
 
 #include "coll/patterns/schedule.hpp"

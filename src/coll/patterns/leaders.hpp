@@ -1,12 +1,12 @@
-// One rank of each node that carries for it in a collective with a root: the root for its own, else the
-// first.
+// The rank of each node that carries for the node in a collective with a root: the root for its own node, the first
+// rank for any other.
 #pragma once
 
 #include "coll/patterns/nodes.hpp"
 
 namespace mpisec::coll {
 
-/// Nodes have places: 0 is the root's, the others follow by number, round the end.
+/// Nodes have places: 0 is the root's, the others follow by number, wrapping around at the end.
 class Leaders {
   public:
     Leaders(const fabric::Topology& topology, int root) : topology_(topology), root_(root) {}

@@ -1,4 +1,4 @@
-// Ranks that take part in a pattern, in an order that all of them know. Who is where is computed: a rank that
+// Ranks that take part in a pattern, in an order that all of them know. Which rank is where is computed: a rank that
 // takes part with N others keeps no list of them.
 #pragma once
 
@@ -33,14 +33,14 @@ class Members {
         return all;
     }
 
-    /// The same, round the end, from that member on.
+    /// The same members from that one on, wrapping around at the end.
     Members from(int index) const {
         Members turned = *this;
         turned.first_ = (first_ + index) % size_;
         turned.me_ = (me_ - index + size_) % size_;
         return turned;
     }
-    /// Another rank in the place of that member.
+    /// The same members, with another rank in the place of that one.
     Members with(int index, int rank) const {
         Members changed = *this;
         changed.replaced_ = (first_ + index) % size_;

@@ -1,5 +1,5 @@
-// The blocks of a node's ranks, one after the other in its shared memory: so they travel between nodes in
-// gather and scatter.
+// The blocks of a node's ranks, one after the other in its shared memory. Gather and scatter send them between nodes in
+// this form.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct NodeBlocks {
     std::vector<fabric::PlaintextBuffer> of;  ///< by local index
 };
 
-/// This rank's block. The root's stays in its own buffer: it has a place only where all have one.
+/// Bytes that this rank's block has there. The root's block stays in its own buffer: it has a place only where every rank must have one.
 std::size_t own_bytes(const fabric::Fabric& fabric, const Call& call, const Blocks& roots);
 
 /// Makes room for `mine` bytes of each rank of the node. Ranks that know only their own size tell each other.

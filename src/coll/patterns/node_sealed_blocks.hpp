@@ -10,7 +10,7 @@
 
 namespace mpisec::coll {
 
-/// The tree in which all others are children of the root; used like Binomial.
+/// The tree in which all other places are children of the root; used like Binomial.
 class Flat {
   public:
     Flat(int places, int place) : places_(places), place_(place) {}
@@ -29,8 +29,8 @@ class Flat {
 template <class Tree>
 class NodeSealedBlocks {
   public:
-    /// Of the leader's subtree, when it `has` these blocks of its node. What other nodes have the root knows
-    /// from its call (`roots`), others only when all blocks are equal.
+    /// For the subtree of a leader that `has` these blocks of its node. The root knows the sizes of other nodes' blocks
+    /// from its call (`roots`), other leaders only when all blocks are equal.
     NodeSealedBlocks(fabric::Fabric& fabric, const Leaders& leaders, const Blocks& roots,
                      const NodeBlocks& has)
         : nodes_(fabric.topology().nodes()), place_(leaders.place(fabric.node())), tree_(nodes_, place_) {

@@ -7,7 +7,7 @@ namespace mpisec::coll {
 
 namespace {
 
-/// Stands behind the numbers once for each node peer, when it has given its own.
+/// Follows the numbers once for each node peer, when that has given its own.
 constexpr std::size_t given = 0x6E756D6265727321;
 
 }  // namespace
@@ -31,7 +31,7 @@ fabric::Task share_numbers(fabric::Fabric& fabric, std::vector<std::size_t> mine
     if (complete) *complete = is_complete;
     if (is_complete) {
         all.assign(seen.begin(), end);
-    } else {  // the room is not the node peers'
+    } else {  // the room is not shared with the node peers
         fabric.fail();
         std::fill(all.begin(), all.end(), 0);
         std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(at));

@@ -1,6 +1,6 @@
 // What a rank has reduced so far, and room for what another rank has. Ranks that reduce the same pair get the
-// same bits, and operations that do not commute their operands in order, because what comes from lower ranks
-// is the left operand on both sides.
+// same bits, and operations that do not commute get their operands in order, because on both sides what comes from lower
+// ranks is the left operand.
 #pragma once
 
 #include <utility>
@@ -10,14 +10,14 @@
 
 namespace mpisec::coll {
 
-/// `value` and `spare` are rooms of one size that change places when the result comes about in the other one:
+/// `value` and `spare` are rooms of one size that change places when the result is in the other one:
 /// combine() writes to its right operand, and copying would cost as much as combining.
 struct Partial {
     fabric::Fabric* fabric;
     const fabric::Reduction* reduction;
     fabric::PlaintextBuffer value, spare;
 
-    /// After something came into this part of `spare` from ranks that are all lower than those in `value`, or
+    /// Combines this part of `spare`, which was received from ranks that are all lower than those in `value`, or
     /// all higher. When all parts are done: turn().
     void combine(Range part, bool from_lower) {
         if (from_lower)
@@ -28,7 +28,7 @@ struct Partial {
     void turn(bool from_lower) {
         if (!from_lower) std::swap(value, spare);
     }
-    /// To where the value is wanted, unless it came about there.
+    /// Copies the value to where it is wanted, unless it is there already.
     void settle(fabric::PlaintextBuffer home) {
         if (value.data() != home.data() && !home.empty()) fabric->copy(home, value);
         value = home;
@@ -36,14 +36,14 @@ struct Partial {
     Range whole() const { return {0, value.size()}; }
 };
 
-/// Of all of the rank's data.
+/// A Partial of all of the rank's data.
 inline Partial partial(fabric::Fabric& fabric, const fabric::Reduction& reduction,
                        fabric::PlaintextBuffer data) {
     return {&fabric, &reduction, data, fabric.plaintext(data.size())};
 }
 
-/// In which order to take n operands that are all at hand, of which one is the rank's own: the first is the
-/// one that the others are combined into, one after the other, each as the left operand.
+/// The order in which to take n operands that are all available, of which one is the rank's own. The others are combined
+/// into the first, one after the other, each as the left operand.
 inline std::vector<int> order_of_operands(bool commutes, int n, int own) {
     std::vector<int> order;
     const int first = commutes ? own : n - 1;  // the rank's own saves a copy when any will do

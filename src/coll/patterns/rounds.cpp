@@ -10,7 +10,7 @@ namespace {
 using fabric::CiphertextBuffer;
 using fabric::Fabric;
 
-/// A round under way, with its sealed blocks: those that come, in order, then those that go.
+/// A round under way, with its sealed blocks: those it receives, in order, then those it sends.
 struct Started {
     Round round;
     std::vector<CiphertextBuffer> sealed_blocks;

@@ -1,5 +1,5 @@
-// Rounds of single messages, each of which is sealed if it goes to another node. While what came in one round
-// is opened, the messages of the next travel.
+// Rounds of single messages, each of which is sealed if it goes to another node. While the messages received in one
+// round are opened, those of the next round travel.
 #pragma once
 
 #include <functional>
@@ -27,17 +27,17 @@ struct Round {
 
 struct Rounds {
     int count;
-    /// What a round consists of, asked when it begins.
+    /// What a round consists of; called when it begins.
     std::function<Round(int)> round;
-    /// Before the round begins: its plaintext has to be there after. May be empty.
+    /// Called before the round begins; afterwards the round's plaintext must be there. May be empty.
     std::function<fabric::Task(int)> before = {};
-    /// When the round is over; the next one is under way, but none of its sealed blocks is opened. May be
+    /// Called when the round is over; the next one is under way, but none of its sealed blocks has been opened. May be
     /// empty.
     std::function<fabric::Task(int)> after = {};
 };
 
-/// Two rounds are under way at a time. Rooms for sealed blocks are used again, so they take what two rounds
-/// need and not what all do.
+/// Two rounds are under way at a time. Rooms for sealed blocks are used again, so they take the memory that two rounds
+/// need, not what all rounds do.
 fabric::Task in_rounds(fabric::Fabric& fabric, Rounds rounds);
 fabric::Task in_rounds(fabric::Fabric& fabric, int count, std::function<Round(int)> round);
 

@@ -1,5 +1,5 @@
-// Reductions among a few ranks that know each other, as lists of steps: what the collectives that reduce are
-// built of. Operands are combined in the order of the members. Vectors without elements send nothing.
+// Reductions among a few ranks that know each other, as lists of steps, of which the collectives that reduce are
+// built. Operands are combined in the order of the members. For vectors without elements nothing is sent.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ namespace mpisec::coll {
 struct Step {
     enum class What {
         lower,   ///< reduced by members that are all lower than those that the value comes from
-        higher,  ///< all higher
+        higher,  ///< reduced by members that are all higher
         result,  ///< takes the place of the value
     };
     int to = 0;
@@ -30,14 +30,14 @@ struct Step {
 };
 using Schedule = std::vector<Step>;
 
-/// Binomial tree: the first member has the result, others anything. ceil(lg size) rounds.
+/// Binomial tree: in the end the first member has the result, the others have anything. ceil(lg size) rounds.
 Schedule tree(const Members& members, std::size_t bytes);
 
-/// Recursive doubling: all have the result, with the same bits. lg size rounds, two more when size is no
+/// Recursive doubling: in the end all have the result, with the same bits. lg size rounds, two more when size is not a
 /// power of two.
 Schedule recursive_doubling(const Members& members, std::size_t bytes);
 
-/// Each member's inclusive prefix: round by round it hands all that it has to the one at twice the distance.
+/// Each member's inclusive prefix: round by round it hands all that it has to the member at twice the distance.
 /// ceil(lg size) rounds.
 Schedule prefixes(const Members& members, std::size_t bytes);
 
@@ -46,17 +46,17 @@ inline bool begins_alike(const Members& members) {
     return std::has_single_bit(static_cast<unsigned>(members.size()));
 }
 
-/// A schedule at work on one rank's value.
+/// Runs a schedule on one rank's value.
 class Reducing {
   public:
     Reducing(Edges& edges, Partial& partial, Schedule schedule)
         : edges_(edges), partial_(partial), schedule_(std::move(schedule)) {}
 
-    /// Starts the first round: it goes on while the rank does something else. Two ranks that send each other
-    /// several messages must still do so in one order: when anything follows the schedule, only if all
+    /// Starts the first round, which goes on while the rank does something else. Two ranks that send each other
+    /// several messages must still do so in one order: when anything follows the schedule, this may be called only if all
     /// members begin alike.
     void begin();
-    /// To the end, from wherever it is.
+    /// Runs the schedule to its end, from wherever it is.
     fabric::Task finish();
 
   private:

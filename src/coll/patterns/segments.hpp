@@ -1,5 +1,5 @@
-// Vectors along edges. Long ones travel in segments: one is sealed while the one before is on its way, and
-// used while the next one comes.
+// Vectors along edges. Long ones travel in segments: a segment is sealed while the one before is on its way, and
+// used while the next one arrives.
 #pragma once
 
 #include <functional>
@@ -17,34 +17,35 @@ inline constexpr std::size_t segment_bytes = 20;
 #else
 inline constexpr std::size_t segment_bytes = 128 * 1024;
 #endif
-/// So many are under way before one has come, or gone.
+/// The number of segments that are under way before one has been received, or sent.
 inline constexpr std::size_t few_segments = 3;
-/// In few parts so many bytes stay whole: on a fast link further segments cost more than they hide, on a slower one sealing
-/// and opening these hardly count.
+/// Where there are to be few parts, this many bytes stay whole: on a fast link further segments cost more than they hide, on a slower
+/// one sealing and opening these bytes hardly counts.
 inline constexpr std::size_t whole_block = 8 * segment_bytes;
-/// Whole elements, in order. Of segment_bytes each; in few parts, beyond whole_block, one segment, some of up to five, and
-/// two at the end.
+/// The parts of a vector, in whole elements and in order. They have segment_bytes each; with few parts, vectors beyond whole_block have
+/// one of segment_bytes, some of up to five times that, and a last one of up to twice that.
 std::vector<Range> segments(std::size_t bytes, std::size_t element, bool few_parts);
 
-/// Started; each to be awaited, or finished by the edges.
+/// Start to send or receive segments, each of which must be awaited, or finished by the edges.
 std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
-/// Of a block that is sent even when it is empty: it stays whole unless it is long and leaves the node.
+/// The parts of a block that is sent even when it is empty: it stays whole unless it is long and leaves the node.
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes);
-/// Such a block, under way.
+/// Starts to receive such a block.
 void receive_block(Edges& edges, int from, fabric::PlaintextBuffer in,
                    std::vector<Edges::Receiving>& receiving);
 
-/// Such blocks on their way to any number of ranks, several of them to one rank in the order of add(). Of what goes to a rank the
-/// first few segments are sealed and sent at once.
+/// Such blocks on their way to any number of ranks; several blocks to one rank are sent in the order of add(). The first few segments
+/// to each rank are sealed and sent at once.
 class SendingBlocks {
   public:
     explicit SendingBlocks(Edges& edges) : edges_(edges) {}
     void add(int to, fabric::Plaintext block);
-    /// Seals and sends another segment to each. Ranks that call it after each segment that they have received, from whom
-    /// ever, do not wait for each other for ever: the one that has received fewest waits for one that is on its way.
+    /// Seals and sends another segment to each rank. Ranks that call this after each segment that they receive, from
+    /// whichever rank, do not wait for each other for ever: the rank that has received fewest segments waits for one that is
+    /// on its way.
     void next();
     fabric::Task finish();
 
@@ -60,7 +61,7 @@ class SendingBlocks {
     std::vector<fabric::Pending> sending_;
 };
 
-/// What one rank sends, and what it receives meanwhile.
+/// What one rank sends, and what it receives at the same time.
 struct Exchange {
     int to;
     fabric::Plaintext out;
@@ -68,15 +69,15 @@ struct Exchange {
     fabric::PlaintextBuffer in;
 };
 
-/// Both under way, to be finished. What is empty is neither sent nor received.
+/// An exchange under way, which must be finished. Empty vectors are neither sent nor received.
 class Passing {
   public:
-    /// The first `ahead` segments are sealed and sent at once, a further one whenever one has come: while one
-    /// is sealed, others travel. Whatever else the two ranks send each other goes before or after all of
+    /// The first `ahead` segments are sealed and sent at once, a further one whenever one has arrived: while one
+    /// is sealed, others travel. Whatever else the two ranks send each other must go before or after all of
     /// these, unless all of them are sent at once.
     static constexpr std::size_t few = few_segments, all = ~std::size_t{0};
     Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead = few);
-    /// `arrived` is told each segment of `in` once it is there and the same segment of `out` is gone.
+    /// Calls `arrived` for each segment of `in` once that has arrived and the same segment of `out` has been sent.
     fabric::Task finish(std::function<void(Range)> arrived);
 
   private:
@@ -90,7 +91,7 @@ class Passing {
     std::vector<fabric::Pending> sending_;
 };
 
-/// Such a block each way.
+/// Exchanges blocks, each of which is sent even when it is empty (block_segments).
 fabric::Task exchange_segments(Edges& edges, int to, fabric::Plaintext out, int from,
                                fabric::PlaintextBuffer in);
 

@@ -7,21 +7,21 @@
 
 namespace mpisec::coll {
 
-/// By member: what is reduced there in the end. Empty for members that rest.
+/// By member: the range that is reduced there in the end. Empty for members that rest.
 using Shares = std::vector<Range>;
 
 /// Recursive halving, nearest members first so that operands stay in order. lg size rounds, one more when
-/// size is no power of two.
+/// size is not a power of two.
 Schedule recursive_halving(const Members& members, std::size_t bytes, std::size_t element);
 Shares shares_of_halving(const Members& members, std::size_t bytes, std::size_t element);
 
-/// Ring: size - 1 rounds. Operands come in another order for each share: the operation must commute.
+/// Ring: size - 1 rounds. Operands are combined in another order for each share, so the operation must commute.
 Schedule reducing_ring(const Members& members, std::size_t bytes, std::size_t element);
 Shares shares_of_ring(const Members& members, std::size_t bytes, std::size_t element);
 
 enum class Spread { ring, doubling };
-/// Everybody gets all shares: each is sealed once, handed on as it is, and opened by all. No two members
-/// share a node. Seals under a number that no edge has: the one from the rank to itself. `chunk`
+/// Every member gets all shares: each share is sealed once, handed on as it is, and opened by all. No two members
+/// may share a node. Sealed blocks get an index that no edge has: that of an edge from the rank to itself. `chunk`
 /// counts the calls within the collective.
 fabric::Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, std::uint64_t chunk);
 

@@ -1,5 +1,5 @@
-// Ordinary all-gathers among a few ranks, on ciphertext (between nodes) or on plaintext (within one): what
-// the encrypted ones are built of.
+// Ordinary all-gathers among a few ranks, on ciphertext (between nodes) or on plaintext (within a node), of which
+// the encrypted ones are built.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct Group {
     std::size_t total() const;
 };
 
-/// What comes of the spread: member `index`'s contribution lies in `part`. Called once for each member but
+/// Called when member `index`'s contribution has arrived and lies in `part`: once for each member but
 /// the caller, while the next messages are already under way.
 template <class Room>
 using Arrived = std::function<void(int index, Room part)>;
@@ -34,7 +34,7 @@ fabric::Task ring(fabric::Fabric& fabric, Group group, fabric::PlaintextBuffer r
                   Arrived<fabric::PlaintextBuffer> arrived);
 
 /// Dissemination (Bruck, Ho, Kipnis, Upfal, Weathersby 1997): ceil(lg size) rounds for any size; as many as
-/// recursive doubling, which for powers of two it equals in bytes too. The caller's own contribution is at
+/// recursive doubling, and for powers of two also as many bytes. The caller's own contribution is at
 /// the front of `room`, those of its successors follow.
 fabric::Task doubling(fabric::Fabric& fabric, Group group, fabric::CiphertextBuffer room,
                       Arrived<fabric::CiphertextBuffer> arrived);

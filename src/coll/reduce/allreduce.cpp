@@ -88,8 +88,8 @@ Task allreduce_slices(Fabric& fabric, const Call& call) {
     return allreduce_in_nodes(fabric, call, {node_peers, fabric.topology().smallest_node()}, pattern);
 }
 
-/// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with its
-/// likes: the ranks of a node need not meet again.
+/// Every rank reduces all vectors of its node, all in the same order, and goes on between nodes with the ranks of the
+/// same place: the ranks of a node need not meet again.
 Task concurrent(Fabric& fabric, const Call& call) {
     if (call.data.empty()) co_return;
     const std::size_t bytes = call.data.size();

@@ -6,7 +6,7 @@ namespace {
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-/// Copies a vector but for one range of it.
+/// Copies a vector except for one range of it.
 void copy_around(fabric::Fabric& fabric, PlaintextBuffer to, PlaintextBuffer from, Range hole) {
     const Range before{0, hole.offset}, after{hole.end(), from.size() - hole.end()};
     for (const Range& part : {before, after})
@@ -68,7 +68,7 @@ Task NodeReduction::run(int chunk) {
         now.mine.spare = own_slice(now).of(now.result);
         co_return;
     }
-    // Parts and slices begin and end elsewhere.
+    // Parts and slices begin and end at different places.
     now.mine.settle(part(now).of(now.result));
     co_await fabric_.node_barrier();
     now.mine.value = own_slice(now).of(now.result);

@@ -1,6 +1,6 @@
 // The reduction among the ranks of one node, in its shared memory: ranks put their vectors there, and each
-// reduces a part of all of them. The first ranks then have one slice of the node's vector each, to reduce it
-// between nodes, and put the result back. Two chunks may be under way at once: one between nodes, one inside.
+// reduces a part of all of them. The first ranks then have one slice of the node's vector each, which they reduce
+// between nodes before they put the result back. Two chunks may be under way at once: one between nodes, one inside.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace mpisec::coll {
 
-/// Operands may be combined node by node.
+/// Whether operands may be combined node by node.
 inline bool reduces_by_node(const fabric::Topology& topology, const Call& call) {
     return call.reduction->commutes || topology.in_rank_order();
 }
@@ -20,12 +20,12 @@ inline bool reduces_in_any_order(const fabric::Topology&, const Call& call) {
     return call.reduction->commutes;
 }
 
-/// All ranks of the node make one and call the same of it, in the same order.
+/// All ranks of the node make one and call the same functions of it, in the same order.
 class NodeReduction {
   public:
     struct Shape {
-        int parts;      ///< reduced by as many ranks of the node: 1, or all of them
-        int slices;     ///< carried between nodes by as many
+        int parts;      ///< each reduced by one rank of the node: 1, or as many as it has ranks
+        int slices;     ///< each carried between nodes by one rank of the node
         int first = 0;  ///< the rank (its place in the node) with the first part and slice; others follow
     };
     NodeReduction(fabric::Fabric& fabric, const fabric::Reduction& reduction, fabric::PlaintextBuffer data,
@@ -35,22 +35,22 @@ class NodeReduction {
     bool has_slice() const { return place_ < shape_.slices; }
     int slice_number() const { return place_; }
 
-    /// After: mine() of the ranks that have a slice is that slice of what the node has for this chunk. Chunk
-    /// n + 2 runs after chunk n was shared, or was finished with.
+    /// Afterwards mine() of a rank that has a slice is that slice of what the node has for this chunk. Chunk
+    /// n + 2 may run only after chunk n was shared, or is no longer needed.
     fabric::Task run(int chunk);
     Partial& mine(int chunk) { return bank(chunk).mine; }
-    /// mine() of all slices is the result: afterwards all ranks of the node have all of it in their data.
+    /// Called when mine() of all slices is the result: afterwards all ranks of the node have all of it in their data.
     fabric::Task share(int chunk);
     /// The same for the first rank alone.
     fabric::Task share_with_first(int chunk);
 
   private:
-    /// What a chunk is worked on in; every second chunk has the same.
+    /// The memory in which a chunk is worked on; every second chunk has the same.
     struct Bank {
         fabric::PlaintextBuffer vectors, result;  ///< shared
         fabric::PlaintextBuffer data, spare;      ///< the rank's own
         Partial mine;
-        bool in_use = false;  ///< others may be at what is shared
+        bool in_use = false;  ///< other ranks may be using what is shared
     };
     Bank& bank(int chunk) { return banks_[static_cast<std::size_t>(chunk % 2)]; }
     int node_peers() const { return static_cast<int>(fabric_.node_peers().size()); }
@@ -71,8 +71,8 @@ class NodeReduction {
     std::array<Bank, 2> banks_;
 };
 
-/// All chunks, one between nodes while the next one begins inside. `between_nodes(chunk)` starts what the rank
-/// does with mine(chunk) and gives a pointer to something with a Task finish(); `share(chunk)` is the Task
+/// Works on all chunks, one between nodes while the next one begins inside. `between_nodes(chunk)` starts what the rank
+/// does with mine(chunk) and returns a pointer to something with a Task finish(); `share(chunk)` is the Task
 /// after that.
 template <class BetweenNodes, class Share>
 fabric::Task interleave_chunks(NodeReduction& node, BetweenNodes between_nodes, Share share) {

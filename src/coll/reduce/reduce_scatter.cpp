@@ -20,18 +20,19 @@ using fabric::Fabric;
 using fabric::PlaintextBuffer;
 using fabric::Task;
 
-/// Everybody reduces everything, by an all-reduce: the rank's own part is then in its place.
+/// Every rank reduces everything, by an all-reduce: the rank's own part is then in its place.
 Task reduce_scatter_recursive_doubling(Fabric& fabric, const Call& call) {
     return find_algorithm(Collective::allreduce, "recursive-doubling")->run(fabric, call);
 }
 
-/// The same by nodes.
+/// The same, node by node.
 Task allreduce(Fabric& fabric, const Call& call) {
     return find_algorithm(Collective::allreduce, "smp")->run(fabric, call);
 }
 
 /// Of one chunk: each rank's part of the vector, where it lies in the data and where in what a rank shares,
-/// and who cares for it in each node: the rank with the same place, so that ranks send to their likes.
+/// and which rank of each node takes care of it: the one with the same place, so that ranks send to ranks of the same
+/// place.
 class Parts {
   public:
     Parts(const fabric::Topology& topology, const Call& call, int chunks, int chunk)
@@ -94,7 +95,7 @@ struct NodeVectors {
     PlaintextBuffer vector_of(int local, Range range) const {
         return shared.subspan(static_cast<std::size_t>(local) * parts.bytes() + range.offset, range.size);
     }
-    /// What others reduce.
+    /// Puts into shared memory what other ranks reduce.
     void publish() const {
         for (int rank = 0; rank < fabric.topology().ranks(); ++rank) {
             const Range here = parts.in_shared(rank);
@@ -102,7 +103,7 @@ struct NodeVectors {
                 fabric.copy(vector_of(fabric.local(), here), parts.in_data(rank).of(call.data));
         }
     }
-    /// What the node has for this rank, in the place of one of the operands.
+    /// Reduces what the node has for this rank, into the place of one of the operands.
     PlaintextBuffer reduce(int rank) const {
         const std::vector<int> order =
             order_of_operands(call.reduction->commutes, node_peers(), fabric.local());
@@ -123,7 +124,7 @@ class PartsExchange {
           vectors_{fabric, call, parts_, {}} {}
 
     std::size_t shared_bytes() const { return parts_.bytes() * fabric_.node_peers().size(); }
-    /// Until all is under way.
+    /// Runs until all is under way.
     Task begin(PlaintextBuffer shared) {
         vectors_.shared = shared;
         receive(result().size());
@@ -182,7 +183,7 @@ class PartsExchange {
     std::vector<fabric::Pending> sending_;
 };
 
-/// A chunk is between nodes while the next one begins inside.
+/// One chunk is under way between nodes while the next one begins inside.
 Task reduce_scatter_smp(Fabric& fabric, const Call& call) {
     const int all = chunks(fabric.topology(), call.data.size());
     const bool shares = fabric.node_peers().size() > 1;
@@ -194,7 +195,7 @@ Task reduce_scatter_smp(Fabric& fabric, const Call& call) {
         if (chunk < all) {
             under_way[now] = std::make_unique<PartsExchange>(fabric, call, edges, all, chunk);
             const std::size_t bytes = under_way[now]->shared_bytes();
-            if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody is at chunk - 2 any more
+            if (shares && chunk >= 2) co_await fabric.node_barrier();  // nobody uses chunk - 2 any more
             if (shares && shared[now].size() < bytes) shared[now] = fabric.shared_plaintext(bytes);
             co_await under_way[now]->begin(shared[now]);
         }

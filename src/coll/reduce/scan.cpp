@@ -21,8 +21,8 @@ Task scan_recursive_doubling(Fabric& fabric, const Call& call) {
     co_await Reducing(edges, mine, prefixes(Members::everybody(fabric), call.data.size())).finish();
 }
 
-/// Exclusive prefixes, into `before`; the first member's is not written. The schedule of inclusive ones, but
-/// what comes goes to two places. `mine` has anything afterwards.
+/// Exclusive prefixes, into `before`; the first member's is not written. Follows the schedule of inclusive prefixes, but
+/// combines what arrives into two places. `mine` has anything afterwards.
 Task exclusive_prefixes(Edges& edges, Members members, Partial& mine, PlaintextBuffer before) {
     const Schedule steps = prefixes(members, mine.value.size());
     for (std::size_t i = 0; i < steps.size(); ++i) {

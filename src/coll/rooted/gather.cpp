@@ -35,7 +35,7 @@ fabric::Task gather_linear(fabric::Fabric& fabric, const Call& call) {
     for (auto& one : receiving) co_await edges.finish(one);
 }
 
-/// Each leader seals its node's blocks as one, its number 0, and sends it with those of its children.
+/// Each leader seals its node's blocks as one sealed block, its number 0, and sends it with those of its children.
 template <class Tree>
 fabric::Task gather_among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
@@ -47,7 +47,7 @@ fabric::Task gather_among_leaders(fabric::Fabric& fabric, const Call& call, cons
         call.from.unpack(fabric, ranks, room);
     };
     std::vector<int> children = sealed_blocks.tree().children();
-    std::reverse(children.begin(), children.end());  // the narrowest comes first
+    std::reverse(children.begin(), children.end());  // the narrowest subtree arrives first
     std::vector<fabric::Pending> receiving;
     for (int child : children)
         receiving.push_back(fabric.receive(leaders.rank(child), sealed_blocks.subtree(child)));
@@ -74,8 +74,8 @@ fabric::Task gather_by_node(fabric::Fabric& fabric, const Call& call) {
         co_await gather_among_leaders<Tree>(fabric, call, blocks);
 }
 
-/// What a rank of the root's node does: a batch of blocks comes into shared memory, the node meets, and the
-/// root copies it while the next one comes.
+/// What a rank of the root's node does: a batch of blocks is received into shared memory, the node meets, and the
+/// root copies the batch while the next one arrives.
 class Opening {
   public:
     Opening(fabric::Fabric& fabric, const Call& call) : fabric_(fabric), call_(call) {}

@@ -8,7 +8,7 @@
 namespace mpisec::coll {
 namespace {
 
-/// Of a batch, unless there is not a block for each helper in so much.
+/// The most bytes of a batch, unless there is not a block for each helper in that.
 constexpr std::size_t batch_bytes = 4 << 20;
 
 /// The root has copying to do, so it helps only where it has one node peer or none.

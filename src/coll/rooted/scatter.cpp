@@ -2,7 +2,7 @@
 // one of its helpers; others open once, if at all.
 //
 //   linear       the root to everybody, long blocks in segments. Rounds p - 1, bytes m (p - 1), seals p - k
-//   smp          one sealed block to the leader of each node, who opens it into shared memory. Rounds and
+//   smp          one sealed block to the leader of each node, which opens it into shared memory. Rounds and
 //                seals N - 1, bytes m (p - k)
 //   binomial     as smp, but leaders hand sealed blocks on along a binomial tree. Rounds ceil(lg N), all
 //                else the same; blocks must be equal, or nobody on the way would know the sizes
@@ -33,8 +33,8 @@ fabric::Task scatter_linear(fabric::Fabric& fabric, const Call& call) {
     co_await sending.finish();
 }
 
-/// The root makes a sealed block for each node, named by its place; each leader hands on its children's and
-/// opens its own into its node's blocks. The node meets when they are there.
+/// The root makes a sealed block for each node, named by its place; each leader hands on its children's sealed blocks
+/// and opens its own into its node's blocks. The node meets when these are there.
 template <class Tree>
 fabric::Task scatter_among_leaders(fabric::Fabric& fabric, const Call& call, const NodeBlocks& blocks) {
     const Leaders leaders(fabric.topology(), call.root);
@@ -78,7 +78,7 @@ fabric::Task scatter_by_node(fabric::Fabric& fabric, const Call& call) {
 }
 
 /// What a rank of the root's node does: the root copies a batch of blocks into shared memory, the node meets,
-/// and it is sealed and sent while the root copies the next one.
+/// and the batch is sealed and sent while the root copies the next one.
 class Sealing {
   public:
     Sealing(fabric::Fabric& fabric, const Call& call) : fabric_(fabric), call_(call) {}

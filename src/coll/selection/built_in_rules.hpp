@@ -9,11 +9,11 @@
 
 namespace mpisec::coll {
 
-/// shared: the ranks of each node have one CPU between them, or several nodes do. What one of them seals or
-/// opens keeps the others from running, and what is done once per node wins. own: every other job.
+/// shared: the ranks of each node have one CPU between them, or several nodes do. While one of these ranks seals or
+/// opens, the others cannot run, so work that is done once per node wins. own: every other job.
 enum class Cpus : std::uint8_t { own, shared };
 
-/// A Rule that needs no code to come into being.
+/// A Rule that needs no code to be initialized.
 struct CompiledRule {
     Collective collective;
     std::uint8_t algorithm;  ///< index among algorithms(collective)
@@ -28,7 +28,7 @@ struct CompiledTable {
     std::uint64_t checksum;  ///< of the rules' text: tells builds apart (FNV-1a)
 };
 
-/// default_selection.toml or shared_cpus_selection.toml. Defined in what compile_selection.cpp writes.
+/// default_selection.toml or shared_cpus_selection.toml. Defined in the source that compile_selection.cpp writes.
 const CompiledTable& compiled_table(Cpus cpus);
 
 /// The table's rules alone.

@@ -1,4 +1,4 @@
-// A range of sizes or numbers, as rules have it.
+// A range of sizes or numbers, as used in rules.
 #pragma once
 
 #include <cstdint>

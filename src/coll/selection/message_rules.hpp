@@ -10,7 +10,7 @@
 namespace mpisec::coll {
 
 struct MessageRule {
-    /// Of a rule under which all that does not travel with the header is one segment.
+    /// The segment of a rule under which all data that does not travel with the header is one segment.
     static constexpr std::uint64_t whole = std::numeric_limits<std::uint64_t>::max();
 
     Interval bytes;         ///< of the message

@@ -17,8 +17,8 @@
 
 namespace mpisec::coll {
 
-/// block: every node's ranks are consecutive; cyclic: ranks were dealt to the nodes in turn, nodes that were
-/// full left out. With one rank per node it is both and called block.
+/// block: every node's ranks are consecutive; cyclic: ranks were dealt to the nodes in turn, leaving out nodes that were
+/// full. With one rank per node a placement is both, and is called block.
 enum class Placement : std::uint8_t { block, cyclic, other };
 Placement placement(const fabric::Topology& topology);
 
@@ -27,7 +27,7 @@ struct Rule {
     const Entry* algorithm;  ///< of the registry; skipped where it does not suit
     Interval nodes;
     Interval ranks_per_node;        ///< of the largest node
-    std::optional<Interval> bytes;  ///< of agreed_bytes(); never fits a call of which that is unknown
+    std::optional<Interval> bytes;  ///< of agreed_bytes(); never fits a call for which these are unknown
     std::optional<Placement> placement;
 
     bool operator==(const Rule&) const = default;
@@ -39,16 +39,16 @@ class Selection {
     /// `path` is for error messages.
     static Result<Selection> parse(std::string_view toml, const std::string& path);
 
-    /// The other's rules for collectives behind these: for calls that none of these fits.
+    /// Adds the other's rules for collectives behind these, for calls that none of these fits.
     void complete_with(const Selection& other);
 
-    /// This algorithm, whatever the rules say; where it does not suit, the first of the collective.
+    /// Chooses this algorithm, whatever the rules say; where it does not suit, the first of the collective.
     void force(Collective collective, const Entry* algorithm);
 
     /// The rules of one collective on one communicator: to be kept with it.
     class For {
       public:
-        /// `topology`: the one of for_topology().
+        /// `topology`: the one given to for_topology().
         const Entry& choose(const fabric::Topology& topology, const Call& call) const;
 
       private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* rule_keys = "collective, algorithm, nodes, ranks_per_node, bytes and placement";
 
-/// For messages: where in which file.
+/// For error messages: where in which file.
 struct Place {
     const std::string& path;
     toml::source_index line;
@@ -53,7 +53,7 @@ Result<Placement> parse_placement(const toml::node& node, const Place& place) {
     return static_cast<Placement>(found - placements.begin());
 }
 
-/// Sets what `key` says, but for collective and algorithm.
+/// Sets what `key` says, except for collective and algorithm.
 Result<void> parse_condition(Rule& rule, std::string_view key, const toml::node& value, const Place& place) {
     if (key == "placement") {
         const Result<Placement> placed = parse_placement(value, place);
@@ -91,7 +91,7 @@ Result<Rule> parse_rule(const toml::node& node, const Place& place) {
     return rule;
 }
 
-/// Of messages, as MPISEC_PIPELINE_THRESHOLD and MPISEC_SEGMENT take them.
+/// A size for messages, in the range that MPISEC_PIPELINE_THRESHOLD and MPISEC_SEGMENT accept.
 Result<std::uint64_t> parse_size(std::string_view key, const toml::node& node, const Place& place) {
     constexpr std::int64_t least = 1 << 10, most = 256 << 20;
     const auto* size = node.as_integer();

@@ -8,7 +8,7 @@
 namespace mpisec::coll {
 namespace {
 
-/// Empty when the settings name none.
+/// The site's table; empty when the settings name none.
 Result<Selection> table_of_site(const config::Settings& settings) {
     if (settings.tuning.empty()) return Selection();
     const Result<std::string> text =

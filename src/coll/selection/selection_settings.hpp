@@ -7,7 +7,7 @@
 
 namespace mpisec::coll {
 
-/// The site's rules, if it has a table; the built-in ones for shared CPUs, where they are; the built-in ones.
+/// The site's rules, if it has a table; then the built-in ones for shared CPUs, where CPUs are shared; then the other built-in ones.
 Result<Selection> selection_of(const config::Settings& settings, Cpus cpus = Cpus::own);
 
 }  // namespace mpisec::coll
