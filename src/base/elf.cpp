@@ -14,7 +14,7 @@
 namespace mpisec {
 namespace {
 
-/// A file in memory, read only; nothing when it is no regular file or cannot be read, then errno says why.
+/// A file in memory, read only. Empty when it is not a regular file, or when it cannot be read: errno then says why.
 class Mapping {
   public:
     explicit Mapping(const std::string& path) {
@@ -118,7 +118,7 @@ Result<std::optional<Elf>> read_elf(const std::string& path) {
 
 namespace {
 
-/// Calls `visit(symbol, offset of its name)` for those of the tables of these kinds, until it returns true.
+/// Calls `visit(symbol, offset of its name)` for the symbols in the tables of these kinds, until it returns true.
 template <class Visit>
 bool any_symbol(const Mapping& file, bool of_static_table, Visit visit) {
     if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return false;

@@ -1,4 +1,4 @@
-// The little of an ELF file (System V gABI, chapters 4 and 5) that tells how a program is started and what it
+// The few parts of an ELF file (System V gABI, chapters 4 and 5) that tell how a program is started and what it
 // is linked with.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Elf {
 };
 
 /// Reads the headers of the file at `path`. Nothing when it is not ELF; an error when it cannot be read or
-/// its headers lead outside of the file. Of a file for another word size or byte order only `bits` and
+/// its headers lead outside of the file. For a file with another word size or byte order, only `bits` and
 /// `machine` are filled.
 Result<std::optional<Elf>> read_elf(const std::string& path);
 
@@ -30,7 +30,7 @@ enum class Symbols { imported, defined };
 /// such table.
 std::vector<std::string> mpi_symbols(const std::string& path, Symbols which);
 
-/// Whether the file has a symbol of its own, in the dynamic or the static table, whose name begins so.
+/// Whether the file defines a symbol, in the dynamic or the static table, whose name begins with `beginning`.
 bool defines_symbol(const std::string& path, std::string_view beginning);
 
 /// Whether an MPI library is linked into the file itself (libmpich.a and the like). Without symbols, MPICH's family and Open MPI are

@@ -1,4 +1,4 @@
-// mpisec algorithms: the collectives and what there is for each. Python's side and the tests read it.
+// mpisec algorithms: the collectives and the algorithms for each. The Python parts and the tests read its output.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// mpisec bench: crypto libraries in this process, everything that needs a cluster in bench/'s Python.
+// mpisec bench: crypto libraries are measured in this process, everything that needs a cluster by the Python in bench/.
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>

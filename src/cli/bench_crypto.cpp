@@ -83,7 +83,7 @@ class Race {
                 Result<Key> key = library->make_key(cipher, key_bytes.data());
                 lane.keys.push_back(key ? std::move(*key) : Key());
             }
-            // The same for all libraries, which is what the tests in tests/unit/aead check.
+            // The result is the same for all libraries, as the tests in tests/unit/aead check.
             lane.good = lane.keys.front().seal(lane.sealed.data(), lane.plain.data(), n, one_nonce.data(),
                                                lane.ad.data(), ad_bytes);
         }
@@ -111,7 +111,7 @@ class Race {
         return &lane.keys[static_cast<std::size_t>(at)];
     }
 
-    // Every lane runs this; lane 0 also keeps the book. Round -1 warms up and fixes how many calls fill a
+    // Every lane runs this; lane 0 also keeps the records. Round -1 warms up and determines how many calls fill a
     // block.
     void race(Lane& lane, int rounds) {
         for (int round = -1; round < rounds; ++round)
@@ -149,7 +149,7 @@ struct Timing {
     std::size_t n;
     unsigned threads;
     double seal_ns, open_ns, memcpy_ns;
-    bool chosen;  ///< what MPISEC_AEAD=auto:CIPHER takes for this size
+    bool chosen;  ///< MPISEC_AEAD=auto:CIPHER takes it for this size
 
     double gb_per_s(double ns) const { return static_cast<double>(n) * threads / ns; }
 };

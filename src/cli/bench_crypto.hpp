@@ -8,7 +8,7 @@
 namespace mpisec::cli {
 
 struct BenchCryptoOptions {
-    std::vector<std::string> libraries;  ///< empty: all that are there
+    std::vector<std::string> libraries;  ///< empty: all that are installed
     std::vector<std::string> ciphers;    ///< empty: all that some library offers
     /// bytes
     std::vector<std::size_t> sizes = {16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304};
@@ -17,9 +17,9 @@ struct BenchCryptoOptions {
     bool json = false;
 };
 
-/// Measures and prints to standard output; returns the exit status: 0, or 2 when an option names what is not
-/// there. Libraries, directions and memcpy take turns inside each round, so that a machine that changes speed
-/// changes it for all.
+/// Measures and prints to standard output; returns the exit status: 0, or 2 when an option names something that is not
+/// there. Libraries, directions and memcpy take turns inside each round, so that a change of the machine's speed
+/// affects all of them.
 int bench_crypto(const BenchCryptoOptions& options);
 
 }  // namespace mpisec::cli

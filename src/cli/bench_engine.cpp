@@ -22,11 +22,11 @@
 namespace mpisec::cli {
 namespace {
 
-/// A case with what the rounds gave.
+/// A case with the results of its rounds.
 struct Measured {
     EngineCase one;
     std::vector<EngineTime> times;
-    std::vector<double> efficiency;  ///< beside one thread in the same round
+    std::vector<double> efficiency;  ///< compared with one thread in the same round
 
     double median_of(double EngineTime::*value) const;
     double thread_s_per_gb(std::size_t thread) const;
@@ -59,7 +59,7 @@ std::vector<engine::HardwareThread> usable_threads() {
     return engine::topology_of(cpus, "/sys/devices/system");
 }
 
-/// 1 to all hardware threads; of many, not each number.
+/// 1 to all hardware threads; where there are many, not every number.
 std::vector<unsigned> default_threads(std::size_t all) {
     std::vector<unsigned> threads;
     for (unsigned n = 1; n <= all; n += n < 8 ? 1 : n < 16 ? 2 : n < 32 ? 4 : 8) threads.push_back(n);
@@ -82,7 +82,7 @@ std::vector<EngineCase> cases_of(const BenchEngineOptions& options, const std::v
     return all;
 }
 
-/// The cases of one size and direction take turns, so that a machine that changes speed changes it for each.
+/// The cases of one size and direction take turns, so that a change of the machine's speed affects all of them.
 Result<std::vector<Measured>> measure(const BenchEngineOptions& options, const aead::Selection& selection,
                                       const std::vector<unsigned>& threads) {
     std::vector<Measured> all;
@@ -99,7 +99,7 @@ Result<std::vector<Measured>> measure(const BenchEngineOptions& options, const a
     return all;
 }
 
-/// The link that as much would fill: of those that are sold, the largest.
+/// The largest link on the market that this throughput would fill.
 unsigned link_gbit(double gb_per_s) {
     unsigned fits = 0;
     for (unsigned gbit : {1u, 10u, 25u, 40u, 50u, 100u, 200u, 400u, 800u, 1600u})

@@ -10,17 +10,18 @@ namespace mpisec::cli {
 struct BenchEngineOptions {
     std::string aead = "auto";  ///< as MPISEC_AEAD
     std::vector<std::size_t> packets = {1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
-    std::vector<std::size_t> messages = {1 << 20, 16 << 20};  ///< in segments of the length that a job takes
-    std::vector<unsigned> threads;                            ///< empty: 1 to all hardware threads
-    bool dedicated = false;  ///< the communicating thread only communicates: one thread more
+    std::vector<std::size_t> messages = {1 << 20,
+                                         16 << 20};  ///< in segments of the length that a job would use
+    std::vector<unsigned> threads;                   ///< empty: 1 to all hardware threads
+    bool dedicated = false;  ///< the communicating thread only communicates, so there is one more thread
     bool tcp = false;        ///< what is sealed travels through a TCP connection
     int rounds = 7;
-    double milliseconds = 40;  ///< of a turn
+    double milliseconds = 40;  ///< duration of a turn
     std::string output, words;
     bool json = false;
 };
 
-/// Prints a table or a result for `mpisec report`; returns the exit status: 0, or 2 with what is wrong.
+/// Prints a table or a result for `mpisec report`; returns the exit status: 0, or 2 after saying what is wrong.
 int bench_engine(const BenchEngineOptions& options);
 
 }  // namespace mpisec::cli

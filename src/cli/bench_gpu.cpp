@@ -13,7 +13,7 @@
 #include "cli/gpu_client.hpp"
 #include "cli/size_text.hpp"
 
-namespace mpisec::cli::of_gpu {  // as bench_crypto.cpp has it of libraries
+namespace mpisec::cli::of_gpu {  // as bench_crypto.cpp does for libraries
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -43,7 +43,7 @@ Bytes random_bytes(std::mt19937& engine, std::size_t n) {
     return bytes;
 }
 
-// Keys here are made of a known seed and protect nothing.
+// Keys here are made from a known seed and protect nothing.
 
 /// Messages of random sizes at random addresses, sealed on the GPU and opened there, each compared with OpenSSL.
 class Check {
@@ -77,7 +77,7 @@ class Check {
         one.ad = place(one.ad_bytes);
         packets_.push_back(one);
     }
-    /// On a block or beside it.
+    /// A place for n random bytes: at the beginning of a block or not.
     std::uint64_t place(std::size_t n) {
         const std::size_t at = (memory_.size() + 15) / 16 * 16 + (engine_() % 2 ? 0 : engine_() % 16);
         memory_.resize(at);
@@ -136,7 +136,7 @@ class Check {
     std::vector<mpisec_gpu_packet> packets_;
 };
 
-/// GB/s of one kind and size.
+/// GB/s for one cipher and packet size.
 struct Row {
     std::string cipher;
     std::size_t bytes = 0, packets = 0;

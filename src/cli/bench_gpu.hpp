@@ -18,7 +18,7 @@ struct BenchGpuOptions {
 };
 
 /// Measures and prints to standard output; returns the exit status: 0, 2 when there is no GPU or an option names
-/// what is not there, 1 when the GPU fails or computes something wrong.
+/// something that is not there, 1 when the GPU fails or computes something wrong.
 int bench_gpu(const BenchGpuOptions& options);
 
 }  // namespace mpisec::cli

@@ -1,5 +1,5 @@
-// The commands of mpisec other than exec. Each add_… puts its options into the command line and, once parsed,
-// leaves the exit status of what it did in `status`: 0 done, 1 failed or found wrong, 2 a command line that
+// The commands of mpisec other than exec. Each add_… adds its options to the command line; once that is parsed, the command
+// leaves its exit status in `status`: 0 done, 1 failed or something wrong found, 2 a command line that
 // makes no sense.
 #pragma once
 

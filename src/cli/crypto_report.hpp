@@ -1,9 +1,9 @@
-// The crypto plug-ins that are there, for `mpisec info` and `mpisec doctor`.
+// The crypto plug-ins that are installed, for `mpisec info` and `mpisec doctor`.
 #pragma once
 
 namespace mpisec::cli {
 
-/// One line per plug-in: name, version of its library, the ciphers that work on this machine. False when none
+/// Prints one line per plug-in: name, version of its library, the ciphers that work on this machine. False when none
 /// can be used.
 bool print_crypto_libraries();
 

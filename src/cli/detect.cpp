@@ -50,8 +50,8 @@ bool only_runs_others(const Program& program) {
     return program.is_script || program.is_python;
 }
 
-/// The program's own links, then its libraries': only the loader knows where they are (RPATH, RUNPATH, its
-/// cache).
+/// By what the program itself is linked with, then by what its libraries are: only the loader knows where those are (RPATH,
+/// RUNPATH, its cache).
 Found by_links(const Program& program) {
     auto direct = by_elf(program.executable, program.elf);
     if (!direct || *direct || only_runs_others(program)) return direct;

@@ -47,8 +47,8 @@ std::string chosen(const aead::Selection& selection) {
 void examine_crypto(const config::Settings& settings, Findings& findings) {
     if (!print_crypto_libraries())
         return findings.problem("crypto", "without a crypto library no job can start");
-    // The same file as the shim's (src/shim/startup/node_proof.cpp): what is measured here need not be
-    // measured by the job.
+    // The same file as the shim's (src/shim/startup/node_proof.cpp): the job need not measure again what is measured
+    // here.
     std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
     auto selection = aead::select(settings.aead, remembered);
     if (!selection) return findings.problem("crypto", selection.error().message);
@@ -80,7 +80,7 @@ void examine_machine(Findings& findings) {
             " logical CPUs may be used here; those that no rank is bound to help to seal large messages");
 }
 
-/// Files are not MPI's messages: who thinks of MPI-IO must know what else carries them.
+/// Files do not travel in MPI's messages: users of MPI-IO must know what else carries them.
 void examine_file_systems(Findings& findings) {
     constexpr std::size_t most_named = 8;
     const auto found = network_file_systems("/proc/self/mounts");
@@ -97,7 +97,7 @@ void examine_file_systems(Findings& findings) {
         findings.line("files", "no network file system is mounted here, judging by their names");
 }
 
-/// "hs1, hs2": those that its rules name.
+/// "hs1, hs2": the algorithms that the selection's rules name.
 std::string algorithms_in_rules(const coll::Selection& selection, coll::Collective collective) {
     std::vector<std::string> names;
     for (const coll::Rule& rule : selection.rules(collective))
@@ -107,7 +107,7 @@ std::string algorithms_in_rules(const coll::Selection& selection, coll::Collecti
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// What a site's table says of them; empty when it says nothing.
+/// What a site's table says about messages; empty when it says nothing.
 std::string cutting_by(const coll::MessageRules& messages) {
     std::string text;
     if (messages.threshold) text = fmt::format("in segments beyond {} bytes", messages.threshold);

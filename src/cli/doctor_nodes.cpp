@@ -28,7 +28,7 @@
 namespace mpisec::cli {
 namespace {
 
-// Before the line of a node. Launchers may put a label in front of it.
+// Begins the line of a node. Launchers may put a label in front of it.
 constexpr std::string_view mark = "mpisec-node-1\t";
 constexpr char separator = '\t';
 constexpr std::string_view wrong = "PROBLEM: ";
@@ -84,7 +84,7 @@ std::string crypto_of_node(const config::Settings& settings) {
 std::string cpu_of_node() {
     std::string features;
 #if defined(__x86_64__)
-    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler brings.
+    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler provides.
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_AES) != 0) features += "aes ";
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
@@ -101,14 +101,14 @@ std::string cpu_of_node() {
 
 /// Everything that the launcher's command wrote to standard output, and its status.
 Result<std::string> output_of(const std::string& line) {
-    // NOLINTNEXTLINE(cert-env33-c): the shell is meant, the line is the launcher's, as its user writes it
+    // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the launcher's, as its user writes it
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
     if (!pipe) return fail("cannot start " + line);
     std::string text;
     std::array<char, 4096> part;
     while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe.get()))
         text.append(part.data(), got);
-    // It came over the launcher's connections, which anybody may write to: nothing that a terminal obeys.
+    // The text came over the launcher's connections, to which anybody may write: remove all that a terminal would obey.
     for (char& c : text)
         if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
     const int status = pclose(pipe.release());
@@ -118,7 +118,7 @@ Result<std::string> output_of(const std::string& line) {
     return text;
 }
 
-/// A node that several processes speak for once.
+/// One row for each node, even where several processes report it.
 std::vector<Row> rows_in(const std::string& text) {
     std::map<std::string, Row> found;
     for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
@@ -168,7 +168,7 @@ void print_table(const std::vector<Row>& rows) {
     }
 }
 
-/// Sentences below the table; how many are problems. Different processors are slower, not wrong.
+/// Prints sentences below the table; returns how many are problems. Different processors are slower, not wrong.
 int print_differences(const std::vector<Row>& rows) {
     int problems = 0;
     for (std::size_t i = 1; i < columns.size(); ++i) {

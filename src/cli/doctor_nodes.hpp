@@ -8,7 +8,7 @@
 
 namespace mpisec::cli {
 
-/// Runs `launcher` (a shell's line) with `mpisec doctor --line -- COMMAND` behind it, and prints a table of what came back.
+/// Runs `launcher` (a shell command line) followed by `mpisec doctor --line -- COMMAND`, and prints a table of the answers.
 Status examine_nodes(const std::string& launcher, const std::vector<std::string>& command,
                      const std::string& mpi);
 

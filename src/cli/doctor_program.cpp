@@ -24,7 +24,7 @@ bool is_mpi_library(const LoadedLibrary& library) {
     return looks_like_mpi(std::filesystem::path(library.name).filename().string());
 }
 
-/// Symbols of MPI that the program, and the libraries it is linked with, call.
+/// The symbols of MPI that the program and the libraries that it is linked with call.
 std::set<std::string> called(const Program& program, const std::vector<LoadedLibrary>& libraries) {
     std::set<std::string> names;
     auto add = [&](const std::string& path) {

@@ -31,7 +31,7 @@ double since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// The thread that measures stays off the workers' cores while this lives, as a rank does that has a core of its own.
+/// Keeps the measuring thread off the workers' cores while this object lives, like a rank that has a core of its own.
 class OwnCore {
   public:
     explicit OwnCore(const std::vector<unsigned>& workers) {
@@ -51,7 +51,7 @@ class OwnCore {
 };
 
 /// A TCP connection through the loopback device, whose other end takes what is sent, or sends the same bytes again and
-/// again. Without a connection the bytes are handed over where they lie.
+/// again. Without a connection the bytes are handed over in place.
 class Link {
   public:
     Link() = default;
@@ -112,7 +112,7 @@ class Link {
     std::thread other_;
 };
 
-/// The ring of buffers, which is as much as is on its way at once.
+/// The ring of buffers, which limits how much is on its way at once.
 class EngineLane {
   public:
     EngineLane(const EngineCase& one, const aead::Selection& selection, engine::Engine& engine)
@@ -166,7 +166,7 @@ class EngineLane {
         return true;
     }
 
-    /// Of messages a whole one, each under a key of its own; of packets some hundreds.
+    /// Runs one whole message, each under a key of its own, or some hundreds of packets.
     bool stretch() {
         const std::size_t pieces =
             case_.segment ? case_.bytes / piece_ : std::max<std::size_t>(slots_, (4 << 20) / piece_);
@@ -200,7 +200,7 @@ class EngineLane {
         return true;
     }
 
-    /// The oldest one, when it is finished.
+    /// Retires the oldest task once it is finished.
     bool retire() {
         const std::size_t slot = retired_ % slots_;
         while (!tasks_[slot].finished())

@@ -14,9 +14,9 @@ namespace mpisec::cli {
 struct EngineCase {
     bool receives = false;
     std::size_t bytes = 0;    ///< of a packet or message
-    std::size_t segment = 0;  ///< of a message; 0: packets, all under one key
-    unsigned threads = 1;     ///< that seal or open
-    bool dedicated = false;   ///< besides the communicating one, which is one of them otherwise
+    std::size_t segment = 0;  ///< of a message; 0: packets instead, all under one key
+    unsigned threads = 1;     ///< number of threads that seal or open
+    bool dedicated = false;   ///< the communicating thread comes on top; otherwise it is one of them
     bool tcp = false;
 };
 
@@ -27,7 +27,7 @@ struct EngineTime {
     unsigned useful_threads = 0;
 };
 
-/// One turn of about `seconds`. Fails when a library fails, or what came is not what was sent.
+/// One turn of about `seconds`. Fails when a library fails, or when what was received is not what was sent.
 Result<EngineTime> time_engine(const EngineCase& one, const aead::Selection& selection, double seconds);
 
 }  // namespace mpisec::cli

@@ -51,7 +51,7 @@ void warn_of_foreign_launcher(const std::string& family, const std::string& prog
         program + ").");
 }
 
-/// By one rank of the job: all have the same program.
+/// Only one rank of the job warns, because all have the same program.
 void warn_of_other_transports(const Program& program) {
     for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
         if (const char* rank = std::getenv(variable); rank && std::strcmp(rank, "0") != 0) return;
@@ -59,15 +59,15 @@ void warn_of_other_transports(const Program& program) {
         write_error_line("mpisec exec: warning: " + sentence_about(transport) + ".");
 }
 
-/// `exec mpisec exec PROGRAM`: the second one does it.
+/// `exec mpisec exec PROGRAM`: the second one preloads MPIsec.
 bool is_exec_of_ours(const Program& program, const std::vector<std::string>& command) {
     return std::filesystem::path(program.executable).filename() == "mpisec" && command.size() > 1 &&
            command[1] == "exec";
 }
 
-/// What LD_PRELOAD has to be for `command` to be protected; empty where that sees to it itself.
+/// The value of LD_PRELOAD that protects `command`; empty where the command sees to that itself.
 Result<std::string> preload_for(const std::vector<std::string>& command, const std::string& mpi) {
-    auto settings = config::load();  // a wrong setting is said here, once per rank but before MPI starts
+    auto settings = config::load();  // a wrong setting is reported here, once per rank but before MPI starts
     if (!settings) return tl::unexpected(settings.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());

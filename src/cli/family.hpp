@@ -1,4 +1,4 @@
-// The families of MPI libraries: inside one, all versions share an ABI, and one libmpisec-NAME.so serves
+// The families of MPI libraries: all versions in a family share an ABI, and one libmpisec-NAME.so serves
 // them.
 #pragma once
 
@@ -17,8 +17,8 @@ std::string_view name(Family family);
 std::string_view description(Family family);
 std::optional<Family> family_by_name(std::string_view name);
 
-/// The family of a shared library's DT_SONAME or DT_NEEDED name; nothing when it is no MPI library, or of no
-/// family served.
+/// The family of a shared library's DT_SONAME or DT_NEEDED name; nothing when it is not an MPI library, or of no
+/// family that MPIsec serves.
 std::optional<Family> family_of_library(std::string_view soname);
 /// True for what looks like an MPI library, of whatever family and version.
 bool looks_like_mpi(std::string_view soname);

@@ -1,4 +1,4 @@
-// File systems that other machines serve: what they send is theirs to protect, not MPI's.
+// File systems that other machines serve: their traffic is for them to protect, not for MPI.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ struct NetworkFileSystem {
     std::string place;  ///< where it is mounted
 };
 
-/// Those in a mount table (/proc/self/mounts), in its order. Nothing is asked of their servers, which may be dead.
+/// The network file systems in a mount table (/proc/self/mounts), in its order. Their servers, which may be dead, are not asked.
 std::vector<NetworkFileSystem> network_file_systems(const std::string& mount_table);
 
-/// What statfs(2) says the directory is on, where it is one of these by its magic number; empty for others.
+/// The network file system that the directory is on, by the magic number from statfs(2); empty for other file systems.
 std::string network_file_system_of(const std::string& directory);
-/// The same of the number.
+/// The same for a magic number.
 std::string network_file_system_of_magic(unsigned long magic);
 
 }  // namespace mpisec::cli

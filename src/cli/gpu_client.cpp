@@ -20,7 +20,7 @@ Result<GpuClient> GpuClient::open(int ordinal) {
         return fail(file + " belongs to another version of MPIsec; install the two from one build.");
     Handle gpu(table->open(ordinal), table->close);
     if (!gpu) return fail(table->error());
-    return GpuClient(table, std::move(gpu));  // the library stays
+    return GpuClient(table, std::move(gpu));  // the library stays loaded
 }
 
 Result<std::uint64_t> GpuClient::allocate(std::size_t bytes) const {

@@ -48,7 +48,7 @@ class GpuClient {
     Handle gpu_;
 };
 
-/// Packets in the GPU's memory; ends before its GpuClient.
+/// Packets in the GPU's memory; must be destroyed before its GpuClient.
 class GpuClient::Batch {
   public:
     Batch(const GpuClient& client, void* handle, std::size_t count)

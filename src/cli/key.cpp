@@ -1,4 +1,4 @@
-// mpisec key: the long-term key file (src/keys/key_file.hpp). The key itself is never printed.
+// mpisec key: manages the long-term key file (src/keys/key_file.hpp). The key itself is never printed.
 #include <sys/stat.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The key goes through the standard input of ssh: arguments and environment are seen by others, and a launcher would send them in clear.
+// The key goes through the standard input of ssh: others can see arguments and environment, and a launcher would send them in clear.
 #include "cli/key_share.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,8 @@ namespace {
 
 constexpr int there_already = 8, another_there = 9;
 
-// On the node, by any shell. $f is the file, $n its size, for connections may end early; $r is "yes" when another key may be replaced. mktemp makes a file of mode 0600.
+// Run on the node by any shell. $f is the file; $n is its size, because connections may end early; $r is "yes" when another key may
+// be replaced. mktemp makes a file of mode 0600.
 constexpr const char* remote_script =
     "umask 077; d=$(dirname \"$f\") && mkdir -p \"$d\" && t=$(mktemp \"$f.XXXXXX\") || exit 1; "
     "cat >\"$t\" && test \"$(wc -c <\"$t\")\" -ge \"$n\" || { rm -f \"$t\"; exit 1; }; "
@@ -45,7 +46,7 @@ std::string quoted(const std::string& text) {
     return result + "'";
 }
 
-/// The file's name for the node's shell: below the home directory, which may be another one there, or as it is.
+/// The file's name for the node's shell: relative to the home directory, which may be another one there, or as it is.
 std::string remote_path(const std::string& path) {
     const char* home = std::getenv("HOME");
     const std::string below = home && *home ? std::string(home) + "/" : "";
@@ -62,10 +63,10 @@ void become_ssh(const Sharing& sharing, const std::string& node, const std::stri
     _exit(127);
 }
 
-/// Copies the file's content to the node; the exit status of what ran there.
+/// Copies the file's content to the node; returns the exit status of what ran there.
 int copy_to(const Sharing& sharing, const std::string& path, const std::string& node) {
     const int key =
-        open(path.c_str(), O_RDONLY | O_CLOEXEC);  // read by ssh itself: it is never in our memory
+        open(path.c_str(), O_RDONLY | O_CLOEXEC);  // ssh itself reads it: it is never in our memory
     if (key < 0) return 1;
     struct stat file {};
     fstat(key, &file);
@@ -80,7 +81,7 @@ int copy_to(const Sharing& sharing, const std::string& path, const std::string& 
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/// Prints what became of a node; whether it has the key now.
+/// Prints the result for a node; returns whether it has the key now.
 bool report(const std::string& node, const std::string& path, int status) {
     std::string what = "the key is there now: " + path;
     if (status == there_already) what = "had this key already";

@@ -1,4 +1,4 @@
-// mpisec key share: the key file onto other nodes, over ssh.
+// mpisec key share: copies the key file to other nodes over ssh.
 #pragma once
 
 #include <CLI/App.hpp>

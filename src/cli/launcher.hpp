@@ -10,8 +10,8 @@
 namespace mpisec::cli {
 
 struct Launcher {
-    std::string name;              ///< for people; empty: no launcher in sight
-    std::optional<Family> family;  ///< whose processes it starts, where that is certain
+    std::string name;              ///< for people; empty: no launcher was found
+    std::optional<Family> family;  ///< the family whose processes it starts, where that is certain
 };
 
 /// An error when two launchers' traces contradict each other.

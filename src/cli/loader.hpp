@@ -14,7 +14,7 @@ struct LoadedLibrary {
 };
 
 /// Runs the program's loader with --list (ld.so(8)), which loads libraries but starts nothing. `preload`, if
-/// not empty, is tried as LD_PRELOAD, so that names are searched as dlopen would. Costs a process, about 1
+/// not empty, is tried as LD_PRELOAD, so that names are searched as dlopen would search them. Costs a process, about 1
 /// ms. Empty when the loader cannot tell.
 std::vector<LoadedLibrary> libraries_of(const Program& program, const std::string& preload = "");
 

@@ -1,4 +1,4 @@
-// The mpisec program. `exec` comes first and touches nothing of the rest: it runs once per rank.
+// The mpisec program. `exec` is handled first and touches nothing of the rest, because it runs once per rank.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ int run(int count, char** arguments) {
     CLI::App app{help, "mpisec"};
     app.require_subcommand(1);
     app.set_version_flag("--version", version_line());
-    // Only listed here: main() has taken it already.
+    // Only listed here: main() has handled it already.
     app.add_subcommand("exec", "Run an MPI program with its traffic between nodes sealed");
     Status status = 0;
     add_key(app, status);

@@ -30,7 +30,7 @@ std::optional<FoundMpi> look_in(const fs::path& directory, const std::string& wh
     return std::nullopt;
 }
 
-/// As dlopen(NAME) would: the program's own search path, LD_LIBRARY_PATH, the loader's cache.
+/// Searches as dlopen(NAME) would: the program's own search path, LD_LIBRARY_PATH, the loader's cache.
 std::optional<FoundMpi> look_everywhere(const Program& python, const std::string& names,
                                         const std::string& why) {
     for (const LoadedLibrary& library : libraries_of(python, names))

@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// PREFIX of PREFIX/bin/mpisec.
+/// The PREFIX in PREFIX/bin/mpisec.
 fs::path prefix() {
     std::error_code error;
     return fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();

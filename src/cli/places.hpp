@@ -1,5 +1,5 @@
-// Where MPIsec's own files are, found from this program's place: PREFIX/bin/mpisec beside PREFIX/lib, in the
-// build tree alike.
+// Where MPIsec's own files are, found from this program's place: PREFIX/bin/mpisec beside PREFIX/lib, also in the
+// build tree.
 #pragma once
 
 #include <string>
@@ -15,14 +15,14 @@ std::string library_directory();
 
 /// The library to preload for `family`; an error that says where it was looked for.
 Result<std::string> shim_path(Family family);
-/// The one that only counts.
+/// The library that only counts (mpisec profile).
 Result<std::string> profile_library_path(Family family);
 
 /// Directories with the Python parts (lab, bench): PREFIX/share/mpisec/*, or the source tree's when run from
 /// its build tree.
 std::vector<std::string> python_directories();
 
-/// The interpreter for them: PREFIX/bin/python3, which a virtual environment has beside this program, else the
+/// The interpreter for these: PREFIX/bin/python3, which a virtual environment has beside this program, else the
 /// one on PATH.
 std::string python();
 

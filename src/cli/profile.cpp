@@ -1,4 +1,4 @@
-// mpisec profile: a plain run that counts what would be sealed, and what that would cost.
+// mpisec profile: a plain run that counts what would be sealed, and a prediction of what that would cost.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ struct ProfileOptions {
     std::vector<std::string> command;
 };
 
-/// Where rank 0 of the program tells what was counted; gone with this object.
+/// The file in which rank 0 of the program says what was counted; it is deleted with this object.
 class Told {
   public:
     Told() {

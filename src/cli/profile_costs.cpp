@@ -66,7 +66,7 @@ class Timing {
     std::uint64_t counter_ = 0;
 };
 
-/// Both sides of each limit between two libraries, so that no line crosses it.
+/// Sizes on both sides of each limit between two libraries, so that no interpolation line crosses a limit.
 std::vector<std::size_t> sizes() {
     std::vector<std::size_t> all = {16, 128, 4096, 65536, largest};
     for (const std::size_t limit : aead::size_class_limits) all.insert(all.end(), {limit, limit + 1});

@@ -1,5 +1,5 @@
 // What sealing and opening a message of any size costs on this machine, with the libraries that a job would
-// take (the remembered calibration): measured at a few sizes, straight lines in between.
+// use (the remembered calibration): measured at a few sizes, with straight lines in between.
 #pragma once
 
 #include <cstddef>

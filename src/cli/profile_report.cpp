@@ -25,7 +25,7 @@ constexpr const char* traffic_names[][2] = {{"point_to_point", "point-to-point"}
                                             {"collective", "collectives"},
                                             {"one_sided", "one-sided"}};
 
-/// What the file says, checked: everything is read through here.
+/// What the file says, checked: everything is read through this struct.
 struct CountedRanks {
     Json all;
     std::vector<int> node;  ///< by rank
@@ -72,7 +72,7 @@ Result<CountedRanks> read_counted(const std::string& path) {
     return ranks;
 }
 
-/// The numbers of a row from `first` on; none when it is no such row.
+/// The numbers of a row from `first` on; none when it is not such a row.
 std::optional<std::vector<std::uint64_t>> numbers(const Json& row, std::size_t first, std::size_t size) {
     if (!row.is_array() || row.size() != size) return std::nullopt;
     std::vector<std::uint64_t> values;
@@ -131,7 +131,7 @@ class Predictor {
         if (ranks_.segments_of_shared_cpus) return wire::Cutting::shared_cores;
         return wire::cutting_for(speed());
     }
-    /// As the job has it; costs are in nanoseconds.
+    /// The speed of the cipher, as in the job; costs are in nanoseconds.
     aead::Speed speed() const { return aead::speed_of(65536 / costs_.seal(65536) * 1e9); }
 
     void add_sends(std::size_t rank, const Json& row) {

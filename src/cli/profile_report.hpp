@@ -1,5 +1,5 @@
-// What a job would have sealed, and how long that takes: from what a plain run counted (src/profile) and from
-// what this machine's crypto libraries cost.
+// What a job would have sealed, and how long that would take, computed from what a plain run counted (src/profile) and
+// from the costs of this machine's crypto libraries.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mpisec::cli {
 
-/// Sealed or opened.
+/// What is sealed or opened.
 struct Work {
     double messages = 0, bytes = 0, nanoseconds = 0;
     Work& operator+=(const Work& other) {

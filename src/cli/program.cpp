@@ -76,12 +76,12 @@ bool runs_privileged(const std::string& path) {
            getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-/// What starts a program in a container: under another root directory, where the library to be preloaded is missing
+/// Programs that start a program in a container: under another root directory, where the library to be preloaded is missing
 /// and the loader goes on without it, or with another environment.
 constexpr std::string_view container_starters[] = {"apptainer", "ch-run", "docker",  "enroot",
                                                    "podman",    "sarus",  "shifter", "singularity"};
 
-/// What starts the program that is among its arguments.
+/// Programs that start another program, which is among their arguments.
 constexpr std::string_view wrappers[] = {"chrt",    "env",    "ionice",  "nice", "numactl",
                                          "setarch", "stdbuf", "taskset", "time", "timeout"};
 

@@ -23,9 +23,9 @@ struct Program {
 
 /// Searches PATH as execvp does. Refuses, with a sentence, what LD_PRELOAD cannot reach and would thus run
 /// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs
-/// and those that contain their MPI library, programs for another processor, and what starts a program in a container.
+/// and those that contain their MPI library, programs for another processor, and programs that start another one in a container.
 Result<Program> find_program(const std::string& name);
-/// Refuses the same behind env, numactl and their like: `command` is the program's, with its name.
+/// Refuses the same behind env, numactl and similar programs: `command` is the program's, with its name.
 Result<void> refuse_unreachable_behind(const Program& program, const std::vector<std::string>& command);
 
 /// The file that execvp would start for `name`; empty when there is none.

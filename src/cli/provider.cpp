@@ -1,4 +1,4 @@
-// mpisec provider: how programs are given the OpenSSL provider (docs/provider.md).
+// mpisec provider: prints how to give programs the OpenSSL provider (docs/provider.md).
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,7 +12,7 @@ namespace mpisec::cli {
 namespace {
 
 // The default provider stays: it has all other algorithms, and those of AES that no library does faster. The `?` makes
-// ours a preference, no condition.
+// our provider a preference, not a condition.
 constexpr const char* configuration =
     "# What mpisec provider printed: OPENSSL_CONF=THIS-FILE PROGRAM, or these lines in the system's "
     "openssl.cnf.\n"

@@ -10,8 +10,8 @@
 
 namespace mpisec::cli {
 
-/// Starts `python3 -m module arguments…`, a package of MPIsec's or a module in one; returns only when that
-/// fails.
+/// Starts `python3 -m module arguments…`, where `module` is a package of MPIsec's or a module in one; returns only when
+/// that fails.
 Error become_python(const std::string& module, const std::vector<std::string>& arguments);
 
 /// Makes `command` become `python3 -m package first… REST`, its --help included.

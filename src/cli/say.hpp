@@ -1,4 +1,4 @@
-// How the commands speak: results on standard output, failures as one sentence on standard error.
+// How the commands report: results on standard output, failures as one sentence on standard error.
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ inline std::size_t usable_cores() {
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<std::size_t>(CPU_COUNT(&cores)) : 1;
 }
 
-/// work(0) … work(count - 1), begun in this order, up to `most` at a time. An exception of one of them is thrown
-/// when all that were begun have ended.
+/// Runs work(0) … work(count - 1), begun in this order, up to `most` at a time. An exception in one of them is thrown
+/// on when all that were begun have ended.
 template <class Work>
 void side_by_side(std::size_t count, std::size_t most, Work work) {
     std::atomic<std::size_t> next{0};
@@ -42,7 +42,7 @@ void side_by_side(std::size_t count, std::size_t most, Work work) {
         try {
             for (std::size_t i = 1; i < std::min(count, most); ++i) others.emplace_back(run);
         } catch (const std::system_error&) {
-            // No more threads can be had: those that there are do the work.
+            // No more threads can be started: those that exist do the work.
         }
         run();
     }

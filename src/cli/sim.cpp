@@ -1,4 +1,4 @@
-// mpisec sim: what algorithms of collectives cost on a cluster that need not exist, in virtual time.
+// mpisec sim: what algorithms of collectives cost in virtual time, on a cluster that need not exist.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -42,10 +42,10 @@ struct Outcome {
     std::uint64_t bytes;
     double microseconds;
     Metrics metrics;
-    bool best = false;  ///< of its size
+    bool best = false;  ///< the best for its size
 };
 
-/// More ranks are simulated only of algorithms whose messages do not grow with their square.
+/// More ranks are simulated only with algorithms whose messages do not grow with the square of that number.
 constexpr int most_ranks_in_pairs = 4096;
 
 std::vector<const coll::Entry*> wanted(const SimOptions& options) {
@@ -58,7 +58,7 @@ std::vector<const coll::Entry*> wanted(const SimOptions& options) {
     return some;
 }
 
-/// As many as have a core, and memory where each takes 128 KiB for a rank, which few need.
+/// As many simulations as have a core, and memory if each takes 128 KiB for a rank, which few need.
 std::size_t simulations_at_once(int ranks) {
     const auto memory =
         static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -66,7 +66,7 @@ std::size_t simulations_at_once(int ranks) {
     return std::min(usable_cores(), std::max<std::size_t>(fit, 1));
 }
 
-/// By size, then in the order of wanted(), without those that do not suit.
+/// Outcomes by size, then in the order of wanted(), without the algorithms that do not suit.
 Result<std::vector<Outcome>> simulate_all(const SimOptions& options, const ClusterModel& model) {
     const Topology topology = placed(options.ranks, options.nodes, options.placement);
     const std::vector<const coll::Entry*> algorithms = wanted(options);
@@ -182,7 +182,7 @@ std::string json_text(const SimOptions& options, const ClusterModel& model,
     return document.dump(1) + "\n";
 }
 
-/// Becomes the program that draws (bench/mpisec_bench/plot_sim.py), with the document as its input.
+/// Becomes the program that draws the plot (bench/mpisec_bench/plot_sim.py), with the document as its input.
 Error draw(const std::string& document, const std::string& file) {
     std::FILE* input = std::tmpfile();
     if (!input || std::fputs(document.c_str(), input) < 0 || std::fflush(input) != 0 ||
@@ -256,7 +256,7 @@ void add_sim_collective(CLI::App& sim, coll::Collective collective, Status& stat
                     "  mpisec sim {0} --ranks 64 --nodes 8 --algorithm {1} --model cluster.toml "
                     "--json",
                     name, names.back()));
-    // Limits: time and memory, and all buffers together must be countable.
+    // The limits are for time and memory, and all buffers together must be countable.
     command->add_option("--ranks", options->ranks)->required()->check(CLI::Range(1, 65536));
     command->add_option("--nodes", options->nodes)->required()->check(CLI::Range(1, 65536));
     command->add_option("--placement", options->placement, "block (the default) or cyclic")

@@ -15,9 +15,9 @@ using fabric::Topology;
 using fabric::sim::ClusterModel;
 using wire::NodeCards;
 
-// Of the handshake's messages, with what precedes and follows them (docs/protocol.md, "Handshakes between leaders").
+// Sizes of the handshake's messages, with what precedes and follows them (docs/protocol.md, "Handshakes between leaders").
 constexpr std::uint64_t initiation_bytes = 84, answer_bytes = 48, secret_bytes = 49, count_bytes = 20;
-// Of what both sides compute in a handshake: the child before its message, the parent, the child after the answer.
+// Shares of what both sides compute in a handshake: the child before its message, the parent, the child after the answer.
 constexpr double initiating = 0.25, answering = 0.5, finishing = 0.25;
 
 class Startup {
@@ -47,7 +47,7 @@ class Startup {
 
     static std::size_t size_of(int n) { return static_cast<std::size_t>(n); }
 
-    /// Of a rank of a machine like the others, bound to a core of its own.
+    /// The hello of a rank on a machine like all others, bound to a core of its own.
     wire::Hello hello(int rank) const {
         const int node = topology_.node(rank);
         wire::Hello hello;
@@ -67,7 +67,7 @@ class Startup {
         return model_.between.time(static_cast<double>(bytes));
     }
 
-    /// The cards of `rank` and of the ranks below it, which are those before rank + span.
+    /// Collects the cards of `rank` and of the ranks below it in the tree, which are those before rank + span.
     Collected collect(int rank, int span) {
         Collected here{wire::cards_of({hello(rank)}, wire::Nodes::by_id)};
         for (int bit = 1; bit < span && rank + bit < topology_.ranks(); bit *= 2) {
@@ -82,7 +82,7 @@ class Startup {
         return here;
     }
 
-    /// All cards, to the largest part first. What a rank sends leaves one after the other.
+    /// Hands down all cards, to the largest part of the tree first. A rank's messages leave one after the other.
     void hand_down(int rank, int span, double now, int depth) {
         report_.cards_seconds = std::max(report_.cards_seconds, now);
         report_.rounds = std::max(report_.rounds, depth);
@@ -98,7 +98,7 @@ class Startup {
 
     void note_memory(const NodeCards& cards) {
         const std::uint64_t lists = 3 * sizeof(std::int32_t) * size_of(topology_.ranks());
-        // The ranks on the cards, the node of each rank, and the same as the topology is made.
+        // The ranks on the cards, the node of each rank, and the same again while the topology is made.
         report_.bytes_while_starting =
             report_.card_bytes + cards.size() * sizeof(wire::NodeCard) + lists + topology_.bytes_kept();
         report_.lasting_bytes = topology_.bytes_kept();
@@ -115,7 +115,7 @@ class Startup {
         return travel(topology_.members(from).front(), topology_.members(to).front(), bytes);
     }
 
-    /// A node answers those below it in their order, then looks at its own answer; the job secret goes down, the counts come up.
+    /// A node answers the nodes below it in their order, then looks at its own answer; the job secret goes down, the counts come up.
     void make_handshakes() {
         const int nodes = topology_.nodes();
         std::vector<double> answered(size_of(nodes)), secret(size_of(nodes)), counted(size_of(nodes));
@@ -154,7 +154,7 @@ class Startup {
     const Topology& topology_;
     const ClusterModel& model_;
     const double handshake_;
-    std::vector<double> has_cards_;  ///< when the leader of each node has them
+    std::vector<double> has_cards_;  ///< when the leader of each node has all cards
     StartupReport report_;
 };
 

@@ -30,7 +30,7 @@ struct StartupReport {
 StartupReport simulate_startup(const fabric::Topology& topology, const fabric::sim::ClusterModel& model,
                                double handshake_seconds);
 
-/// The same, measured here: the median of several.
+/// The time of a handshake, measured here: the median of several.
 double time_of_handshake();
 
 }  // namespace mpisec::cli

@@ -15,7 +15,7 @@ using fabric::Topology;
 
 constexpr std::uint64_t element = 8;
 
-/// Of numbers with 8 bytes; nothing is computed.
+/// A sum of numbers with 8 bytes; nothing is computed.
 class Sum final : public fabric::Reduction {
   public:
     Sum() { Reduction::element = cli::element; }
@@ -90,7 +90,7 @@ Call call_of(Collective collective, int rank, int ranks, std::uint64_t bytes) {
     return call;
 }
 
-/// One call for the root, one for all others; one each where they differ in their neighbours.
+/// One call for the root and one for all other ranks; one for each rank where they differ in their neighbours.
 class Calls {
   public:
     Calls(Collective collective, int ranks, std::uint64_t bytes) {
@@ -160,7 +160,7 @@ Result<std::optional<fabric::sim::Report>> simulate(Collective collective, const
     if (algorithm.suits && !algorithm.suits(topology, calls.of(0))) return std::nullopt;
     fabric::sim::Options options;
     options.seed = seed;
-    // Jobs have few parts with a medium cipher, too; but rules that are made of its model serve slow ones as well.
+    // Jobs have few parts with a medium cipher, too; but rules that are made from its model serve slow ciphers as well.
     options.few_parts = aead::speed_of(1 / model.seal.beta) == aead::Speed::fast;
     options.data = false;
     fabric::sim::Report report = fabric::sim::run(

@@ -16,7 +16,7 @@ namespace mpisec::cli {
 /// `ranks` over `nodes`: "block" or "cyclic".
 fabric::Topology placed(int ranks, int nodes, const std::string& placement);
 
-/// What the size of a call is: of a block or of the whole vector; a multiple of unit(). A barrier has none.
+/// What the size of a call means: that of a block or of the whole vector; a multiple of unit(). A barrier has none.
 bool has_size(coll::Collective collective);
 const char* meaning_of_size(coll::Collective collective);
 std::uint64_t unit(coll::Collective collective);  ///< bytes of an element

@@ -62,7 +62,7 @@ bool is_of_rank(const Json& rank) {
 
 Result<Json> read_rank(const std::string& path) {
     std::ifstream file(path);
-    // Deeper than any that a rank has written: copying it would take the stack.
+    // Deeper documents were not written by a rank, and copying one could exhaust the stack.
     const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth < 8; };
     Json rank = Json::parse(file, is_shallow, false);
     if (!file || !is_of_rank(rank))
@@ -70,7 +70,7 @@ Result<Json> read_rank(const std::string& path) {
     return rank;
 }
 
-/// A directory stands for the files in it; what is being written is left out.
+/// A directory stands for the files in it; files that are being written are left out.
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
@@ -113,7 +113,7 @@ std::uint64_t total(const std::vector<Json>& ranks, const Row& kind, const char*
     return counted;
 }
 
-/// Of one rank over all kinds.
+/// The total of one rank over all kinds.
 std::uint64_t total(const Json& rank, const char* counter) {
     std::uint64_t counted = 0;
     for (const Row& kind : kinds) counted += rank[kind.key][counter].get<std::uint64_t>();
@@ -240,7 +240,7 @@ void print_rates(const Look& before, const Look& now) {
                100 * rate(before.nanoseconds, now.nanoseconds) / 1e9 / ranks);
 }
 
-/// Until all ranks that have a file have ended. A file that is not there yet, or not of a rank, is left out.
+/// Runs until all ranks that have a file have ended. A file that is not there yet, or was not written by a rank, is left out.
 Result<void> watch_stats(const StatsOptions& options) {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
     std::optional<Look> before;

@@ -29,7 +29,7 @@ std::vector<Transport> transports_past_mpi(const Program& program,
         open.pop_front();
         for (const std::string& needed : elf.needed) {
             const std::string file = file_of(needed);
-            // What the MPI library needs, it needs for MPI's messages.
+            // What the MPI library is linked with, it needs for MPI's messages.
             if (looks_like_mpi(file) || !seen.insert(file).second) continue;
             if (const TransportLibrary* library = transport_library(file)) {
                 found.push_back({file, std::string(library->title), path});
@@ -40,7 +40,7 @@ std::vector<Transport> transports_past_mpi(const Program& program,
             if (auto next = read_elf(where); next && *next) open.emplace_back(where, **next);
         }
     }
-    // Mostly linked in, with one of its conduits.
+    // GASNet is mostly linked in statically, with one of its conduits.
     if (defines_symbol(program.executable, "gasnetc_")) found.push_back({"", "GASNet", program.executable});
     return found;
 }

@@ -1,5 +1,5 @@
 // Libraries that carry a program's data to other nodes past MPI, where MPIsec cannot seal it (S1 speaks of
-// MPI's messages only, so this is said, not refused).
+// MPI's messages only, so this is reported, not refused).
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct Transport {
     std::string user;     ///< the file that needs it
 };
 
-/// What the program, or a library of its that is not the MPI library's own, is linked with. `libraries`: what
-/// libraries_of() says of the program. Empty for scripts and Python programs, which load libraries while they
+/// The transports that the program is linked with, or one of its libraries other than the MPI library's own. `libraries`:
+/// what libraries_of() says of the program. Empty for scripts and Python programs, which load libraries while they
 /// run.
 std::vector<Transport> transports_past_mpi(const Program& program,
                                            const std::vector<LoadedLibrary>& libraries);

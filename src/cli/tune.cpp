@@ -24,7 +24,7 @@ struct TuneOptions {
     bool simulate = false;
     std::string model, times, output;
     std::string launch, mpicc = "mpicc", mpi = "mpich-5", keep_times;  ///< for measuring
-    Grid grid{{}, {}, {}, 512};            ///< empty lists: as the way of finding times has it
+    Grid grid{{}, {}, {}, 512};            ///< empty lists: the defaults of the source of times
     std::vector<std::string> collectives;  ///< empty: all, and messages
 };
 
@@ -134,7 +134,7 @@ Status from_times(TuneOptions options) {
     return write_table(options, measured, times->timer, messages);
 }
 
-/// Becomes the program that runs the jobs (bench/mpisec_bench/tune.py), which takes one JSON document; it
+/// Becomes the program that runs the jobs (bench/mpisec_bench/tune.py), which takes one JSON document and
 /// comes back here with --times.
 Status by_measuring(TuneOptions options) {
     fill(options.grid, measured_grid);
@@ -159,7 +159,7 @@ Status by_measuring(TuneOptions options) {
     return complain("tune", become_python("mpisec_bench.tune", {task.dump()}));
 }
 
-/// Where times come from.
+/// Options that say where times come from.
 void add_sources(CLI::App& command, TuneOptions& options) {
     CLI::Option* simulated = command.add_flag("--simulate", options.simulate, "from a cluster's model");
     auto option = [&](const char* name, std::string& value, const char* about) {
@@ -177,7 +177,7 @@ void add_sources(CLI::App& command, TuneOptions& options) {
     option("--times", options.times, "from such a file, without measuring again")->excludes(simulated);
 }
 
-/// Which clusters, sizes and collectives.
+/// Options that say which clusters, sizes and collectives to try.
 void add_grid(CLI::App& command, TuneOptions& options) {
     command
         .add_option("--nodes", options.grid.nodes, "numbers of nodes to try; default: 2; simulated, 2 to 16")

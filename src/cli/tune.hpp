@@ -19,13 +19,14 @@ namespace mpisec::cli {
 struct Grid {
     std::vector<int> nodes, ranks_per_node;
     std::vector<std::uint64_t> sizes;
-    int most_ranks = 0;  ///< what has more ranks is left out, and ruled like the largest that has not
+    int most_ranks = 0;  ///< larger clusters are left out and get the rules of the largest tried
 };
 
 /// An algorithm keeps its place for the next size unless another is faster by more than this.
 inline constexpr double worth_a_change = 0.10;
 
-/// From the middle, by ratio, between the one before and values[i] to that between values[i] and the next; `values` ascend.
+/// From the middle (by ratio) between the value before values[i] and values[i], to the middle between values[i] and the next;
+/// `values` ascend.
 template <class Number>
 coll::Interval around(const std::vector<Number>& values, std::size_t i) {
     auto middle = [&](std::size_t a) {
@@ -46,7 +47,7 @@ using Timer = std::function<Result<std::optional<double>>(coll::Collective, cons
 /// choose alike share their rules.
 Result<std::vector<coll::Rule>> rules_for(coll::Collective collective, const Grid& grid, const Timer& timer);
 
-/// By the simulation, in block placement.
+/// Times from the simulation, in block placement.
 Timer simulated_timer(const fabric::sim::ClusterModel& model);
 
 /// A way to cut messages between two ranks. 0: as without a table.
@@ -55,10 +56,10 @@ struct MessageTrial {
     std::uint64_t segment = 0;  ///< or MessageRule::whole
     auto operator<=>(const MessageTrial&) const = default;
 };
-/// Time over that without a table, the mean of the patterns that were measured, by way and bytes of a message.
+/// Time divided by the time without a table, as the mean of the measured patterns, by trial and bytes of a message.
 using MessageTimes = std::map<MessageTrial, std::map<std::uint64_t, double>>;
 
-/// Rules for what is faster than without a table by more than this, the mean over all sizes for the threshold.
+/// Rules are made for what is faster than without a table by more than this; for the threshold the mean over all sizes counts.
 inline constexpr double worth_a_rule = 0.05;
 coll::MessageRules message_rules_for(const MessageTimes& times);
 
@@ -70,8 +71,8 @@ struct MeasuredTimes {
     Timer timer;
 };
 /// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"},
-/// …], "messages": [{"threshold", "segment", "bytes", "ratio"}, …]}, where a segment of -1 is the whole rest. Algorithms that a
-/// cluster has no time of do not suit there.
+/// …], "messages": [{"threshold", "segment", "bytes", "ratio"}, …]}, where a segment of -1 is the whole rest. Algorithms without
+/// a time for a cluster do not suit there.
 Result<MeasuredTimes> read_times(const std::string& path);
 
 }  // namespace mpisec::cli

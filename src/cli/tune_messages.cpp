@@ -10,7 +10,7 @@ namespace {
 
 using coll::MessageRule;
 
-/// Of one threshold: ratios by segment, and bytes.
+/// The trials of one threshold: ratios by segment and bytes.
 using Ways = std::map<std::uint64_t, std::map<std::uint64_t, double>>;
 
 double ratio_of(const Ways& ways, std::uint64_t segment, std::uint64_t bytes) {
@@ -20,7 +20,7 @@ double ratio_of(const Ways& ways, std::uint64_t segment, std::uint64_t bytes) {
     return found == way->second.end() ? std::numeric_limits<double>::infinity() : found->second;
 }
 
-/// The best of them; what needs no rule of its own, unless another is faster by more than that is worth.
+/// The best segment, but 0, which needs no rule of its own, unless another one is faster by more than a rule is worth.
 std::uint64_t segment_for(const Ways& ways, std::uint64_t bytes) {
     std::uint64_t best = 0;
     for (const auto& [segment, ratios] : ways)
@@ -28,7 +28,7 @@ std::uint64_t segment_for(const Ways& ways, std::uint64_t bytes) {
     return ratio_of(ways, best, bytes) * (1 + worth_a_rule) < ratio_of(ways, 0, bytes) ? best : 0;
 }
 
-/// Mean of the logarithms of the ratios that rules would give.
+/// Mean of the logarithms of the ratios that the rules would achieve.
 double cost_of(const Ways& ways, const std::vector<std::uint64_t>& sizes) {
     double sum = 0;
     for (std::uint64_t bytes : sizes) sum += std::log(ratio_of(ways, segment_for(ways, bytes), bytes));

@@ -23,7 +23,7 @@ struct Cell {
         bool operator==(const Step&) const = default;
     };
     std::vector<Step> steps;
-    const Entry* unknown = nullptr;  ///< for calls whose bytes ranks do not know alike; null: they all do
+    const Entry* unknown = nullptr;  ///< for calls whose bytes not all ranks know; null: there are none
     bool operator==(const Cell&) const = default;
 };
 
@@ -65,7 +65,7 @@ bool bytes_may_be_unknown(Collective collective) {
     }
 }
 
-/// Of those that serve calls with unequal blocks the one that, over all sizes, loses the least: the smallest
+/// Of the algorithms that serve calls with unequal blocks, the one that loses least over all sizes: the one with the smallest
 /// mean of the logarithms of its times.
 const Entry* least_regret(const std::vector<Entry>& entries, const Times& times,
                           const fabric::Topology& topology) {
@@ -116,7 +116,7 @@ Result<Cell> cell_of(Collective collective, const Grid& grid, int nodes, int eac
     return cell;
 }
 
-/// One column of the grid: cells by ranges of nodes, equal neighbours as one.
+/// One column of the grid: cells by ranges of nodes, with equal neighbours merged.
 using Column = std::vector<std::pair<Interval, Cell>>;
 
 Result<Column> column_of(Collective collective, const Grid& grid, int each, const Timer& timer) {

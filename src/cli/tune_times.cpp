@@ -21,7 +21,7 @@ void add(std::vector<Number>& ascending, Number value) {
     if (at == ascending.end() || *at != value) ascending.insert(at, value);
 }
 
-/// The patterns of one way count alike.
+/// All patterns of one trial have the same weight.
 void read_messages(const nlohmann::json& rows, MessageTimes& messages) {
     std::map<MessageTrial, std::map<std::uint64_t, std::vector<double>>> found;
     for (const auto& row : rows) {
