@@ -16,7 +16,7 @@ struct EngineCase {
     std::size_t bytes = 0;    ///< of a packet or message
     std::size_t segment = 0;  ///< of a message; 0: packets instead, all under one key
     unsigned threads = 1;     ///< number of threads that seal or open
-    bool dedicated = false;   ///< the communicating thread comes on top; otherwise it is one of them
+    bool dedicated = false;   ///< the communicating thread is one more; otherwise it is one of them
     bool tcp = false;
 };
 

@@ -58,7 +58,7 @@ class SharedBlocks {
     std::size_t place(int rank) const {
         const int node = topology_.node(rank), ranks = topology_.node_size(node),
                   local = topology_.local(rank);
-        int before = local;  // ranks of the node, when there is one slice, or one rank in each
+        int before = local;  // ranks of the node before it, if there is one slice, or one rank in each
         if (leaders_ != 1 && leaders_ != ranks) {
             const int slice = local % leaders_;
             before = slice * (ranks / leaders_) + std::min(slice, ranks % leaders_) + local / leaders_;

@@ -42,7 +42,7 @@ class Arrivals {
     const fabric::Topology* topology_ = nullptr;
     fabric::PlaintextBuffer room_;
     std::size_t node_peers_ = 0;
-    std::optional<std::size_t> each_;         ///< bytes of every block, when all have as many
+    std::optional<std::size_t> each_;         ///< bytes of each block, if all have one size
     std::vector<std::size_t> offset_, size_;  ///< by cell(); empty when all blocks have one size
 };
 
@@ -83,7 +83,7 @@ class Departures {
     int node_ = 0;  ///< this node, whose own blocks do not leave
     fabric::PlaintextBuffer room_;
     std::size_t node_peers_ = 0;
-    std::optional<std::size_t> each_;         ///< bytes of every block, when all have as many
+    std::optional<std::size_t> each_;         ///< bytes of each block, if all have one size
     std::vector<std::size_t> offset_, size_;  ///< by cell(); empty when all blocks have one size
 };
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t segment_bytes = 128 * 1024;
 /// The number of segments that are under way before one has been received, or sent.
 inline constexpr std::size_t few_segments = 3;
 /// Where there are to be few parts, this many bytes stay whole: on a fast link further segments cost more than they hide, on a slower
-/// one sealing and opening these bytes hardly counts.
+/// one the time to seal and open these bytes hardly counts.
 inline constexpr std::size_t whole_block = 8 * segment_bytes;
 /// The parts of a vector, in whole elements and in order. They have segment_bytes each; with few parts, vectors beyond whole_block have
 /// one of segment_bytes, some of up to five times that, and a last one of up to twice that.

@@ -132,7 +132,7 @@ Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count
             MPI_Op op, int root, MPI_Comm comm) {
     Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::reduce, comm);
     if (plan->good() && plan->comm->inter &&
-        root == MPI_PROC_NULL) {  // whose other arguments are not significant
+        root == MPI_PROC_NULL) {  // the other arguments count for nothing
         inter::take_part(*plan, root);
         return plan;
     }

@@ -8,7 +8,7 @@
 namespace mpisec::shim {
 
 /// The function that Open MPI's MPI_Reduce_local calls through MPI_COMM_SELF. A program that uses sessions alone has no
-/// MPI_COMM_SELF, so that MPI_Reduce_local crashes there (seen on 5.0.11, without MPIsec). The function itself needs no
+/// MPI_COMM_SELF, and MPI_Reduce_local crashes there (seen on 5.0.11, without MPIsec). The function itself needs no
 /// communicator. It is internal to the library, exported for its collective components; its last argument, a component,
 /// is not used. Its count is an int or a size_t, depending on the version, and is passed in one register either way.
 struct LocalReductions {

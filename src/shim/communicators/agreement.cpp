@@ -225,8 +225,7 @@ bool Exchange::collect() {
 
 void Exchange::answer() {
     Report answer = mine_;
-    if (violation_ != MPI_SUCCESS)
-        answer.purpose = Report::Purpose::no_result;  // nobody must wait for a result
+    if (violation_ != MPI_SUCCESS) answer.purpose = Report::Purpose::no_result;  // no rank must wait
     for (std::size_t to = 0; to < everyone_.size(); ++to) {
         answer.flag = flags_[is_inter_ && !is_remote_[to]];
         if (to != own_ && !is_dead_[to]) send(to, answer);

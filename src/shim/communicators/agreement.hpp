@@ -32,7 +32,7 @@ static_assert(sizeof(Report) == 56);
 /// Bits that the library agrees on, in clear: it gives everyone the bits that all have set.
 enum Verdict : int { have_result = 1, nothing_forged = 2 };
 
-/// More are never needed: each attempt that fails does so because a process has died since the one before it, or by an attack.
+/// Each attempt that fails does so because a process has died since the one before it, or because of an attack.
 inline std::uint64_t most_attempts(const Communicator& comm) {
     return static_cast<std::uint64_t>(comm.size) + comm.remote_members.size() + 8;
 }

@@ -21,8 +21,8 @@ namespace {
 // The program's messages follow these, and MPI keeps messages in order.
 constexpr int greeting_tag = 32766;
 
-/// Unauthenticated, like hellos: says only that the other world has MPIsec. Without greetings, a world that has none would
-/// be waited for inside the library.
+/// Unauthenticated, like hellos: says only that the other world has MPIsec. Without greetings, this process would wait
+/// inside the library for a world without MPIsec.
 using Greeting = std::array<char, 16>;
 constexpr Greeting greeting{"mpisec world 2"};
 

@@ -5,7 +5,7 @@
 // Its life:
 //
 //   load           every member has its first value before any code of the library runs, so another library's
-//                  constructor may call MPI. What is a FirstUse is made when first used.
+//                  constructor may call MPI. A FirstUse makes its object when it is first used.
 //   first call     of any procedure of MPI: resolve_real() fills `real`, `constants`, `library` and the gate's range of
 //                  code
 //   MPI_Init       Starting (gate.cpp) moves the gate's phase; start() (calls/init.cpp) fills `state`, starts
@@ -59,8 +59,8 @@ struct State {
     std::atomic<bool> yield_while_waiting{false};  ///< a waiting rank gives its core to others: MPISEC_YIELD
     bool fault_tolerant = false;  ///< the job goes on when a process has died (p2p/failures.hpp)
     bool ready = false;           ///< this process has all that protection needs
-    bool ending =
-        false;  ///< in MPI_Finalize, once the communicators that all ranks free in one order are freed
+    /// In MPI_Finalize, once the communicators that all ranks free in one order are freed.
+    bool ending = false;
     int tag_upper_bound = 32767;
     bool timed = false;       ///< sealing and opening are timed: MPISEC_STATS, MPISEC_TRACE
     MPI_Comm private_self{};  ///< on which MPIsec sends to itself (probe.cpp)
@@ -71,7 +71,7 @@ struct State {
 struct SealingLock {
     const char* owner = nullptr;            ///< mark of the thread that the lock is biased towards
     std::atomic<bool> owner_inside{false};  ///< written by that thread alone
-    std::atomic<bool> bias_revoked{false};  ///< the owner must take the lock like every thread
+    std::atomic<bool> bias_revoked{false};  ///< the owner must take the lock like any thread
     std::atomic<bool> bias_gone{false};     ///< and the owner has been seen outside since
     std::atomic<bool> locked{false};
     int granted = MPI_THREAD_SINGLE;  ///< by MPI_Init
@@ -120,9 +120,8 @@ inline constexpr link_map nothing_follows{};
 
 /// See runtime/device.hpp.
 struct DeviceWatch {
-    std::atomic<const link_map*> marker{
-        &nothing_follows};            ///< has a successor once something has been loaded
-    std::atomic<bool> driver{false};  ///< a CUDA driver was found
+    std::atomic<const link_map*> marker{&nothing_follows};  ///< has a successor once something was loaded
+    std::atomic<bool> driver{false};                        ///< a CUDA driver was found
 };
 
 struct Connection;

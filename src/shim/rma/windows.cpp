@@ -70,8 +70,7 @@ struct Making {
     WindowMemory memory{};
     /// shared memory that holds this rank's part and those of other ranks of its node
     std::optional<fabric::SharedSegment> segment{};
-    std::vector<std::uint8_t*>
-        near{};  ///< each rank's memory, which follows its lock; null: not in `segment`
+    std::vector<std::uint8_t*> near{};  ///< each rank's memory, behind its lock; null: not in `segment`
 };
 
 /// Builds a window on its private communicator: `make` makes this rank's part, and the ranks tell each other of their
@@ -153,7 +152,7 @@ void allocate_shared(Making& mine) {
 }
 
 /// The library's window around no memory, of which only the handle, name, info, attributes and error handler are used: the library may
-/// open memory in a window of its own to the network.
+/// open memory that is in its own windows to the network.
 int make_handle(MPI_Info info, MPI_Win* made) {
     void* nothing = nullptr;
     return real.Win_allocate(0, 1, info, state.private_self, &nothing, made);

@@ -42,7 +42,7 @@ void choose_crypto() {
     state.world.selection = *selection;
 }
 
-/// Makes it while everything else makes progress, which processes that must take part may need first (M5).
+/// Makes the channel while everything else makes progress: processes that must take part may need that first (M5).
 MPI_Comm make_channel(MPI_Comm all) {
     MPI_Comm channel = constants.comm_null;
     MPI_Request made;

@@ -1,7 +1,7 @@
 // The launcher's name of this job, which tells it from the user's other jobs. It is the same on all nodes of the job, and each process
 // knows it without using the network between the nodes.
 //
-// Otherwise an attacker who leads the connections of one job to another could join two jobs with the same key file, the same number of
+// Without it, an attacker who leads the connections of one job to another could join two jobs with the same key file, the same number of
 // ranks and the same settings (docs/formal/two_jobs.vp).
 #pragma once
 

@@ -27,7 +27,7 @@ std::vector<Hello> leaders_of(const NodeCards& cards);
 std::string name_of(const NodeCards& cards, std::int32_t rank);
 
 /// Collective over `comm`, on which nothing else travels during the call. Returns the cards of all nodes, with every rank
-/// in one of them. Ends the job when this rank's own hello comes back changed.
+/// in one of them. Ends the job when this rank's own card comes back changed.
 NodeCards exchange_cards(const Hello& own, int size, MPI_Comm comm, Nodes nodes,
                          const config::Settings& settings);
 
