@@ -131,8 +131,7 @@ Plan reduce_scatter(Plan plan, const void* sendbuf, void* recvbuf, const Parts& 
 Plan Reduce(const char* procedure, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype type,
             MPI_Op op, int root, MPI_Comm comm) {
     Plan plan = std::make_unique<CollectivePlan>(procedure, Collective::reduce, comm);
-    if (plan->good() && plan->comm->inter &&
-        root == MPI_PROC_NULL) {  // the other arguments count for nothing
+    if (plan->good() && plan->comm->inter && root == MPI_PROC_NULL) {  // its other arguments do not matter
         inter::take_part(*plan, root);
         return plan;
     }
