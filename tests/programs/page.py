@@ -14,20 +14,21 @@ EXPLAINED = Path(__file__).parent / "explained.txt"
 
 INTRODUCTION = """# Random programs
 
-MPI programs that nobody wrote, run plain and sealed on nodes of the [lab](lab.md). A program follows from its seed. It is a list of steps, each done by
-all ranks: communicators of every constructor, between one group and two, with topologies; derived datatypes; messages in every mode, completed in
-every manner, persistent ones, wildcards, probes, cancelled receives; collectives, blocking, non-blocking and persistent, with operations of the
+Randomly generated MPI programs, run plain and sealed on nodes of the [lab](lab.md). A program is determined by its seed. It is a list of steps, each done by
+all ranks: communicators of every constructor, with one group and with two, with topologies; derived datatypes; messages in every mode, completed in
+every way, persistent messages, wildcards, probes, cancelled receives; collectives, blocking, non-blocking and persistent, with operations of the
 program's own; attributes, error handlers, groups, names, several threads; and mistakes that an MPI library reports.
-Every rank writes a line of trace per step: error classes, statuses, members, callbacks, and a hash of every byte of its buffers, holes and margins
-included. Sealed, the trace must be the same to the letter. A program that does otherwise is run again and made as small as it can be.
-What MPI leaves open, a program avoids or does not tell.
+
+Every rank writes one trace line per step: error classes, statuses, members, callbacks, and a hash of every byte of its buffers, holes and margins
+included. The sealed trace must be exactly the same as the plain one. A program whose traces differ is run again and made as small as possible.
+Programs avoid behaviour that MPI leaves open, or do not trace it.
 """
 
 OUTCOMES = """| outcome | |
 | --- | --- |
 | same | every line of every rank is the same plain and sealed |
 | **differs** | plain and sealed differ, or the sealed run hangs or dies; a call that MPIsec refuses differs too |
-| not seen again | differed once, and in four more runs did not |
+| not seen again | the program differed once, but not in four more runs |
 | fails plain | the plain program crashes, hangs or ends with an error, also when it is run alone |
 | wrong plain | plain and sealed differ, and two other MPI libraries give plain what this one gives sealed |
 | plain differs from plain | two plain runs differ from each other |
@@ -79,12 +80,12 @@ def render(results: Results) -> str:
         OUTCOMES,
         "## Results\n",
         table(results),
-        f"Calls are those of all ranks in the sealed runs. They are of {len(procedures)} procedures of MPI; the result file says how many of each. "
-        "Where messages travel in segments from 4 KiB instead of 64 KiB, many messages are long ones to MPIsec.\n",
+        f"Calls are those of all ranks in the sealed runs, to {len(procedures)} procedures of MPI; the result file says how many of each. "
+        "Where messages travel in segments from 4 KiB on instead of 64 KiB, many messages count as long for MPIsec.\n",
         "## Plain and sealed differed\n",
         findings(results),
         "## Faults of the MPI libraries\n",
-        "Programs that say nothing about MPIsec; the result file lists them.\n",
+        "These programs say nothing about MPIsec; the result file lists them.\n",
         of_the_library(results),
     ])
 

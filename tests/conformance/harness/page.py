@@ -4,22 +4,22 @@ from harness.judge import OUTCOMES
 
 _HEAD = """# Conformance
 
-Programs that others wrote, run plain and sealed on nodes of the [lab](lab.md), and what became of each. `{command}` made this page and
+Programs that others wrote, run plain and sealed on nodes of the [lab](lab.md), and the outcome of each. `{command}` made this page and
 [results/conformance.json](results/conformance.json), in {minutes} minutes, between {first} and {last}, on {machine}.
-`make conformance CONFORMANCE="hpcc lammps"` runs these suites alone and replaces their results; the table names the commit that MPIsec was built from.
-A row says what that commit did: what it names as refused may be sealed since. [procedures.md](procedures.md) has what is refused now.
+`make conformance CONFORMANCE="hpcc lammps"` runs only these suites and replaces their results; the table names the commit that MPIsec was built from.
+A row says what that commit did: a call that a row names as refused may be sealed by now. [procedures.md](procedures.md) says what is refused now.
 
 | outcome | |
 | --- | --- |
-| same | the program ends well sealed, and what it says is what it says plain |
-| refused | it uses what MPIsec refuses between nodes today, and MPIsec says so |
+| same | the sealed program succeeds, and its output is the same as plain |
+| refused | the program uses something that MPIsec refuses between nodes today, and MPIsec says so |
 | excepted | a known difference, with its reason below |
-| failed plain too | it does not pass without MPIsec on these nodes, so it says nothing about MPIsec |
-| nothing sealed | as plain, but no message crossed between nodes: it shows only that MPIsec does not disturb |
+| failed plain too | the program does not pass without MPIsec on these nodes either, so it says nothing about MPIsec |
+| nothing sealed | as plain, but no message crossed between nodes: it shows only that MPIsec does not disturb the program |
 | **differs** | anything else; `make conformance` fails |
 
-Plain is compared with plain first, once with another order of summation: where plain runs differ from each other, numbers are compared within the
-tolerance named, or not at all where none is named. Everything else is compared letter by letter, after lines with times are left out.
+First, plain runs are compared with each other, one of them with another order of summation. Where plain runs differ, numbers are compared within the
+tolerance named, or not at all where none is named. Everything else is compared letter by letter, except lines with times, which are left out.
 """
 
 
@@ -47,7 +47,7 @@ def _table(suites):
     rows.append(["**all**", "", "", "", "", str(sum(totals)), *map(str, totals), f"{sum(suite['messages'] for suite in suites):,}",
                  str(round(sum(suite["seconds"] for suite in suites))), ""])
     return "## Results\n\n" + "".join("| " + " | ".join(row) + " |\n" for row in rows) + (
-        "\nRanks are those of the whole job. In the suites of many tests in one job (mpi4py and other Python suites) a program is one test.\n")
+        "\nRanks are those of the whole job. In suites that run many tests in one job (mpi4py and other Python suites), each test counts as a program.\n")
 
 
 def _compared(suites):
