@@ -1,5 +1,5 @@
 // MPI_Init's start-up on a simulated cluster: what `mpisec sim startup` prints. The cards are put together by the code that ranks
-// run (wire/node_cards.hpp), along the same trees; times are virtual.
+// run (wire/node_cards.hpp), along the trees that they take on MPICH; times are virtual.
 #pragma once
 
 #include <cstdint>

@@ -73,7 +73,7 @@ struct Settings {
 /// Reads the environment and the TOML file (MPISEC_CONFIG, default ~/.config/mpisec/config.toml, which may be absent). An unknown MPISEC_
 /// variable or TOML key, or a value out of range, is an error that names it and says what is accepted. Sizes take K, M, G suffixes (powers
 /// of two); times are in seconds. A variable that is set but empty counts as not set. Variables that begin with MPISEC_LAB_ belong to the
-/// lab, two to the OpenSSL provider; they are ignored.
+/// lab, two to the OpenSSL provider and one to `mpisec profile`; they are ignored.
 Result<Settings> load();
 
 /// One setting as it is in force.

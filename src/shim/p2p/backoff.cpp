@@ -16,7 +16,7 @@ using std::chrono::microseconds;
 constexpr unsigned polls_before_yielding = 64;
 constexpr unsigned polls_between_news = 256;
 
-// Below most waits of a program whose ranks are in step, which gains nothing by sleeping, and below a time slice.
+// Longer than most waits of a program whose ranks are in step, which gains nothing by sleeping, and shorter than a time slice.
 constexpr microseconds patience{2000};
 // Several polls between two sleeps, without yielding, so that a long message between ranks of this node does not stall: the MPI library
 // moves one piece of it with every poll.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uintptr_t widest_alignment = 16;
 
-/// `inout` becomes, element by element, `inout` op `in`. Neither has gaps.
+/// `inout` becomes, element by element, `in` op `inout`. Neither has gaps.
 int combine(const Arithmetic& by, std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) {
     const std::size_t count = bytes / by.facts.size;
     if (by.facts.contiguous && count <= std::numeric_limits<int>::max())

@@ -37,10 +37,10 @@ class NodeMemory {
     /// The members' hellos, in the order of members().
     std::vector<Hello> hellos() const;
 
-    // Each of the following is called by all members, once, in this order.
+    // Each of the following is called by all members, once.
 
-    /// The leader's choice of crypto libraries, which may have needed a calibration; members whose MPISEC_AEAD
-    /// is the same adopt it. Only where the job crosses nodes. Ends the job when a member ends up with another cipher.
+    /// The leader's choice of crypto libraries, which may have needed a calibration; members with the
+    /// same MPISEC_AEAD and the same plug-ins adopt it. Only where the job crosses nodes. Ends the job when a member ends up with another cipher.
     aead::Selection select_aead();
     /// The leader hands over what the leaders agreed on and the others copy it; all return it. The shared copy
     /// is wiped before the leader returns.
