@@ -164,14 +164,14 @@ bool defines(const Mapping& file, std::string_view beginning) {
 }
 
 /// Whether a section of constants (.rodata) holds one of these texts.
-bool has_constant(const Mapping& file, std::span<const std::string_view> texts) {
+bool has_constant(const Mapping& file, std::span<const std::string> texts) {
     auto head = file.at<Elf64_Ehdr>(0, 1);
     if (head.empty()) return false;
     for (const Elf64_Shdr& section : file.at<Elf64_Shdr>(head[0].e_shoff, head[0].e_shnum)) {
         constexpr auto kinds = SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR;
         if (section.sh_type != SHT_PROGBITS || (section.sh_flags & kinds) != SHF_ALLOC) continue;
         const auto bytes = file.at<char>(section.sh_offset, section.sh_size);
-        for (const std::string_view text : texts)
+        for (const std::string& text : texts)
             if (memmem(bytes.data(), bytes.size(), text.data(), text.size())) return true;
     }
     return false;
@@ -184,7 +184,9 @@ bool defines_symbol(const std::string& path, std::string_view beginning) {
 }
 
 bool contains_mpi_library(const std::string& path) {
-    constexpr std::string_view texts[] = {"MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "ompi_mpi_init: "};
+    // Put together here, so that this program does not contain them.
+    const std::string texts[] = {std::string("MPIR_CVAR_SUPPRESS") + "_ABORT_MESSAGE",
+                                 std::string("ompi_mpi") + "_init: "};
     const Mapping file(path);
     if (!file.ok() || !is_elf(file) || !is_64_bit_little_endian(file)) return false;
     // A profiling library that is linked in defines MPI_Init alone.

@@ -216,9 +216,10 @@ def test_changes_at_the_end(jobs, mpi, connections):
     assert changed.ended(), changed.story
 
 
-@pytest.mark.parametrize("mpi,connections", ALL)
+@pytest.mark.parametrize("mpi,connections", ALL[:1])
 def test_the_rest_of_what_was_sent(jobs, mpi, connections):
-    """S2, S8: what was sent at once came in several records, and a later one is changed: whoever waits for the rest hears of it."""
+    """S2, S8: what was sent at once came in several records, and a later one is changed: whoever waits for the rest hears of it. (UCX and libfabric send
+    no more at once than one record holds.)"""
     def behind_unfinished(frames):
         there = sent(frames, {"record"}, receiver=2)
         return there[1 + next(i for i, frame in enumerate(there) if frame.shown[3] & MORE)]

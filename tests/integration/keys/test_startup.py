@@ -93,7 +93,7 @@ def test_key_that_others_can_read(startup, make_key):
         ({"MPISEC_SAME_NODE": "seal"}, ["rank 2 (node1)", "MPISEC_SAME_NODE seal instead of auto"]),
         ({"MPISEC_SAME_NODE": "plain"}, ["rank 2 (node1)", "MPISEC_SAME_NODE plain instead of auto"]),
         ({"MPISEC_SAME_NODE": "verify"}, ["rank 2 (node1)", "MPISEC_SAME_NODE verify instead of auto"]),
-        ({"MPISEC_CONNECTIONS": "plain"}, ["rank 2 (node1)", "MPISEC_CONNECTIONS plain instead of auto"]),
+        ({"MPISEC_CONNECTIONS": "plain"}, ["MPISEC_CONNECTIONS"]),  # Open MPI's connections are refused before ranks compare settings
         ({"MPISEC_UNPROTECTED": "allow"}, ["rank 2 (node1)", "MPISEC_UNPROTECTED allow instead of refuse"]),
         ({"MPISEC_JOB": "another"}, ["rank 2 (node1)", "is of another job"]),
     ],

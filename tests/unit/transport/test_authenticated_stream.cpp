@@ -418,7 +418,8 @@ TEST(AuthenticatedStream, SealedBytesPassAsTheyAre) {
 }
 
 TEST(AuthenticatedStream, SealedBytesBehindAHeaderPassAsTheyAre) {
-    Ends ends(secret(1));
+    const keys::Secret key = secret(1);
+    Ends ends(key);
     ends.meet();
     std::fill_n(copied_area.begin(), 20'000, 7);
     const iovec piece = {copied_area.data(), 20'000};
