@@ -52,10 +52,11 @@ def family(
 
 def shim(output: Path, compiler: str, flags: list[str]) -> None:
     bindings, class_of, names = family(compiler, flags)
+    earlier = headers.earlier_names(compiler, flags, bindings, set(class_of))
     table = "".join(f"MPISEC_PROCEDURE({name.removeprefix('MPI_')})\n" for name in sorted(names))
     write_if_changed(output / "real_table.inc", table)
     write_if_changed(output / "refusals.inc", wrappers.refusals(bindings, class_of))
-    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, class_of))
+    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, earlier, class_of))
 
 
 def profile(output: Path, compiler: str, flags: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 
 from standard import Parameter, Procedure
 
@@ -36,6 +37,21 @@ def extensions(compiler: str, flags: list[str]) -> list[Procedure]:
         if procedure.communicator or any(re.fullmatch(r"MPI_Request \w+", each.declaration) for each in parameters):
             found.append(procedure)
     return found
+
+
+def earlier_names(
+    compiler: str, flags: list[str], bindings: list[Procedure], classed: set[str]
+) -> list[Procedure]:
+    """Of Open MPI: procedures of the standard by the names that earlier versions of the library had for them as extensions. Its present
+    headers do not declare these, but programs that were built with earlier ones call them."""
+    if "ompi_communicator_t" not in _preprocessed(compiler, flags):
+        return []
+    declared_now = {extension.name for extension in extensions(compiler, flags)}
+    return [
+        replace(binding, name=earlier, base=earlier)
+        for binding in bindings
+        if (earlier := binding.name.replace("MPI_", "MPIX_", 1)) in classed - declared_now
+    ]
 
 
 def _parameter(declaration: str) -> Parameter:

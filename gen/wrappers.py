@@ -45,10 +45,15 @@ using namespace mpisec::shim;
 OWN_MODULE = {"window": "rma", "file": "io"}
 
 
-def render(bindings: list[Procedure], class_of: dict[str, Group]) -> str:
-    """wrappers.cpp. Both MPI_X and PMPI_X are defined: Fortran bindings and MPI-IO layers call PMPI_X."""
+def render(bindings: list[Procedure], earlier: list[Procedure], class_of: dict[str, Group]) -> str:
+    """wrappers.cpp. Both MPI_X and PMPI_X are defined: Fortran bindings and MPI-IO layers call PMPI_X. `earlier`: procedures of the
+    standard by names that no header declares any more."""
     parts = [HEAD]
-    for binding in bindings:
+    parts += [
+        f'extern "C" decltype({binding.name.replace("MPIX_", "MPI_", 1)}) {binding.name};'
+        for binding in earlier
+    ]
+    for binding in bindings + earlier:
         group = class_of[binding.base]
         if group.wrapped:
             parts.append(_wrapper(binding, group))
@@ -214,7 +219,7 @@ def _parameter(binding: Procedure, kind: str) -> str:
 
 def _collective(binding: Procedure, group: Group, real: str) -> list[str]:
     """Inside a node the library's own; else a plan (src/shim/collective/collectives.hpp), run in the form that the name tells."""
-    name = binding.base.removeprefix("MPI_")
+    name = binding.base.removeprefix("MPI_").removeprefix("MPIX_")
     refused = _refused_of_device(binding, "any_foreign_to_library", " " * 8)
     blocks = not name.startswith("I") and not name.endswith("_init")
     inside = [f"    if (!crosses_nodes({binding.communicator})) {{", *refused, f"        return {real};", "    }"]

@@ -118,6 +118,14 @@ struct Duplications {
 
 namespace {
 
+// Open MPI has the new handle when MPI_Comm_idup returns, and its Fortran bindings convert it then: they give a variable of their own, which
+// must not be written to later.
+#if defined(OPEN_MPI)
+constexpr bool has_handle_at_once = true;
+#else
+constexpr bool has_handle_at_once = false;
+#endif
+
 /// MPI_Comm_idup. The program gets the new communicator once it has been compared.
 class Duplication final : public Operation {
   public:
@@ -164,7 +172,7 @@ class Duplication final : public Operation {
                 failed != MPI_SUCCESS)
                 return finish(failed);
         const int wrong = check_made(construction_, copy, shadow);
-        *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
+        if (!has_handle_at_once) *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
         finish(wrong);
     }
     Construction construction_;
@@ -186,6 +194,7 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     const wire::ContextId context = construction.context;
     auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
     if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
+    if (has_handle_at_once) *newcomm = duplication->copy;
     if (needs_block) duplication->agreement = agree_on_block(procedure, *parent, context);
     enlist(*duplication);
     *request = give_request(std::move(duplication));

@@ -132,8 +132,7 @@ int check_operation(MPI_Datatype type, MPI_Op op, bool any) {
     if (auto found = known.find({type, op, any}); found != known.end()) return found->second;
     const int combiner = combiner_of(type);
     if (combiner == MPI_UNDEFINED) return MPI_ERR_TYPE;
-    const bool own = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-                     combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+    const bool own = is_predefined_combiner(combiner);
     // Open MPI accepts everything when there are no elements; otherwise it accepts no type of the program's.
 #if defined(OPEN_MPI)
     if (!own) return any ? MPI_ERR_OP : MPI_SUCCESS;

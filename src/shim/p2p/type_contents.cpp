@@ -106,7 +106,7 @@ void TypeContents::arrange(const std::vector<MPI_Count>& counts) {
 
 TypeContents::~TypeContents() {
     for (MPI_Datatype& type : inner)
-        if (!is_named(type)) Type_free(&type);  // a reference that MPI_Type_get_contents gave
+        if (!is_predefined_type(type)) Type_free(&type);  // a reference that MPI_Type_get_contents gave
 }
 
 int combiner_of(MPI_Datatype type) {

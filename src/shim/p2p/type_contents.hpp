@@ -38,5 +38,13 @@ int combiner_of(MPI_Datatype type);
 inline bool is_named(MPI_Datatype type) {
     return combiner_of(type) == MPI_COMBINER_NAMED;
 }
+/// What MPI_Type_create_f90_real and the like return is predefined, too, though it has no name (MPI standard section 19.1.5).
+constexpr bool is_predefined_combiner(int combiner) {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+inline bool is_predefined_type(MPI_Datatype type) {
+    return is_predefined_combiner(combiner_of(type));
+}
 
 }  // namespace mpisec::shim

@@ -18,10 +18,24 @@ namespace {
 /// The most runs of one element: more would take gigabytes to describe.
 constexpr std::size_t most_runs = std::size_t{1} << 26;
 
+/// The named type with the same values as a predefined one: the handles of types that MPI_Type_create_f90_real and the like return may
+/// differ between processes.
+MPI_Datatype named(MPI_Datatype type, int combiner) {
+    const int type_class = combiner == MPI_COMBINER_F90_REAL      ? MPI_TYPECLASS_REAL
+                           : combiner == MPI_COMBINER_F90_COMPLEX ? MPI_TYPECLASS_COMPLEX
+                           : combiner == MPI_COMBINER_F90_INTEGER ? MPI_TYPECLASS_INTEGER
+                                                                  : MPI_UNDEFINED;
+    int size = 0;
+    if (type_class == MPI_UNDEFINED || real.Type_size(type, &size) != MPI_SUCCESS) return type;
+    MPI_Datatype found = constants.datatype_null;
+    return real.Type_match_size(type_class, size, &found) == MPI_SUCCESS ? found : constants.datatype_null;
+}
+
 /// Adds the predefined types that `type` is made of.
 void add_elements(MPI_Datatype type, std::vector<MPI_Datatype>& elements) {
     const TypeContents made(type);
     if (made.inner.empty()) {
+        type = named(type, made.combiner);
         if (std::ranges::find(elements, type) == elements.end()) elements.push_back(type);
         return;
     }

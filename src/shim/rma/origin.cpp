@@ -10,6 +10,7 @@
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/staged.hpp"
+#include "shim/p2p/type_contents.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
@@ -192,7 +193,9 @@ int check_arguments(Window& window, const Access& access) {
 int describe(const Access& access, DescribedAccess& described) {
     const auto type = layout_of(access.type);
     if (!type) return MPI_ERR_TYPE;
-    if (access.of_one_element && type->element != access.type) return MPI_ERR_TYPE;
+    if (access.of_one_element &&
+        (type->element == constants.datatype_null || !is_predefined_type(access.type)))
+        return MPI_ERR_TYPE;
     describe_elements(*type, access.count, described.layout);
     const Wide bytes = described.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;

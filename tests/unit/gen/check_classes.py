@@ -215,7 +215,7 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(
             [(f.name, f.communicator, len(f.parameters)) for f in found], [("MPIX_Shout", "comm", 2)]
         )
-        text = wrappers.render(found, {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
+        text = wrappers.render(found, [], {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
         self.assertIn(
             'if (!crosses_nodes(comm) || refusal_waived("MPIX_Shout")) return extension(comm, words);', text
         )

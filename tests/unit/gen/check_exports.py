@@ -39,7 +39,8 @@ class Exports(unittest.TestCase):
             for _, name in symbols("--defined-only")
             if not name.startswith(("mpisec_", "MPIX_", "PMPIX_"))
         }
-        self.assertEqual(shown - wanted, SOCKETS, "shown beside what should be")
+        for_fortran = {name for name in shown if "win_get_attr" in name.lower() and name not in wanted}
+        self.assertEqual(shown - wanted - for_fortran, SOCKETS, "shown beside what should be")
         self.assertEqual(sorted(wanted - shown), [], "not shown")
 
     @unittest.skipIf("-abi." in LIBRARY.name, "the standard's header has no extensions")
@@ -48,6 +49,8 @@ class Exports(unittest.TestCase):
         for name in ("MPIX_Comm_agree", "PMPIX_Comm_agree", "MPIX_Comm_shrink"):
             self.assertIn(name, shown)
         self.assertNotIn("MPIX_Comm_revoke", shown)
+        for name in ("MPIX_Bcast_init", "PMPIX_Neighbor_alltoallw_init"):
+            self.assertEqual(name in shown, "-openmpi." in LIBRARY.name, "Open MPI 4 has it")
 
     @unittest.skipIf(SANITIZED, "a sanitizer's runtime is asked of the program")
     def test_asks_nothing_of_the_program(self):
