@@ -61,7 +61,7 @@ std::string mpi_of_node(const std::vector<std::string>& command, const std::stri
     if (!found) return problem(found.error());
     auto shim = shim_path(found->family);
     if (!shim) return problem(shim.error());
-    if (auto preload = preload_with(*shim, ""); !preload) return problem(preload.error());
+    if (auto preload = preload_with(*shim, {}, ""); !preload) return problem(preload.error());
     for (const LoadedLibrary& library : libraries_of(*program))
         if (family_of_library(std::filesystem::path(library.name).filename().string()) == found->family &&
             !library.path.empty())

@@ -169,7 +169,7 @@ void examine_program(const std::vector<std::string>& command, const std::string&
     auto shim = shim_path(found.family);
     if (!shim) return findings.problem("preload", shim.error().message);
     const char* present = std::getenv("LD_PRELOAD");
-    if (auto preload = preload_with(*shim, present ? present : ""); !preload)
+    if (auto preload = preload_with(*shim, {}, present ? present : ""); !preload)
         findings.problem("preload", preload.error().message);
     else
         findings.line("preload", *preload);

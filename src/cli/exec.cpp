@@ -79,7 +79,7 @@ Result<std::string> preload_for(const std::vector<std::string>& command, const s
     auto shim = shim_path(found->family);
     if (!shim) return tl::unexpected(shim.error());
     const char* present = std::getenv("LD_PRELOAD");
-    auto preload = preload_with(*shim, present ? present : "");
+    auto preload = preload_with(*shim, linked_profiling_tools(*program), present ? present : "");
     if (!preload) return tl::unexpected(preload.error());
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);

@@ -4,11 +4,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
+#include <string_view>
 
-#include "cli/program.hpp"
+#include "base/elf.hpp"
+#include "cli/family.hpp"
+#include "cli/loader.hpp"
 
 namespace mpisec::cli {
 namespace {
@@ -31,10 +35,48 @@ Result<void> loadable(const std::string& path) {
     return {};
 }
 
+/// What LD_PRELOAD cannot name (ld.so(8)).
+constexpr const char* separators = " :$";
+
+constexpr std::string_view of_every_language[] = {"libc.",        "libm.",     "libdl.",     "librt.",
+                                                  "libpthread.",  "libgcc_s.", "libstdc++.", "libgfortran.",
+                                                  "libquadmath.", "ld-linux"};
+
+/// Whether it is a tool of MPI's profiling interface (MPI standard chapter 15): its MPI_X calls PMPI_X.
+bool is_profiling_tool(const std::string& path) {
+    if (path.find('/') == std::string::npos) return false;  // the loader's to find
+    const std::vector<std::string> imported = mpi_symbols(path, Symbols::imported);
+    if (imported.empty()) return false;
+    return std::ranges::any_of(mpi_symbols(path, Symbols::defined), [&](const std::string& name) {
+        return std::ranges::find(imported, "P" + name) != imported.end();
+    });
+}
+
 }  // namespace
 
-Result<std::string> preload_with(const std::string& shim, const std::string& present) {
-    if (shim.find_first_of(" :$") != std::string::npos)
+std::vector<std::string> linked_profiling_tools(const Program& program) {
+    // Only those linked before the MPI library come to be called. What every program is linked with is not worth a look.
+    std::vector<std::string> candidates;
+    for (const std::string& needed : program.elf.needed) {
+        if (looks_like_mpi(needed)) break;
+        const bool common = std::ranges::any_of(
+            of_every_language, [&](std::string_view beginning) { return needed.starts_with(beginning); });
+        if (!common) candidates.push_back(needed);
+    }
+    std::vector<std::string> tools;
+    if (candidates.empty()) return tools;
+    for (const LoadedLibrary& library : libraries_of(program)) {
+        const bool candidate = std::ranges::find(candidates, library.name) != candidates.end();
+        if (candidate && library.path.find_first_of(separators) == std::string::npos &&
+            is_profiling_tool(library.path))
+            tools.push_back(library.path);
+    }
+    return tools;
+}
+
+Result<std::string> preload_with(const std::string& shim, const std::vector<std::string>& linked_tools,
+                                 const std::string& present) {
+    if (shim.find_first_of(separators) != std::string::npos)
         return fail("LD_PRELOAD cannot name " + shim +
                     ": move MPIsec to a path without spaces, colons and dollar signs");
     if (auto fine = loadable(shim); !fine) return tl::unexpected(fine.error());
@@ -42,14 +84,20 @@ Result<std::string> preload_with(const std::string& shim, const std::string& pre
     for (char& c : listed)
         if (c == ':') c = ' ';  // ld.so(8): either separates
     std::istringstream names(listed);
+    std::string before, behind;
+    for (const std::string& tool : linked_tools) before += tool + ":";
     for (std::string name; names >> name;) {
         if (name == shim) return present;
         std::string file = name.substr(name.rfind('/') + 1);
         if (file.starts_with("libmpisec-"))
             return fail("LD_PRELOAD already has " + name + ", which is not " + shim +
                         ": unset it, `mpisec exec` sets it itself");
+        if (is_profiling_tool(name))
+            before += name + ":";
+        else
+            behind += ":" + name;
     }
-    return present.empty() ? shim : shim + ":" + present;
+    return before + shim + behind;
 }
 
 }  // namespace mpisec::cli

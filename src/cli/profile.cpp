@@ -60,7 +60,7 @@ Result<std::string> preload_for(const std::vector<std::string>& command, const s
     auto library = profile_library_path(found->family);
     if (!library) return tl::unexpected(library.error());
     const char* present = std::getenv("LD_PRELOAD");
-    return preload_with(*library, present ? present : "");
+    return preload_with(*library, {}, present ? present : "");
 }
 
 [[noreturn]] void become_program(const std::vector<std::string>& command, const std::string& preload,

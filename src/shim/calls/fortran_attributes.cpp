@@ -1,8 +1,11 @@
 // MPI_Win_get_attr from Fortran. Where a window crosses nodes, the MPI library knows only a window of this process alone
 // (shim/rma/window.hpp), and the Fortran bindings do not ask MPI_Win_get_attr for its attributes: MPICH's call a function of the library's,
 // which keyvals of Fortran get values from instead of addresses, Open MPI's look them up themselves. Their answers are corrected here.
-#include <dlfcn.h>
+// (Bindings for the standard ABI are not known yet.)
 #include <mpi.h>
+
+#if !defined(MPISEC_STANDARD_ABI)
+#include <dlfcn.h>
 
 #include <optional>
 
@@ -63,7 +66,7 @@ MPISEC_ALSO(mpi_win_get_attr_)
 MPISEC_ALSO(mpi_win_get_attr__)
 MPISEC_ALSO(MPI_WIN_GET_ATTR)
 
-#elif !defined(MPISEC_STANDARD_ABI)
+#else
 
 MPISEC_EXPORT int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, int kind) {
     using LookUp = decltype(&MPII_Win_get_attr);
@@ -75,4 +78,5 @@ MPISEC_EXPORT int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* f
     return code;
 }
 
+#endif
 #endif

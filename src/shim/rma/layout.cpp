@@ -21,10 +21,10 @@ constexpr std::size_t most_runs = std::size_t{1} << 26;
 /// The named type with the same values as a predefined one: the handles of types that MPI_Type_create_f90_real and the like return may
 /// differ between processes.
 MPI_Datatype named(MPI_Datatype type, int combiner) {
-    const int type_class = combiner == MPI_COMBINER_F90_REAL      ? MPI_TYPECLASS_REAL
-                           : combiner == MPI_COMBINER_F90_COMPLEX ? MPI_TYPECLASS_COMPLEX
-                           : combiner == MPI_COMBINER_F90_INTEGER ? MPI_TYPECLASS_INTEGER
-                                                                  : MPI_UNDEFINED;
+    int type_class = MPI_UNDEFINED;
+    if (combiner == MPI_COMBINER_F90_REAL) type_class = MPI_TYPECLASS_REAL;
+    if (combiner == MPI_COMBINER_F90_COMPLEX) type_class = MPI_TYPECLASS_COMPLEX;
+    if (combiner == MPI_COMBINER_F90_INTEGER) type_class = MPI_TYPECLASS_INTEGER;
     int size = 0;
     if (type_class == MPI_UNDEFINED || real.Type_size(type, &size) != MPI_SUCCESS) return type;
     MPI_Datatype found = constants.datatype_null;

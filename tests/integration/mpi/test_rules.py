@@ -18,7 +18,7 @@ MORE_PLAIN = [("mpich-5", 2, 2), ("mpich-4", 2, 2), ("openmpi-4", 2, 2)]  # a co
 # What these libraries do not do between nodes by themselves: Open MPI 4.1 has no one-sided component for TCP, and one of the windows
 # of MPICH 4.0 keeps what it held.
 PLAIN_CANNOT = {("openmpi-4", "one_sided"), ("openmpi-4", "one_sided_locks"), ("openmpi-4", "one_sided_epochs"),
-                ("openmpi-4", "constructors"), ("mpich-4", "one_sided")}
+                ("openmpi-4", "constructors"), ("openmpi-4", "fortran_kinds"), ("mpich-4", "one_sided")}
 
 
 def broken(verdicts):
