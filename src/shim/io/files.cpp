@@ -120,6 +120,26 @@ std::string absolute(const std::string& name) {
     return error ? name : (here / name).string();
 }
 
+/// While it lives, the library returns the errors of opening a file, and MPIsec raises them once for all ranks. (MPICH 5 returns MPI_SUCCESS
+/// after it has called a handler of the program's.)
+class OpenErrorsReturned {
+  public:
+    OpenErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
+        real.File_set_errhandler(constants.file_null, constants.errors_return);
+    }
+    ~OpenErrorsReturned() {
+        if (!known_) return;
+        real.File_set_errhandler(constants.file_null, before_);
+        give_back_handler(before_);
+    }
+    OpenErrorsReturned(const OpenErrorsReturned&) = delete;
+    OpenErrorsReturned& operator=(const OpenErrorsReturned&) = delete;
+
+  private:
+    MPI_Errhandler before_;
+    bool known_;
+};
+
 /// Opens the file now, not when there is aggregated data for the first time: by then another file may have the name, or none.
 int open_bytes(File& file, int amode) {
     amode &= MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR;
@@ -136,6 +156,7 @@ int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
     const Hints hints(info, true);
+    const OpenErrorsReturned to_here;
     const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
     if (code != MPI_SUCCESS) file.handle = constants.file_null;
     hints.note_in(file);

@@ -1,6 +1,6 @@
 /* Persistent collectives as Open MPI 4 named them before MPI 4 did. */
-#include <mpi.h>
 #include <mpi-ext.h>
+#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPIX_Bcast_init(text, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-    MPIX_Allgather_init(text, BYTES, MPI_BYTE, all, BYTES, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    MPIX_Allgather_init(text, BYTES, MPI_BYTE, all, BYTES, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &requests[1]);
     MPIX_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]);
     for (int round = 0; round < 3; ++round) {
         memset(text, 0, BYTES);

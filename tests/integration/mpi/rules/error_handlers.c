@@ -20,10 +20,56 @@ static void check_mistakes(MPI_Comm comm, const char* constructor) {
           "MPI_Recv_init of no datatype");
 }
 
-static int handled;
+static int handled, others;
 static void handle(MPI_Comm* comm, int* code, ...) {
     (void)comm;
     handled += class_of(*code) == MPI_ERR_TRUNCATE;
+    others += class_of(*code) != MPI_ERR_TRUNCATE;
+}
+
+/* A message that is too long, from a rank of the same node. */
+static void inside_the_node(void) {
+    const int other = rank ^ 1;
+    MPI_Comm copy;
+    MPI_Errhandler handler;
+    int out[4] = {0}, in[4] = {0};
+    OK(MPI_Comm_create_errhandler(handle, &handler));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
+    OK(MPI_Comm_set_errhandler(copy, handler));
+    OK(MPI_Errhandler_free(&handler));
+    handled = others = 0;
+    if (other < size && is_local(other) && !OVERRUNS_SHORT_BUFFERS) {
+        if (rank < other) OK(MPI_Send(out, 4, MPI_INT, other, 4, copy));
+        (void)MPI_Recv(in, 1, MPI_INT, other, 4, copy, MPI_STATUS_IGNORE);
+        if (rank > other) OK(MPI_Send(out, 4, MPI_INT, other, 4, copy));
+        CHECK(handled > 0 && others == 0, "the handler was called %d times, and %d for another error",
+              handled, others);
+    }
+    OK(MPI_Comm_free(&copy));
+}
+
+static int not_opened;
+static void handle_file(MPI_File* file, int* code, ...) {
+    (void)file, (void)code;
+    ++not_opened;
+}
+
+/* The handler that errors of opening go to stays what the program has made it. */
+static void of_no_file(void) {
+    MPI_Errhandler handler, after;
+    MPI_File file;
+    OK(MPI_File_create_errhandler(handle_file, &handler));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, handler));
+    for (int i = 0; i < 2; ++i) {
+        not_opened = 0;
+        (void)MPI_File_open(MPI_COMM_WORLD, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+        OK(MPI_File_get_errhandler(MPI_FILE_NULL, &after));
+        CHECK(not_opened > 0 && after == handler, "the handler was called %d times, and is %s", not_opened,
+              after == handler ? "the same" : "another one");
+        OK(MPI_Errhandler_free(&after));
+    }
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
+    OK(MPI_Errhandler_free(&handler));
 }
 
 /* What goes wrong on a communicator after MPI_Comm_free is told to its handler. */
@@ -73,5 +119,7 @@ void rule_error_handlers(void) {
         OK(MPI_Comm_free(&half));
     }
     OK(MPI_Comm_free(&parent));
+    inside_the_node();
+    of_no_file();
     of_a_freed_one();
 }

@@ -10,9 +10,9 @@ static void in_messages(MPI_Datatype real) {
     OK(MPI_Type_vector(4, 1, 2, real, &every_other));
     OK(MPI_Type_commit(&every_other));
     for (int i = 0; i < 8; ++i) out[i] = 100 * rank + i, in[i] = -1;
-    OK(MPI_Sendrecv(out, 1, every_other, next, 0, in, 1, every_other, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-    for (int i = 0; i < 8; ++i)
-        CHECK(in[i] == (i % 2 ? -1 : 100 * last + i), "number %d is %g", i, in[i]);
+    OK(MPI_Sendrecv(out, 1, every_other, next, 0, in, 1, every_other, last, 0, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+    for (int i = 0; i < 8; ++i) CHECK(in[i] == (i % 2 ? -1 : 100 * last + i), "number %d is %g", i, in[i]);
     OK(MPI_Type_free(&every_other));
     OK(MPI_Sendrecv(out, 8, real, next, 1, in, 8, real, last, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(in[7] == 100 * last + 7, "the type was freed with one that was made of it");
@@ -24,7 +24,8 @@ static void in_reductions(MPI_Datatype real, MPI_Datatype integer, MPI_Datatype 
     OK(MPI_Allreduce(&one, &sum, 1, real, MPI_SUM, MPI_COMM_WORLD));
     OK(MPI_Allreduce(&mine, &most, 1, integer, MPI_MAX, MPI_COMM_WORLD));
     OK(MPI_Allreduce(pair, pairs, 1, complex, MPI_SUM, MPI_COMM_WORLD));
-    CHECK(sum == size * (size + 1) / 2 && most == size - 1 && pairs[1] == size, "%g, %d, %g", sum, most, pairs[1]);
+    CHECK(sum == size * (size + 1) / 2 && most == size - 1 && pairs[1] == size, "%g, %d, %g", sum, most,
+          pairs[1]);
 }
 
 static void in_windows(MPI_Datatype real) {
@@ -36,7 +37,8 @@ static void in_windows(MPI_Datatype real) {
     OK(MPI_Put(mine, 1, real, next, 2, 1, real, win));
     OK(MPI_Accumulate(mine, 2, real, next, 0, 2, real, MPI_SUM, win));
     OK(MPI_Win_fence(0, win));
-    CHECK(memory[0] == 10 + last && memory[1] == 21 && memory[2] == last, "%g, %g, %g", memory[0], memory[1], memory[2]);
+    CHECK(memory[0] == 10 + last && memory[1] == 21 && memory[2] == last, "%g, %g, %g", memory[0], memory[1],
+          memory[2]);
     OK(MPI_Win_fence(0, win));
     OK(MPI_Fetch_and_op(mine, &before, real, next, 1, MPI_SUM, win));
     OK(MPI_Win_fence(0, win));
