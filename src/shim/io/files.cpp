@@ -152,15 +152,21 @@ int open_bytes(File& file, int amode) {
 }
 
 /// Opens the library's file of this process. The parts of the mode that concern all ranks' opens together are left out.
-int open_here(File& file, MPI_Info info) {
+int open_here(const char* call, File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
     const Hints hints(info, true);
-    const OpenErrorsReturned to_here;
-    const int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
-    if (code != MPI_SUCCESS) file.handle = constants.file_null;
+    int code;
+    {
+        const OpenErrorsReturned to_here;
+        code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
+        if (code == MPI_SUCCESS)
+            code = open_bytes(file, amode);
+        else
+            file.handle = constants.file_null;
+    }
     hints.note_in(file);
-    return code == MPI_SUCCESS ? open_bytes(file, amode) : code;
+    return raise_on_file(constants.file_null, code, call);
 }
 
 /// Says so when the keeper found a file where this rank finds none.
@@ -176,10 +182,10 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
     const bool creates = (file.amode & MPI_MODE_CREATE) != 0;
     int code = MPI_SUCCESS;
     if (creates) {  // once, and before the other ranks look for it
-        if (file.keeps()) code = open_here(file, info);
+        if (file.keeps()) code = open_here(call, file, info);
         if (code = hear_of_keeper(call, file, code); code != MPI_SUCCESS) return code;
     }
-    if (!creates || !file.keeps()) code = open_here(file, info);
+    if (!creates || !file.keeps()) code = open_here(call, file, info);
     explain(file, code, creates);
     // The shared pointer begins at the end of the file: nobody writes before all have opened it.
     MPI_Offset end = 0;

@@ -1,6 +1,7 @@
 /* Persistent collectives as Open MPI 4 named them before MPI 4 did. */
-#include <mpi-ext.h>
 #include <mpi.h>
+
+#include <mpi-ext.h> /* needs the other */
 #include <stdio.h>
 #include <string.h>
 

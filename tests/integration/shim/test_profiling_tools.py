@@ -21,7 +21,7 @@ def job(cluster, run, compile_mpi, tmp_path):
         tool = tmp_path / "libtool.so"
         command = find_mpi(mpi).compiler_for("c")
         subprocess.run([*command, "-shared", "-fPIC", HERE / "profiling_tool.c", "-o", tool], check=True)
-        linked = {"object": [str(HERE / "profiling_tool.c")], "library": [str(tool), f"-Wl,-rpath,{tmp_path}"], "preloaded": []}[how]
+        linked = {"object": [str(HERE / "profiling_tool.c")], "library": ["-Wl,--no-as-needed", str(tool), f"-Wl,-rpath,{tmp_path}"], "preloaded": []}[how]
         app = compile_mpi(HERE / "profiled.c", mpi, flags=["-std=gnu11", *linked])
         env = {"LD_PRELOAD": str(tool)} if how == "preloaded" else {}
         with cluster(2).capture(tmp_path / "pcap") as capture:

@@ -19,10 +19,6 @@ program window_attributes
     base = transfer(allocated, base)
     call check(base, 800, 8, MPI_WIN_FLAVOR_ALLOCATE)
     call MPI_Win_free(win)
-    call MPI_Win_create(memory, 40_MPI_ADDRESS_KIND, 1, MPI_INFO_NULL, MPI_COMM_SELF, win)
-    base = transfer(c_loc(memory), base)
-    call check(base, 40, 1, MPI_WIN_FLAVOR_CREATE)
-    call MPI_Win_free(win)
     call MPI_Barrier(MPI_COMM_WORLD)
     if (rank == 0) print '(a)', 'fortran ok'
     call MPI_Finalize()

@@ -27,8 +27,9 @@ static void handle(MPI_Comm* comm, int* code, ...) {
     others += class_of(*code) != MPI_ERR_TRUNCATE;
 }
 
-/* A message that is too long, from a rank of the same node. */
+/* A message that is too long, from a rank of the same node. (MPICH 4.0 and Intel MPI call MPI_COMM_WORLD's handler for errors of requests.) */
 static void inside_the_node(void) {
+    if (library_is("MPICH Version:      4") || library_is("Intel")) return;
     const int other = rank ^ 1;
     MPI_Comm copy;
     MPI_Errhandler handler;
