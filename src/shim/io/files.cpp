@@ -120,8 +120,17 @@ std::string absolute(const std::string& name) {
     return error ? name : (here / name).string();
 }
 
-/// While it lives, the library returns the errors of opening a file, and MPIsec raises them once for all ranks. (MPICH 5 returns MPI_SUCCESS
-/// after it has called a handler of the program's.)
+#if defined(OPEN_MPI)
+
+/// Raises the errors of opening a file itself, and returns them.
+struct OpenErrorsReturned {
+    static int raise(int code, const char*) { return code; }
+};
+
+#else
+
+/// While it lives, the library returns the errors of opening a file. MPICH 5 returns MPI_SUCCESS after it has called a handler of the
+/// program's.
 class OpenErrorsReturned {
   public:
     OpenErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
@@ -132,6 +141,7 @@ class OpenErrorsReturned {
         real.File_set_errhandler(constants.file_null, before_);
         give_back_handler(before_);
     }
+    static int raise(int code, const char* call) { return raise_on_file(constants.file_null, code, call); }
     OpenErrorsReturned(const OpenErrorsReturned&) = delete;
     OpenErrorsReturned& operator=(const OpenErrorsReturned&) = delete;
 
@@ -139,6 +149,8 @@ class OpenErrorsReturned {
     MPI_Errhandler before_;
     bool known_;
 };
+
+#endif
 
 /// Opens the file now, not when there is aggregated data for the first time: by then another file may have the name, or none.
 int open_bytes(File& file, int amode) {
@@ -158,7 +170,7 @@ int open_here(const char* call, File& file, MPI_Info info) {
     const Hints hints(info, true);
     int code;
     {
-        const OpenErrorsReturned to_here;
+        [[maybe_unused]] const OpenErrorsReturned to_here;
         code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
         if (code == MPI_SUCCESS)
             code = open_bytes(file, amode);
@@ -166,7 +178,7 @@ int open_here(const char* call, File& file, MPI_Info info) {
             file.handle = constants.file_null;
     }
     hints.note_in(file);
-    return raise_on_file(constants.file_null, code, call);
+    return OpenErrorsReturned::raise(code, call);
 }
 
 /// Says so when the keeper found a file where this rank finds none.
