@@ -114,8 +114,10 @@ Result<void> refuse_unreachable(const Program& program) {
         return fail(path +
                     " is statically linked: MPIsec cannot get between it and MPI. Link it with the shared "
                     "MPI library");
+    // Interpreters are left to the preloaded library, which looks, too: it takes a millisecond.
+    const bool is_interpreter = program.is_script || program.is_python;
     const bool uses_shared_mpi = std::ranges::any_of(program.elf.needed, looks_like_mpi);
-    if (!uses_shared_mpi && contains_mpi_library(path))
+    if (!is_interpreter && !uses_shared_mpi && contains_mpi_library(path))
         return fail(
             path +
             " contains an MPI library: MPIsec cannot get between it and MPI. Link it with the shared MPI "
