@@ -42,14 +42,24 @@ constexpr std::string_view of_every_language[] = {"libc.",        "libm.",     "
                                                   "libpthread.",  "libgcc_s.", "libstdc++.", "libgfortran.",
                                                   "libquadmath.", "ld-linux"};
 
-/// Whether it is a tool of MPI's profiling interface (MPI standard chapter 15): its MPI_X calls PMPI_X.
+/// Whether it is a tool of MPI's profiling interface (MPI standard chapter 15): its MPI_X calls PMPI_X. Not one that takes the place of socket
+/// calls, too: it would hide from MPIsec who makes them.
 bool is_profiling_tool(const std::string& path) {
     if (path.find('/') == std::string::npos) return false;  // the loader's to find
+    for (const char* call : {"connect", "accept", "accept4"})
+        if (defines_symbol(path, {call, std::strlen(call) + 1})) return false;
     const std::vector<std::string> imported = mpi_symbols(path, Symbols::imported);
     if (imported.empty()) return false;
     return std::ranges::any_of(mpi_symbols(path, Symbols::defined), [&](const std::string& name) {
         return std::ranges::find(imported, "P" + name) != imported.end();
     });
+}
+
+/// Processes that the program starts get the library as well: it must bring its MPI library with it.
+bool can_be_preloaded(const std::string& path) {
+    if (path.find_first_of(separators) != std::string::npos) return false;
+    const auto elf = read_elf(path);
+    return elf && *elf && std::ranges::any_of((*elf)->needed, looks_like_mpi);
 }
 
 }  // namespace
@@ -67,8 +77,7 @@ std::vector<std::string> linked_profiling_tools(const Program& program) {
     if (candidates.empty()) return tools;
     for (const LoadedLibrary& library : libraries_of(program)) {
         const bool candidate = std::ranges::find(candidates, library.name) != candidates.end();
-        if (candidate && library.path.find_first_of(separators) == std::string::npos &&
-            is_profiling_tool(library.path))
+        if (candidate && can_be_preloaded(library.path) && is_profiling_tool(library.path))
             tools.push_back(library.path);
     }
     return tools;

@@ -168,10 +168,13 @@ Result<void> refuse_unreachable_behind(const Program& program, const std::vector
         return is_one_of(container_starters, base_name(word));
     });
     if (starter != command.end()) return refuse_container(*starter);
-    // Among the wrapper's options and their values, the first word that is a program is taken for the one that is started.
-    const auto started = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
-        return !word.starts_with('-') && !search_path(word).empty() && !is_wrapper(search_path(word));
-    });
+    // The first word that is a program is taken for the one that is started. After an option, a word without a slash may be its value.
+    auto started = command.begin() + 1;
+    for (; started != command.end(); ++started) {
+        const bool may_be_value = started[-1].starts_with('-') && started->find('/') == std::string::npos;
+        const std::string path = started->starts_with('-') || may_be_value ? "" : search_path(*started);
+        if (!path.empty() && !is_wrapper(path)) break;
+    }
     if (started == command.end()) return {};
     auto behind = find_program(*started);
     return behind ? Result<void>{} : tl::unexpected(behind.error());

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "cli/places.hpp"
 #include "cli/say.hpp"
@@ -32,8 +33,10 @@ Error become_python(const std::string& module, const std::vector<std::string>& a
     }
     if (!there) return {"this installation lacks its Python package " + package + " (share/mpisec)"};
     const char* present = std::getenv("PYTHONPATH");
-    path = present && *present ? path + present
-                               : path.substr(0, path.size() - 1);  // an empty entry is the current directory
+    std::istringstream further(present ? present : "");
+    for (std::string directory; std::getline(further, directory, ':');)
+        if (!directory.empty()) path += directory + ":";  // an empty one would be the current directory
+    path.pop_back();
     setenv("PYTHONPATH", path.c_str(), 1);
     const std::string interpreter = python();
     std::vector<const char*> words = {interpreter.c_str(), "-c", start_module, module.c_str()};

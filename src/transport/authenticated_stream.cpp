@@ -193,6 +193,11 @@ struct AuthenticatedStream::Record {
         std::memcpy(bytes + size, from, n);
         size += n;
     }
+    void pass(Pieces& rest, std::size_t n) {
+        n = std::min(n, most_passing - passing);
+        passing += n;
+        rest.advance(n);
+    }
     std::uint8_t small[2048];
     std::unique_ptr<std::uint8_t[]> large;
     std::uint8_t* bytes = small;
@@ -212,22 +217,19 @@ bool AuthenticatedStream::make_record(const Pieces& pieces, Record& record) {
     record.size += header_bytes;
     std::size_t& authenticated = record.authenticated;
     while (!rest.empty() && authenticated < most_authenticated) {
-        const bool may_pass = rest.size() >= least_passing;
-        const std::size_t clear = may_pass ? sealed_from_(rest.data(), rest.size()) : rest.size();
-        if (clear == 0 && authenticated >= least_authenticated) {
-            while (!rest.empty() && sealed_from_(rest.data(), rest.size()) == 0 &&
-                   record.passing < most_passing) {
-                const std::size_t step = std::min(rest.size(), most_passing - record.passing);
-                record.passing += step;
-                rest.advance(step);
-            }
-            break;
-        }
-        const std::size_t step =
-            std::min(clear == 0 ? least_authenticated : clear, most_authenticated - authenticated);
+        const std::size_t size = rest.size();
+        std::size_t clear = size < least_passing ? size : sealed_from_(rest.data(), size);
+        if (authenticated + clear < least_authenticated)
+            clear = std::min(size, least_authenticated - authenticated);
+        const std::size_t step = std::min(clear, most_authenticated - authenticated);
         record.append(rest.data(), step);
         authenticated += step;
         rest.advance(step);
+        if (step < clear || clear == size) continue;
+        record.pass(rest, size - clear);
+        while (!rest.empty() && sealed_from_(rest.data(), rest.size()) == 0 && record.passing < most_passing)
+            record.pass(rest, rest.size());
+        break;
     }
     const bool early = !out_.key;
     store_le(header, static_cast<std::uint32_t>(authenticated) | (early ? early_bit : 0) |

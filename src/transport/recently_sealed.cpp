@@ -23,11 +23,19 @@ bool RecentlySealed::is_one_of_them(const std::uint8_t* bytes, std::size_t n) co
     const auto first = load_le<std::uint64_t>(bytes + mark_at);
     const auto second = load_le<std::uint64_t>(bytes + mark_at + 8);
     for (const Message& message : messages_) {
-        if (message.mark[0].load(std::memory_order_acquire) != first) continue;
         const std::size_t whole = message.bytes.load(std::memory_order_acquire);
-        if (message.mark[1].load(std::memory_order_acquire) == second && n <= whole) return true;
+        if (n > whole || message.mark[0].load(std::memory_order_acquire) != first ||
+            message.mark[1].load(std::memory_order_acquire) != second)
+            continue;
+        // Another thread may have begun to write here meanwhile.
+        if (message.bytes.load(std::memory_order_acquire) == whole) return true;
     }
     return false;
+}
+
+std::size_t RecentlySealed::sealed_from(const std::uint8_t* bytes, std::size_t n) const {
+    const std::size_t offset = begins_at(bytes, n);
+    return offset == n ? n : longest_header;
 }
 
 std::size_t RecentlySealed::begins_at(const std::uint8_t* bytes, std::size_t n) const {

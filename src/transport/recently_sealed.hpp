@@ -18,10 +18,12 @@ class RecentlySealed {
 
     /// `wire`: nonce, if it travels, ciphertext and tag, as given to the MPI library. Any thread.
     void note(const std::uint8_t* wire, std::size_t n);
-    /// From which offset on these bytes are the beginning of a sealed message, or all of it; `n` when they are not. Any thread.
-    std::size_t begins_at(const std::uint8_t* bytes, std::size_t n) const;
+    /// From which offset on these bytes are all of one sealed message, its beginning or all of it; `n` when they are not. What could be the MPI
+    /// library's header, up to its longest length, never counts as sealed. Any thread.
+    std::size_t sealed_from(const std::uint8_t* bytes, std::size_t n) const;
 
   private:
+    std::size_t begins_at(const std::uint8_t* bytes, std::size_t n) const;
     struct Message {
         std::atomic<std::size_t> bytes{0};  ///< 0: not complete
         std::array<std::atomic<std::uint64_t>, 2> mark{};

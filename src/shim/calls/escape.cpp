@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "base/elf.hpp"
 #include "base/error_line.hpp"
@@ -32,8 +33,15 @@ bool initialized_without_us() {
     return false;
 }
 
+/// Not where it is linked into a program itself, as fuzz targets do.
+bool is_preloaded() {
+    Dl_info self;
+    return dladdr(reinterpret_cast<const void*>(&is_preloaded), &self) != 0 &&
+           std::string_view(self.dli_fname).find("libmpisec-") != std::string_view::npos;
+}
+
 __attribute__((constructor)) void refuse_mpi_of_its_own() {
-    if (library_is_loaded() || !contains_mpi_library("/proc/self/exe")) return;
+    if (!is_preloaded() || library_is_loaded() || !contains_mpi_library("/proc/self/exe")) return;
     write_error_line(std::string("MPIsec: ") + program_invocation_name +
                      " contains an MPI library, which MPIsec cannot get between: its messages would not be "
                      "encrypted. Link it with the shared MPI library.");

@@ -49,7 +49,10 @@ using FortranLookUp = void (*)(const MPI_Fint*, const MPI_Fint*, MPI_Aint*, MPI_
 
 MPISEC_EXPORT void pmpi_win_get_attr_(const MPI_Fint* win, const MPI_Fint* keyval, MPI_Aint* value,
                                       MPI_Fint* flag, MPI_Fint* error) {
-    const auto look_up = reinterpret_cast<FortranLookUp>(dlsym(RTLD_NEXT, "pmpi_win_get_attr_"));
+    // In a library of its own, which Python may have opened privately.
+    void* found = dlsym(RTLD_NEXT, "pmpi_win_get_attr_");
+    if (!found) found = dlsym(dlopen("libmpi_mpifh.so.40", RTLD_NOLOAD | RTLD_LAZY), "pmpi_win_get_attr_");
+    const auto look_up = reinterpret_cast<FortranLookUp>(found);
     look_up(win, keyval, value, flag, error);
     if (*flag == 0) return;
     if (const auto answer = window_attribute(real.Win_f2c(*win), *keyval)) *value = *answer;
@@ -70,7 +73,8 @@ MPISEC_ALSO(MPI_WIN_GET_ATTR)
 
 MPISEC_EXPORT int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag, int kind) {
     using LookUp = decltype(&MPII_Win_get_attr);
-    const auto look_up = reinterpret_cast<LookUp>(dlsym(RTLD_NEXT, "MPII_Win_get_attr"));
+    if (!gate.resolved.load(std::memory_order_acquire)) resolve_real();
+    const auto look_up = reinterpret_cast<LookUp>(library_symbol("MPII_Win_get_attr"));
     const int code = look_up(win, keyval, value, flag, kind);
     if (code != MPI_SUCCESS || !*flag) return code;
     // Keyvals of Fortran are those of C plus one.

@@ -16,7 +16,6 @@
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/stats.hpp"
 #include "shim/runtime/threads.hpp"
-#include "shim/sockets/handed_over.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -166,7 +165,6 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
         if (!sealed && verifies_same_node())
             announce_part(collective_context_.context(), peer, sequence_.tag,
                           {from + at, static_cast<std::size_t>(part)});
-        if (sealed) note_sealed(from + at, static_cast<std::size_t>(part));
         return real.Isend(from + at, part, constants.byte,
                           collective_context_.shadow_rank(rank_in_context(to)), sequence_.tag,
                           collective_context_.shadow(), request);

@@ -134,7 +134,7 @@ struct OpenErrorsReturned {
 class OpenErrorsReturned {
   public:
     OpenErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
-        real.File_set_errhandler(constants.file_null, constants.errors_return);
+        if (known_) real.File_set_errhandler(constants.file_null, constants.errors_return);
     }
     ~OpenErrorsReturned() {
         if (!known_) return;
@@ -146,6 +146,7 @@ class OpenErrorsReturned {
     OpenErrorsReturned& operator=(const OpenErrorsReturned&) = delete;
 
   private:
+    Guard guard_;  // the handler is the process's
     MPI_Errhandler before_;
     bool known_;
 };

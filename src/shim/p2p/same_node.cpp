@@ -69,6 +69,11 @@ Records& opened() {
     return *process.same_node_records->records;
 }
 
+#if defined(OPEN_MPI)
+constexpr bool is_open_mpi = true;
+#else
+constexpr bool is_open_mpi = false;
+#endif
 constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
 
 // The MAC ------------------------------------------------------------------------------------------------
@@ -527,7 +532,8 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
     const bool possible = comm.is_local(status.MPI_SOURCE) && comparable;
     if (!possible || !was_sent(comm, status, position, received)) [[unlikely]] {
         // MPICH 5 returns MPI_SUCCESS after it has called a handler of the program's, which hears of this error once more.
-        received.truncated = code == MPI_SUCCESS && n == capacity && has_own_handler(comm.handle);
+        received.truncated =
+            !is_open_mpi && code == MPI_SUCCESS && n == capacity && has_own_handler(comm.handle);
         if (!possible || !received.truncated || !was_sent(comm, status, position, received))
             return {reject(comm, landing, n, status), code != MPI_SUCCESS};
         wipe_landing(landing, capacity);

@@ -165,7 +165,7 @@ void retire(Connection* connection) {
 /// In a buffer of MPIsec's, or copied from one behind a header of the MPI library's.
 std::size_t sealed_from(const void* data, std::size_t n) {
     return in_pool(data, n) ? 0
-                            : process.recently_sealed.begins_at(static_cast<const std::uint8_t*>(data), n);
+                            : process.recently_sealed.sealed_from(static_cast<const std::uint8_t*>(data), n);
 }
 
 bool is_stream(int descriptor) {

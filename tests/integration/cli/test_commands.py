@@ -90,7 +90,7 @@ def test_no_modules_from_the_current_directory(mpisec, tmp_path, command):
     for name in ("mpisec_lab", "mpisec_bench", "runpy", "argparse"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('planted')\n")
-    for path in ({}, {"PYTHONPATH": "/nonexistent"}):
+    for path in ({}, {"PYTHONPATH": "/nonexistent::/tmp:"}):
         ran = mpisec(*command, "--help", cwd=tmp_path, env=path)
         assert ran.returncode == 0 and "usage" in ran.stdout.lower(), ran
 

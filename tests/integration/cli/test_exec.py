@@ -174,6 +174,18 @@ def test_other_preloads_stay_behind_ours(mpisec, tmp_path):
     assert wrong.returncode == 126 and "already has" in wrong.stderr
 
 
+def test_profiling_tools_come_before_ours(mpisec, app, tmp_path):
+    """Whose MPI_X call PMPI_X; but not one that would hide who makes connections, nor other libraries."""
+    tool = "int PMPI_Send(void); int MPI_Send(void) { return PMPI_Send(); }\n"
+    sources = {"tool": tool, "hiding": tool + "int connect(void) { return -1; }\n", "other": "int other(void) { return 0; }\n"}
+    for name, source in sources.items():
+        (tmp_path / f"{name}.c").write_text(source)
+        subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-w", tmp_path / f"{name}.c", "-o", tmp_path / f"{name}.so"], check=True)
+    listed = ":".join(str(tmp_path / f"{name}.so") for name in ("other", "hiding", "tool"))
+    preload = mpisec("exec", "--environment", app("mpich-5"), env={"LD_PRELOAD": listed}).stdout.strip().removeprefix("LD_PRELOAD=")
+    assert [Path(path).name for path in preload.split(":")] == ["tool.so", LIBRARY["mpich"], "other.so", "hiding.so"]
+
+
 def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
     (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
     build = ["cc", tmp_path / "main.c", "-o"]
@@ -216,6 +228,13 @@ def test_refuses_the_same_behind_a_wrapper(mpisec, tmp_path, wrapper):
     ran = mpisec("exec", "--mpi", "mpich", *wrapper, tmp_path / "static", "argument")
     assert ran.returncode == 126 and f"{tmp_path / 'static'} is statically linked" in ran.stderr, ran
     assert mpisec("exec", "--mpi", "mpich", *wrapper, shutil.which("true"), tmp_path / "static").returncode == 0, "an argument is no program"
+
+
+def test_an_options_value_is_no_program(mpisec, tmp_path):
+    (tmp_path / "mount").write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / "mount").chmod(0o4755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert mpisec("exec", "--mpi", "mpich", "env", "-u", "mount", shutil.which("true"), env=path).returncode == 0
 
 
 @pytest.mark.parametrize("name", ["apptainer", "singularity", "podman"])
