@@ -87,7 +87,8 @@ def test_commands_in_python_take_the_interpreter_beside_the_program(moved, mpise
     shutil.copytree(moved, copy)
     (copy / "bin/python3").write_text("#!/bin/sh\necho beside: $*\n")
     (copy / "bin/python3").chmod(0o755)
-    assert mpisec("lab", "list", binary=copy / "bin/mpisec").stdout == "beside: -m mpisec_lab list\n"
+    said = mpisec("lab", "list", binary=copy / "bin/mpisec").stdout
+    assert said.startswith("beside: -c import sys") and said.endswith(" mpisec_lab list\n")
 
 
 def test_no_path_of_the_build_is_left(moved, program):
