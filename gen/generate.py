@@ -56,7 +56,7 @@ def shim(output: Path, compiler: str, flags: list[str]) -> None:
     table = "".join(f"MPISEC_PROCEDURE({name.removeprefix('MPI_')})\n" for name in sorted(names))
     write_if_changed(output / "real_table.inc", table)
     write_if_changed(output / "refusals.inc", wrappers.refusals(bindings, class_of))
-    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, earlier, class_of))
+    write_if_changed(output / "wrappers.cpp", wrappers.render(bindings, class_of, earlier))
 
 
 def profile(output: Path, compiler: str, flags: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from classes import Group
 from standard import Procedure
 
@@ -45,7 +47,9 @@ using namespace mpisec::shim;
 OWN_MODULE = {"window": "rma", "file": "io"}
 
 
-def render(bindings: list[Procedure], earlier: list[Procedure], class_of: dict[str, Group]) -> str:
+def render(
+    bindings: list[Procedure], class_of: dict[str, Group], earlier: Sequence[Procedure] = ()
+) -> str:
     """wrappers.cpp. Both MPI_X and PMPI_X are defined: Fortran bindings and MPI-IO layers call PMPI_X. `earlier`: procedures of the
     standard by names that no header declares any more."""
     parts = [HEAD]
@@ -53,7 +57,7 @@ def render(bindings: list[Procedure], earlier: list[Procedure], class_of: dict[s
         f'extern "C" decltype({binding.name.replace("MPIX_", "MPI_", 1)}) {binding.name};'
         for binding in earlier
     ]
-    for binding in bindings + earlier:
+    for binding in (*bindings, *earlier):
         group = class_of[binding.base]
         if group.wrapped:
             parts.append(_wrapper(binding, group))

@@ -215,10 +215,20 @@ class Wrappers(unittest.TestCase):
         self.assertEqual(
             [(f.name, f.communicator, len(f.parameters)) for f in found], [("MPIX_Shout", "comm", 2)]
         )
-        text = wrappers.render(found, [], {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
+        text = wrappers.render(found, {"MPIX_Shout": classes.UNKNOWN_EXTENSION})
         self.assertIn(
             'if (!crosses_nodes(comm) || refusal_waived("MPIX_Shout")) return extension(comm, words);', text
         )
+
+    def test_earlier_names_are_those_of_open_mpi_alone(self):
+        bindings = self.standard["MPI_Bcast_init"]
+        for declarations, expected in (("struct ompi_communicator_t;", ["MPIX_Bcast_init"]), ("", [])):
+            with unittest.mock.patch.object(headers, "_preprocessed", return_value=declarations):
+                found = headers.earlier_names("cc", [], bindings, set(self.class_of))
+            self.assertEqual([each.name for each in found], expected)
+            text = wrappers.render([], self.class_of, found)
+            self.assertEqual('extern "C" decltype(MPI_Bcast_init) MPIX_Bcast_init;' in text, bool(expected))
+            self.assertEqual("int PMPIX_Bcast_init(" in text, bool(expected))
 
     def test_what_a_library_lacks_is_an_error(self):
         for name, group in self.class_of.items():
