@@ -117,8 +117,8 @@ NodeMemory::NodeMemory(const std::string& name, unsigned node_peers, SharedSegme
     }
 }
 
-bool NodeMemory::Slot::free() const {
-    return control_->left.load(std::memory_order_acquire) >= uses_ * node_peers_;
+bool NodeMemory::Slot::free(std::uint64_t turn) const {
+    return uses_ == turn && control_->left.load(std::memory_order_acquire) >= turn * node_peers_;
 }
 
 void NodeMemory::Slot::enter() {

@@ -68,8 +68,11 @@ class NodeMemory {
 
 class NodeMemory::Slot {
   public:
-    /// Whether all node peers have left the collective that ran here before.
-    bool free() const;
+    /// The turn of a collective that will run here: to be taken in the order of the calls, which is the same on all node peers.
+    std::uint64_t take_turn() { return turns_++; }
+    /// Whether all node peers have left the collectives with earlier turns. Several can wait for one slot: whichever of them looked first would
+    /// otherwise enter, and not the same one on all node peers.
+    bool free(std::uint64_t turn) const;
     void enter();
     /// The same memory for all node peers, aligned to 64 bytes, not zeroed; valid until they leave.
     Result<std::span<std::uint8_t>> room(std::size_t bytes);
@@ -97,6 +100,7 @@ class NodeMemory::Slot {
     };
     std::vector<Grown> grown_;
     std::size_t used_ = 0;        ///< bytes of rooms_.back()
+    std::uint64_t turns_ = 0;     ///< taken so far
     std::uint64_t uses_ = 0;      ///< collectives that this rank has entered here
     std::uint64_t barriers_ = 0;  ///< barriers that this rank has arrived at here
 };

@@ -60,6 +60,7 @@ MpiFabric::MpiFabric(const CollectiveContext& collective_context, CollectiveSequ
              cuts_into_few_parts(collective_context)),
       collective_context_(collective_context),
       sequence_(std::move(sequence)),
+      turn_(sequence_.slot ? sequence_.slot->take_turn() : 0),
       procedure_(procedure),
       traffic_(traffic_of_collective(procedure)),
       own_topology_(apart(0)) {}
@@ -79,7 +80,7 @@ MpiFabric::~MpiFabric() = default;
 
 bool MpiFabric::ready() {
     if (entered_ || !sequence_.slot) return true;
-    if (!sequence_.slot->free()) {
+    if (!sequence_.slot->free(turn_)) {
         if (++polls_ % polls_between_progress == 0) drive_progress();
         return false;
     }

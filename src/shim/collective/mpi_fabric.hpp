@@ -93,6 +93,7 @@ class MpiFabric final : public fabric::Fabric {
 
     const CollectiveContext& collective_context_;
     const CollectiveSequence sequence_;
+    const std::uint64_t turn_ = 0;  ///< in the sequence's slot
     const char* procedure_;
     const Traffic traffic_;
     const std::vector<int> participants_;

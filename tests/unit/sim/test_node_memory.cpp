@@ -95,7 +95,8 @@ TEST(NodeMemory, RoomsAreSharedAndGrow) {
     in_processes(node_peers, [](NodeMemory& memory, unsigned node_peer) {
         for (unsigned use = 0; use < 200; ++use) {
             NodeMemory::Slot& slot = memory.slot(use % NodeMemory::slots);
-            wait_until([&] { return slot.free(); });
+            const std::uint64_t turn = slot.take_turn();
+            wait_until([&] { return slot.free(turn); });
             slot.enter();
             const std::size_t part = 1 + (use * 7919) % (use % 17 == 0 ? 300000 : 3000);
             auto first = slot.room(node_peers * part);
@@ -118,7 +119,8 @@ TEST(NodeMemory, FailureIsOfOneCollective) {
     in_processes(2, [](NodeMemory& memory, unsigned node_peer) {
         NodeMemory::Slot& slot = memory.slot(0);
         for (unsigned use = 0; use < 50; ++use) {
-            wait_until([&] { return slot.free(); });
+            const std::uint64_t turn = slot.take_turn();
+            wait_until([&] { return slot.free(turn); });
             slot.enter();
             if (node_peer == 1 && use % 3 == 0) slot.fail();
             const std::uint64_t barrier = slot.come();
@@ -136,7 +138,8 @@ TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
         NodeMemory::Slot& slot = memory.slot(0);
         const int others = ::open("/dev/null", O_RDWR), arena = arena_descriptor();
         auto use = [&](bool starved, std::size_t bytes) {
-            wait_until([&] { return slot.free(); });
+            const std::uint64_t turn = slot.take_turn();
+            wait_until([&] { return slot.free(turn); });
             slot.enter();
             const int saved = starved ? fcntl(arena, F_DUPFD_CLOEXEC, 0) : -1;
             if (starved) dup2(others, arena);
