@@ -17,6 +17,12 @@
 namespace mpisec::shim {
 namespace {
 
+#ifdef OPEN_MPI
+constexpr bool is_open_mpi = true;
+#else
+constexpr bool is_open_mpi = false;
+#endif
+
 constexpr useconds_t launcher_passes_output_on = 200'000;
 
 #ifdef OPEN_MPI
@@ -102,7 +108,8 @@ int raise_on_file(MPI_File file, int code, const char* call) {
     MPI_Errhandler handler;
     const int got = real.File_get_errhandler(file, &handler);
     if (is_fatal(got, handler)) end_fatally(code, call);
-    real.File_call_errhandler(file, code);
+    // Open MPI takes MPI_FILE_NULL, to which the errors of opening go, for an error of this call: then no handler of the program's is called.
+    if (!(is_open_mpi && file == constants.file_null)) real.File_call_errhandler(file, code);
     return code;
 }
 

@@ -74,6 +74,11 @@ static void of_no_file(void) {
     }
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     OK(MPI_Errhandler_free(&handler));
+    const int code =
+        class_of(MPI_File_open(MPI_COMM_WORLD, "/proc/version",
+                               MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    CHECK(code == MPI_ERR_FILE_EXISTS || code == MPI_ERR_ACCESS, "a file that exists is error class %d",
+          code);
 }
 
 /* What goes wrong on a communicator after MPI_Comm_free is told to its handler. */
