@@ -49,8 +49,11 @@ bool is_profiling_tool(const std::string& path) {
     for (const char* call : {"connect", "accept", "accept4"})
         if (defines_symbol(path, {call, std::strlen(call) + 1})) return false;
     const std::vector<std::string> imported = mpi_symbols(path, Symbols::imported);
-    if (imported.empty()) return false;
-    return std::ranges::any_of(mpi_symbols(path, Symbols::defined), [&](const std::string& name) {
+    const std::vector<std::string> defined = mpi_symbols(path, Symbols::defined);
+    // A PMPI_X of its own would take the place of MPIsec's, and what it sends would be in clear (S1).
+    if (std::ranges::any_of(defined, [](const std::string& name) { return name.starts_with("PMPI_"); }))
+        return false;
+    return std::ranges::any_of(defined, [&](const std::string& name) {
         return std::ranges::find(imported, "P" + name) != imported.end();
     });
 }

@@ -19,6 +19,7 @@
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
@@ -120,11 +121,7 @@ namespace {
 
 // Open MPI has the new handle when MPI_Comm_idup returns, and its Fortran bindings convert it then: they give a variable of their own, which
 // must not be written to later.
-#if defined(OPEN_MPI)
-constexpr bool has_handle_at_once = true;
-#else
-constexpr bool has_handle_at_once = false;
-#endif
+constexpr bool has_handle_at_once = is_open_mpi;
 
 /// MPI_Comm_idup. The program gets the new communicator once it has been compared.
 class Duplication final : public Operation {

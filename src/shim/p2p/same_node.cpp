@@ -20,6 +20,7 @@
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
 #include "shim/runtime/errors.hpp"
@@ -69,11 +70,6 @@ Records& opened() {
     return *process.same_node_records->records;
 }
 
-#if defined(OPEN_MPI)
-constexpr bool is_open_mpi = true;
-#else
-constexpr bool is_open_mpi = false;
-#endif
 constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
 
 // The MAC ------------------------------------------------------------------------------------------------

@@ -10,18 +10,13 @@
 
 #include "base/error_line.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/gate.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
 namespace {
-
-#ifdef OPEN_MPI
-constexpr bool is_open_mpi = true;
-#else
-constexpr bool is_open_mpi = false;
-#endif
 
 constexpr useconds_t launcher_passes_output_on = 200'000;
 

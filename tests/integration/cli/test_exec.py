@@ -175,15 +175,16 @@ def test_other_preloads_stay_behind_ours(mpisec, tmp_path):
 
 
 def test_profiling_tools_come_before_ours(mpisec, app, tmp_path):
-    """Whose MPI_X call PMPI_X; but not one that would hide who makes connections, nor other libraries."""
+    """S1: whose MPI_X call PMPI_X; but not one that hides who makes connections or has PMPI_X of its own, nor other libraries."""
     tool = "int PMPI_Send(void); int MPI_Send(void) { return PMPI_Send(); }\n"
-    sources = {"tool": tool, "hiding": tool + "int connect(void) { return -1; }\n", "other": "int other(void) { return 0; }\n"}
+    sources = {"tool": tool, "hiding": tool + "int connect(void) { return -1; }\n", "other": "int other(void) { return 0; }\n",
+               "in_place": tool + "int PMPI_Recv(void) { return 0; }\n"}
     for name, source in sources.items():
         (tmp_path / f"{name}.c").write_text(source)
         subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-w", tmp_path / f"{name}.c", "-o", tmp_path / f"{name}.so"], check=True)
-    listed = ":".join(str(tmp_path / f"{name}.so") for name in ("other", "hiding", "tool"))
+    listed = ":".join(str(tmp_path / f"{name}.so") for name in ("other", "hiding", "in_place", "tool"))
     preload = mpisec("exec", "--environment", app("mpich-5"), env={"LD_PRELOAD": listed}).stdout.strip().removeprefix("LD_PRELOAD=")
-    assert [Path(path).name for path in preload.split(":")] == ["tool.so", LIBRARY["mpich"], "other.so", "hiding.so"]
+    assert [Path(path).name for path in preload.split(":")] == ["tool.so", LIBRARY["mpich"], "other.so", "hiding.so", "in_place.so"]
 
 
 def test_refuses_what_it_can_not_reach(mpisec, tmp_path):
