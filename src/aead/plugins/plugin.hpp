@@ -32,23 +32,21 @@
 
 namespace mpisec::aead::plugins {
 
-// Key states are in locked memory (S5). Never destroyed: otherwise keys in static variables might outlive it.
+// Key states are in locked memory (S5). Made when the plug-in is loaded, before there are threads that use it; never destroyed: otherwise
+// keys in static variables might outlive it.
 template <class State>
-LockedSlab& states() {
-    static_assert(alignof(State) <= 64);
-    static LockedSlab* const slab = new LockedSlab(sizeof(State));
-    return *slab;
-}
+LockedSlab& states = *new LockedSlab(sizeof(State));
 
 template <class State>
 void key_free(void* state) {
     static_cast<State*>(state)->~State();
-    states<State>().give_back(state);  // wipes
+    states<State>.give_back(state);  // wipes
 }
 
 template <class State>
 void* key_new(int cipher, const std::uint8_t* key) {
-    void* slot = states<State>().take();
+    static_assert(alignof(State) <= 64);  // as slots are
+    void* slot = states<State>.take();
     if (!slot) return nullptr;
     State* state = new (slot) State(static_cast<Cipher>(cipher), key);
     if (state->ready) return state;

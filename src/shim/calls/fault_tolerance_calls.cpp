@@ -180,6 +180,9 @@ int Attempt::exchange() {
 
 template <class Finish>
 void Attempt::run(Finish finish) {
+    // First all leave the library's call: Open MPI crashes when a communicator is revoked that it is still making.
+    int left = 0;
+    fault_tolerance().agree(made_, &left);
     int code = among_ ? exchange() : violation_;
     if (code == MPI_SUCCESS) code = finish();
     has_result_ = code == MPI_SUCCESS;
