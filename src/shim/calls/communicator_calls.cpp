@@ -183,15 +183,30 @@ int idup(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* r
     Communicator* parent = find_communicator(comm);
     if (comm == constants.comm_null) return start(newcomm, request);
     if (auto error = bad_arguments(procedure, parent, newcomm ? request : nullptr)) return *error;
+    std::unique_ptr<Duplication> duplication;
+    wire::ContextId context;
+    bool needs_block;
+    {
+        Guard guard;
+        // Counted now, in the order of the calls, which all members share; the order of completion can differ.
+        Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
+        if (parent->collective_context) construction.blocks = parent->collective_context->take_blocks();
+        needs_block = parent->collective_context && construction.blocks.none();
+        context = construction.context;
+        duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
+    }
+    // Without the Guard: attributes are copied by the program's procedures, which may wait for a thread that is inside MPI.
+    MPI_Comm copy = constants.comm_null;
+    MPI_Request made = constants.request_null;
+    const int code = start(&copy, &made);
     Guard guard;
-    // Counted now, in the order of the calls, which all members share; the order of completion can differ.
-    Construction construction = duplicate_of(procedure, *parent, "MPI_Comm_idup");
-    if (parent->collective_context) construction.blocks = parent->collective_context->take_blocks();
-    const bool needs_block = parent->collective_context && construction.blocks.none();
-    const wire::ContextId context = construction.context;
-    auto duplication = std::make_unique<Duplication>(*parent, std::move(construction), newcomm);
-    if (int code = start(&duplication->copy, &duplication->made); code != MPI_SUCCESS) return code;
-    if (has_handle_at_once) *newcomm = duplication->copy;
+    if (code != MPI_SUCCESS) {
+        duplication.reset();
+        return code;
+    }
+    duplication->copy = copy;
+    duplication->made = made;
+    if (has_handle_at_once) *newcomm = copy;
     if (needs_block) duplication->agreement = agree_on_block(procedure, *parent, context);
     enlist(*duplication);
     *request = give_request(std::move(duplication));

@@ -87,15 +87,18 @@ class OfProgram final : public fabric::Reduction {
   private:
     bool combine_some(std::uint8_t* inout, const std::uint8_t* in, std::size_t bytes) const {
         const std::size_t count = bytes / element;
-        if (facts_.contiguous)
-            return reduce_locally(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
+        if (facts_.contiguous) return reduce(in, inout, count);
         const WithGaps left(count, type_), right(count, type_);
         const auto elements = static_cast<MPI_Count>(count);
         return left && right && unpack(in, bytes, left.address(), elements, type_, facts_) == MPI_SUCCESS &&
                unpack(inout, bytes, right.address(), elements, type_, facts_) == MPI_SUCCESS &&
-               reduce_locally(left.address(), right.address(), static_cast<int>(count), type_, op_) ==
-                   MPI_SUCCESS &&
+               reduce(left.address(), right.address(), count) &&
                pack(right.address(), elements, type_, facts_, inout) == MPI_SUCCESS;
+    }
+
+    bool reduce(const void* in, void* inout, std::size_t count) const {
+        const GuardPause pause(!is_predefined(op_));
+        return reduce_locally(in, inout, static_cast<int>(count), type_, op_) == MPI_SUCCESS;
     }
 
     MPI_Datatype type_;

@@ -108,9 +108,7 @@ class SealedReceive final : public Operation {
             return is_overlong(code, *comm_, status) ? finish(reject_overlong(*comm_, status, position))
                                                      : finish(code, true);
         }
-        int cancelled = 0;
-        real.Test_cancelled(&status, &cancelled);
-        if (cancelled) {
+        if (was_cancelled(status)) {
             outcome_.cancelled = true;
             return finish();
         }
@@ -118,7 +116,9 @@ class SealedReceive final : public Operation {
         matched(status, static_cast<std::size_t>(bytes), {position, any_tag});
     }
     void cancel() override {
-        if (!pipeline_ && !complete_) real.Cancel(&request_);
+        if (pipeline_ || complete_) return;
+        cancel_asked_ = true;
+        real.Cancel(&request_);
     }
     /// A message that takes a while to open is opened on arrival, while others travel, not only when the program waits for it.
     bool needs_progress() const override {
@@ -142,6 +142,13 @@ class SealedReceive final : public Operation {
         outcome_.source = source;
         outcome_.tag = tag;
         outcome_.bytes = bytes;
+    }
+
+    /// Intel MPI sets the mark in the status of receives from MPI_ANY_SOURCE too that have got a message and that nobody has cancelled.
+    bool was_cancelled(const MPI_Status& status) const {
+        int cancelled = 0;
+        if (cancel_asked_) real.Test_cancelled(&status, &cancelled);
+        return cancelled != 0;
     }
 
     /// Step 4.
@@ -223,12 +230,12 @@ class SealedReceive final : public Operation {
     /// For a receive from MPI_ANY_SOURCE when a process that could have sent its message has died: the library would go on waiting
     /// (MPI_ERR_PROC_FAILED_PENDING). The receive ends, unless a message has arrived after all.
     void give_up_pending() {
-        int flag = 0, cancelled = 0;
+        int flag = 0;
         MPI_Status status;
+        cancel_asked_ = true;
         real.Cancel(&request_);
         if (real.Test(&request_, &flag, &status) != MPI_SUCCESS || !flag) return;
-        real.Test_cancelled(&status, &cancelled);
-        sole_request_done(cancelled ? failure_on(*comm_) : MPI_SUCCESS, status);
+        sole_request_done(was_cancelled(status) ? failure_on(*comm_) : MPI_SUCCESS, status);
     }
 
     void step() override {
@@ -276,6 +283,7 @@ class SealedReceive final : public Operation {
     ReceivedMessage received_;
     std::unique_ptr<ReceivePipeline> pipeline_;
     FailureWatch failures_;
+    bool cancel_asked_ = false;
 };
 
 }  // namespace

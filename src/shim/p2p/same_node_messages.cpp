@@ -128,7 +128,8 @@ class VerifiedReceive final : public Operation {
         posted_.reset();
         MPI_Status shown = from_named_source(named, status);
         int cancelled = 0;
-        if (code == MPI_SUCCESS) real.Test_cancelled(&status, &cancelled);
+        if (code == MPI_SUCCESS && cancel_asked_)
+            real.Test_cancelled(&status, &cancelled);  // see receiving.cpp
         outcome_.cancelled = cancelled != 0;
         if (cancelled) return finish();
         const Judgement judged =
@@ -139,7 +140,9 @@ class VerifiedReceive final : public Operation {
         finish(judged.code, judged.raised);
     }
     void cancel() override {
-        if (!complete_) real.Cancel(&request_);
+        if (complete_) return;
+        cancel_asked_ = true;
+        real.Cancel(&request_);
     }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
 
@@ -161,6 +164,7 @@ class VerifiedReceive final : public Operation {
     TypeFacts facts_;
     std::unique_ptr<PostedReceive> posted_;
     MPI_Request request_{};
+    bool cancel_asked_ = false;
 };
 
 int conclude(Operation& operation, MPI_Status* status) {

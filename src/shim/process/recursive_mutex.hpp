@@ -9,10 +9,19 @@ namespace mpisec::shim {
 /// constexpr in some standard libraries only.
 class RecursiveMutex {
   public:
-    void lock() { pthread_mutex_lock(&mutex_); }
-    void unlock() { pthread_mutex_unlock(&mutex_); }
+    void lock() {
+        pthread_mutex_lock(&mutex_);
+        ++depth_;
+    }
+    void unlock() {
+        --depth_;
+        pthread_mutex_unlock(&mutex_);
+    }
+    /// How often the calling thread, which must have it, has locked it.
+    unsigned depth() const { return depth_; }
 
   private:
+    unsigned depth_ = 0;
     pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 };
 

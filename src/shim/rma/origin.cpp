@@ -335,6 +335,8 @@ int access_other(Window& window, const Access& access, Header& header, std::shar
     if (payload > longest_in_batch || window.target(to).batch.bulk.size() >= most_bulk_in_batch)
         window.send_batch(to);
     if (fetches) {
+        apart->fetches = true;
+        ++window.fetches;
         apart->expect(result_of(access), header.bytes);
         window.receive_answer(*apart, apart->room(), header.bytes, to,
                               tag_of(Piece::answer, header.sequence));
@@ -400,20 +402,40 @@ int begin(Window& window, const Access& access, std::shared_ptr<Transfer>& trans
     return code;
 }
 
-/// `request`: the request that the R-forms (MPI_Rput) return.
-int start(const char* call, const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
-    const std::shared_ptr<Window> window = find(win);
+/// `request`: the request that the R-forms (MPI_Rput) return. The caller must raise the error that is returned.
+int start_access(const std::shared_ptr<Window>& window, const Access& access, MPI_Request* request) {
     Guard guard;
-    if (window->failure() != MPI_SUCCESS) return raise_on_window(win, window->failure(), call);
+    if (window->failure() != MPI_SUCCESS) return window->failure();
     if (access.target == MPI_PROC_NULL) {
         if (request) give(request, std::make_unique<DoneOperation>(nullptr));
         return MPI_SUCCESS;
     }
     std::shared_ptr<Transfer> transfer;
-    if (int code = begin(*window, access, transfer); code != MPI_SUCCESS)
-        return raise_on_window(win, code, call);
-    if (request) give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
-    return MPI_SUCCESS;
+    const int code = begin(*window, access, transfer);
+    if (code == MPI_SUCCESS && request)
+        give(request, std::make_unique<AccessRequest>(window, std::move(transfer)));
+    return code;
+}
+
+/// Waits until there is room for more operations that fetch data: for many, so that requests still travel together. Does not send what has
+/// been asked of other windows.
+int wait_for_fetches(const char* call, Window& window) {
+    {
+        Guard guard;
+        if (window.fetches < most_fetches) return MPI_SUCCESS;
+    }
+    return window.wait(call, [&] {
+        window.all_sent();
+        return window.fetches <= most_fetches / 2;
+    });
+}
+
+/// The program's error handler may wait for a thread that is inside MPI: it runs without the Guard.
+int start(const char* call, const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
+    const std::shared_ptr<Window> window = find(win);
+    int code = wait_for_fetches(call, *window);
+    if (code == MPI_SUCCESS) code = start_access(window, access, request);
+    return code == MPI_SUCCESS ? code : raise_on_window(win, code, call);
 }
 
 Elements elements(const void* buf, MPI_Count count, MPI_Datatype type) {

@@ -54,6 +54,7 @@ bool Window::settle(Target& of) {
             fail(transfer->error());
         else
             note_error(transfer->error());
+        fetches -= transfer->fetches;
         of.transfers.pop_front();
     }
     return of.transfers.empty();
@@ -348,13 +349,16 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
         const bool all = std::ranges::all_of(exposures, [](auto& each) { return each->advance(); });
         return all && (!own || window->own_exposures > 0);
     });
-    Guard guard;
-    if (own && code == MPI_SUCCESS) --window->own_exposures;
-    for (auto& each : exposures) {
-        if (code != MPI_SUCCESS) each->abandon();
-        if (each->broken()) window->fail(each->error());
+    {
+        Guard guard;
+        if (own && code == MPI_SUCCESS) --window->own_exposures;
+        for (auto& each : exposures) {
+            if (code != MPI_SUCCESS) each->abandon();
+            if (each->broken()) window->fail(each->error());
+        }
+        if (code == MPI_SUCCESS) code = window->failure();
     }
-    return raise_on_window(win, code != MPI_SUCCESS ? code : window->failure(), call);
+    return raise_on_window(win, code, call);
 }
 
 int Win_complete(MPI_Win win) {
@@ -362,16 +366,18 @@ int Win_complete(MPI_Win win) {
     const auto window = find(win);
     if (int code = refuse_unless(call, *window, window->access_started); code != MPI_SUCCESS) return code;
     const int code = end_operations(call, *window, window->started);
-    Guard guard;
-    for (int to : window->started) {
-        window->target(to).started = false;
-        if (to == window->rank)
-            ++window->origin(to).completes;
-        else if (window->failure() == MPI_SUCCESS)
-            window->send_control(to, Kind::complete, false);
+    {
+        Guard guard;
+        for (int to : window->started) {
+            window->target(to).started = false;
+            if (to == window->rank)
+                ++window->origin(to).completes;
+            else if (window->failure() == MPI_SUCCESS)
+                window->send_control(to, Kind::complete, false);
+        }
+        window->started.clear();
+        window->access_started = false;
     }
-    window->started.clear();
-    window->access_started = false;
     return raise_on_window(win, code, call);
 }
 

@@ -49,6 +49,7 @@ class Transfer {
     std::vector<std::unique_ptr<Operation>> sends;
     unsigned unstarted = 0;                ///< sends that wait for earlier ones to the same rank
     std::unique_ptr<Operation> answer;     ///< where there is one
+    bool fetches = false;                  ///< counted in Window::fetches
     Buffer message;                        ///< requests
     Buffer runs, bulk;                     ///< runs and packed data too long for `message`
     bool unsent = false;                   ///< more requests may join those in `message`

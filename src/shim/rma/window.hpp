@@ -94,6 +94,9 @@ inline constexpr std::size_t most_bulk_in_batch = 8;
 /// messages that nobody receives yet (MPICH 5.0 over OFI's tcp;ofi_rxm hangs at 65 from one sender), and polling many costs time.
 inline constexpr std::size_t most_on_their_way = 16;
 
+/// Operations that fetch data and are under way in a window. Each has a receive posted; Intel MPI blocks in MPI_Irecv beyond some 2000.
+inline constexpr std::size_t most_fetches = 1024;
+
 /// What this process knows of another process whose memory it accesses.
 struct Target {
     MPI_Aint size = 0, unit = 1;
@@ -216,6 +219,7 @@ class Window {
     bool all_have_left(int to);
     /// Sends `part` after the waiting requests.
     void send_after_batch(int to, Departure part);
+    std::size_t fetches = 0;  ///< under way, up to most_fetches
     void receive_answer(Transfer& transfer, void* room, std::uint64_t bytes, int from, int tag);
     /// Sends a request without data. If `answered`, the target answers with the first error of this process's operations.
     void send_control(int to, Kind kind, bool answered);
@@ -288,7 +292,7 @@ class Window {
 /// Null for a window that does not cross nodes.
 std::shared_ptr<Window> find(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
-void forget(MPI_Win win);
+void forget(const Window& window);
 
 // Windows that the program does not see, with MPI_WIN_NULL as their handle, for memory that MPIsec itself shares among
 // ranks (src/shim/io). The caller must raise the error codes that these functions return.

@@ -195,11 +195,14 @@ void remember(std::shared_ptr<Window> window) {
     process.rma_window_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-void forget(MPI_Win win) {
+void forget(const Window& window) {
     Guard guard;
-    process.rma_windows->last.reset();
-    if (process.rma_windows->all.erase(win) != 0)
-        process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
+    RmaWindows& windows = *process.rma_windows;
+    windows.last.reset();
+    process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
+    // The library may have given the handle to another thread's new window by now.
+    const auto found = windows.all.find(window.handle);
+    if (found != windows.all.end() && found->second.get() == &window) windows.all.erase(found);
 }
 
 void close_windows() {
@@ -268,10 +271,11 @@ int Win_free(MPI_Win* win) {
     int code = leave_together(call, *window);
     const bool all_met = code == MPI_SUCCESS;
     code = raise_on_window(*win, code, call);
-    forget(*win);
     window->close();
+    const int freed =
+        real.Win_free(win);  // deletes attributes: the program's procedures may still ask about the window
+    forget(*window);
     if (all_met) free_private(window->comm);
-    const int freed = real.Win_free(win);
     return code != MPI_SUCCESS ? code : freed;
 }
 

@@ -43,13 +43,6 @@ void give_back_handler(MPI_Errhandler handler) {
         real.Errhandler_free(&handler);
 }
 
-bool has_own_handler(MPI_Comm comm) {
-    MPI_Errhandler handler;
-    if (real.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
-    give_back_handler(handler);
-    return handler != constants.errors_return && handler != constants.errors_are_fatal;
-}
-
 ErrorsReturned::ErrorsReturned(MPI_Comm comm)
     : comm_(comm), known_(real.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS) {
     real.Comm_set_errhandler(comm_, constants.errors_return);

@@ -23,9 +23,6 @@ constexpr unsigned seconds_to_end_a_job = 3;
 /// Frees the reference that MPI_Comm_get_errhandler and the like gave, if the handler is the program's.
 void give_back_handler(MPI_Errhandler handler);
 
-/// Whether the communicator's error handler is one that the program made.
-bool has_own_handler(MPI_Comm comm);
-
 /// While it lives, the library returns errors on the communicator, and MPIsec raises them.
 class ErrorsReturned {
   public:

@@ -32,7 +32,27 @@ class Guard {
     Guard& operator=(const Guard&) = delete;
 
   private:
+    friend class GuardPause;
     static RecursiveMutex& mutex();  ///< not inline: few programs get there
+};
+
+/// Gives the Guard back while it lives, for a procedure of the program's that may wait for a thread that is inside MPI. To be used by a
+/// thread that has the Guard, where others may enter. Does nothing where that thread has it more than once: the code in between does not
+/// expect others.
+class GuardPause {
+  public:
+    explicit GuardPause(bool wanted)
+        : pauses_(wanted && state.thread_multiple && Guard::mutex().depth() == 1) {
+        if (pauses_) Guard::mutex().unlock();
+    }
+    ~GuardPause() {
+        if (pauses_) Guard::mutex().lock();
+    }
+    GuardPause(const GuardPause&) = delete;
+    GuardPause& operator=(const GuardPause&) = delete;
+
+  private:
+    bool pauses_;
 };
 
 }  // namespace mpisec::shim

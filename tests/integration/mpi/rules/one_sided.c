@@ -280,6 +280,24 @@ static void asked(MPI_Win window, const int* cells) {
     OK(MPI_Group_free(&all));
 }
 
+/* An attribute that is deleted with the window finds it as it was. */
+static int asked_at_the_end(MPI_Win window, int key, void* cells, void* counter) {
+    (void)key;
+    asked(window, cells);
+    ++*(int*)counter;
+    return MPI_SUCCESS;
+}
+
+static void free_asked(MPI_Win* window, int* cells) {
+    int key, deleted = 0;
+    OK(MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, asked_at_the_end, &key, &deleted));
+    OK(MPI_Win_set_attr(*window, key, cells));
+    OK(MPI_Win_free(window));
+    OK(MPI_Win_free_keyval(&key));
+    CHECK(deleted == 1, "the attribute was deleted %d times", deleted);
+    CHECK(*window == MPI_WIN_NULL, "a freed window is not null");
+}
+
 /* Of one's own part there is memory to be had. Open MPI and MPI before 4.1 know this of shared windows only. */
 static void own_memory(MPI_Win window, const int* cells) {
     MPI_Aint bytes = 0;
@@ -334,15 +352,14 @@ void rule_one_sided(void) {
     types(window, cells);
     almost_alike(window, cells);
     asked(window, cells);
-    OK(MPI_Win_free(&window));
-    CHECK(window == MPI_WIN_NULL, "a freed window is not null");
+    free_asked(&window, cells);
     OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated,
                         &window));
     slices(window, allocated);
     almost_alike(window, allocated);
     asked(window, allocated);
     own_memory(window, allocated);
-    OK(MPI_Win_free(&window));
+    free_asked(&window, allocated);
     large();
     lengths();
     attached();

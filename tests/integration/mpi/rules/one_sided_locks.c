@@ -33,6 +33,19 @@ static void exclusive_and_shared(void) {
     }
 }
 
+/* More operations that fetch at once than an MPI library can have receives. */
+static void many_at_once(void) {
+    enum { MANY = 6000 };
+    static long fetched[MANY];
+    const int other = size - 1 - rank;
+    if (other == rank) return;
+    memset(fetched, -1, sizeof fetched);
+    OK(MPI_Win_lock(MPI_LOCK_SHARED, other, 0, window));
+    for (int i = 0; i < MANY; ++i) OK(MPI_Get(&fetched[i], 1, MPI_LONG, other, i % 2, 1, MPI_LONG, window));
+    OK(MPI_Win_unlock(other, window));
+    for (int i = 0; i < MANY; ++i) CHECK(fetched[i] >= 0, "get %d has fetched %ld", i, fetched[i]);
+}
+
 static void atomics(void) {
     const long one = 1;
     long before, sum = 0;
@@ -221,6 +234,7 @@ void rule_one_sided_locks(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
     exclusive_and_shared();
     shared_together();
+    many_at_once();
     atomics();
     check_counts();
     contended();

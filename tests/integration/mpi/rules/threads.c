@@ -144,6 +144,115 @@ static void while_blocked(int peer) {
     pthread_join(waiter.id, NULL);
 }
 
+/* Procedures of the program's that MPI calls may wait for a thread that waits in MPI. */
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static volatile int holds;
+
+static void* hold(void* argument) {
+    struct thread* me = argument;
+    int value = 0;
+    pthread_mutex_lock(&held);
+    holds = 1;
+    OK(MPI_Recv(&value, 1, MPI_INT, me->peer, 340, me->comm, MPI_STATUS_IGNORE));
+    pthread_mutex_unlock(&held);
+    return NULL;
+}
+
+static void wait_for_holder(void) {
+    pthread_mutex_lock(&held);
+    pthread_mutex_unlock(&held);
+}
+
+/* Late, so that the peer's procedure waits for the holder by then. */
+static void* release(void* argument) {
+    struct thread* me = argument;
+    usleep(20000);
+    OK(MPI_Send(&rank, 1, MPI_INT, me->peer, 340, me->comm));
+    return NULL;
+}
+
+static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
+    (void)type;
+    wait_for_holder();
+    for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+static int copy(MPI_Comm comm, int key, void* extra, void* value, void* made, int* flag) {
+    (void)comm, (void)key, (void)extra, (void)made, (void)value;
+    wait_for_holder();
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+static void reduce(void) {
+    MPI_Op sum;
+    int one = 1, all = 0;
+    OK(MPI_Op_create(add, 1, &sum));
+    OK(MPI_Allreduce(&one, &all, 1, MPI_INT, sum, MPI_COMM_WORLD));
+    CHECK(all == size, "%d of %d ranks were added", all, size);
+    OK(MPI_Op_free(&sum));
+}
+
+static void duplicate(void) {
+    MPI_Comm made;
+    MPI_Request request;
+    int key;
+    OK(MPI_Comm_create_keyval(copy, MPI_NULL_DELETE_FN, &key, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL));
+    OK(MPI_Comm_idup(MPI_COMM_WORLD, &made, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Comm_delete_attr(MPI_COMM_WORLD, key));
+    OK(MPI_Comm_free_keyval(&key));
+}
+
+/* Two more threads of each rank: one holds the mutex and waits for a message, the other sends the peer's holder one. */
+static void while_held(void (*call)(void), int peer, MPI_Comm comm) {
+    struct thread holder = {.peer = peer, .comm = comm}, releaser = holder;
+    holds = 0;
+    CHECK(pthread_create(&holder.id, NULL, hold, &holder) == 0, "no thread");
+    while (!holds) usleep(1000);
+    CHECK(pthread_create(&releaser.id, NULL, release, &releaser) == 0, "no thread");
+    call();
+    pthread_join(holder.id, NULL), pthread_join(releaser.id, NULL);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+static void handle(MPI_Win* of, int* code, ...) {
+    (void)of, (void)code;
+    wait_for_holder();
+}
+
+static MPI_Win window;
+
+static void put_nowhere(void) {
+    int one = 1;
+    MPI_Put(&one, 1, MPI_INT, size + 1, 0, 1, MPI_INT,
+            window); /* MPICH 5 returns MPI_SUCCESS after the handler */
+}
+
+static void with_window(int peer, MPI_Comm comm) {
+    char byte;
+    if (MPI_Win_create(&byte, 1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window) != MPI_SUCCESS)
+        return; /* plain Open MPI 4.1 */
+    MPI_Errhandler handler;
+    OK(MPI_Win_create_errhandler(handle, &handler));
+    OK(MPI_Win_set_errhandler(window, handler));
+    OK(MPI_Win_fence(0, window));
+    while_held(put_nowhere, peer, comm);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Win_free(&window));
+    OK(MPI_Errhandler_free(&handler));
+}
+
+/* Intel MPI and MPICH 4 call the program's procedures under a lock of theirs. */
+static int library_holds_lock(void) {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    OK(MPI_Get_library_version(version, &length));
+    return strstr(version, "Intel") || strstr(version, "MPICH Version:\t4");
+}
+
 void rule_threads(void) {
     if (threads_given < MPI_THREAD_MULTIPLE) {
         if (rank == 0) printf("threads: nothing to test without MPI_THREAD_MULTIPLE\n");
@@ -162,6 +271,11 @@ void rule_threads(void) {
         in_threads(exchange, peer, own);
         each_once(peer, world);
         while_blocked(peer);
+    }
+    if (size % 2 == 0 && !library_holds_lock()) {
+        while_held(reduce, rank ^ 1, own[0]);
+        while_held(duplicate, rank ^ 1, own[0]);
+        with_window(rank ^ 1, own[0]);
     }
     for (int i = 0; i < THREADS; ++i) OK(MPI_Comm_free(&own[i]));
 }
