@@ -2,6 +2,7 @@
  * communicators of their own, all in one communicator with matched probes, collectives on communicators of
  * their own; and a thread that is blocked does not keep the others from finishing. */
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "harness.h"
 #include "rules.h"
@@ -146,7 +147,7 @@ static void while_blocked(int peer) {
 
 /* Procedures of the program's that MPI calls may wait for a thread that waits in MPI. */
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
-static volatile int holds;
+static atomic_int holds;
 
 static void* hold(void* argument) {
     struct thread* me = argument;
