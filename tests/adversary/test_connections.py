@@ -17,6 +17,7 @@ BELOW = Path(__file__).parent / "below"
 sys.path.insert(0, str(BELOW))
 
 from below import AS_PLAIN, CLEAR, DIFFERENT, MARKER, REFUSED, TRIES, Jobs, judge, read_frames  # noqa: E402
+from library_faults import fault_of  # noqa: E402
 
 LIBRARIES = ["openmpi-5", "openmpi-4", "mpich-4"]  # whose connections are authenticated by themselves
 ALL = [("openmpi-5", "auto"), ("mpich-4", "auto"), ("mpich-5", "authenticate")]
@@ -75,6 +76,7 @@ class Attacked:
     """What became of a job."""
 
     def __init__(self, job, attack="", only=()):
+        self.mpi = job.mpi
         self.result, directory = job.run(attack, only, record=True)
         self.frames = read_frames(directory)
         self.hit = any(line.startswith("hit ") for file in directory.glob("hits-*") for line in file.read_text().splitlines())
@@ -86,8 +88,9 @@ class Attacked:
         self.story = f"{attack}: {self.outcome} {detail}\n{self.said}"
 
     def ended(self):
-        """Whether the job ended in time and failed, and nobody got anything else."""
-        return self.outcome not in (DIFFERENT, CLEAR) and not self.result.timed_out and self.result.returncode != 0
+        """Whether the job ended in time (all of its ranks did, where the library's launcher alone is left) and failed, and nobody got anything else."""
+        hangs = self.result.timed_out and not fault_of(self.result, self.mpi)
+        return self.outcome not in (DIFFERENT, CLEAR) and not hangs and self.result.returncode != 0
 
 
 def leave_alone(job):
