@@ -417,8 +417,7 @@ int start_access(const std::shared_ptr<Window>& window, const Access& access, MP
     return code;
 }
 
-/// Waits until there is room for more operations that fetch data: for many, so that requests still travel together. Does not send what has
-/// been asked of other windows.
+/// Waits until there is room for more operations that fetch data: for many, so that requests still travel together.
 int wait_for_fetches(const char* call, Window& window) {
     {
         Guard guard;

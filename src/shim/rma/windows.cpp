@@ -272,8 +272,8 @@ int Win_free(MPI_Win* win) {
     const bool all_met = code == MPI_SUCCESS;
     code = raise_on_window(*win, code, call);
     window->close();
-    const int freed =
-        real.Win_free(win);  // deletes attributes: the program's procedures may still ask about the window
+    // Deletes attributes: the program's procedures may still ask about the window.
+    const int freed = real.Win_free(win);
     forget(*window);
     if (all_met) free_private(window->comm);
     return code != MPI_SUCCESS ? code : freed;
