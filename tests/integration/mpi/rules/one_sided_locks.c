@@ -38,9 +38,13 @@ static void many_at_once(void) {
     enum { MANY = 6000 };
     static long fetched[MANY];
     const int other = size - 1 - rank;
+    OK(MPI_Barrier(MPI_COMM_WORLD)); /* no other rank locks anything any more */
     if (other == rank) return;
     memset(fetched, -1, sizeof fetched);
     OK(MPI_Win_lock(MPI_LOCK_SHARED, other, 0, window));
+    int told = 0; /* both begin at the same time: then neither serves the other's */
+    OK(MPI_Sendrecv(&rank, 1, MPI_INT, other, 0, &told, 1, MPI_INT, other, 0, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
     for (int i = 0; i < MANY; ++i) OK(MPI_Get(&fetched[i], 1, MPI_LONG, other, i % 2, 1, MPI_LONG, window));
     OK(MPI_Win_unlock(other, window));
     for (int i = 0; i < MANY; ++i) CHECK(fetched[i] >= 0, "get %d has fetched %ld", i, fetched[i]);
