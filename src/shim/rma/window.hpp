@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -225,6 +226,8 @@ class Window {
     void send_control(int to, Kind kind, bool answered);
     /// Drops the completed transfers to the target; true when none is left. Errors are kept for take_error().
     bool settle(Target& target);
+    /// Whether a call that has nothing to wait for should look for messages all the same: true once in a few microseconds.
+    bool progress_is_due();
     int take_error();
     void note_error(int code) {
         if (error_ == MPI_SUCCESS) error_ = code;
@@ -283,6 +286,7 @@ class Window {
     std::vector<int> held_up_;   ///< targets with messages that wait until earlier ones have left
     std::vector<int> batched_;   ///< targets with requests that wait to be sent
     std::unique_ptr<Service> service_;
+    std::chrono::steady_clock::time_point looked_{};  ///< when progress_is_due() was last true
     bool serving_ = false;
     bool closed_ = false;
     std::atomic<int> failure_ = MPI_SUCCESS;  ///< written under the Guard
