@@ -431,7 +431,7 @@ int wait_for_fetches(const char* call, Window& window) {
 
 /// The program's error handler may wait for a thread that is inside MPI: it runs without the Guard.
 int start(const char* call, const Access& access, MPI_Win win, MPI_Request* request = nullptr) {
-    const std::shared_ptr<Window> window = find(win);
+    const std::shared_ptr<Window>& window = *look_up(win);
     int code = wait_for_fetches(call, *window);
     if (code == MPI_SUCCESS) code = start_access(window, access, request);
     return code == MPI_SUCCESS ? code : raise_on_window(win, code, call);

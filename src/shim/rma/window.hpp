@@ -295,6 +295,8 @@ class Window {
 
 /// Null for a window that does not cross nodes.
 std::shared_ptr<Window> find(MPI_Win win);
+/// The same without the cost of a copy; points to what find() copies, which stays until the window is freed.
+const std::shared_ptr<Window>* look_up(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
 void forget(const Window& window);
 

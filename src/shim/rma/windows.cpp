@@ -26,7 +26,8 @@ namespace mpisec::shim {
 /// Under the Guard.
 struct RmaWindows {
     std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
-    std::shared_ptr<rma::Window> last;  ///< the window of the last call: usually the next call's, too
+    const std::shared_ptr<rma::Window>* last =
+        nullptr;  ///< in `all`: the window of the last call, usually the next call's, too
 };
 
 }  // namespace mpisec::shim
@@ -173,19 +174,24 @@ int class_of(int code) {
 
 }  // namespace
 
-std::shared_ptr<Window> find(MPI_Win win) {
+const std::shared_ptr<Window>* look_up(MPI_Win win) {
     Guard guard;
     RmaWindows& windows = *process.rma_windows;
-    if (windows.last && windows.last->handle == win) return windows.last;
+    if (windows.last && (*windows.last)->handle == win) return windows.last;
     const auto found = windows.all.find(win);
     if (found == windows.all.end()) return nullptr;
-    return windows.last = found->second;
+    return windows.last = &found->second;
+}
+
+std::shared_ptr<Window> find(MPI_Win win) {
+    const std::shared_ptr<Window>* found = look_up(win);
+    return found ? *found : nullptr;
 }
 
 bool is_known(MPI_Win win) {
     Guard guard;
     const RmaWindows& windows = *process.rma_windows;
-    return (windows.last && windows.last->handle == win) || windows.all.contains(win);
+    return (windows.last && (*windows.last)->handle == win) || windows.all.contains(win);
 }
 
 void remember(std::shared_ptr<Window> window) {
@@ -198,7 +204,7 @@ void remember(std::shared_ptr<Window> window) {
 void forget(const Window& window) {
     Guard guard;
     RmaWindows& windows = *process.rma_windows;
-    windows.last.reset();
+    windows.last = nullptr;
     process.rma_window_count.fetch_sub(1, std::memory_order_relaxed);
     // The library may have given the handle to another thread's new window by now.
     const auto found = windows.all.find(window.handle);
@@ -207,7 +213,7 @@ void forget(const Window& window) {
 
 void close_windows() {
     auto& all = process.rma_windows->all;
-    process.rma_windows->last.reset();
+    process.rma_windows->last = nullptr;
     for (auto& [handle, window] : all) {
         window->close();
         // After an error not all ranks complete what was begun on the communicator.
