@@ -245,23 +245,25 @@ std::string told(Recorder& all, int leader) {
            text + "], \"unpredicted\": {" + other + "}}";
 }
 
-void write_file(const char* path, const std::vector<char>& text, const std::vector<int>& lengths) {
+/// Rank 0 writes a list of what all ranks tell, one after the other: together that may be more than an int counts.
+void write_file(const char* path, const std::string& mine, const std::vector<int>& lengths, MPI_Comm comm) {
     std::FILE* file = std::fopen(path, "w");
-    if (!file) {
-        std::fprintf(stderr, "mpisec profile: cannot write %s\n", path);
-        return;
-    }
-    std::fputs("[\n", file);
-    std::size_t at = 0;
-    bool written = true;
+    bool written = file != nullptr;
+    std::string text = mine;
     for (std::size_t rank = 0; rank < lengths.size(); ++rank) {
-        const auto length = static_cast<std::size_t>(lengths[rank]);
-        if (rank > 0) std::fputs(",\n", file);
-        written = std::fwrite(text.data() + at, 1, length, file) == length && written;
-        at += length;
+        const int length = lengths[rank];
+        if (rank > 0) {
+            text.resize(static_cast<std::size_t>(length));
+            REAL(MPI_Recv)
+            (text.data(), length, byte_type(), static_cast<int>(rank), 0, comm, MPI_STATUS_IGNORE);
+        }
+        if (!file) continue;
+        std::fputs(rank > 0 ? ",\n" : "[\n", file);
+        written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && written;
     }
-    std::fputs("\n]\n", file);
-    if (std::fclose(file) != 0 || !written) std::fprintf(stderr, "mpisec profile: cannot write %s\n", path);
+    if (file) std::fputs("\n]\n", file);
+    if (file && std::fclose(file) != 0) written = false;
+    if (!written) std::fprintf(stderr, "mpisec profile: cannot write %s\n", path);
 }
 
 template <class Count>
@@ -381,17 +383,15 @@ void end() {
     const std::string mine = told(all, node_leader());
     const int length = static_cast<int>(mine.size());
     const bool root = all.rank == 0;
-    std::vector<int> lengths(root ? static_cast<std::size_t>(all.size) : 0), places;
-    REAL(MPI_Gather)(&length, 1, int_type(), lengths.data(), 1, int_type(), 0, world());
-    std::size_t sum = 0;
-    for (const int one : lengths) {
-        places.push_back(static_cast<int>(sum));
-        sum += static_cast<std::size_t>(one);
-    }
-    std::vector<char> text(sum);
-    REAL(MPI_Gatherv)
-    (mine.data(), length, byte_type(), text.data(), lengths.data(), places.data(), byte_type(), 0, world());
-    if (root) write_file(path, text, lengths);
+    MPI_Comm own{};  // without the messages and attributes of the program
+    REAL(MPI_Comm_split)(world(), 0, all.rank, &own);
+    std::vector<int> lengths(root ? static_cast<std::size_t>(all.size) : 0);
+    REAL(MPI_Gather)(&length, 1, int_type(), lengths.data(), 1, int_type(), 0, own);
+    if (root)
+        write_file(path, mine, lengths, own);
+    else
+        REAL(MPI_Send)(mine.data(), length, byte_type(), 0, 0, own);
+    REAL(MPI_Comm_free)(&own);
 }
 
 std::uint64_t mean_bytes(const int* counts, MPI_Datatype type, MPI_Comm comm) {
