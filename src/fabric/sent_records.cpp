@@ -73,21 +73,23 @@ std::uint32_t SentRecords::chunk_of_another_queue() {
     for (Sending& queue : sending_) {
         const std::uint32_t number = oldest_read_chunk(queue);
         if (number == 0) continue;
-        SentRecord* records = chunk(self_, number) + 1;
-        // Their numbers may be numbers that this queue's node peer waits for.
-        for (std::uint32_t i = 0; i < records_per_chunk; ++i)
-            records[i].number.store(0, std::memory_order_relaxed);
         return number;
     }
     return 0;
 }
 
 bool SentRecords::extend(Sending& queue, unsigned node_peer) {
-    // The records in a chunk of this queue have smaller numbers than any that the node peer still waits for.
+    // The records in a chunk of this queue have older numbers than any that the node peer still waits for.
     std::uint32_t number = oldest_read_chunk(queue);
-    if (number == 0) number = new_chunk();
-    if (number == 0) number = chunk_of_another_queue();
-    if (number == 0) return false;
+    if (number == 0) {
+        number = new_chunk();
+        if (number == 0) number = chunk_of_another_queue();
+        if (number == 0) return false;
+        // Zero, or a number of another queue, may be one that the node peer waits for.
+        SentRecord* records = chunk(self_, number) + 1;
+        for (std::uint32_t i = 0; i < records_per_chunk; ++i)
+            records[i].number.store(queue.number, std::memory_order_relaxed);
+    }
     if (queue.chunk == 0) {
         first_chunk(self_, node_peer).store(number, std::memory_order_release);
     } else {

@@ -106,6 +106,7 @@ class SentRecords {
     }
 
   private:
+    friend struct SentRecordsTest;
     static void pause() {
 #if defined(__x86_64__)
         __builtin_ia32_pause();

@@ -45,15 +45,16 @@ std::vector<std::int32_t> pick(Ranks world_ranks, const std::vector<int>& positi
 
 MPI_Group group_of(MPI_Comm comm, const std::vector<int>& ranks) {
     if (ranks.empty()) return constants.group_empty;
-    MPI_Group whole, part;
-    real.Comm_group(comm, &whole);
-    real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
+    MPI_Group whole, part = constants.group_null;
+    if (real.Comm_group(comm, &whole) != MPI_SUCCESS) return part;
+    if (real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part) != MPI_SUCCESS)
+        part = constants.group_null;
     real.Group_free(&whole);
     return part;
 }
 
 void free_group(MPI_Group group) {
-    if (group != constants.group_empty) real.Group_free(&group);
+    if (group != constants.group_empty && group != constants.group_null) real.Group_free(&group);
 }
 
 /// MPI_Comm_create over the groups that follow from colours and keys, which were gathered under seal. A rank that has gathered has met the
@@ -231,15 +232,15 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
     }
     finish_collectives(*known);
     finish_agreements(*known);
-    // The library's communicator stays as long as persistent requests are on it, because they may be started again (MPI 4.1, section
-    // 7.4.3).
-    known->free_later = free == real.Comm_free && known->persistent_requests > 0;
-    if (known->free_later) *comm = constants.comm_null;
     bool under_way = false;
     {
         Guard guard;
         under_way = known->holders > 1;
+        // The library's communicator stays as long as persistent requests are on it, because they may be started again (MPI 4.1, section
+        // 7.4.3).
+        known->free_later = free == real.Comm_free && known->persistent_requests > 0;
     }
+    if (known->free_later) *comm = constants.comm_null;
     known->heir = under_way && !known->free_later ? heir_of_handler(*comm) : self_comm();
     const int code = known->free_later ? MPI_SUCCESS : free(comm);
     if (code == MPI_SUCCESS) {

@@ -181,7 +181,11 @@ void equip(Communicator& comm, const TagBlocks& blocks) {
 void finish_collectives(Communicator& comm) {
     WaitScope waiting("MPI_Comm_free (collectives under way)", MPI_ANY_SOURCE, MPI_ANY_TAG);
     Backoff backoff;
-    while (comm.collectives > 0) {
+    auto under_way = [&] {
+        Guard guard;
+        return comm.collectives > 0;
+    };
+    while (under_way()) {
         progress();
         backoff.pause();
     }

@@ -30,7 +30,8 @@ struct OperationsInUse {
 
 namespace {
 
-constexpr std::size_t most_elements = 1 << 30;  ///< MPI_Reduce_local counts in int
+/// Reduced at a time, unless one element has more: MPI_Reduce_local counts elements as int.
+constexpr std::size_t most_bytes = 1 << 30;
 
 /// Room for `count` elements of a type with gaps, addressed as MPI wants it: the first byte of data lies
 /// `true_lb` from the address.
@@ -76,8 +77,9 @@ class OfProgram final : public fabric::Reduction {
     }
 
     bool combine(fabric::PlaintextBuffer inout, fabric::Plaintext in) const override {
+        const std::size_t most = std::max<std::size_t>(most_bytes / element, 1) * element;
         for (std::size_t done = 0; done < in.size();) {
-            const std::size_t bytes = std::min(in.size() - done, most_elements / element * element);
+            const std::size_t bytes = std::min(in.size() - done, most);
             if (!combine_some(inout.data() + done, in.data() + done, bytes)) return false;
             done += bytes;
         }

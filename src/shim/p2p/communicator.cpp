@@ -238,7 +238,11 @@ MPI_Comm heir_of_handler(MPI_Comm comm) {
     std::unique_lock lock(registry.mutex);
     const auto [place, is_new] = registry.heirs.try_emplace(handler, constants.comm_null);
     if (is_new) {
-        real.Comm_dup(state.private_self, &place->second);
+        if (real.Comm_dup(state.private_self, &place->second) != MPI_SUCCESS) {
+            registry.heirs.erase(place);
+            give_back_handler(handler);
+            return self_comm();
+        }
         // Keeps the handler alive, so that no other handler gets its handle.
         real.Comm_set_errhandler(place->second, handler);
     }

@@ -37,6 +37,10 @@ struct PostedReceive {
     Operation* owner = nullptr;  ///< the operation to advance; null for a message that a probe took
     PostedReceive* older = nullptr;
     PostedReceive* newer = nullptr;
+
+    bool can_match(int from, int with_tag) const {
+        return (source == from || source == MPI_ANY_SOURCE) && (tag == with_tag || tag == MPI_ANY_TAG);
+    }
 };
 
 struct Communicator {
@@ -118,9 +122,7 @@ struct Communicator {
     /// The position of the oldest receive that a message of this source and tag (of any tag for MPI_ANY_TAG) would still match.
     std::uint64_t oldest_position(int source, int tag) const {
         for (const PostedReceive* receive = oldest; receive; receive = receive->newer)
-            if ((receive->source == source || receive->source == MPI_ANY_SOURCE) &&
-                (receive->tag == tag || receive->tag == MPI_ANY_TAG || tag == MPI_ANY_TAG))
-                return receive->position;
+            if (receive->can_match(source, tag == MPI_ANY_TAG ? receive->tag : tag)) return receive->position;
         return next_position;
     }
 
@@ -129,10 +131,7 @@ struct Communicator {
     bool older_waits(int source, int tag, std::uint64_t first, std::uint64_t end) const {
         for (const PostedReceive* receive = oldest; receive && receive->position < end;
              receive = receive->newer)
-            if (receive->position >= first &&
-                (receive->source == source || receive->source == MPI_ANY_SOURCE) &&
-                (receive->tag == tag || receive->tag == MPI_ANY_TAG))
-                return true;
+            if (receive->position >= first && receive->can_match(source, tag)) return true;
         return false;
     }
 

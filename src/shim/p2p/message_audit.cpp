@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "keys/schedule.hpp"
@@ -52,9 +53,9 @@ std::optional<std::size_t> transfer(bool sending, Words& values, int peer) {
         backoff.pause();
     }
     if (!operation->complete()) {
-        operation->cancel();
-        leave_work_list(*operation);
-        (void)operation.release();  // MPI may still use its memory
+        abandon(std::move(operation));
+        const Words copy = values;
+        (void)new Words(std::exchange(values, copy));  // MPI may still use this memory
         return std::nullopt;
     }
     const Outcome& outcome = operation->outcome();

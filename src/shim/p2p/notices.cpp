@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/notice_receive.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/pmpi/status.hpp"
 #include "shim/runtime/state.hpp"
 #include "wire/skips.hpp"
 
@@ -22,7 +22,7 @@ namespace mpisec::shim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds longest_farewell{5}, longest_hearing{5};
+constexpr std::chrono::seconds longest_farewell{5};
 
 struct Untold {
     std::deque<wire::CounterRun> runs;  ///< in the order of cancelling
@@ -33,21 +33,13 @@ struct Untold {
     std::uint64_t sent = 0;
 };
 
-/// The notice that is being received: its buffer, its sender, and since when.
-struct Hearing {
-    std::unique_ptr<Operation> receiving;
-    wire::SkipNotice notice;
-    int source = 0;
-    Clock::time_point since = Clock::now();
-};
-
 }  // namespace
 
 /// Under the Guard.
 struct Notices {
     std::map<std::int32_t, Untold> untold_by_peer;  ///< may grow while a notice is being sent
     std::uint64_t heard = 0;                        ///< notices received, of those that count
-    std::unique_ptr<Hearing> hearing;
+    NoticeReceive<wire::SkipNotice> hearing;
     bool busy = false;  ///< hearing or telling (Turn)
 };
 
@@ -111,60 +103,41 @@ bool tell(std::int32_t peer, Untold& untold) {
     return true;
 }
 
-/// Begins to receive the next notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE; null when none is announced.
-std::unique_ptr<Hearing> begin_hearing(const Realm& realm, int peer) {
-    int flag = 0;
-    MPI_Status found;
-    if (real.Iprobe(peer, notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return nullptr;
-    const int from = from_named_source(peer, found).MPI_SOURCE;
-    if (from < 0 || from >= realm.size) return nullptr;
-    auto hearing = std::make_unique<Hearing>();
-    hearing->source = realm.first + from;
-    const std::uint64_t counted = incoming(hearing->source).opened;
-    hearing->receiving =
-        begin_receive({hearing->notice.data(), static_cast<MPI_Count>(hearing->notice.size()), constants.byte,
-                       from, notice_tag(), realm.channel, "a notice of MPIsec"});
-    incoming(hearing->source).opened = counted;
-    return hearing;
-}
-
 /// Returns false for an invalid notice. It counts nevertheless, because it may have been changed on the way.
-bool take(const Hearing& hearing) {
-    const Outcome& outcome = hearing.receiving->outcome();
-    const bool good = outcome.error == MPI_SUCCESS;
-    if (good && outcome.bytes == wire::call_notice_bytes) {
-        const wire::CallNotice call = wire::decode_call(hearing.notice.data());
+bool take(const NoticeReceive<wire::SkipNotice>& hearing) {
+    const bool good = hearing.outcome.error == MPI_SUCCESS;
+    if (good && hearing.outcome.bytes == wire::call_notice_bytes) {
+        const wire::CallNotice call = wire::decode_call(hearing.bytes.data());
         if (call.asks()) ++process.notices->heard;
         if (const auto call_heard = process.call_heard.load(std::memory_order_relaxed))
             call_heard(hearing.source, call);
         return true;
     }
     ++process.notices->heard;
-    if (!good || outcome.bytes != hearing.notice.size()) return false;
-    for (const wire::CounterRun& run : wire::decode_skips(hearing.notice))
+    if (!good || hearing.outcome.bytes != hearing.bytes.size()) return false;
+    for (const wire::CounterRun& run : wire::decode_skips(hearing.bytes))
         for (std::uint64_t counter = run.first; counter <= run.last; ++counter)
             incoming(hearing.source).replay.insert(counter);
     return true;
 }
 
-/// Takes one notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has arrived completely. Does not wait: somebody
-/// may announce a message and never send it.
+/// Takes one notice of this realm from the rank `peer`, which may be MPI_ANY_SOURCE, if one has arrived completely. Does not wait.
 bool hear_one(const Realm& realm, int peer) {
     const Turn turn;
     if (!turn) return false;
-    std::unique_ptr<Hearing>& hearing = process.notices->hearing;
-    if (!hearing) hearing = begin_hearing(realm, peer);
-    if (!hearing) return false;
-    PeerReceiveState& pair = incoming(hearing->source);
+    auto& hearing = process.notices->hearing;
+    using State = NoticeReceive<wire::SkipNotice>::State;
+    if (!hearing.begun() && !hearing.begin(realm, peer, notice_tag(), "a notice of MPIsec")) return false;
+    PeerReceiveState& pair = incoming(hearing.source);
     const std::uint64_t counted = pair.opened;
-    if (!hearing->receiving->advance()) {
-        if (Clock::now() - hearing->since < longest_hearing) return false;
-        (void)hearing.release();  // MPI may still write into its buffer
+    const State state = hearing.advance();
+    if (state == State::under_way) return false;
+    if (state == State::overdue) {
         ++process.notices->heard;
         return false;
     }
     pair.opened = counted;  // not counted by the sender either; an unsealed one never is
-    return take(*std::exchange(hearing, nullptr));
+    return take(hearing);
 }
 
 }  // namespace
@@ -244,7 +217,7 @@ void forget_notices() {
             (void)untold.telling.release();
             (void)untold.notice.release();
         }
-    (void)notices.hearing.release();
+    notices.hearing.forget();
     notices.untold_by_peer.clear();
     notices.heard = 0;
     notices_untold.store(false, std::memory_order_relaxed);

@@ -115,6 +115,15 @@ void leave_work_list(Operation& operation) {
     if (operation.listed) process.work->remove(operation);
 }
 
+void abandon(std::unique_ptr<Operation> operation) {
+    if (!operation || operation->complete()) return;
+    operation->cancel();
+    leave_work_list(*operation);
+    if (operation->advance()) return;
+    operation->stop_workers();
+    (void)operation.release();
+}
+
 void detach(std::unique_ptr<Operation> operation) {
     if (operation->advance()) {
         leave_work_list(*operation);
@@ -167,7 +176,10 @@ void finish_detached() {
 }
 
 void complete_operation(Operation& operation) {
-    const WaitInfo at = operation.wait_info();
+    const WaitInfo at = [&] {
+        Guard guard;
+        return operation.wait_info();
+    }();
     WaitScope waiting(at.call, at.peer, at.tag);
     Backoff backoff;
     while (true) {

@@ -73,6 +73,8 @@ class Operation {
     /// Must be called when the caller has waited for sole_request() itself.
     virtual void sole_request_done(int /*code*/, const MPI_Status& /*status*/) {}
     virtual void cancel() {}
+    /// Nobody will advance it any more. Returns when no worker uses the caller's memory; MPI may go on using it.
+    virtual void stop_workers() {}
     /// Whether advance() must be called so that others make progress, not only for this operation's own completion.
     virtual bool needs_progress() const { return false; }
     virtual WaitInfo wait_info() const { return {}; }
@@ -206,6 +208,8 @@ inline bool may_block() {
 void progress();         ///< advances everything on the work list once; takes the Guard
 void finish_detached();  ///< waits for all detached operations
 void leave_work_list(Operation& operation);
+/// Gives up an operation whose end nobody awaits. MPI may use its memory until it ends, so unless it ends at once it is never freed.
+void abandon(std::unique_ptr<Operation> operation);
 
 /// Blocks until the operation is complete, and keeps everything else moving (M5).
 void complete_operation(Operation& operation);

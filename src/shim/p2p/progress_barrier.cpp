@@ -1,6 +1,9 @@
 // A barrier of MPIsec's own, on the private channel: dissemination (Hensgen, Finkel, Manber 1988),
 // log2(members) rounds.
 #include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/channel_tags.hpp"
@@ -20,23 +23,35 @@ namespace {
 
 constexpr const char* call = "a barrier of MPIsec";
 
-std::unique_ptr<Operation> begin_part(std::int32_t from, void* in, MPI_Count bytes, int tag) {
+/// One message. MPI has a copy of the caller's bytes, which stays when the message is given up.
+struct Part {
+    std::vector<std::uint8_t> bytes;
+    std::unique_ptr<Operation> operation{};
+};
+
+Part begin_receive(std::int32_t from, std::size_t bytes, int tag) {
+    Part part{std::vector<std::uint8_t>(bytes)};
     Guard guard;
-    return begin_receive({in, bytes, constants.byte, rank_in_realm(from), tag, realm_of(from).channel, call});
+    part.operation = begin_receive({part.bytes.data(), static_cast<MPI_Count>(bytes), constants.byte,
+                                    rank_in_realm(from), tag, realm_of(from).channel, call});
+    return part;
 }
 
-std::unique_ptr<Operation> begin_part(std::int32_t to, const void* out, MPI_Count bytes, int tag) {
+Part begin_send(std::int32_t to, const void* out, std::size_t bytes, int tag) {
+    const auto* begin = static_cast<const std::uint8_t*>(out);
+    Part part{std::vector<std::uint8_t>(begin, begin + bytes)};
     Guard guard;
-    return begin_send({SendSpec::Mode::standard, out, bytes, constants.byte, rank_in_realm(to), tag,
-                       realm_of(to).channel, call});
+    part.operation = begin_send({SendSpec::Mode::standard, part.bytes.data(), static_cast<MPI_Count>(bytes),
+                                 constants.byte, rank_in_realm(to), tag, realm_of(to).channel, call});
+    return part;
 }
 
-/// Completes the operation, unless `look()` says that a process that has yet to arrive has died, or that the communicator was revoked.
+/// Completes the message, unless `look()` says that a process that has yet to arrive has died, or that the communicator was revoked.
 template <class Look>
-int complete(std::unique_ptr<Operation>& operation, Look look) {
+int complete(Part& part, Look look) {
     if (!state.fault_tolerant) {
-        complete_operation(*operation);
-        return MPI_SUCCESS;
+        complete_operation(*part.operation);
+        return part.operation->outcome().error;
     }
     FailureWatch failures;
     Backoff backoff;
@@ -44,12 +59,11 @@ int complete(std::unique_ptr<Operation>& operation, Look look) {
         progress();
         {
             Guard guard;
-            if (operation->advance()) return MPI_SUCCESS;
-            enlist(*operation);
+            if (part.operation->advance()) return part.operation->outcome().error;
+            enlist(*part.operation);
             if (const int code = failures.now_and_then(look); code != MPI_SUCCESS) {
-                operation->cancel();
-                leave_work_list(*operation);
-                if (!operation->advance()) (void)operation.release();  // MPI still uses its memory
+                abandon(std::move(part.operation));
+                (void)new auto(std::move(part.bytes));
                 return code;
             }
         }
@@ -58,11 +72,12 @@ int complete(std::unique_ptr<Operation>& operation, Look look) {
 }
 
 template <class Look>
-int complete_part(std::unique_ptr<Operation>& part, std::size_t bytes, Look look) {
+int complete_receive(Part& part, void* in, Look look) {
+    const std::size_t bytes = part.bytes.size();
     if (const int code = complete(part, look); code != MPI_SUCCESS) return code;
-    const Operation& receiving = *part;
-    if (receiving.outcome().error != MPI_SUCCESS) return receiving.outcome().error;
-    return receiving.outcome().bytes == bytes ? MPI_SUCCESS : report_length_violation(call, bytes);
+    if (part.operation->outcome().bytes != bytes) return report_length_violation(call, bytes);
+    if (bytes > 0) std::memcpy(in, part.bytes.data(), bytes);
+    return MPI_SUCCESS;
 }
 
 /// What is sent to a process and what is received from one at the same time.
@@ -74,13 +89,12 @@ struct Swap {
 };
 
 template <class Look>
-int swap(const Swap& swap, MPI_Count bytes, int tag, Look look) {
-    std::unique_ptr<Operation> receiving = begin_part(swap.from, swap.in, bytes, tag);
-    std::unique_ptr<Operation> sending = begin_part(swap.to, swap.out, bytes, tag);
-    const int received = complete_part(receiving, static_cast<std::size_t>(bytes), look);
+int swap(const Swap& swap, std::size_t bytes, int tag, Look look) {
+    Part receiving = begin_receive(swap.from, bytes, tag);
+    Part sending = begin_send(swap.to, swap.out, bytes, tag);
+    const int received = complete_receive(receiving, swap.in, look);
     const int sent = complete(sending, look);
-    if (received != MPI_SUCCESS) return received;
-    return sent != MPI_SUCCESS ? sent : sending->outcome().error;
+    return received != MPI_SUCCESS ? received : sent;
 }
 
 template <class Look>
@@ -138,7 +152,7 @@ int progress_barrier(Ranks members, const wire::ContextId& context) {
 
 int exchange_with(std::int32_t world, const void* out, void* in, std::size_t bytes,
                   const wire::ContextId& context) {
-    return swap({world, out, world, in}, static_cast<MPI_Count>(bytes), barrier_tag(context),
+    return swap({world, out, world, in}, bytes, barrier_tag(context),
                 [&] { return failure_among(Ranks::one(world)); });
 }
 
@@ -154,15 +168,13 @@ int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes,
     std::size_t bit = 1;
     while (bit < size && !(place & bit)) bit *= 2;
     if (place != 0) {
-        auto receiving = begin_part(member(place - bit), data, static_cast<MPI_Count>(bytes), tag);
-        if (int code = complete_part(receiving, bytes, look); code != MPI_SUCCESS) return code;
+        Part receiving = begin_receive(member(place - bit), bytes, tag);
+        if (int code = complete_receive(receiving, data, look); code != MPI_SUCCESS) return code;
     }
     for (bit /= 2; bit > 0; bit /= 2) {
         if (place + bit >= size) continue;
-        auto sending = begin_part(member(place + bit), static_cast<const void*>(data),
-                                  static_cast<MPI_Count>(bytes), tag);
+        Part sending = begin_send(member(place + bit), data, bytes, tag);
         if (int code = complete(sending, look); code != MPI_SUCCESS) return code;
-        if (sending->outcome().error != MPI_SUCCESS) return sending->outcome().error;
     }
     return MPI_SUCCESS;
 }

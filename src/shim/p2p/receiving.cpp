@@ -120,6 +120,9 @@ class SealedReceive final : public Operation {
         cancel_asked_ = true;
         real.Cancel(&request_);
     }
+    void stop_workers() override {
+        if (pipeline_) pipeline_->abandon();
+    }
     /// A message that takes a while to open is opened on arrival, while others travel, not only when the program waits for it.
     bool needs_progress() const override {
         constexpr std::uint64_t soon_opened = 4096;

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/notice_receive.hpp"
 #include "shim/p2p/operation.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/pmpi/status.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -44,45 +44,25 @@ void send_notice(const Payload& payload, std::int32_t peer, int tag) {
     outgoing(peer).sent = counted;  // may stay unread, so it is not counted in the message audit (S8)
 }
 
-/// Receives notices of one kind, one at a time, as they arrive.
+/// Begins to receive a notice from `peer`, which may be MPI_ANY_SOURCE.
 template <class Payload>
-class Mailbox {
-  public:
-    /// True when a whole notice has arrived; then `payload` and `source` are its own. `peer` may be MPI_ANY_SOURCE.
-    bool poll(int peer, int tag) {
-        if (!receiving_ && !find(peer, tag)) return false;
-        if (!receiving_->advance()) return false;
-        const bool good =
-            receiving_->outcome().error == MPI_SUCCESS && receiving_->outcome().bytes == payload.size();
-        receiving_.reset();
-        if (good) --incoming(source).opened;  // the sender does not count it as sent either
-        return good;
-    }
-    /// For the end; MPI may still write to the buffer of a receive under way, so that buffer stays.
-    void clear() { (void)receiving_.release(); }
+bool begin(NoticeReceive<Payload>& notice, int peer, int tag) {
+    constexpr const char* call = "a notice of MPIsec";
+    if (peer != MPI_ANY_SOURCE) return notice.begin(realm_of(peer), rank_in_realm(peer), tag, call);
+    const std::vector<Realm*> realms = protected_realms();
+    return std::ranges::any_of(realms,
+                               [&](Realm* realm) { return notice.begin(*realm, MPI_ANY_SOURCE, tag, call); });
+}
 
-    Payload payload{};
-    std::int32_t source = 0;
-
-  private:
-    bool find(int peer, int tag) {
-        if (peer != MPI_ANY_SOURCE) return find(realm_of(peer), rank_in_realm(peer), tag);
-        const std::vector<Realm*> realms = protected_realms();
-        return std::ranges::any_of(realms, [&](Realm* realm) { return find(*realm, MPI_ANY_SOURCE, tag); });
-    }
-    bool find(Realm& realm, int rank, int tag) {
-        int flag = 0;
-        MPI_Status found;
-        if (real.Iprobe(rank, tag, realm.channel, &flag, &found) != MPI_SUCCESS || !flag) return false;
-        const int from = from_named_source(rank, found).MPI_SOURCE;
-        if (from < 0 || from >= realm.size) return false;
-        source = realm.first + from;
-        receiving_ = begin_receive({payload.data(), static_cast<MPI_Count>(payload.size()), constants.byte,
-                                    from, tag, realm.channel, "a notice of MPIsec"});
-        return true;
-    }
-    std::unique_ptr<Operation> receiving_;
-};
+/// Whether a whole notice has arrived.
+template <class Payload>
+bool has_arrived(NoticeReceive<Payload>& notice, int peer, int tag) {
+    if (!notice.begun() && !begin(notice, peer, tag)) return false;
+    if (notice.advance() != NoticeReceive<Payload>::State::arrived) return false;
+    if (notice.outcome.error != MPI_SUCCESS || notice.outcome.bytes != notice.bytes.size()) return false;
+    --incoming(notice.source).opened;  // the sender does not count it as sent either
+    return true;
+}
 
 class Discard final : public Operation {
   public:
@@ -133,8 +113,8 @@ struct RejectedMessages {
     // so), before the receiver could say that it has rejected the message.
     std::vector<LargeSend*> large_sends;
     std::unordered_map<std::int32_t, std::deque<Announcement>> remembered;
-    Mailbox<Rejection> rejections;
-    Mailbox<Rest> rests;
+    NoticeReceive<Rejection> rejections;
+    NoticeReceive<Rest> rests;
     std::unordered_map<std::int32_t, Told> told_by_source;  ///< by world rank
     std::unique_ptr<Operation> watch;
 };
@@ -155,9 +135,7 @@ bool earlier_ones_are_under_way(const Communicator& comm, const RejectedAt& at) 
     bool under_way = false;
     for (const PostedReceive* receive = comm.oldest; receive && receive->position < at.position;
          receive = receive->newer) {
-        const bool fits = (receive->source == at.source || receive->source == MPI_ANY_SOURCE) &&
-                          (receive->tag == at.tag || receive->tag == MPI_ANY_TAG);
-        if (!fits || !receive->owner) continue;
+        if (!receive->can_match(at.source, at.tag) || !receive->owner) continue;
         under_way = true;
         receive->owner->urged = true;
         enlist(*receive->owner);
@@ -190,15 +168,15 @@ class Watch final : public Operation {
   private:
     void step() override {
         tell_held();
-        Mailbox<Rest>& rests = process.rejected_messages->rests;
-        if (!rests.poll(MPI_ANY_SOURCE, rest_tag())) return;
+        NoticeReceive<Rest>& rests = process.rejected_messages->rests;
+        if (!has_arrived(rests, MPI_ANY_SOURCE, rest_tag())) return;
         auto& [held, untold, unanswered, named] = process.rejected_messages->told_by_source[rests.source];
         if (unanswered.empty()) return;
         std::list<Rejection> answered;
         answered.splice(answered.begin(), unanswered, unanswered.begin());
         wire::LargeHeader header{};
-        if (wire::decode(rests.payload.data() + 8, realm_of(rests.source).threshold, header)) {
-            const auto counter = load_le<std::uint64_t>(rests.payload.data());
+        if (wire::decode(rests.bytes.data() + 8, realm_of(rests.source).threshold, header)) {
+            const auto counter = load_le<std::uint64_t>(rests.bytes.data());
             PeerReceiveState& pair = incoming(rests.source);
             if (pair.replay.insert(counter)) {
                 pair.unaccounted.found_one();
@@ -286,9 +264,9 @@ void tell_misnamed(std::int32_t world_source, std::uint64_t counter) {
 }
 
 void answer_rejections(std::int32_t world_peer) {
-    Mailbox<Rejection>& rejections = process.rejected_messages->rejections;
-    if (!rejections.poll(world_peer, rejection_tag())) return;
-    Announcement* send = rejected_send(rejections.source, rejections.payload);
+    NoticeReceive<Rejection>& rejections = process.rejected_messages->rejections;
+    if (!has_arrived(rejections, world_peer, rejection_tag())) return;
+    Announcement* send = rejected_send(rejections.source, rejections.bytes);
     Rest rest{};  // a header of zeros means: a message that leaves nobody waiting
     if (send) {
         send->settled = true;
@@ -305,8 +283,8 @@ void throw_away(std::int32_t world_source, const wire::LargeHeader& header) {
 void forget_rejections() {
     Guard guard;
     RejectedMessages& all = *process.rejected_messages;
-    all.rejections.clear();
-    all.rests.clear();
+    all.rejections.forget();
+    all.rests.forget();
     for (auto& [source, told] : all.told_by_source)
         for (const Held& held : told.held) release(*held.comm);
     all.told_by_source.clear();

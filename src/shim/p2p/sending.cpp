@@ -124,6 +124,9 @@ class SealedSend final : public Operation {
         if (!pipeline_ && !complete_)
             real.Cancel(&request_);  // a large message continues: MPI allows a cancel to fail
     }
+    void stop_workers() override {
+        if (pipeline_) pipeline_->abandon();
+    }
     /// If the two ways are compared, the end of a message in one part must be noticed as soon as that of a message in several.
     bool needs_progress() const override { return pipeline_ || choice_; }
     WaitInfo wait_info() const override { return {spec_.call, spec_.peer, spec_.tag}; }
@@ -264,7 +267,9 @@ class SealedSend final : public Operation {
                                         spec_.tag, comm_->handle, &request_);
         if (code != MPI_SUCCESS) {
             skip(spec_, *comm_, world_peer_, counter_);
-            pipeline_.reset();  // workers may have begun to read the user's buffer
+            pipeline_.reset();                           // workers may have begun to read the user's buffer
+            if (announced_) announced_->settled = true;  // nothing of it is there to be rejected
+            announced_.reset();
             return finish(code, true);
         }
         ++outgoing(world_peer_).sent;
@@ -276,6 +281,7 @@ class SealedSend final : public Operation {
         if (pipeline_ && waits_for_match_) pipeline_->limit_in_flight();
         if (pipeline_) {
             pipeline_error_ = code;
+            raised_ = code != MPI_SUCCESS;
             return;
         }
         if (code == MPI_SUCCESS && !outcome_.cancelled) note_time();
@@ -298,7 +304,7 @@ class SealedSend final : public Operation {
         // Goes on to the end after an error too: MPI and the workers still use the buffers of segments under way.
         if (pipeline_->advance(pipeline_error_) && first_done_) {
             if (pipeline_error_ == MPI_SUCCESS) note_time();
-            finish(pipeline_error_);
+            finish(pipeline_error_, raised_);
             if (waits_for_match_) announced_->settled = true;
             announced_.reset();
             packed_ = Buffer();
@@ -340,6 +346,7 @@ class SealedSend final : public Operation {
     bool first_done_ = false;
     std::unique_ptr<SendPipeline> pipeline_;
     int pipeline_error_ = MPI_SUCCESS;
+    bool raised_ = false;  ///< that error is the first part's, for which MPI has run the error handler
     std::optional<LargeSend> announced_;  ///< while segments may be outstanding
     unsigned polls_ = 0;
     FailureWatch failures_;

@@ -48,6 +48,7 @@ class StagedOperation : public Operation {
     void cancel() override {
         if (!complete_) inner_->cancel();
     }
+    void stop_workers() override { inner_->stop_workers(); }
     bool needs_progress() const override { return true; }
     WaitInfo wait_info() const override { return inner_->wait_info(); }
     void begin(std::unique_ptr<Operation> inner) {

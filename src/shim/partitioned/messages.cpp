@@ -9,12 +9,12 @@
 #include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
 #include "shim/p2p/channel_tags.hpp"
+#include "shim/p2p/notice_receive.hpp"
 #include "shim/p2p/peer_state.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
-#include "shim/pmpi/status.hpp"
 #include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
@@ -25,13 +25,6 @@ constexpr std::uint64_t bytes_in_flight = 8u << 20, fewest_in_flight = 16, most_
 
 /// Which end a notice is for: message, kind and the world rank that sends it.
 using Address = std::tuple<wire::ContextId, wire::PartitionNotice::Kind, std::int32_t>;
-
-/// A notice that is being received.
-struct NoticeReceive {
-    std::unique_ptr<Operation> receiving;
-    wire::PartitionNoticeBytes bytes{};
-    std::int32_t source = 0;
-};
 
 }  // namespace
 
@@ -45,7 +38,7 @@ struct PartitionedMessages {
     std::unordered_map<std::int32_t, unsigned> early_pieces;
     std::unordered_map<MPI_Request, std::weak_ptr<PartitionedEnd>> requests;
     std::vector<Buffer> abandoned;
-    NoticeReceive hearing;
+    NoticeReceive<wire::PartitionNoticeBytes> hearing;
 };
 
 namespace {
@@ -116,47 +109,42 @@ void lose(std::int32_t world_source, int error) {
               "a partitioned message");
 }
 
+int report_malformed(std::int32_t world_source, const char* detail) {
+    return report_violation(Violation::malformed, *find_communicator(realm_of(world_source).channel),
+                            rank_in_realm(world_source), partition_notice_tag(), detail);
+}
+
 /// That rank has not accepted a notice of this process.
 void hear_failure(std::int32_t world_source) {
     auto& lost = process.partitioned->lost;
     if (lost.contains(world_source)) return;
-    const Communicator& channel = *find_communicator(realm_of(world_source).channel);
-    lost[world_source] =
-        report_violation(Violation::malformed, channel, rank_in_realm(world_source), partition_notice_tag(),
-                         "that rank reports an integrity error in partitioned messages of both");
-}
-
-bool begin_hearing(NoticeReceive& hearing, const Realm& realm) {
-    int flag = 0;
-    MPI_Status found;
-    if (real.Iprobe(MPI_ANY_SOURCE, partition_notice_tag(), realm.channel, &flag, &found) != MPI_SUCCESS ||
-        !flag || found.MPI_SOURCE < 0 || found.MPI_SOURCE >= realm.size)
-        return false;
-    hearing.source = realm.first + found.MPI_SOURCE;
-    hearing.receiving =
-        begin_receive({hearing.bytes.data(), static_cast<MPI_Count>(hearing.bytes.size()), constants.byte,
-                       found.MPI_SOURCE, partition_notice_tag(), realm.channel, "a partitioned message"});
-    return true;
+    lost[world_source] = report_malformed(
+        world_source, "that rank reports an integrity error in partitioned messages of both");
 }
 
 /// Takes one notice that has arrived completely, if any has.
 bool hear_one() {
-    PartitionedMessages& all = *process.partitioned;
-    NoticeReceive& hearing = all.hearing;
-    if (!hearing.receiving) {
+    constexpr const char* call = "a partitioned message";
+    auto& hearing = process.partitioned->hearing;
+    if (!hearing.begun()) {
         const std::vector<Realm*> realms = protected_realms();
-        if (std::ranges::none_of(realms, [&](const Realm* realm) { return begin_hearing(hearing, *realm); }))
+        if (std::ranges::none_of(realms, [&](const Realm* realm) {
+                return hearing.begin(*realm, MPI_ANY_SOURCE, partition_notice_tag(), call);
+            }))
             return false;
     }
-    if (!hearing.receiving->advance()) return false;
-    const Outcome outcome = hearing.receiving->outcome();
-    hearing.receiving.reset();
-    int error = outcome.error;
-    if (error == MPI_SUCCESS && outcome.bytes != hearing.bytes.size())
-        error = report_length_violation("a partitioned message", hearing.bytes.size());
+    using State = NoticeReceive<wire::PartitionNoticeBytes>::State;
+    const State state = hearing.advance();
+    if (state == State::under_way) return false;
+    int error =
+        state == State::overdue
+            ? report_malformed(hearing.source, "a message about partitions was announced and did not arrive")
+            : hearing.outcome.error;
+    if (error == MPI_SUCCESS && hearing.outcome.bytes != hearing.bytes.size())
+        error = report_length_violation(call, hearing.bytes.size());
     wire::PartitionNotice notice;
     if (error == MPI_SUCCESS && !wire::decode(hearing.bytes, most_piece_bytes(), notice))
-        error = report_length_violation("a partitioned message", hearing.bytes.size());
+        error = report_length_violation(call, hearing.bytes.size());
     if (error != MPI_SUCCESS)
         lose(hearing.source, error);
     else if (notice.kind == wire::PartitionNotice::Kind::failed)

@@ -77,6 +77,7 @@ void Window::close() {
         for (UnderWay& answer : each.answers) {
             if (answer.operation->advance()) continue;
             leave_work_list(*answer.operation);
+            answer.operation->stop_workers();
             (void)new UnderWay(std::move(answer));
         }
         each.answers.clear();

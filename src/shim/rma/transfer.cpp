@@ -5,13 +5,6 @@
 
 namespace mpisec::shim::rma {
 
-void abandon(std::unique_ptr<Operation> operation) {
-    if (!operation || operation->complete()) return;
-    operation->cancel();
-    leave_work_list(*operation);
-    if (!operation->advance()) (void)operation.release();
-}
-
 Transfer::~Transfer() {
     if (kept_) release_type(result_.type);
 }
@@ -73,9 +66,9 @@ void Transfer::abandon() {
     if (done_) return;
     done_ = true;
     if (unsent) return;
-    for (auto& part : sends) rma::abandon(std::move(part));
+    for (auto& part : sends) shim::abandon(std::move(part));
     sends.clear();
-    rma::abandon(std::move(answer));
+    shim::abandon(std::move(answer));
     // Memory that MPI may still use is never freed.
     for (Buffer* buffer : {&message, &runs, &bulk, &packed_}) (void)new Buffer(std::move(*buffer));
 }

@@ -69,7 +69,4 @@ class Transfer {
     int error_ = MPI_SUCCESS;
 };
 
-/// Abandons an operation that will not complete: MPI may write to its buffers until it ends.
-void abandon(std::unique_ptr<Operation> operation);
-
 }  // namespace mpisec::shim::rma

@@ -59,7 +59,7 @@ namespace {
 /// Makes the communicator on which MPIsec sends to itself.
 void make_private_self() {
     if (world_model_is_on()) {
-        real.Comm_dup(constants.comm_self, &state.private_self);
+        check_mpi(real.Comm_dup(constants.comm_self, &state.private_self), "MPI_Comm_dup");
         return;
     }
     OwnSession& own = *process.own_session;

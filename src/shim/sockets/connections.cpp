@@ -229,9 +229,8 @@ void say_who_was_refused(const std::string& peer, AuthenticatedStream::Failure f
     say(from + "cannot be authenticated, and was refused. " + why_false);
 }
 
-void say_what_failed(const Connection& connection) {
+void say_what_failed(const Connection& connection, AuthenticatedStream::Failure failure) {
     using Failure = AuthenticatedStream::Failure;
-    const Failure failure = connection.stream.failure();
     const std::string with = "The MPI library's connection with " + connection.peer;
     know_rank();
     if (failure == Failure::later)
@@ -265,9 +264,9 @@ auto on_stream(Connection& connection, Action action) {
     const auto result = action(stream);
     const int error = errno;
     count_expecting(stream.expects_more() - expected_more);
-    const bool fails = !failed_before && stream.failure() != AuthenticatedStream::Failure::none;
+    const AuthenticatedStream::Failure failure = stream.failure();
     guard.unlock();
-    if (fails) say_what_failed(connection);
+    if (!failed_before && failure != AuthenticatedStream::Failure::none) say_what_failed(connection, failure);
     errno = error;
     return result;
 }
@@ -346,12 +345,16 @@ ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> p
 }
 
 ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
-    const ssize_t n = on_stream(
-        connection, [&](AuthenticatedStream& stream) { return stream.receive(descriptor, pieces, flags); });
+    bool has_heard = false;
+    const ssize_t n = on_stream(connection, [&](AuthenticatedStream& stream) {
+        const ssize_t received = stream.receive(descriptor, pieces, flags);
+        has_heard = stream.has_heard();
+        return received;
+    });
     const int error = errno;
     const bool ended = n == 0 || (n < 0 && error == ECONNRESET);
     const bool client = connection.stream.side() == AuthenticatedStream::Side::client;
-    if (ended && client && !connection.stream.has_heard()) count_unanswered(connection);
+    if (ended && client && !has_heard) count_unanswered(connection);
     if (n > 0 && process.unanswered.load(std::memory_order_relaxed) != 0) process.unanswered = 0;
     errno = error;
     return n;

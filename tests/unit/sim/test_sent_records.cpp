@@ -10,6 +10,14 @@
 #include "fabric/sent_records.hpp"
 
 namespace mpisec::fabric {
+
+struct SentRecordsTest {
+    /// As if this process had sent so many records to itself, and read them.
+    static void skip(SentRecords& own, std::uint32_t count) {
+        own.sending_[0].number = own.sending_[0].announced = own.receiving_[0].number = count;
+    }
+};
+
 namespace {
 
 std::string unique_name() {
@@ -68,6 +76,20 @@ TEST(SentRecords, AnnouncedBeforeTheyAreThere) {
         one->pop(0);
         EXPECT_FALSE(one->more_announced(0));
     }
+}
+
+TEST(SentRecords, NewMemoryHoldsNoRecordWhenNumbersWrap) {
+    auto records = SentRecords::attach(unique_name(), 1, 0);
+    ASSERT_TRUE(records);
+    constexpr std::uint32_t per_chunk = 63;
+    SentRecordsTest::skip(*records, record_number - per_chunk);
+    for (std::uint64_t i = 0; i < per_chunk; ++i) put(*records, 0, i);
+    ASSERT_NE(records->next(0), nullptr);  // in a new chunk; its number will be 0
+    for (std::uint64_t i = 0; i < per_chunk; ++i) records->pop(0);
+    EXPECT_EQ(records->first(0), nullptr) << "there is memory, but no record";
+    put(*records, 0, 7);
+    ASSERT_NE(records->first(0), nullptr);
+    EXPECT_EQ(records->first(0)->bytes, 7u);
 }
 
 TEST(SentRecords, MemoryIsUsedAgain) {
