@@ -39,6 +39,7 @@
 #include "shim/runtime/trace.hpp"
 #include "shim/runtime/transports.hpp"
 #include "shim/runtime/watchdog.hpp"
+#include "shim/startup/waiting.hpp"
 
 namespace mpisec::shim {
 
