@@ -29,7 +29,7 @@ struct Part {
     std::unique_ptr<Operation> operation{};
 };
 
-Part begin_receive(std::int32_t from, std::size_t bytes, int tag) {
+Part receive_part(std::int32_t from, std::size_t bytes, int tag) {
     Part part{std::vector<std::uint8_t>(bytes)};
     Guard guard;
     part.operation = begin_receive({part.bytes.data(), static_cast<MPI_Count>(bytes), constants.byte,
@@ -37,7 +37,7 @@ Part begin_receive(std::int32_t from, std::size_t bytes, int tag) {
     return part;
 }
 
-Part begin_send(std::int32_t to, const void* out, std::size_t bytes, int tag) {
+Part send_part(std::int32_t to, const void* out, std::size_t bytes, int tag) {
     const auto* begin = static_cast<const std::uint8_t*>(out);
     Part part{std::vector<std::uint8_t>(begin, begin + bytes)};
     Guard guard;
@@ -90,8 +90,8 @@ struct Swap {
 
 template <class Look>
 int swap(const Swap& swap, std::size_t bytes, int tag, Look look) {
-    Part receiving = begin_receive(swap.from, bytes, tag);
-    Part sending = begin_send(swap.to, swap.out, bytes, tag);
+    Part receiving = receive_part(swap.from, bytes, tag);
+    Part sending = send_part(swap.to, swap.out, bytes, tag);
     const int received = complete_receive(receiving, swap.in, look);
     const int sent = complete(sending, look);
     return received != MPI_SUCCESS ? received : sent;
@@ -168,12 +168,12 @@ int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes,
     std::size_t bit = 1;
     while (bit < size && !(place & bit)) bit *= 2;
     if (place != 0) {
-        Part receiving = begin_receive(member(place - bit), bytes, tag);
+        Part receiving = receive_part(member(place - bit), bytes, tag);
         if (int code = complete_receive(receiving, data, look); code != MPI_SUCCESS) return code;
     }
     for (bit /= 2; bit > 0; bit /= 2) {
         if (place + bit >= size) continue;
-        Part sending = begin_send(member(place + bit), data, bytes, tag);
+        Part sending = send_part(member(place + bit), data, bytes, tag);
         if (int code = complete(sending, look); code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
