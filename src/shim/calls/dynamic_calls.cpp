@@ -27,7 +27,7 @@ int connect(const char* procedure, const std::string& known_to_both, Side side, 
             MPI_Comm* newcomm, Ask ask) {
     if (comm == constants.comm_null || !newcomm) return ask(newcomm);
     *newcomm = constants.comm_null;
-    if (gate.phase == Phase::ended) return refuse(procedure, comm);
+    if (gate.phase == Phase::ended) return raise_route(route_unknown(comm), procedure);
     Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
     if (parent)
         if (int code = progress_barrier(*parent); code != MPI_SUCCESS) return raise(parent, code);

@@ -61,7 +61,7 @@ ElementBlocks typed_blocks(const void* buf, Counts counts, Displacements bytes, 
 CollectivePlan::CollectivePlan(const char* procedure_name, coll::Collective which, MPI_Comm handle)
     : procedure(procedure_name), collective(which), comm(find_communicator(handle)) {
     if (!comm) {
-        note(refuse(procedure, handle));
+        note(raise_route(route_unknown(handle), procedure));
         raised_ = true;
         return;
     }

@@ -42,7 +42,10 @@ void StallClock::look() {
         "Start-up has waited " + std::to_string(static_cast<int>(seconds())) + " s for " + waiting_for_;
     if (settings_.stall_action == config::Settings::StallAction::abort)
         abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
-    say(sentence + " (MPISEC_STALL_ACTION=abort ends the job then).");
+    say(sentence +
+        "; a rank that was started without `mpisec exec` takes no part in it (MPISEC_STALL_ACTION=abort ends "
+        "the "
+        "job then).");
 }
 
 int complete(MPI_Request* request, const std::string& waiting_for, const config::Settings& settings,

@@ -93,11 +93,12 @@ and how many of its ranks were there then.
 - **Open MPI 5's launcher now and then does not end**, with and without MPIsec: all ranks have ended, and `prterun` and its
   daemons wait in their event loops for ever. No rank is left that could do anything about it. A rank whose connection to the
   dead one closes aborts by itself; that coincides with the launcher's own clearing up.
-- **A launcher that goes on without dead ranks** (Hydra's `-disable-auto-cleanup`, `srun --kill-on-bad-exit=0`): a rank of the same
+- **A launcher that goes on without dead ranks** (`srun --kill-on-bad-exit=0`): a rank of the same
   node that waits 10 s or longer sees that the process has ended, says which rank that was, and 5 s later ends the job by
   `MPI_Abort`. `MPISEC_STALL_ACTION=report` says it and goes on waiting. Where no other rank of the job is on the dead rank's node,
   nobody can know: a dead rank there looks like a slow one. The others wait, as they do without MPIsec; the
-  stall report names the rank that they wait for, and `MPISEC_STALL_ACTION=abort` ends the job.
+  stall report names the rank that they wait for, and `MPISEC_STALL_ACTION=abort` ends the job. So it is with Hydra's
+  `-disable-auto-cleanup`, which ends all ranks of the dead rank's node and none of the others.
 - **Programs that go on** (User-Level Failure Mitigation; Open MPI 5, `mpiexec --with-ft ulfm --mca coll ^han`): the survivors of
   a rank get the library's error in whatever they wait for, and go on with `MPIX_Comm_revoke`, `MPIX_Comm_agree`,
   `MPIX_Comm_iagree` and `MPIX_Comm_shrink`, sealed ([architecture.md](architecture.md#when-ranks-have-died)). On

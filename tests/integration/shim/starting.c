@@ -3,6 +3,7 @@
  *   polls     a thread of rank 0 sends as soon as MPI_Initialized says true
  *   knows     as soon as the MPI library itself says so, as a tool that looks below MPIsec would
  *   late      rank 0 sends after MPI_Finalize
+ *   together  all ranks call a collective after it
  *   session   the same while a session keeps the MPI library up
  *   past      rank 0 called MPI_Init past MPIsec and sends through it
  *
@@ -88,6 +89,11 @@ int main(int argc, char** argv) {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (!initialized || !finalized) printf("WRONG after MPI_Finalize\n");
+    if (!strcmp(mode, "together")) {
+        MPI_Bcast(message, length, MPI_CHAR, 0, MPI_COMM_WORLD);
+        fprintf(stderr, "SENT after MPI_Finalize\n");
+        return 0;
+    }
     if (!threaded && rank == 0) {
         fprintf(stderr, "sends late\n");
         if (send_markers(size - 1) != MPI_SUCCESS) return 3;

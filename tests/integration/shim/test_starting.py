@@ -51,6 +51,14 @@ def test_a_send_after_finalize_fails(attempt, mpi):
     assert seen == 0 and "WRONG" not in result.stdout
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_collective_after_finalize_fails(attempt, mpi):
+    result, seen = attempt("together", mpi)
+    assert result.returncode != 0 and "SENT" not in result.stderr
+    assert "MPI_Bcast was called after MPI_Finalize had wiped the keys" in result.stderr
+    assert seen == 0 and "WRONG" not in result.stdout
+
+
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_a_send_after_finalize_beside_a_session_is_not_in_clear(attempt, mpi):
     """S1: the library stays up then, and MPICH sends on MPI_COMM_WORLD as before. So do the keys: they are wiped with the session."""
