@@ -43,9 +43,8 @@ void StallClock::look() {
     if (settings_.stall_action == config::Settings::StallAction::abort)
         abort_job(sentence + "; aborting the job, as MPISEC_STALL_ACTION=abort asks.");
     say(sentence +
-        "; a rank that was started without `mpisec exec` takes no part in it (MPISEC_STALL_ACTION=abort ends "
-        "the "
-        "job then).");
+        "; a rank that was started without `mpisec exec` takes no part in it"
+        " (MPISEC_STALL_ACTION=abort ends the job then).");
 }
 
 int complete(MPI_Request* request, const std::string& waiting_for, const config::Settings& settings,
