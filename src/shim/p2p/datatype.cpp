@@ -10,6 +10,7 @@
 
 #include "shim/p2p/type_contents.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/many_elements.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
@@ -125,31 +126,6 @@ class FromBottom {
     bool made_ = false;
 };
 
-/// Any number of bytes as one element.
-class Bytes {
-  public:
-    explicit Bytes(std::size_t bytes) {
-        constexpr std::size_t piece = std::size_t{1} << 30;
-        const auto pieces = static_cast<int>(bytes / piece), rest = static_cast<int>(bytes % piece);
-        int lengths[2] = {1, rest};
-        MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - static_cast<std::size_t>(rest))};
-        MPI_Datatype one, types[2] = {constants.byte, constants.byte};
-        real.Type_contiguous(static_cast<int>(piece), constants.byte, &one);
-        real.Type_contiguous(pieces, one, &types[0]);
-        real.Type_create_struct(2, lengths, places, types, &type_);
-        real.Type_commit(&type_);
-        real.Type_free(&types[0]);
-        real.Type_free(&one);
-    }
-    ~Bytes() { real.Type_free(&type_); }
-    Bytes(const Bytes&) = delete;
-    Bytes& operator=(const Bytes&) = delete;
-    MPI_Datatype type() const { return type_; }
-
-  private:
-    MPI_Datatype type_;
-};
-
 /// Elements of a type, each `step` bytes after the one before.
 template <class Byte>
 struct Strided {
@@ -247,7 +223,9 @@ int pack(const void* buf, MPI_Count count, MPI_Datatype type, const TypeFacts& f
     const FromBottom from(buf, type);
     if (facts.size > INT_MAX)
         return copy_large({from.buf(), from.type(), extent},
-                          {to, Bytes(facts.size).type(), static_cast<MPI_Aint>(facts.size)}, count);
+                          {to, ManyElements(static_cast<MPI_Count>(facts.size), constants.byte).type(),
+                           static_cast<MPI_Aint>(facts.size)},
+                          count);
     return in_int_steps(count, facts.size, [&](MPI_Count first, int elements) {
         int position = 0;
         const int room = static_cast<int>(static_cast<std::size_t>(elements) * facts.size);
@@ -266,7 +244,7 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
     const FromBottom to(buf, type);
     const MPI_Count whole = std::min<MPI_Count>(count, static_cast<MPI_Count>(bytes / facts.size));
     if (facts.size > INT_MAX) {
-        const Bytes element(facts.size);
+        const ManyElements element(static_cast<MPI_Count>(facts.size), constants.byte);
         const auto step = static_cast<MPI_Aint>(facts.size);
         const std::size_t rest = whole < count ? bytes % facts.size : 0;
         int code = copy_large({from, element.type(), step}, {to.buf(), to.type(), extent}, whole);

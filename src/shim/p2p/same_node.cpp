@@ -524,12 +524,11 @@ Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landi
         received.content.bytes = capacity;
         received.truncated = true;
     }
-    const bool comparable = landing.facts.contiguous || landing.facts.size <= INT_MAX;  // what packing can do
-    const bool possible = comm.is_local(status.MPI_SOURCE) && comparable;
+    const bool possible = comm.is_local(status.MPI_SOURCE);
     if (!possible || !was_sent(comm, status, position, received)) [[unlikely]] {
         // MPICH 5 returns MPI_SUCCESS after it has called a handler of the program's, which hears of this error once more; Intel MPI where
-        // the buffer has no room at all.
-        received.truncated = !is_open_mpi && code == MPI_SUCCESS && n == capacity;
+        // the buffer has no room at all; Open MPI for short messages to oneself.
+        received.truncated = code == MPI_SUCCESS && n == capacity;
         if (!possible || !received.truncated || !was_sent(comm, status, position, received))
             return {reject(comm, landing, n, status), code != MPI_SUCCESS};
         wipe_landing(landing, capacity);
