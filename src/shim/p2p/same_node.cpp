@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -20,7 +19,6 @@
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
-#include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/pmpi/status.hpp"
 #include "shim/runtime/errors.hpp"

@@ -1,6 +1,5 @@
 // Sends and receives of Route::verified (same_node.hpp): MPI gets the user's own arguments, as for a plain message; the record is left
 // before, and compared after.
-#include <climits>
 #include <unordered_map>
 
 #include "shim/p2p/same_node.hpp"

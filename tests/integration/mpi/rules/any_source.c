@@ -1,6 +1,8 @@
 /* M2: MPI_ANY_SOURCE may match a plain message of this node or a sealed one of another; the status tells
  * which. Each rank in turn gathers from all others in every way to receive from anyone; from one sender
  * messages come in the order of sending. */
+#include <sys/mman.h>
+
 #include "harness.h"
 #include "rules.h"
 
@@ -119,7 +121,30 @@ static void specific_among_wildcards(int root) {
     free(a), free(b);
 }
 
+/* More room than an int counts in bytes; only the first page is ever used. */
+static void into_much_room(void) {
+    const int n = 600000000;
+    int out[5] = {1, 2, 3, 4, rank}, got = 0;
+    int* in = mmap(NULL, (size_t)n * sizeof *in, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(in != MAP_FAILED, "no addresses for %d ints", n);
+    for (int from = 1; from < size; ++from) {
+        MPI_Request request;
+        MPI_Status status;
+        if (rank == 0) OK(MPI_Irecv(in, n, MPI_INT, MPI_ANY_SOURCE, 900, MPI_COMM_WORLD, &request));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (rank == from) OK(MPI_Send(out, 5, MPI_INT, 0, 900, MPI_COMM_WORLD));
+        if (rank != 0) continue;
+        OK(MPI_Wait(&request, &status));
+        OK(MPI_Get_count(&status, MPI_INT, &got));
+        CHECK(status.MPI_SOURCE == from && got == 5 && in[0] == 1 && in[4] == from,
+              "from %d came %d ints, the last %d; said to be from %d", from, got, in[4], status.MPI_SOURCE);
+    }
+    munmap(in, (size_t)n * sizeof *in);
+}
+
 void rule_any_source(void) {
+    into_much_room();
     int roots = size <= 4 ? size : 2;
     for (int i = 0; i < roots; ++i) {
         int root = i == 0 ? 0 : size - i;

@@ -20,6 +20,27 @@ static void check_mistakes(MPI_Comm comm, const char* constructor) {
           "MPI_Recv_init of no datatype");
 }
 
+static void go_on(MPI_Comm* comm, int* code, ...) {
+    (void)comm, (void)code;
+}
+
+/* There is no buffer, so the first message is not sent, and no receive gets it. */
+static void buffered_without_room(void) {
+    MPI_Comm comm;
+    MPI_Errhandler handler;
+    int out = rank, in = -1;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_create_errhandler(go_on, &handler));
+    OK(MPI_Comm_set_errhandler(comm, handler));
+    const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Bsend(&out, 1, MPI_INT, to, 3, comm);
+    out += 1000;
+    OK(MPI_Sendrecv(&out, 1, MPI_INT, to, 3, &in, 1, MPI_INT, from, 3, comm, MPI_STATUS_IGNORE));
+    CHECK(in == from + 1000, "after a failed MPI_Bsend came %d", in);
+    OK(MPI_Errhandler_free(&handler));
+    OK(MPI_Comm_free(&comm));
+}
+
 static int handled, others;
 static void handle(MPI_Comm* comm, int* code, ...) {
     (void)comm;
@@ -131,4 +152,5 @@ void rule_error_handlers(void) {
     inside_the_node();
     of_no_file();
     of_a_freed_one();
+    buffered_without_room();
 }
