@@ -26,15 +26,6 @@ namespace {
 
 using Mode = SendSpec::Mode;
 
-/// Waits for the operation and raises its error.
-int conclude(Operation& operation, MPI_Status* status) {
-    complete_operation(operation);
-    const Outcome& outcome = operation.outcome();
-    write_status(outcome, status);
-    return outcome.raised ? outcome.error
-                          : raise(operation.comm(), outcome.error, operation.wait_info().call);
-}
-
 int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n) {
     const std::int32_t world_peer = comm.peer(spec.peer);
     if (notices_untold.load(std::memory_order_relaxed)) [[unlikely]]
@@ -43,8 +34,8 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
     std::uint64_t counter;
     {
         SealingScope alone(spec.call);
-        seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer, spec.tag);
-        counter = outgoing(world_peer).next_counter.load(std::memory_order_relaxed) - 1;
+        counter = seal_small(wire.data(), static_cast<const std::uint8_t*>(spec.buf), n, comm, world_peer,
+                             spec.tag);
     }
     WaitScope waiting(spec.call, spec.peer, spec.tag);
     auto* call = spec.mode == Mode::synchronous ? real.Ssend
@@ -91,7 +82,7 @@ int send_buffered(const SendSpec& spec, const Route& route) {
         Guard guard;
         operation = start_send(spec, route);
     }
-    return conclude(*operation, MPI_STATUS_IGNORE);
+    return complete_and_raise(*operation, MPI_STATUS_IGNORE);
 }
 
 int send_from_device(const SendSpec& spec);
@@ -140,7 +131,7 @@ int receive_delivered(const ReceiveSpec& spec, Communicator& comm, std::size_t c
     if (received.large && received.error == MPI_SUCCESS) {
         received.wire = std::move(wire);
         std::unique_ptr<Operation> operation = start_delivery(spec, comm, std::move(received));
-        return conclude(*operation, status);
+        return complete_and_raise(*operation, status);
     }
     int code = received.error;
     if (code == MPI_SUCCESS && received.total > capacity) code = MPI_ERR_TRUNCATE;
@@ -241,15 +232,15 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
         Guard guard;
         operation = start_receive(spec, route);
     }
-    return conclude(*operation, status);
+    return complete_and_raise(*operation, status);
 }
 
 /// Waits for both halves of MPI_Sendrecv and similar calls.
 int conclude_both(Operation& sending, Operation& receiving, MPI_Status* status) {
     complete_operation(receiving);
     complete_operation(sending);
-    const int received = conclude(receiving, status);
-    const int sent = conclude(sending, MPI_STATUS_IGNORE);
+    const int received = complete_and_raise(receiving, status);
+    const int sent = complete_and_raise(sending, MPI_STATUS_IGNORE);
     return received != MPI_SUCCESS ? received : sent;
 }
 

@@ -37,9 +37,9 @@ struct WorkList {
 
 namespace {
 
-// Each look asks MPI, which asks the network. In a window of many messages the first ones move and the others wait for them (segments.hpp:
-// they take turns), so the others are looked at less often.
-constexpr std::size_t always_looked_at = 8, passes_between_looks = 8;
+// Polling enters MPI, which polls the network. In a window of many messages only the oldest can make progress (segments.hpp), so the others
+// are polled every eighth pass.
+constexpr std::size_t always_polled = 8, passes_between_polls = 8;
 
 }  // namespace
 
@@ -141,7 +141,7 @@ void progress() {
     // An operation may start others (an error handler that communicates): index, do not iterate.
     for (std::size_t i = 0; i < work.listed.size();) {
         Operation* operation = work.listed[i];
-        if (i >= always_looked_at && (i + work.passes) % passes_between_looks != 0) {
+        if (i >= always_polled && (i + work.passes) % passes_between_polls != 0) {
             ++i;
             continue;
         }
@@ -203,6 +203,14 @@ void complete_operation(Operation& operation) {
         }
         backoff.pause();
     }
+}
+
+int complete_and_raise(Operation& operation, MPI_Status* status) {
+    complete_operation(operation);
+    const Outcome& outcome = operation.outcome();
+    write_status(outcome, status);
+    return outcome.raised ? outcome.error
+                          : raise(operation.comm(), outcome.error, operation.wait_info().call);
 }
 
 int complete_plain(int started, MPI_Request* request, MPI_Status* status) {

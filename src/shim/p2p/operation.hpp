@@ -156,10 +156,10 @@ struct ReceiveSpec {
 std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route);
 std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route);
 
-/// Seals a small message behind its nonce: writes n + 28 bytes to `wire`, with the next counter of the pair with `world_peer`. Under the
-/// Guard.
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
-                std::int32_t world_peer, int tag);
+/// Seals a small message behind its nonce: writes n + 28 bytes to `wire`, with the next counter of the pair with `world_peer`, which it
+/// returns. Under the Guard.
+std::uint64_t seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
+                         std::int32_t world_peer, int tag);
 /// The message with this counter will not arrive: MPI refused it, or it was cancelled.
 void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std::uint64_t counter);
 /// Bytes of a buffer that can receive any first message of MPIsec and, when plain messages may match (M2), any of them that fits the user's
@@ -213,6 +213,8 @@ void abandon(std::unique_ptr<Operation> operation);
 
 /// Blocks until the operation is complete, and keeps everything else moving (M5).
 void complete_operation(Operation& operation);
+/// The same; then writes the status and raises the error, unless MPI has.
+int complete_and_raise(Operation& operation, MPI_Status* status);
 /// Blocks until the plain request is done, and keeps everything else moving; returns its error code. `started` is what the call that made
 /// it returned.
 int complete_plain(int started, MPI_Request* request, MPI_Status* status);

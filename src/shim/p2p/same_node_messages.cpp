@@ -165,14 +165,6 @@ class VerifiedReceive final : public Operation {
     bool cancel_asked_ = false;
 };
 
-int conclude(Operation& operation, MPI_Status* status) {
-    complete_operation(operation);
-    const Outcome& outcome = operation.outcome();
-    write_status(outcome, status);
-    return outcome.raised ? outcome.error
-                          : raise(operation.comm(), outcome.error, operation.wait_info().call);
-}
-
 /// MPI's blocking receive, or one that keeps other operations moving.
 int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
     if (may_block())
@@ -258,7 +250,7 @@ int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* st
         Guard guard;
         operation = start_verified_receive(spec, comm);
     }
-    return conclude(*operation, status);
+    return complete_and_raise(*operation, status);
 }
 
 int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,

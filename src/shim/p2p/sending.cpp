@@ -52,8 +52,8 @@ void skip(const SendSpec& spec, Communicator& comm, std::int32_t world_peer, std
     skip_counter(world_peer, counter);
 }
 
-void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
-                std::int32_t world_peer, int tag) {
+std::uint64_t seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n, Communicator& comm,
+                         std::int32_t world_peer, int tag) {
     PeerSendState& pair = outgoing(world_peer);
     const SendSequence sequence = take_sequence_number(pair, n);
     const wire::Nonce nonce = wire::make_nonce({wire::Kind::small, sequence.epoch, sequence.counter,
@@ -65,6 +65,7 @@ void seal_small(std::uint8_t* wire, const std::uint8_t* plaintext, std::size_t n
     if (!sequence.keys->aead.seal(wire + nonce.size(), plaintext, n, nonce.data(), ad.data(), ad.size()))
         abort_job("the crypto library failed to seal a message of " + std::to_string(n) +
                   " bytes; nothing was sent");
+    return sequence.counter;
 }
 
 namespace {
@@ -136,8 +137,7 @@ class SealedSend final : public Operation {
         wire_ = Buffer(wire::small_wire_bytes(n_));
         {
             SealingScope alone(spec_.call);
-            seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
-            counter_ = outgoing(world_peer_).next_counter.load(std::memory_order_relaxed) - 1;
+            counter_ = seal_small(wire_.data(), plaintext_, n_, *comm_, world_peer_, spec_.tag);
         }
         packed_ = Buffer();
         if (choice_) sealed_ = trace_clock();
