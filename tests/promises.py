@@ -14,7 +14,7 @@ PROMISES = {
     "S4": "no nonce twice", "S5": "keys for one job, kept safe", "S6": "keys are renewed", "S7": "disagreement refuses to start",
     "S8": "an end within a bounded time", "M1": "same node: plain", "M2": "any source", "M3": "statuses and truncation",
     "M4": "probe and order", "M5": "progress", "M6": "requests", "M7": "send buffers", "M8": "datatypes", "M9": "send modes",
-    "M10": "threads", "M13": "Fortran and mpi4py", "M14": "nothing is left",
+    "M10": "threads", "M11": "constructors, sessions, worlds", "M12": "large counts", "M13": "Fortran and mpi4py", "M14": "nothing is left",
 }
 TAG = re.compile(r"(?<![\w.])([SM])(\d{1,2})\b(?!\.\d)")
 CPP_TEST = re.compile(r"((?:^[ \t]*//[^\n]*\n)*)^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
