@@ -39,7 +39,7 @@ keys::Secret long_term_key(const config::Settings& settings) {
 }
 
 /// What the leader agrees on with the other nodes; the members have nothing yet.
-std::optional<JobAgreement> agreement(const NodeMemory& node, const NodeCards& cards, const World& world,
+std::optional<JobAgreement> agreement(const NodeProof& node, const NodeCards& cards, const World& world,
                                       const config::Settings& settings) {
     if (!node.leads()) return std::nullopt;
     const keys::Secret key = long_term_key(settings);
@@ -63,7 +63,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
     const Hello own = make_hello(rank, settings, selection);
     const NodeCards cards = exchange_cards(own, size, constants.comm_world, Nodes::by_id, settings);
     require_agreement(leaders_of(cards), own);
-    NodeMemory node(cards, own, settings);
+    NodeProof node(cards, own, settings);
     process.node_peers->know(node.processes(), rank);
     World world = make_world(rank, wire::node_map(cards, size), node.members());
     world.oversubscribed = oversubscribed(own, node.hellos(), cards);

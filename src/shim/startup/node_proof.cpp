@@ -76,7 +76,7 @@ const NodeCard& card_with(const NodeCards& cards, std::int32_t rank) {
 }  // namespace
 
 /// One process that found the memory, at the place of its rank among the members.
-struct NodeMemory::Entry {
+struct NodeProof::Entry {
     std::atomic<std::uint32_t> taken;    ///< 1: by a process
     std::atomic<std::uint32_t> written;  ///< 1: complete
     Hello hello;
@@ -84,7 +84,7 @@ struct NodeMemory::Entry {
 };
 
 /// Entries follow it, one for each member.
-struct alignas(std::max_align_t) NodeMemory::Shared {
+struct alignas(std::max_align_t) NodeProof::Shared {
     std::atomic<std::uint32_t> stage;
     std::atomic<std::uint32_t> entered;
     std::atomic<std::uint32_t> copied;  ///< members that have the job secret
@@ -102,7 +102,7 @@ struct alignas(std::max_align_t) NodeMemory::Shared {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-NodeMemory::NodeMemory(const NodeCards& cards, const Hello& own, const config::Settings& settings)
+NodeProof::NodeProof(const NodeCards& cards, const Hello& own, const config::Settings& settings)
     : cards_(cards),
       card_(card_with(cards, own.rank)),
       own_(own),
@@ -122,23 +122,23 @@ NodeMemory::NodeMemory(const NodeCards& cards, const Hello& own, const config::S
     leads() ? close_list() : require_listed();
 }
 
-NodeMemory::~NodeMemory() {
+NodeProof::~NodeProof() {
     if (shared_) munmap(shared_, bytes_);
     if (descriptor_ >= 0) close(descriptor_);
 }
 
-void NodeMemory::keep() {
+void NodeProof::keep() {
     if (members_.size() == 1) return;
     if (const int error = fabric::NodeArena::open(descriptor_, arena_begin()))
         abort_job(std::string("The memory that the ranks of this node share could not be mapped: ") +
                   std::strerror(error) + ".");
 }
 
-off_t NodeMemory::arena_begin() const {
+off_t NodeProof::arena_begin() const {
     return fabric::NodeArena::begin_after(bytes_);
 }
 
-bool NodeMemory::map(int descriptor) {
+bool NodeProof::map(int descriptor) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) return false;
     mlock(memory,
@@ -148,14 +148,14 @@ bool NodeMemory::map(int descriptor) {
     return true;
 }
 
-void NodeMemory::abort_without(int error) const {
+void NodeProof::abort_without(int error) const {
     abort_job(
         "The " + std::to_string(bytes_) +
         " bytes of shared memory that the ranks of this node need at start-up could not be allocated in " +
         "/dev/shm: " + std::strerror(error) + ".");
 }
 
-void NodeMemory::create() {
+void NodeProof::create() {
     fabric::remove_abandoned_names();
     int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (descriptor >= 0) flock(descriptor, LOCK_SH);  // says that its name has not been abandoned
@@ -174,7 +174,7 @@ void NodeMemory::create() {
 }
 
 /// Waits until the leader has made the memory.
-void NodeMemory::open() {
+void NodeProof::open() {
     const std::string leader = name_of(cards_, members_.front());
     StallClock stall(settings_, "shared memory with " + leader);
     while (!shared_) {
@@ -201,7 +201,7 @@ void NodeMemory::open() {
     }
 }
 
-void NodeMemory::enter() {
+void NodeProof::enter() {
     auto place = std::lower_bound(members_.begin(), members_.end(), own_.rank) - members_.begin();
     Entry& entry = shared_->entries()[place];
     // An attacker who leads connections of one job to another may send a process of the other job here, too: only one of the
@@ -219,14 +219,14 @@ void NodeMemory::enter() {
 }
 
 /// The end of a sentence: how long this rank has waited.
-std::string NodeMemory::too_late() const {
+std::string NodeProof::too_late() const {
     return " within " + std::to_string(static_cast<long>(settings_.node_seconds)) +
            " s. Where ranks start more slowly, set MPISEC_NODE_TIME to more.";
 }
 
 /// Ranks of a node arrive here within moments of each other; a rank that does not arrive within MPISEC_NODE_TIME was
 /// never on this node, or its hello was changed.
-void NodeMemory::close_list() {
+void NodeProof::close_list() {
     StallClock stall(settings_, "the other ranks of this node to share memory");
     Nap nap;
     for (;;) {
@@ -253,21 +253,21 @@ void NodeMemory::close_list() {
 }
 
 /// Called by the leader: checks that the card that the network brought is what these ranks sent.
-void NodeMemory::require_card() const {
+void NodeProof::require_card() const {
     if (wire::encode(wire::cards_of(hellos(), Nodes::by_id)) == wire::encode({card_})) return;
     abort_job(
         "What this node's ranks said of themselves came back changed; something between the nodes changes "
         "messages.");
 }
 
-std::vector<Hello> NodeMemory::hellos() const {
+std::vector<Hello> NodeProof::hellos() const {
     if (!shared_) return {own_};
     std::vector<Hello> all;
     for (std::size_t i = 0; i < members_.size(); ++i) all.push_back(shared_->entries()[i].hello);
     return all;
 }
 
-void NodeMemory::require_listed() {
+void NodeProof::require_listed() {
     await(formed, "the list of this node's ranks");
     require_agreement(hellos(), own_);
     if (shared_->cards == digest(cards_)) return;
@@ -275,18 +275,18 @@ void NodeMemory::require_listed() {
               name_of(cards_, members_.front()) + " received: something between the nodes changes messages.");
 }
 
-std::vector<NodePeer> NodeMemory::processes() const {
+std::vector<NodePeer> NodeProof::processes() const {
     std::vector<NodePeer> all;
     for (std::size_t i = 0; shared_ && i < members_.size(); ++i) all.push_back(shared_->entries()[i].process);
     return all;
 }
 
-void NodeMemory::publish(Stage stage) {
+void NodeProof::publish(Stage stage) {
     shared_->stage.store(stage, std::memory_order_release);
     wake_all(shared_->stage);
 }
 
-void NodeMemory::await(Stage stage, const char* what) {
+void NodeProof::await(Stage stage, const char* what) {
     StallClock stall(settings_, std::string(what) + " from " + name_of(cards_, members_.front()));
     Nap nap;
     for (;;) {
@@ -297,7 +297,7 @@ void NodeMemory::await(Stage stage, const char* what) {
     }
 }
 
-void NodeMemory::choose_aead() {
+void NodeProof::choose_aead() {
     selection_ = select_or_abort(settings_);
     shared_->aead_wish = aead_wish(settings_);
     shared_->cipher = static_cast<std::uint32_t>(selection_.cipher);
@@ -308,7 +308,7 @@ void NodeMemory::choose_aead() {
     }
 }
 
-aead::Selection NodeMemory::select_aead() {
+aead::Selection NodeProof::select_aead() {
     if (leads()) return selection_;
     aead::Selection selection;
     selection.cipher = static_cast<aead::Cipher>(shared_->cipher);
@@ -327,12 +327,12 @@ aead::Selection NodeMemory::select_aead() {
     return selection;
 }
 
-JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader) {
+JobAgreement NodeProof::share_agreement(std::optional<JobAgreement> from_leader) {
     if (members_.size() == 1) return std::move(*from_leader);
     if (leads()) {
         std::memcpy(shared_->job_secret.data(), from_leader->secret.data(), keys::secret_bytes);
         shared_->cipher_speed = from_leader->cipher_speed;
-        publish(mastered);
+        publish(has_job_secret);
         // The leader sleeps until all have copied it: if it left MPI_Init first, it might poll for the other ranks and so keep
         // the core that they need.
         StallClock stall(settings_, "the other ranks of this node to take the job secret");
@@ -346,7 +346,7 @@ JobAgreement NodeMemory::share_agreement(std::optional<JobAgreement> from_leader
         keys::wipe(shared_->job_secret.data(), shared_->job_secret.size());
         return std::move(*from_leader);
     }
-    await(mastered, "the job secret");
+    await(has_job_secret, "the job secret");
     JobAgreement agreement{keys::Secret(shared_->job_secret), shared_->cipher_speed};
     shared_->copied.fetch_add(1, std::memory_order_release);
     wake_all(shared_->copied);

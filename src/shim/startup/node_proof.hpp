@@ -24,13 +24,13 @@
 
 namespace mpisec::shim {
 
-class NodeMemory {
+class NodeProof {
   public:
     /// Called by all ranks of the node that a card proposes.
-    NodeMemory(const NodeCards& cards, const Hello& own, const config::Settings& settings);
-    ~NodeMemory();
-    NodeMemory(const NodeMemory&) = delete;
-    NodeMemory& operator=(const NodeMemory&) = delete;
+    NodeProof(const NodeCards& cards, const Hello& own, const config::Settings& settings);
+    ~NodeProof();
+    NodeProof(const NodeProof&) = delete;
+    NodeProof& operator=(const NodeProof&) = delete;
 
     Ranks members() const { return members_; }  ///< world ranks, ascending; holds this rank
     bool leads() const { return members_.front() == own_.rank; }
@@ -54,7 +54,7 @@ class NodeMemory {
   private:
     struct Shared;
     struct Entry;
-    enum Stage : std::uint32_t { forming, formed, mastered };
+    enum Stage : std::uint32_t { forming, formed, has_job_secret };
 
     void create();
     void open();
