@@ -53,7 +53,7 @@ class Startup {
         wire::Hello hello;
         hello.rank = rank;
         for (std::size_t byte = 0; byte < 4; ++byte)
-            hello.place[byte] = static_cast<std::uint8_t>(node >> 8 * byte);
+            hello.node_id[byte] = static_cast<std::uint8_t>(node >> 8 * byte);
         hello.kernel = static_cast<std::uint64_t>(node) + 1;
         hello.cpu_set = static_cast<std::uint64_t>(topology_.local(rank)) + 1;
         return hello;

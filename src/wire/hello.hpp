@@ -19,13 +19,13 @@ inline constexpr std::uint32_t protocol_version = 3;  ///< of the start-up excha
 struct Hello {
     std::uint32_t protocol = 0;
     std::uint32_t wire_version = 0;
-    std::array<char, 24> version{};        ///< of MPIsec, zero-padded
-    std::array<char, 64> host{};           ///< for error messages, zero-padded
-    std::array<std::uint8_t, 16> nonce{};  ///< random: hellos of an earlier job differ from this job's
-    std::array<std::uint8_t, 16> place{};  ///< node id: the same for ranks that may share memory
+    std::array<char, 24> version{};          ///< of MPIsec, zero-padded
+    std::array<char, 64> host{};             ///< for error messages, zero-padded
+    std::array<std::uint8_t, 16> nonce{};    ///< random: hellos of an earlier job differ from this job's
+    std::array<std::uint8_t, 16> node_id{};  ///< the same for ranks that may share memory
     std::int32_t rank = 0;
-    /// 1: MPISEC_UNPROTECTED=allow; 2 times MPISEC_SAME_NODE (Settings::SameNode); 8 times MPISEC_PIPELINE
-    /// (Settings::Pipeline)
+    /// 1: MPISEC_UNPROTECTED=allow; plus 2 times MPISEC_SAME_NODE, 8 times MPISEC_PIPELINE and 32 times
+    /// MPISEC_CONNECTIONS (Settings::SameNode, Pipeline, Connections)
     std::uint32_t policy = 0;
     std::uint64_t threshold = 0;
     std::uint64_t segment = 0;

@@ -41,7 +41,7 @@ std::vector<Run> runs_of(const std::vector<std::int32_t>& ranks) {
 using Key = std::pair<std::array<std::uint8_t, 16>, std::int32_t>;
 
 Key key_of(const NodeCard& card, Nodes nodes) {
-    if (nodes == Nodes::by_id) return {card.hello.place, 0};
+    if (nodes == Nodes::by_id) return {card.hello.node_id, 0};
     return {{}, card.hello.rank};
 }
 

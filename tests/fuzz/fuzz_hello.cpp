@@ -25,7 +25,7 @@ Hello genuine(int rank) {
     std::memcpy(hello.version.data(), "1", 1);
     std::memcpy(hello.host.data(), "node", 4);
     hello.nonce.fill(static_cast<std::uint8_t>(rank + 1));
-    hello.place.fill(static_cast<std::uint8_t>(rank / 2));
+    hello.node_id.fill(static_cast<std::uint8_t>(rank / 2));
     hello.rank = rank;
     hello.segment = 131072;
     hello.rekey_messages = 1u << 28;
@@ -63,8 +63,8 @@ void check_cards(const NodeCards& cards, int ranks, Nodes nodes) {
         listed += card.ranks.size();
         FUZZ_CHECK(card.hello.rank == card.ranks.front() && agree(card.hello, cards[0].hello));
         if (nodes == Nodes::by_id)
-            FUZZ_CHECK(std::ranges::count(cards, card.hello.place,
-                                          [](auto& each) { return each.hello.place; }) == 1);
+            FUZZ_CHECK(std::ranges::count(cards, card.hello.node_id,
+                                          [](auto& each) { return each.hello.node_id; }) == 1);
         (void)oversubscribed(card.hello, {card.hello}, cards);
     }
     FUZZ_CHECK(listed == node.size());

@@ -107,7 +107,8 @@ bool are_processes(const std::vector<Hello>& hellos, std::uint32_t side, Ranks j
 
 bool may_be_one_node(const std::vector<Hello>& hellos) {
     return !state.settings.same_node_sealed && launcher_is_known() &&
-           std::ranges::all_of(hellos, [&](const Hello& hello) { return hello.place == hellos[0].place; });
+           std::ranges::all_of(hellos,
+                               [&](const Hello& hello) { return hello.node_id == hellos[0].node_id; });
 }
 
 Realm& start_realm(MPI_Comm all, const std::vector<Hello>& hellos) {

@@ -98,7 +98,7 @@ Hello make_hello(int rank, const config::Settings& settings, const std::array<st
     put(hello.version, version);
     gethostname(hello.host.data(), hello.host.size() - 1);
     keys::random_bytes(hello.nonce.data(), hello.nonce.size());
-    hello.place = node_id();
+    hello.node_id = node_id();
     hello.rank = rank;
     hello.policy = (settings.unprotected_allow ? 1u : 0u) |
                    static_cast<std::uint32_t>(settings.same_node) << 1 |

@@ -16,14 +16,14 @@ constexpr const char* forged =
 bool have_own_ids(const NodeCards& cards) {
     std::set<std::array<std::uint8_t, 16>> ids;
     return std::ranges::all_of(cards,
-                               [&](const NodeCard& card) { return ids.insert(card.hello.place).second; });
+                               [&](const NodeCard& card) { return ids.insert(card.hello.node_id).second; });
 }
 
 /// Checks the card that has this rank: it has this rank's node id and, if this rank leads it, this rank's own hello.
 void require_own_card(const NodeCards& cards, const Hello& own) {
     const auto card = std::ranges::find_if(
         cards, [&](const NodeCard& each) { return std::ranges::binary_search(each.ranks, own.rank); });
-    const bool unchanged = card != cards.end() && card->hello.place == own.place &&
+    const bool unchanged = card != cards.end() && card->hello.node_id == own.node_id &&
                            (card->hello.rank != own.rank || std::memcmp(&card->hello, &own, sizeof own) == 0);
     if (!unchanged) abort_job(std::string("The settings that this rank sent came back changed") + forged);
 }
