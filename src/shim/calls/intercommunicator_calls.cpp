@@ -147,8 +147,8 @@ int exchange_on_node(const Communicator& bridge, int other, int tag, const void*
         code != MPI_SUCCESS)
         return code;
     check_mpi(real.Irecv(in, n, constants.byte, other, tag, bridge.handle, &receiving), "MPI_Irecv");
-    complete(&receiving, "the other leader of MPI_Intercomm_create", state.settings);
-    complete(&sending, "the other leader of MPI_Intercomm_create", state.settings);
+    complete_or_abort(&receiving, "the other leader of MPI_Intercomm_create", state.settings);
+    complete_or_abort(&sending, "the other leader of MPI_Intercomm_create", state.settings);
     return MPI_SUCCESS;
 }
 

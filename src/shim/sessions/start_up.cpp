@@ -47,7 +47,7 @@ MPI_Comm make_channel(MPI_Comm all) {
     MPI_Comm channel = constants.comm_null;
     MPI_Request made;
     check_mpi(real.Comm_idup(all, &channel, &made), "MPI_Comm_idup");
-    complete(&made, "the other processes to make a communicator", state.settings);
+    complete_or_abort(&made, "the other processes to make a communicator", state.settings);
     check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");
     return channel;
 }

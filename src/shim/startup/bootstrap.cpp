@@ -77,7 +77,7 @@ World establish(const config::Settings& settings, const std::array<std::uint8_t,
         set_threshold(world, cards);
     }
     // Errors on the channel are reported through the user's communicators.
-    complete(&channel_made, "the other ranks to make a communicator", settings);
+    complete_or_abort(&channel_made, "the other ranks to make a communicator", settings);
     if (world.crosses_nodes) {
         world.channel = channel;
         check_mpi(real.Comm_set_errhandler(channel, constants.errors_return), "MPI_Comm_set_errhandler");

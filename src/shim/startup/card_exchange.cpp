@@ -75,7 +75,7 @@ class CardMessages {
         return leaving;
     }
 
-    void wait(Leaving& leaving) const { complete(&leaving.request, the_cards, settings_); }
+    void wait(Leaving& leaving) const { complete_or_abort(&leaving.request, the_cards, settings_); }
 
   private:
     /// Another version of MPIsec says in the first bytes which one it is, whatever follows.

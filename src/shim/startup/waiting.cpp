@@ -58,7 +58,8 @@ int complete(MPI_Request* request, const std::string& waiting_for, const config:
     }
 }
 
-void complete(MPI_Request* request, const std::string& waiting_for, const config::Settings& settings) {
+void complete_or_abort(MPI_Request* request, const std::string& waiting_for,
+                       const config::Settings& settings) {
     check_mpi(complete(request, waiting_for, settings, MPI_STATUS_IGNORE), "MPI_Test");
 }
 

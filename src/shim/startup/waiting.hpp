@@ -33,6 +33,7 @@ class StallClock {
 int complete(MPI_Request* request, const std::string& waiting_for, const config::Settings& settings,
              MPI_Status* status);
 /// The same; ends the job when MPI fails.
-void complete(MPI_Request* request, const std::string& waiting_for, const config::Settings& settings);
+void complete_or_abort(MPI_Request* request, const std::string& waiting_for,
+                       const config::Settings& settings);
 
 }  // namespace mpisec::shim
