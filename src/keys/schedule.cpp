@@ -1,6 +1,6 @@
 // The job secret, and everything derived from it, is uniformly random, so each step is HKDF-Expand alone (RFC
 // 5869 section 3.3). The info strings are a label and fields of fixed length, little-endian; no label is the
-// beginning of another.
+// beginning of another. (A box is what is now called a sealed block.)
 //
 // Expand(job secret, info):
 //   pair AEAD key                "mpisec v1 pair aead"       | source(4) | destination(4) | epoch(4)
