@@ -11,7 +11,7 @@
  *
  * - RANK:BYTE flips a bit of that byte of the hello of the node that RANK leads,
  * - RANK:here moves RANK to the card of the receiver's node,
- * - RANK:place makes the hello of RANK's card say that it is on the receiver's node,
+ * - RANK:node-id makes the hello of RANK's card say that it is on the receiver's node,
  * - RANK:away takes RANK out of all cards,
  * - RANK:apart says that the ranks of the node that RANK leads have not all one affinity mask,
  * - RANK:job prints the job's mark in the hello of the node that RANK leads. */
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { hello_bytes = 256, place_at = 112, place_bytes = 16, rank_at = 128, job_at = 232, job_bytes = 16 };
+enum { hello_bytes = 256, node_id_at = 112, node_id_bytes = 16, rank_at = 128, job_at = 232, job_bytes = 16 };
 enum { most_ranks = 64, cards_tag = 32767 };
 
 static int my_rank(void) {
@@ -192,11 +192,11 @@ static void put_in(int rank, const unsigned char* hello, struct card* card) {
     for (; at > 0 && card->ranks[at - 1] > rank; --at) card->ranks[at] = card->ranks[at - 1];
     card->ranks[at] = rank;
     if (at > 0) return;
-    unsigned char place[place_bytes];
-    memcpy(place, card->hello + place_at, place_bytes);
+    unsigned char node_id[node_id_bytes];
+    memcpy(node_id, card->hello + node_id_at, node_id_bytes);
     memcpy(card->hello, hello, hello_bytes);
     memcpy(card->hello + rank_at, &rank, sizeof rank);
-    memcpy(card->hello + place_at, place, place_bytes);
+    memcpy(card->hello + node_id_at, node_id, node_id_bytes);
 }
 
 /* Returns how many bytes there are then. */
@@ -217,8 +217,9 @@ static size_t forge_cards(unsigned char* at, size_t bytes) {
         take_out(rank);
         put_in(rank, hello, card_with(my_rank()));
         qsort(cards, (size_t)count_of_cards, sizeof cards[0], by_first_rank);
-    } else if (strcmp(what, "place") == 0) {
-        memcpy(card->hello + place_at, own ? own->hello + place_at : card->hello + place_at, place_bytes);
+    } else if (strcmp(what, "node-id") == 0) {
+        memcpy(card->hello + node_id_at, own ? own->hello + node_id_at : card->hello + node_id_at,
+               node_id_bytes);
     } else if (strcmp(what, "away") == 0) {
         take_out(rank);
     } else if (strcmp(what, "apart") == 0) {

@@ -65,9 +65,9 @@ def test_changed_hello(attacked, byte, words):
     refused(attacked(1, hello=f"0:{byte}"), *words)
 
 
-def test_forged_place_never_makes_a_process_local(attacked):
+def test_forged_node_id_never_makes_a_process_local(attacked):
     """S1: a process on another node whose hello was made to say "here" is not taken for local: what is on one node is proven."""
-    refused_by = attacked(1, hello="0:place", env={"MPISEC_NODE_TIME": "2", "MPISEC_STALL_TIME": "5", "MPISEC_STALL_ACTION": "abort"})
+    refused_by = attacked(1, hello="0:node-id", env={"MPISEC_NODE_TIME": "2", "MPISEC_STALL_TIME": "5", "MPISEC_STALL_ACTION": "abort"})
     assert refused_by.returncode != 0 and "session fine" not in refused_by.stdout, refused_by.stdout + refused_by.stderr
 
 
