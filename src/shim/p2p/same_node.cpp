@@ -32,25 +32,25 @@ namespace {
 using wire::Content, wire::ContentOrder, wire::ReceivedContent;
 
 /// Messages that MPI keeps in order.
-struct Lane {
+struct Stream {
     std::uint64_t context;
     std::int32_t tag;
-    bool operator==(const Lane&) const = default;
+    bool operator==(const Stream&) const = default;
 };
-struct LaneHash {
-    std::size_t operator()(const Lane& lane) const {
-        return lane.context ^
-               static_cast<std::uint64_t>(static_cast<std::uint32_t>(lane.tag)) * 0x9E3779B97F4A7C15u;
+struct StreamHash {
+    std::size_t operator()(const Stream& stream) const {
+        return stream.context ^
+               static_cast<std::uint64_t>(static_cast<std::uint32_t>(stream.tag)) * 0x9E3779B97F4A7C15u;
     }
 };
-using Lanes = std::unordered_map<Lane, ContentOrder, LaneHash>;
+using Streams = std::unordered_map<Stream, ContentOrder, StreamHash>;
 
 struct Records {
     fabric::SentRecords memory;
-    aead::Key mac;             ///< made with the first message that is too long for the hash
-    aead::ShortHash hash;      ///< made with the first one that is too long for a record
-    bool hashes = false;       ///< whether there is a hash on this node
-    std::vector<Lanes> lanes;  ///< by node peer: records that were read but not settled
+    aead::Key mac;                 ///< made with the first message that is too long for the hash
+    aead::ShortHash hash;          ///< made with the first one that is too long for a record
+    bool hashes = false;           ///< whether there is a hash on this node
+    std::vector<Streams> streams;  ///< by node peer: records that were read but not settled
 };
 
 }  // namespace
@@ -222,7 +222,7 @@ std::uint64_t context_of(const wire::ContextId& context) {
     return first;
 }
 /// Messages of collectives are kept apart from the user's.
-Lane lane_of(const wire::ContextId& context, int tag) {
+Stream stream_of(const wire::ContextId& context, int tag) {
     return {~context_of(context), tag};
 }
 
@@ -298,9 +298,9 @@ const fabric::SentRecord* next_record(unsigned node_peer) {
 template <class Next>
 void read_all(unsigned node_peer, Next next) {
     Records& records = opened();
-    Lanes& lanes = records.lanes[node_peer];
+    Streams& streams = records.streams[node_peer];
     while (const fabric::SentRecord* record = next(node_peer)) {
-        const Lane lane{record->context, record->tag};
+        const Stream stream{record->context, record->tag};
         if (fabric::SentRecords::withdrawn(*record)) {
             records.memory.pop(node_peer);
             continue;
@@ -308,16 +308,17 @@ void read_all(unsigned node_peer, Next next) {
         if (record->bytes == withdrawal) {
             std::uint32_t number;
             std::memcpy(&number, record->check, sizeof number);
-            auto found = lanes.find(lane);
-            if (found != lanes.end()) {
+            auto found = streams.find(stream);
+            if (found != streams.end()) {
                 found->second.withdrawn(number);
-                if (found->second.empty()) lanes.erase(found);
+                if (found->second.empty()) streams.erase(found);
             }
         } else {
             Content content;
             content.bytes = record->bytes;
             std::memcpy(content.check, record->check, sizeof content.check);
-            lanes[lane].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number, content);
+            streams[stream].sent(record->number.load(std::memory_order_relaxed) & fabric::record_number,
+                                 content);
         }
         records.memory.pop(node_peer);
     }
@@ -333,7 +334,7 @@ void read_all(unsigned node_peer, Next next) {
     for (;;) {
         if (fabric::SentRecord* record = records.memory.next(node_peer)) return record;
         const auto there = [&](unsigned other) { return records.memory.first(other); };
-        for (unsigned other = 0; other < records.lanes.size(); ++other) read_all(other, there);
+        for (unsigned other = 0; other < records.streams.size(); ++other) read_all(other, there);
         int flag = 0;
         real.Test(&state.never, &flag, MPI_STATUS_IGNORE);
         progress();
@@ -358,22 +359,22 @@ unsigned node_peer_at(const Communicator& comm, int peer) {
 
 /// Leaves a record that was announced; `fill` fills in the check.
 template <class Fill>
-LeftRecord put(unsigned node_peer, const Lane& lane, std::uint64_t bytes, Fill fill) {
+LeftRecord put(unsigned node_peer, const Stream& stream, std::uint64_t bytes, Fill fill) {
     fabric::SentRecord& record = room_for_record(node_peer);
-    record.tag = lane.tag;
-    record.context = lane.context;
+    record.tag = stream.tag;
+    record.context = stream.context;
     record.bytes = bytes;
     fill(record.check);
-    return {node_peer, lane.context, lane.tag, opened().memory.publish(node_peer), &record};
+    return {node_peer, stream.context, stream.tag, opened().memory.publish(node_peer), &record};
 }
 
 /// Whether this is the next message of its sender, and nothing is left open: the usual case.
-bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& received) {
+bool take_next(unsigned node_peer, const Stream& stream, const ReceivedContent& received) {
     Records& records = opened();
-    if (!records.lanes[node_peer].empty() || received.truncated) return false;
+    if (!records.streams[node_peer].empty() || received.truncated) return false;
     const fabric::SentRecord* record = next_record(node_peer);
-    if (!record || record->bytes != received.content.bytes || record->tag != lane.tag ||
-        record->context != lane.context)
+    if (!record || record->bytes != received.content.bytes || record->tag != stream.tag ||
+        record->context != stream.context)
         return false;
     if (fabric::SentRecords::withdrawn(*record)) return false;
     if (!equal(record->check, received.content.check)) return false;
@@ -381,26 +382,26 @@ bool take_next(unsigned node_peer, const Lane& lane, const ReceivedContent& rece
     return true;
 }
 
-bool take_in_order(unsigned node_peer, const Lane& lane, std::uint64_t position, std::uint64_t oldest,
+bool take_in_order(unsigned node_peer, const Stream& stream, std::uint64_t position, std::uint64_t oldest,
                    const ReceivedContent& received) {
     read_all(node_peer, next_record);
-    Lanes& lanes = opened().lanes[node_peer];
-    auto found = lanes.try_emplace(lane).first;
+    Streams& streams = opened().streams[node_peer];
+    auto found = streams.try_emplace(stream).first;
     const bool good = found->second.received(position, received, oldest);
-    if (found->second.empty()) lanes.erase(found);
+    if (found->second.empty()) streams.erase(found);
     return good;
 }
 
 bool was_sent(const Communicator& comm, const MPI_Status& status, std::uint64_t position,
               const ReceivedContent& received) {
     const unsigned node_peer = node_peer_at(comm, status.MPI_SOURCE);
-    const Lane lane{context_of(comm.context), status.MPI_TAG};
+    const Stream stream{context_of(comm.context), status.MPI_TAG};
     const std::uint64_t oldest = comm.oldest_position() > position
                                      ? comm.oldest_position()
                                      : comm.oldest_position(status.MPI_SOURCE, status.MPI_TAG);
-    if (position < oldest && take_next(node_peer, lane, received)) [[likely]]
+    if (position < oldest && take_next(node_peer, stream, received)) [[likely]]
         return true;
-    return take_in_order(node_peer, lane, position, oldest, received);
+    return take_in_order(node_peer, stream, position, oldest, received);
 }
 
 /// Data that was not sent must not stay where it was received (S2).
@@ -446,7 +447,7 @@ void open_records() {
     if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
     require_candidate();
     process.same_node_records->records.emplace(
-        Records{std::move(*memory), {}, {}, false, std::vector<Lanes>(node_peers)});
+        Records{std::move(*memory), {}, {}, false, std::vector<Streams>(node_peers)});
 }
 
 void close_records() {
@@ -465,8 +466,8 @@ void retract(const SendSpec& spec, const Communicator& comm) {
 
 LeftRecord leave_record(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
-    const Lane lane{context_of(comm.context), spec.tag};
-    return put(node_peer_at(comm, spec.peer), lane, n, [&](std::uint8_t(&check)[40]) {
+    const Stream stream{context_of(comm.context), spec.tag};
+    return put(node_peer_at(comm, spec.peer), stream, n, [&](std::uint8_t(&check)[40]) {
         if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
         Buffer packed;
         fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
@@ -489,7 +490,7 @@ void withdraw(const LeftRecord& left) {
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
     opened().memory.announce(node_peer_of(world_peer));
-    put(node_peer_of(world_peer), lane_of(context, tag), bytes.size(),
+    put(node_peer_of(world_peer), stream_of(context, tag), bytes.size(),
         [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
 }
 
@@ -499,9 +500,9 @@ bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int 
     fill_check(bytes.data(), bytes.size(), received.content.check);
     received.content.bytes = bytes.size();
     const unsigned node_peer = node_peer_of(world_peer);
-    const Lane lane = lane_of(context, tag);
-    if (order.position < order.oldest && take_next(node_peer, lane, received)) return true;
-    return take_in_order(node_peer, lane, order.position, order.oldest, received);
+    const Stream stream = stream_of(context, tag);
+    if (order.position < order.oldest && take_next(node_peer, stream, received)) return true;
+    return take_in_order(node_peer, stream, order.position, order.oldest, received);
 }
 
 Judgement judge(Communicator& comm, std::uint64_t position, const Landing& landing, int code,
