@@ -11,21 +11,14 @@
 #include <cstring>
 #include <mutex>
 
+#include "fabric/pages.hpp"
+
 namespace mpisec::fabric {
 namespace {
 
-#ifndef MADV_POPULATE_WRITE
-constexpr int MADV_POPULATE_WRITE = 23;  // linux/mman.h, since Linux 5.14
-#endif
-
-constexpr std::size_t page = 4096;
 constexpr std::size_t most_entries = 16 * 1024;  ///< parts that some peers have not attached yet
 /// Programs close low descriptors, and hand them on, by number.
 constexpr int lowest_descriptor = 100;
-
-std::size_t pages(std::size_t bytes) {
-    return (bytes + page - 1) / page * page;
-}
 
 std::mutex& open_mutex = *new std::mutex;
 NodeArena* arena = nullptr;  // not destroyed at exit, which may come at any time
@@ -168,7 +161,7 @@ NodeArena::Entry* NodeArena::add() {
     Entry* entry = &table_->entries()[table_->count];
     const auto at =
         static_cast<std::size_t>(reinterpret_cast<char*>(entry) - reinterpret_cast<char*>(table_));
-    if (at % page == 0 && madvise(entry, page, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return nullptr;
+    if (at % page == 0 && !populate_pages(entry, page)) return nullptr;
     ++table_->count;
     return entry;
 }

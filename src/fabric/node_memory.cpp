@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "fabric/node_arena.hpp"
+#include "fabric/pages.hpp"
 
 namespace mpisec::fabric {
 namespace {
@@ -73,11 +74,7 @@ void SharedSegment::forget(const std::string& name) {
 }
 
 bool SharedSegment::populate(std::span<std::uint8_t> part) {
-#ifndef MADV_POPULATE_WRITE
-    constexpr int MADV_POPULATE_WRITE = 23;  // linux/mman.h, since Linux 5.14
-#endif
-    // Not by touching the pages: where /dev/shm is full that would be a bus error. Older kernels do not know the advice (EINVAL).
-    return madvise(part.data(), part.size(), MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+    return populate_pages(part.data(), part.size());
 }
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

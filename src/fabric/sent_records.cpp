@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "fabric/pages.hpp"
+
 namespace mpisec::fabric {
 namespace {
 
-constexpr std::size_t page = 4096, chunk_bytes = page;
+constexpr std::size_t chunk_bytes = page;
 constexpr std::uint32_t chunks_populated_at_once = 16;
-
-std::size_t pages(std::size_t bytes) {
-    return (bytes + page - 1) / page * page;
-}
 
 }  // namespace
 
