@@ -17,7 +17,7 @@ MODULES = {
     "aead": ("base", "keys"),
     "wire": ("base", "aead"),
     "transport": ("base", "keys", "aead"),
-    "engine": ("aead", "wire"),
+    "engine": ("base", "aead", "wire"),
     "gpu": ("base",),
     "provider": ("base", "aead"),
     "fabric": ("base", "aead", "wire"),

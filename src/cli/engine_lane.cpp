@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/relax.hpp"
 #include "engine/engine.hpp"
 #include "wire/stream.hpp"
 
@@ -20,12 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using engine::SegmentTask;
-
-void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
 
 double since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/relax.hpp"
 #include "engine/limiter.hpp"
 #include "engine/queue.hpp"
 
@@ -29,14 +30,6 @@ constexpr std::chrono::nanoseconds spin_of_first = std::chrono::milliseconds(1),
 constexpr std::size_t most_taken = 16, bytes_taken = 32 * 1024;
 constexpr std::uint64_t measured_every = 8;   // in takes: reading the clock costs as much as 500 bytes
 constexpr std::size_t measured_bytes = 1024;  // and tells nothing of smaller ones
-
-void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 std::uint64_t nanoseconds_now() {
     return static_cast<std::uint64_t>(

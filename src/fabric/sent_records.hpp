@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/relax.hpp"
 #include "fabric/node_memory.hpp"
 
 namespace mpisec::fabric {
@@ -92,7 +93,7 @@ class SentRecords {
     }
     /// Waits until there is one, but looks at most `looks` times.
     void expect(unsigned node_peer, unsigned looks) {
-        while (!first(node_peer) && --looks > 0) pause();
+        while (!first(node_peer) && --looks > 0) relax();
     }
     /// Asks for the cache line of the next record, which its sender has.
     void fetch(unsigned node_peer) const {
@@ -107,11 +108,6 @@ class SentRecords {
 
   private:
     friend struct SentRecordsTest;
-    static void pause() {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-    }
     static constexpr std::uint32_t records_per_chunk = 63;
     /// In place of a chunk's first record.
     struct Link {
@@ -146,9 +142,7 @@ class SentRecords {
     std::atomic<std::uint32_t>& announced(unsigned from, unsigned to) const {
         return announced_[from * counts_per_sender(static_cast<unsigned>(sending_.size())) + to];
     }
-    static std::size_t counts_per_sender(unsigned node_peers) {
-        return (node_peers + 15) / 16 * 16;
-    }
+    static std::size_t counts_per_sender(unsigned node_peers) { return (node_peers + 15) / 16 * 16; }
     static std::size_t front_bytes(unsigned node_peers);
     bool extend(Sending& queue, unsigned node_peer);
     std::uint32_t oldest_read_chunk(Sending& queue);  ///< taken out of the queue; 0: there is none

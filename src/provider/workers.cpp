@@ -16,17 +16,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/relax.hpp"
+
 namespace mpisec::provider {
 namespace {
 
 constexpr std::size_t max_threads = 64;
 constexpr int spins = 2000;  // some microseconds: the next buffer of a stream comes at once
-
-void relax() {
-#ifdef __x86_64__
-    __builtin_ia32_pause();
-#endif
-}
 
 std::size_t wanted_threads() {
     const char* text = secure_getenv("MPISEC_PROVIDER_THREADS");
