@@ -20,7 +20,7 @@ struct CollectiveContexts {
 
 namespace {
 
-constexpr std::chrono::seconds first_patience{2}, longest_patience{64};
+constexpr std::chrono::seconds first_interval{2}, longest_interval{64};
 constexpr std::chrono::milliseconds between_hearings{10};
 
 bool has_root(coll::Collective collective) {
@@ -178,12 +178,12 @@ void remember_failure(CollectiveContext& collective_context, std::uint64_t numbe
 
 void LongWait::look(CollectiveContext& collective_context, std::uint64_t number) {
     const Clock::time_point now = Clock::now();
-    if (patience_ == Clock::duration{}) {
-        patience_ = first_patience;
-        next_ = now + patience_;
+    if (interval_ == Clock::duration{}) {
+        interval_ = first_interval;
+        next_ = now + interval_;
         return;
     }
-    if (patience_ > first_patience) hear_calls();
+    if (interval_ > first_interval) hear_calls();
     if (now < next_) return;
     const CollectiveContext::Called& own = collective_context.called(number);
     if (own.procedure && own.call.number == number) {
@@ -193,8 +193,8 @@ void LongWait::look(CollectiveContext& collective_context, std::uint64_t number)
         if (call.root > 0) tell(collective_context, call, call.root);
         if (own.failed && !call.ended) end_failed(collective_context, "this rank", own.call);
     }
-    patience_ = std::min<Clock::duration>(2 * patience_, longest_patience);
-    next_ = now + patience_;
+    interval_ = std::min<Clock::duration>(2 * interval_, longest_interval);
+    next_ = now + interval_;
     hear_calls();
 }
 

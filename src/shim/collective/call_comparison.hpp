@@ -37,7 +37,7 @@ class LongWait {
     static constexpr unsigned passes_between_looks = 64;
     unsigned passes_ = 0;
     Clock::time_point next_{};
-    Clock::duration patience_{};
+    Clock::duration interval_{};
 };
 
 }  // namespace mpisec::shim

@@ -17,7 +17,7 @@ constexpr unsigned polls_before_yielding = 64;
 constexpr unsigned polls_between_news = 256;
 
 // Longer than most waits of a program whose ranks are in step, which gains nothing by sleeping, and shorter than a time slice.
-constexpr microseconds patience{2000};
+constexpr microseconds sleeps_after{2000};
 // Several polls between two sleeps, without yielding, so that a long message between ranks of this node does not stall: the MPI library
 // moves one piece of it with every poll.
 constexpr unsigned polls_between_sleeps = 8;
@@ -43,13 +43,13 @@ void Backoff::give_core_away() {
     const Clock::time_point now = Clock::now();
     if (polls_ == 1) {
         moved_ = messages_counted();
-        sleeps_from_ = now + patience;
+        sleeps_from_ = now + sleeps_after;
     }
     if (now < sleeps_from_) {
         sched_yield();
     } else if (const std::uint64_t moved = messages_counted(); moved != moved_) {
         moved_ = moved;
-        sleeps_from_ = now + patience;
+        sleeps_from_ = now + sleeps_after;
         sched_yield();
     } else if (polls_ % polls_between_sleeps == 0) {
         std::this_thread::sleep_for(sleep);

@@ -236,11 +236,11 @@ void ReceivePipeline::abandon() {
 }
 
 void ReceivePipeline::start_receiving() {
-    unsigned& expected = incoming(world_peer_).receives_posted;
+    unsigned& receives_posted = incoming(world_peer_).receives_posted;
     // One receive is always posted: a sender does not know which messages have more.
     while (posted_ < plan_.count() && posted_ - done_ < pipeline_slots &&
-           (posted_ == done_ || expected < most_receives_posted)) {
-        ++expected;
+           (posted_ == done_ || receives_posted < most_receives_posted)) {
+        ++receives_posted;
         Slot& mine = slot(posted_);
         const std::size_t room = plan_.size(posted_) + aead::tag_bytes;
         mine.wire = Buffer(room);

@@ -67,8 +67,8 @@ bool was_held_back(const Communicator& comm, const Awaited& it) {
         --unaccounted;
         return false;
     }
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    while (!pair.replay.contains(it.counter) && std::chrono::steady_clock::now() < patience) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (!pair.replay.contains(it.counter) && std::chrono::steady_clock::now() < deadline) {
         hear_notices(pair.number);
         sched_yield();
     }
