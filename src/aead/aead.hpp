@@ -114,9 +114,8 @@ std::vector<std::string> available(const std::string& directory = plugin_directo
 Result<const Library*> load(std::string_view name, const std::string& directory = plugin_directory());
 
 /// Which library seals a message of which size. There are size classes because the library that is cheapest per call is rarely the fastest
-/// per byte.
-inline constexpr std::array<std::size_t, 2> size_class_limits = {
-    1024, 16384};  ///< small <= 1 KiB < medium <= 16 KiB < large
+/// per byte. small <= 1 KiB < medium <= 16 KiB < large.
+inline constexpr std::array<std::size_t, 2> size_class_limits = {1024, 16384};
 inline constexpr std::size_t size_classes = size_class_limits.size() + 1;
 inline std::size_t size_class(std::size_t n) {
     return n <= size_class_limits[0] ? 0 : n <= size_class_limits[1] ? 1 : 2;
@@ -173,8 +172,8 @@ class KeySet {
     struct WipedSlot {
         void operator()(std::uint8_t* bytes) const;
     };
-    std::unique_ptr<std::uint8_t, WipedSlot>
-        bytes_;  // in locked memory (S5): kept to set up further libraries
+    /// In locked memory (S5): kept to set up further libraries.
+    std::unique_ptr<std::uint8_t, WipedSlot> bytes_;
 };
 
 }  // namespace mpisec::aead

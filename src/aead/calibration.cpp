@@ -27,8 +27,8 @@ struct Candidate {
 };
 
 double time_block(const Key& key, std::size_t size_class, std::vector<std::uint8_t>& buffer) {
-    static constexpr std::array<std::uint8_t, nonce_bytes>
-        nonce{};  // the key is a constant of this file: nothing secret
+    // The key is a constant of this file: nothing secret.
+    static constexpr std::array<std::uint8_t, nonce_bytes> nonce{};
     static constexpr std::array<std::uint8_t, 32> ad{};
     std::size_t n = sample_bytes[size_class];
     bool good = true;

@@ -16,8 +16,8 @@ struct KeyBytes {
 };
 
 LockedSlab& slab() {
-    static LockedSlab& instance =
-        *new LockedSlab(sizeof(KeyBytes));  // key sets in static variables outlive static objects
+    // Key sets in static variables outlive static objects.
+    static LockedSlab& instance = *new LockedSlab(sizeof(KeyBytes));
     return instance;
 }
 

@@ -98,8 +98,8 @@ Result<std::optional<Elf>> read_elf(const std::string& path) {
 
     Elf elf;
     elf.bits = file.at<unsigned char>(EI_CLASS, 1)[0] == ELFCLASS64 ? 64 : 32;
-    auto machine =
-        file.at<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine), 1);  // the same place in both classes
+    // The same place in both classes.
+    auto machine = file.at<std::uint16_t>(offsetof(Elf64_Ehdr, e_machine), 1);
     if (!machine.empty()) elf.machine = machine[0];
     if (!is_64_bit_little_endian(file)) return elf;
 

@@ -23,8 +23,8 @@ using aead::Library;
 
 constexpr std::size_t ad_bytes = 40;                          // as every message has (wire/frame.hpp)
 constexpr auto block_time = std::chrono::microseconds(1000);  // of one contestant in one round
-constexpr std::array<std::uint8_t, aead::nonce_bytes>
-    one_nonce{};  // keys here are constants and protect nothing
+/// Keys here are constants and protect nothing.
+constexpr std::array<std::uint8_t, aead::nonce_bytes> one_nonce{};
 
 /// Something that is timed: memcpy, or one library's seal or open.
 struct Contestant {

@@ -107,8 +107,8 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
                                 const char* value = std::getenv(variable);
                                 return value && strcasecmp(value, "ucx") == 0;
                             });
-    const bool ucx =
-        has("libucp.so") && (!has("libfabric.so") || chosen);  // MPIsec says "ofi" where both are
+    // MPIsec says "ofi" where both are.
+    const bool ucx = has("libucp.so") && (!has("libfabric.so") || chosen);
     const char* transport = ucx ? "UCX" : nullptr;
     if (found.family == Family::openmpi) transport = "Open MPI's TCP transport";
     if (!transport) return;

@@ -65,8 +65,8 @@ void become_ssh(const Sharing& sharing, const std::string& node, const std::stri
 
 /// Copies the file's content to the node; returns the exit status of what ran there.
 int copy_to(const Sharing& sharing, const std::string& path, const std::string& node) {
-    const int key =
-        open(path.c_str(), O_RDONLY | O_CLOEXEC);  // ssh itself reads it: it is never in our memory
+    // ssh itself reads it: it is never in our memory.
+    const int key = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (key < 0) return 1;
     struct stat file {};
     fstat(key, &file);

@@ -28,8 +28,8 @@ class ProcedureTable {
     std::size_t count(std::string_view handling) const;
 
   private:
-    std::map<std::string, std::shared_ptr<const ProcedureGroup>, std::less<>>
-        by_name_;  // "mpi_send" -> group
+    /// "mpi_send" -> group.
+    std::map<std::string, std::shared_ptr<const ProcedureGroup>, std::less<>> by_name_;
 };
 
 /// "mpi_send" for MPI_Send, PMPI_Send_c, mpi_send_, mpi_send_f08_ and their like.

@@ -19,8 +19,8 @@ class TaskQueue {
         Slot& slot = slots_[at % slots_.size()];
         slot.task.store(task, std::memory_order_relaxed);
         slot.bytes.store(bytes, std::memory_order_relaxed);
-        end_.store(at +
-                   1);  // whoever sees the end sees the task; sequentially consistent: see Engine::submit
+        // Whoever sees the end sees the task; sequentially consistent: see Engine::submit.
+        end_.store(at + 1);
         return true;
     }
 

@@ -12,8 +12,8 @@
 namespace mpisec::gpu {
 
 inline constexpr std::uint32_t window_blocks = 32, group_windows = 8;
-inline constexpr unsigned matrix_steps =
-    window_blocks / 2;                    ///< products of 16 × 256 bits by 256 × 8, added up
+/// Products of 16 × 256 bits by 256 × 8, added up.
+inline constexpr unsigned matrix_steps = window_blocks / 2;
 inline constexpr unsigned row_tiles = 8;  ///< of 16 rows
 inline constexpr unsigned half_tiles = 2 * row_tiles;
 inline constexpr unsigned lanes_of_warp = 32, warps_of_block = 4;

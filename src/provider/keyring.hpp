@@ -54,8 +54,8 @@ class Keyring {
     bool set_ = false;
     std::array<void*, max_libraries> keys_{};
     std::array<bool, max_libraries> encrypting_{};
-    std::array<decltype(mpisec_cipher_plugin::crypt), max_libraries>
-        crypts_{};  ///< as in their tables: saves a call
+    /// As in their tables: saves a call.
+    std::array<decltype(mpisec_cipher_plugin::crypt), max_libraries> crypts_{};
     std::uint8_t key_[64] = {};
 };
 

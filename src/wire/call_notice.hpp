@@ -17,9 +17,9 @@ struct CallNotice {
 
     ContextId context{};
     std::uint64_t number = 0;  ///< of the collective on its communicator, from 0
-    std::uint64_t bytes =
-        no_bytes;            ///< what all ranks must have given alike; no_bytes where there is no such number
-    std::int32_t root = -1;  ///< -1 where there is none
+    /// What all ranks must have given alike; no_bytes where there is no such number.
+    std::uint64_t bytes = no_bytes;
+    std::int32_t root = -1;       ///< -1 where there is none
     std::uint8_t collective = 0;  ///< its place in base/collectives.def
     bool failed = false;          ///< the call ended in an error here
     bool ended = false;           ///< all collectives of the communicator end in an error

@@ -107,8 +107,8 @@ struct LargeHeader {
     std::int32_t channel_tag;     ///< MPI tag of the segments on the private communicator
 };
 inline constexpr std::size_t large_header_bytes = 20;
-inline constexpr std::size_t sealed_header_bytes =
-    aead::nonce_bytes + large_header_bytes + aead::tag_bytes;  // 48
+/// 48 bytes.
+inline constexpr std::size_t sealed_header_bytes = aead::nonce_bytes + large_header_bytes + aead::tag_bytes;
 
 /// No MPI can name a longer message (MPI_Count), nor a longer segment (int) once its tag is added.
 inline constexpr std::uint64_t max_total = std::numeric_limits<std::int64_t>::max();

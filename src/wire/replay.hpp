@@ -29,8 +29,8 @@ class ReplaySet {
     std::size_t runs() const { return runs_.size(); }
 
   private:
-    using Runs = std::map<std::uint64_t,
-                          std::uint64_t>;  // first -> last, both accepted; never overlapping or touching
+    /// First -> last, both accepted; never overlapping or touching.
+    using Runs = std::map<std::uint64_t, std::uint64_t>;
 
     bool insert_out_of_order(std::uint64_t counter);
     Runs::const_iterator run_from(std::uint64_t counter) const;

@@ -6,8 +6,8 @@
 namespace mpisec::wire {
 
 std::uint64_t SegmentPlan::count() const {
-    return 1 + (total - first_bytes - 1) / segment_bytes +
-           1;  // segment 0, then the rest in segment_bytes, rounded up
+    // Segment 0, then the rest in segment_bytes, rounded up.
+    return 1 + (total - first_bytes - 1) / segment_bytes + 1;
 }
 
 std::uint64_t SegmentPlan::offset(std::uint64_t index) const {

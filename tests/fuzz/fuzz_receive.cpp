@@ -109,8 +109,8 @@ void stop_shim() {
 struct UserReceive {
     MPI_Comm comm;
     std::size_t capacity;
-    std::unique_ptr<std::uint8_t[]>
-        buffer;              // as large as the capacity: the address sanitizer sees any overrun
+    /// As large as the capacity: the address sanitizer sees any overrun.
+    std::unique_ptr<std::uint8_t[]> buffer;
     std::uint64_t position;  ///< of posting, or of the matched probe
     MPI_Request request = MPI_REQUEST_NULL;
     bool done = false;

@@ -258,8 +258,8 @@ class Cluster {
             receive.message.sealed != arrived.message.sealed)
             return complain("rank " + std::to_string(to.rank()) + " is sent another message than it expects");
         std::copy(arrived.bytes.begin(), arrived.bytes.end(), receive.message.bytes.data());
-        receive.message.poisoned =
-            arrived.message.poisoned && !arrived.message.sealed;  // for a sealed one, opening tells
+        // For a sealed one, opening tells.
+        receive.message.poisoned = arrived.message.poisoned && !arrived.message.sealed;
         double at = std::max(arrived.at, receive.at);
         if (arrived.copying > 0) {
             double& in_free = in_free_[port(to.rank(), false)];

@@ -126,8 +126,8 @@ struct Told {
             piece = {load_le<std::int64_t>(from), load_le<std::int64_t>(from + 8), bytes};
             if (piece.offset < first || piece.bytes <= 0 || piece.bytes > window.end - piece.offset)
                 return false;
-            first =
-                piece.offset + piece.bytes;  // they ascend, so together they are no longer than the window
+            // They ascend, so together they are no longer than the window.
+            first = piece.offset + piece.bytes;
             bytes += piece.bytes;
             from += entry_bytes;
         }

@@ -67,8 +67,8 @@ struct Communicator {
     SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
     std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's buffer serves
-    std::shared_ptr<CollectiveContext>
-        collective_context;                    ///< where its collectives meet; null unless it crosses nodes
+    /// Where its collectives meet; null unless it crosses nodes.
+    std::shared_ptr<CollectiveContext> collective_context;
     int collectives = 0;                       ///< under way
     std::vector<const Operation*> agreements;  ///< under way, in the order of the calls (agreement.hpp)
     std::uint64_t persistent_collectives = 0;  ///< made so far

@@ -26,8 +26,8 @@ namespace mpisec::shim {
 /// Under the Guard.
 struct RmaWindows {
     std::unordered_map<MPI_Win, std::shared_ptr<rma::Window>> all;
-    const std::shared_ptr<rma::Window>* last =
-        nullptr;  ///< in `all`: the window of the last call, usually the next call's, too
+    /// In `all`: the window of the last call, usually the next call's, too.
+    const std::shared_ptr<rma::Window>* last = nullptr;
 };
 
 }  // namespace mpisec::shim

@@ -14,10 +14,10 @@ namespace mpisec::shim {
 namespace pool {
 
 inline constexpr unsigned smallest = 9;  // 512 bytes
-inline constexpr unsigned largest =
-    25;  // 32 MiB, which MPISEC_PIPELINE=off uses whole: beyond, the system's allocator maps pages anyway
-inline constexpr std::size_t overhead =
-    128;  // nonces, headers and tags around plaintexts whose sizes are powers of two
+/// 32 MiB, which MPISEC_PIPELINE=off uses whole: beyond, the system's allocator maps pages anyway.
+inline constexpr unsigned largest = 25;
+/// Nonces, headers and tags around plaintexts whose sizes are powers of two.
+inline constexpr std::size_t overhead = 128;
 /// From this class on (16 KiB) data begins in the middle of a page (docs/adr/0022-buffers-begin-in-the-middle-of-a-page.md).
 inline constexpr unsigned smallest_mid_page = 14;
 inline constexpr std::size_t most_kept_bytes = 32u << 20;  // per size class

@@ -47,8 +47,8 @@ std::string name_from_pmix() {
 
 /// The family's own launcher comes first: another launcher's variables may have been inherited, and not on all nodes.
 std::string name_by_launcher() {
-    const std::string server =
-        read_small_file(("/proc/" + pmi_server() + "/cmdline").c_str());  // of a process on this machine
+    // Of a process on this machine.
+    const std::string server = read_small_file(("/proc/" + pmi_server() + "/cmdline").c_str());
 #ifdef OPEN_MPI
     const std::string names[] = {name_from_pmix(), name_from_hydra(server), name_from_slurm(server)};
 #else

@@ -46,8 +46,8 @@ class Leader {
     explicit Leader(const Leadership& own) : own_(own), digest_(digest(own.cards)) { find_neighbours(); }
 
     JobAgreement run() {
-        const aead::Speed speed =
-            parent_ ? aead::Speed::slow : aead::speed_of(own_.selection);  // while others get here
+        // While others get here.
+        const aead::Speed speed = parent_ ? aead::Speed::slow : aead::speed_of(own_.selection);
         handshakes();
         JobAgreement agreement = parent_ ? receive_agreement() : JobAgreement{keys::Secret::random(), speed};
         for (Link& child : children_) send_agreement(child, agreement);

@@ -141,8 +141,8 @@ off_t NodeProof::arena_begin() const {
 bool NodeProof::map(int descriptor) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) return false;
-    mlock(memory,
-          bytes_);  // it will hold the job secret for a moment (S5); a limit on locked memory is tolerated
+    // It will hold the job secret for a moment (S5); a limit on locked memory is tolerated.
+    mlock(memory, bytes_);
     madvise(memory, bytes_, MADV_DONTDUMP);
     shared_ = static_cast<Shared*>(memory);
     return true;

@@ -148,8 +148,8 @@ TEST_F(Select, CalibrationIsRememberedPrivately) {
     struct stat file {};
     ASSERT_EQ(stat(cache_.c_str(), &file), 0);
     EXPECT_EQ(file.st_mode & 0777, 0600u);
-    EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(cache_).parent_path()), {}),
-              1);  // no temporary is left
+    // No temporary is left.
+    EXPECT_EQ(std::distance(fs::directory_iterator(fs::path(cache_).parent_path()), {}), 1);
     std::string first = read_cache();
     ASSERT_TRUE(select("auto", cache_));
     EXPECT_EQ(read_cache(), first);  // recalled, not measured again
@@ -196,8 +196,8 @@ TEST_F(Select, DamagedCacheIsMeasuredAnew) {
     std::string good = read_cache();
     std::string wrong_names = good;
     wrong_names.replace(wrong_names.find("\"openssl\""), 9, "42");
-    const std::size_t depth =
-        500'000;  // as much as fits: copying or writing this again would take all of the stack
+    // As much as fits: copying or writing this again would take all of the stack.
+    const std::size_t depth = 500'000;
     const std::string nested =
         "[{\"cpu\":\"x\",\"deep\":" + std::string(depth, '[') + std::string(depth, ']') + "}]";
     for (const std::string& text : std::vector<std::string>{

@@ -369,8 +369,8 @@ TEST(Engine, ACoreThatIsNotThereIsNoError) {
 #if !defined(__SANITIZE_THREAD__)  // which does not follow a fork of several threads
 TEST(Engine, AForkedChildCanExit) {
     auto engine = std::make_unique<Engine>(2, std::vector<unsigned>{});
-    std::this_thread::sleep_for(
-        20ms);  // the workers sleep: a condition variable with sleepers cannot be destroyed
+    // The workers sleep: a condition variable with sleepers cannot be destroyed.
+    std::this_thread::sleep_for(20ms);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {

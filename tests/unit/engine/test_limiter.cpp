@@ -49,8 +49,9 @@ TEST(Limiter, TriesAgain) {
 
 TEST(Limiter, KnowsNothingOfCrowdsThatNeverCameTogether) {
     Limiter limiter(8);
+    // The link takes what three seal.
     work(
-        limiter, 40, [](unsigned n) { return std::min(n, 2u); }, 3);  // the link takes what three seal
+        limiter, 40, [](unsigned n) { return std::min(n, 2u); }, 3);
     EXPECT_EQ(limiter.limit(), 8u);
 }
 

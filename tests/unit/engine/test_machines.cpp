@@ -66,8 +66,8 @@ TEST(Machines, OneWorkerPerCoreUnlessMoreAreAskedFor) {
 
 TEST(Machines, RanksBoundToCoresOfTheirOwnDoNotShare) {
     Surroundings here{machine(1, 8, false), 8, 0};
-    here.usable = {here.usable[4], here.usable[5], here.usable[12],
-                   here.usable[13]};  // two cores, both threads
+    // Two cores, both threads.
+    here.usable = {here.usable[4], here.usable[5], here.usable[12], here.usable[13]};
     for (unsigned rank = 0; rank < 4; ++rank) EXPECT_EQ(place(here, -1, 4, rank).cores, Numbers{5});
 }
 

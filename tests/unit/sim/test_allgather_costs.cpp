@@ -8,8 +8,8 @@ namespace mpisec::test {
 namespace {
 
 struct Formulas {
-    std::uint64_t rounds, bytes, seals, sealed, opens,
-        opened;  // r_c s_c r_e s_e r_d s_d; sizes in units of m
+    /// r_c s_c r_e s_e r_d s_d; sizes in units of m.
+    std::uint64_t rounds, bytes, seals, sealed, opens, opened;
     friend bool operator==(const Formulas&, const Formulas&) = default;
     friend std::ostream& operator<<(std::ostream& to, const Formulas& f) {
         return to << "r_c " << f.rounds << ", s_c " << f.bytes << " m, r_e " << f.seals << ", s_e "

@@ -47,8 +47,8 @@ TEST(ContentOrder, SwappedMessagesAreRefused) {
     ContentOrder order;
     order.sent(1, content(1));
     order.sent(2, content(2));
-    EXPECT_TRUE(
-        order.received(1, {content(1), false}, 0));  // perhaps: receive 0 is open, but nothing is before 1
+    // Perhaps: receive 0 is open, but nothing is before 1.
+    EXPECT_TRUE(order.received(1, {content(1), false}, 0));
     EXPECT_FALSE(order.received(0, {content(2), false}, 2));
 }
 

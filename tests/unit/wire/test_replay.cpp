@@ -63,8 +63,8 @@ TEST(ReplaySet, RandomInsertsAndReplaysAgreeWithTheModel) {
     }
 }
 
-TEST(ReplaySet,
-     MemoryIsThatOfTheGaps) {  // matched out of order: as many gaps as messages still unreceived, no more
+// Matched out of order: as many gaps as messages still unreceived, no more.
+TEST(ReplaySet, MemoryIsThatOfTheGaps) {
     std::mt19937_64 random(random_seed);
     ReplaySet set;
     std::vector<std::uint64_t> waiting;

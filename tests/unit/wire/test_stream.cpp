@@ -53,8 +53,8 @@ class Stream : public testing::Test {
         return true;
     }
 
-    SegmentPlan plan_{1000 + 4 * 300, 1000,
-                      300};  // all channel segments of one length, so that lengths give nothing away
+    /// All channel segments of one length, so that lengths give nothing away.
+    SegmentPlan plan_{1000 + 4 * 300, 1000, 300};
     std::mt19937_64 random_{random_seed};
     aead::Key key_, other_key_;
     Bytes message_, opened_;
