@@ -56,10 +56,8 @@ static void print_row(int bytes, const double* us) {
     const double bound = us[LINK] > us[DOWN] ? us[LINK] : us[DOWN], slower = bound > us[UP] ? bound : us[UP];
     printf(
         "{\"bytes\": %d, \"device_us\": %.1f, \"host_us\": %.1f, \"link_us\": %.1f, \"down_us\": %.1f, "
-        "\"up_us\": %.1f, "
-        "\"device_gb_per_s\": %.3f, \"host_gb_per_s\": %.3f, \"link_gb_per_s\": %.3f, \"down_gb_per_s\": "
-        "%.3f, "
-        "\"up_gb_per_s\": %.3f, \"ratio\": %.3f}\n",
+        "\"up_us\": %.1f, \"device_gb_per_s\": %.3f, \"host_gb_per_s\": %.3f, \"link_gb_per_s\": %.3f, "
+        "\"down_gb_per_s\": %.3f, \"up_gb_per_s\": %.3f, \"ratio\": %.3f}\n",
         bytes, us[DEVICE], us[HOST], us[LINK], us[DOWN], us[UP], bytes / us[DEVICE] / 1e3,
         bytes / us[HOST] / 1e3, bytes / us[LINK] / 1e3, bytes / us[DOWN] / 1e3, bytes / us[UP] / 1e3,
         us[DEVICE] / slower);

@@ -120,8 +120,7 @@ void examine_transport(const FoundMpi& found, const std::vector<LoadedLibrary>& 
         std::string(transport) +
             " obeys frames that are forged on the network, and its connections are not authenticated "
             "(MPISEC_CONNECTIONS=plain): who can write to them can write to the processes' memory, past "
-            "MPIsec "
-            "(docs/threat-model.md, Limits)");
+            "MPIsec (docs/threat-model.md, Limits)");
 }
 
 /// The library's path where detection only had its name.

@@ -120,8 +120,8 @@ void add_key_share(CLI::App& key, Status& status) {
     command->footer(
         "  mpisec key share node1 node2\n\n"
         "The key travels inside the ssh connection, never in an argument or a variable. A node that has "
-        "another key keeps "
-        "it, unless --replace is given. Exit status 1 when a node does not have the key afterwards.");
+        "another key keeps it, unless --replace is given. Exit status 1 when a node does not have the key "
+        "afterwards.");
     command->add_option("NODES", sharing->nodes, "where to copy it, as for ssh: node or user@node")
         ->required();
     command

@@ -12,9 +12,8 @@ Result<Launcher> find_launcher() {
     if (open_mpi && hydra)
         return fail(
             "the environment shows two launchers, Open MPI's (OMPI_COMM_WORLD_RANK) and Hydra "
-            "(HYDI_CONTROL_FD, "
-            "MPI_LOCALRANKID); say which MPI the program uses: mpisec exec --mpi mpich|abi|openmpi, or "
-            "MPISEC_MPI");
+            "(HYDI_CONTROL_FD, MPI_LOCALRANKID); say which MPI the program uses: mpisec exec --mpi "
+            "mpich|abi|openmpi, or MPISEC_MPI");
     // An Open MPI started inside a Slurm step inherits the step's PMI variables, so it goes first; one with
     // PMIx variables alone (srun --mpi=pmix, prterun) may be starting any MPI.
     if (open_mpi) return Launcher{"Open MPI's mpiexec (OMPI_COMM_WORLD_RANK)", Family::openmpi};

@@ -278,10 +278,8 @@ void add_stats(CLI::App& app, Status& status) {
         "  MPISEC_STATS=json:stats/%r MPISEC_STATS_INTERVAL=5 mpiexec -n 64 mpisec exec ./app &\n"
         "  mpisec stats --live stats\n\n"
         "A table with a line for each rank, and what all ranks sealed and opened for each class of calls. "
-        "Jobs "
-        "on one node seal nothing and write no file. Times are those of sealing and opening alone, in "
-        "whatever "
-        "thread.");
+        "Jobs on one node seal nothing and write no file. Times are those of sealing and opening alone, in "
+        "whatever thread.");
     auto options = std::make_shared<StatsOptions>();
     command->add_option("FILES", options->files, "a file of each rank, or the directory that has them")
         ->required();

@@ -174,8 +174,7 @@ Result<Secret> read_key_file(const std::string& path) {
     if (!file && errno == ENOENT && path.starts_with("mpisec-key-"))
         return fail(
             "Where the path of the key file is expected (MPISEC_KEY_FILE) there is a key itself. Others may "
-            "have seen it: "
-            "make a new one with `mpisec key new`.");
+            "have seen it: make a new one with `mpisec key new`.");
     if (!file && errno == ENOENT) {
         return fail(
             fmt::format("There is no key file at {}: make one with `mpisec key new`, and put the same file "
@@ -199,8 +198,7 @@ Result<void> write_key_file(const std::string& path, const Secret& key) {
     if (!file && errno == EEXIST) {
         return fail(
             fmt::format("{} is there already and is not overwritten: jobs may depend on that key. Remove it "
-                        "first if it is to be "
-                        "replaced.",
+                        "first if it is to be replaced.",
                         path));
     }
     if (!file) return fail(fmt::format("The key file {} cannot be made: {}.", path, std::strerror(errno)));

@@ -93,8 +93,7 @@ static int refuse(spank_t spank, const char* reason) {
     if (task == 0)
         fprintf(stderr,
                 "mpisec: this partition requires that MPI traffic is protected by MPIsec, and this step is "
-                "refused: "
-                "%s.\n",
+                "refused: %s.\n",
                 reason);
     return -1;
 }

@@ -157,8 +157,7 @@ void say_what_is_not_authenticated() {
     if (state.world.rank == 0 && state.settings.connections == Connections::authenticate &&
         !process.connections_begun)
         say("MPISEC_CONNECTIONS=authenticate: none of the MPI library's connections was recognized, so they "
-            "are as "
-            "the library makes them; what MPIsec seals is sealed all the same (docs/threat-model.md, "
+            "are as the library makes them; what MPIsec seals is sealed all the same (docs/threat-model.md, "
             "Limits)");
 }
 

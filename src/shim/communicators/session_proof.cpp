@@ -243,8 +243,7 @@ std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     if (size == 1) return "";
     if (!launcher_is_known())
         return "the launcher does not say to which job this process belongs, so its processes cannot be told "
-               "from "
-               "those of another job";
+               "from those of another job";
     const std::vector<std::int32_t> ranks = job_ranks(group);
     if (ranks.empty()) return "the processes' ranks in the job are not known";
     const std::int32_t job_rank = ranks[static_cast<std::size_t>(rank)];

@@ -29,8 +29,7 @@ constexpr Greeting greeting{"mpisec world 2"};
 [[noreturn]] void abort_unprotected(const char* procedure, const char* why) {
     abort_job(std::string(procedure) + ": the other world " + why +
               ". It is not handed out, and nothing of this program was sent to it: start its programs with "
-              "`mpisec exec`, of the "
-              "same version of MPIsec.");
+              "`mpisec exec`, of the same version of MPIsec.");
 }
 
 /// Waits at most MPISEC_JOIN_TIME for all of them together.

@@ -187,8 +187,7 @@ void explain(const File& file, int code, bool keeper_has_it) {
     if (!keeper_has_it || error_class_of(code) != MPI_ERR_NO_SUCH_FILE) return;
     say("MPI_File_open: this node has no file \"" + file.name + "\", which rank " + std::to_string(keeper) +
         " of the communicator has opened. Files that ranks of several nodes open must be on a file system "
-        "that "
-        "all of these nodes see.");
+        "that all of these nodes see.");
 }
 
 int open_everywhere(const char* call, File& file, MPI_Info info) {

@@ -63,8 +63,7 @@ std::string sentence_for(std::string_view procedure) {
         return sentence + "the MPI library that runs does not have it";
     return sentence +
            "it is not yet protected on an inter-communicator whose ranks are on different nodes; merge it "
-           "first "
-           "(MPI_Intercomm_merge)";
+           "first (MPI_Intercomm_merge)";
 }
 
 /// For MPI_Error_string: what to do, and no more than the 256 characters of the shortest

@@ -10,18 +10,14 @@
 namespace mpisec::shim {
 namespace {
 
-struct ViolationText {
-    const char* error_string;
+constexpr std::array<const char*, 5> texts = {
+    "MPIsec integrity error: a message does not authenticate (changed, forged or sealed under another key)",
+    "MPIsec integrity error: a message was received before (replayed)",
+    "MPIsec integrity error: messages were swapped on the way (overtaking)",
+    "MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)",
+    ("MPIsec integrity error: the MPI library made another communicator than was called for (its messages "
+     "were changed)"),
 };
-constexpr std::array<ViolationText, 5> texts = {{
-    {"MPIsec integrity error: a message does not authenticate (changed, forged or sealed under another key)"},
-    {"MPIsec integrity error: a message was received before (replayed)"},
-    {"MPIsec integrity error: messages were swapped on the way (overtaking)"},
-    {"MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)"},
-    {"MPIsec integrity error: the MPI library made another communicator than was called for (its messages "
-     "were "
-     "changed)"},
-}};
 constexpr auto& codes = process.violation_codes;
 static_assert(codes.size() == texts.size());
 
@@ -33,13 +29,13 @@ void register_errors() {
     real.Add_error_string(error_class, "MPIsec integrity error");
     for (std::size_t i = 0; i < texts.size(); ++i) {
         real.Add_error_code(error_class, &codes[i]);
-        real.Add_error_string(codes[i], texts[i].error_string);
+        real.Add_error_string(codes[i], texts[i]);
     }
 }
 
 int report_violation(Violation violation, const Communicator& comm, int source, int tag, const char* detail) {
     const auto kind = static_cast<std::size_t>(violation);
-    std::string sentence = texts[kind].error_string;
+    std::string sentence = texts[kind];
     sentence += "; from rank " + std::to_string(source);
     if (source >= 0 && source < static_cast<int>(comm.peers.size()))
         sentence += " (world rank " + std::to_string(comm.peer(source)) + ")";
@@ -51,22 +47,21 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
 
 int report_sealed_block_violation(const char* procedure, int sealer) {
     const auto kind = static_cast<std::size_t>(Violation::forged);
-    say(std::string(texts[kind].error_string) + "; in " + procedure + ", data of world rank " +
-        std::to_string(sealer) + ". Nothing of it was delivered.");
+    say(std::string(texts[kind]) + "; in " + procedure + ", data of world rank " + std::to_string(sealer) +
+        ". Nothing of it was delivered.");
     return codes[kind];
 }
 
 int report_length_violation(const char* procedure, std::size_t bytes) {
     const auto kind = static_cast<std::size_t>(Violation::malformed);
-    say(std::string(texts[kind].error_string) + "; in " + procedure + ": it has not the " +
-        std::to_string(bytes) +
+    say(std::string(texts[kind]) + "; in " + procedure + ": it has not the " + std::to_string(bytes) +
         " bytes that were expected. Or the ranks called with different counts. Nothing of it was delivered.");
     return codes[kind];
 }
 
 int report_wrong_communicator(const char* procedure, const char* difference) {
     const auto kind = static_cast<std::size_t>(Violation::construction);
-    say(std::string(texts[kind].error_string) + "; in " + procedure + ": " + difference +
+    say(std::string(texts[kind]) + "; in " + procedure + ": " + difference +
         ". Or the ranks called with different arguments. It was not handed out.");
     return codes[kind];
 }

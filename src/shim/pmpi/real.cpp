@@ -108,8 +108,7 @@ std::string built_for(const Linked& linked) {
                      loaded_mpi_libraries() + ". " + built_for(linked) +
                      "; the library preloaded here protects " + family +
                      " programs. Start the program with `mpisec exec`, which chooses the matching one, and "
-                     "link it dynamically with "
-                     "its MPI.");
+                     "link it dynamically with its MPI.");
     std::_Exit(EXIT_FAILURE);
 }
 

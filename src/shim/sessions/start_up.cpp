@@ -29,8 +29,7 @@ namespace {
 
 constexpr const char* wrong_private =
     "A private communicator does not have the processes that it must have: something between the nodes "
-    "changes "
-    "the MPI library's messages.";
+    "changes the MPI library's messages.";
 
 /// One crypto library for all realms of a process; a second one would have to have the same cipher anyway.
 void choose_crypto() {

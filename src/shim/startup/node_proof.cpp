@@ -209,8 +209,7 @@ void NodeProof::enter() {
     if (entry.taken.exchange(1) != 0)
         abort_job(
             "Another process has taken the place of this rank among those of its node: something between the "
-            "nodes "
-            "redirects one job's connections to another.");
+            "nodes redirects one job's connections to another.");
     entry.hello = own_;
     entry.process = this_process(own_.rank);
     entry.written.store(1, std::memory_order_release);

@@ -200,9 +200,7 @@ TEST_F(Load, BadValuesAreNamedWithWhatIsAccepted) {
     setenv("MPISEC_SEGMENT", "12 apples", 1);
     EXPECT_EQ(error(),
               "MPISEC_SEGMENT cannot be \"12 apples\": \"auto\" or a whole number from 1K to 256M is "
-              "accepted, with a "
-              "suffix K, M or G "
-              "(powers of two).");
+              "accepted, with a suffix K, M or G (powers of two).");
     unsetenv("MPISEC_SEGMENT");
     setenv("MPISEC_UNPROTECTED", "yes", 1);
     EXPECT_EQ(error(), "MPISEC_UNPROTECTED cannot be \"yes\": \"allow\" or \"refuse\" is accepted.");
