@@ -9,6 +9,7 @@
 #include "shim/dynamic/command.hpp"
 #include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/unsupported.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"

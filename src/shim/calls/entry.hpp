@@ -7,8 +7,8 @@
 
 #include "shim/collective/reduction.hpp"  // Op_free
 #include "shim/p2p/buffered.hpp"          // Buffer_attach, Buffer_detach
-#include "shim/p2p/communicator.hpp"      // progress_barrier_of_members
 #include "shim/p2p/datatype.hpp"          // Type_free
+#include "shim/p2p/progress_barrier.hpp"  // progress_barrier_of_members
 #include "shim/p2p/unsupported.hpp"
 #include "shim/pmpi/counts.hpp"
 #include "shim/runtime/gate.hpp"  // Initialized, Finalized

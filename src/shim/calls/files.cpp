@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"

@@ -15,6 +15,7 @@
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
 #include "shim/dynamic/worlds.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/unsupported.hpp"
 #include "shim/p2p/violations.hpp"

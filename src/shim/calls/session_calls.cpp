@@ -13,6 +13,7 @@
 #include "shim/communicators/session_proof.hpp"
 #include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"

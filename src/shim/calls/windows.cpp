@@ -18,6 +18,7 @@
 #include "shim/p2p/backoff.hpp"
 #include "shim/p2p/communicator.hpp"
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/pmpi/constants.hpp"

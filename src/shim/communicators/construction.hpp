@@ -12,6 +12,7 @@
 
 #include "shim/collective/collective_context.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/runtime/watchdog.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shim/p2p/operation.hpp"
+#include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"

@@ -1,5 +1,6 @@
-// A barrier of MPIsec's own, on the private channel: dissemination (Hensgen, Finkel, Manber 1988),
-// log2(members) rounds.
+// The barrier is dissemination (Hensgen, Finkel, Manber 1988): log2(members) rounds.
+#include "shim/p2p/progress_barrier.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
