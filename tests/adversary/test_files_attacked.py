@@ -55,7 +55,7 @@ def test_requests(attack, kind):
 
 
 @pytest.mark.parametrize("kind", ["flip-segment:1:14", "flip-segment:1:-1", "truncate-segment:1", "replay-segment:1"])
-def test_answers(attack, kind):
+def test_attacked_answers_are_rejected(attack, kind):
     """S2 S3: where a rank writes is what the keeper answered."""
     said, records = attack(kind, 0)
     assert said[1].startswith("MPIsec integrity error"), said

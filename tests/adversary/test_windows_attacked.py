@@ -73,7 +73,7 @@ def test_requests_together(attack, kind, operation):
 
 
 @pytest.mark.parametrize("kind", ["flip-segment:1:20", "truncate-segment:1", "replay-segment:1", "swap-segments:1"])
-def test_answers(attack, kind):
+def test_attacked_answers_are_rejected(attack, kind):
     """S2 S3: what is fetched is what the target sent."""
     said = attack(kind, 1, "get", SMALL)
     assert said[0][0].startswith("MPIsec integrity error"), said

@@ -13,7 +13,7 @@ SOAK = Path(__file__).with_name("soak.py")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
-def test_a_short_one(lab, tmp_path, mpi):
+def test_soak_of_20_seconds(lab, tmp_path, mpi):
     """Memory may grow: so soon it is no leak."""
     command = [sys.executable, SOAK, "--seconds", "20", "--every", "3", "--mpi", mpi, "--growth", "30", "-o", tmp_path / "summary.json"]
     said = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)

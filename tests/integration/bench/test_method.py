@@ -53,7 +53,7 @@ def test_interval_leaves_out_the_extremes_of_many_values():
     assert interval.median_interval([7]) == (7, 7, 7)
 
 
-def test_settled():
+def test_when_an_interval_is_settled():
     assert not interval.settled([1.0] * 5, 0.03), "five values say too little, however alike"
     assert interval.settled([1.0] * 6, 0.03)
     assert not interval.settled([1.0] * 5 + [1.04], 0.03)

@@ -83,7 +83,7 @@ def test_without_threads(verdicts, mpi):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5", "mpich-4", "openmpi-4"])
-def test_plain(verdicts, mpi):
+def test_plain_mpi_gives_the_same(verdicts, mpi):
     """The same without MPIsec: what is asked of MPIsec is what the MPI gives."""
     bad = {case: found for case, found in verdicts(mpi, plain=True).items() if found != "ok"}
     assert not bad, bad

@@ -134,7 +134,7 @@ WATCHED = [
 
 @pytest.mark.parametrize("mpi, modes", WATCHED)
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "sealed"])
-def test_wire(job, cluster, tmp_path, mpi, modes, plain):
+def test_marker_on_the_wire_only_without_mpisec(job, cluster, tmp_path, mpi, modes, plain):
     """S1: sealed, neither data nor tags nor names of services are on the wire; plain they are."""
     with cluster(2).capture(tmp_path / "pcap") as capture:
         result = job(modes, mpi=mpi, plain=plain)

@@ -29,7 +29,7 @@ def _said(items):
     return " ".join(item if isinstance(item, str) else item[1] for item in items)
 
 
-def test_a_win(tmp_path):
+def test_summary_of_a_win(tmp_path):
     summary = summarise(_results(tmp_path, _pair(1.2, 3.0)))
     assert "wins 1 and loses 0" in _said(summary.losses)
     assert "MPIsec takes 1.20 (1.18–1.22; 1 MiB) times plain MPI’s time" in _said(summary.short)

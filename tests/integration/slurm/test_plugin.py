@@ -20,7 +20,7 @@ def srun(mpi, *options, ranks=2):
 
 
 @pytest.mark.parametrize("mpi", PMI)
-def test_asked_for(site, watched, ring, marker, mpi):
+def test_srun_mpisec_seals(site, watched, ring, marker, mpi):
     plain, seen_plain = watched(site(), [*srun(mpi), ring(mpi), marker, 100], mpi=mpi)
     sealed, seen = watched(site(), [*srun(mpi, "--mpisec"), ring(mpi), marker, 100], mpi=mpi)
     assert "right 200 of 200" in plain.stdout and "right 200 of 200" in sealed.stdout, plain.stderr + sealed.stderr
@@ -85,6 +85,6 @@ def test_a_key_of_the_jobs(site, watched, ring, marker):
     assert path == f"/run/mpisec/{job}/key"
 
 
-def test_nonsense(site, ring):
+def test_unknown_option_value_is_refused(site, ring):
     ran = site().submit(["srun", "--mpisec=maybe", "hostname"])
     assert ran.returncode != 0 and "--mpisec=maybe makes no sense" in ran.stderr
