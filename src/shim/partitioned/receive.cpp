@@ -56,8 +56,9 @@ PartitionedReceive::~PartitionedReceive() {
 
 bool PartitionedReceive::arrived(int partition) const {
     if (complete()) return outcome().error == MPI_SUCCESS;
-    return end_->partition_bytes() > 0 &&
-           in_place_[static_cast<std::size_t>(partition)] == end_->partition_bytes();
+    // Nothing has to arrive for an empty partition. It waits for no MPI_Pready: the sender may cut the message into another
+    // number of partitions (MPI standard section 4.2), so none of these need belong to it.
+    return in_place_[static_cast<std::size_t>(partition)] == end_->partition_bytes();
 }
 
 /// Posts the first receives, once it is known how the message is cut.

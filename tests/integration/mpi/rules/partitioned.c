@@ -163,6 +163,30 @@ static void matched_with_their_like(int peer) {
     close_ends(&first), close_ends(&second);
 }
 
+/* Empty partitions, each of which is made ready only when the one before has arrived. */
+static void empty_one_by_one(int peer) {
+    enum { PARTITIONS = 4 };
+    if (library_serves(peer)) return;
+    struct ends ends;
+    open_ends(&ends, peer, 555, (struct cut){PARTITIONS, PARTITIONS, 0}, MPI_COMM_WORLD);
+    for (int start = 0; start < 2; ++start) {
+        MPI_Status statuses[2];
+        OK(MPI_Startall(2, ends.requests));
+        for (int i = 0; i < PARTITIONS; ++i) {
+            int arrived = 0;
+            const double end = now() + 20;
+            OK(MPI_Pready(i, ends.requests[1]));
+            while (!arrived && now() < end) OK(MPI_Parrived(ends.requests[0], i, &arrived));
+            CHECK(arrived, "empty partition %d has not arrived after 20 s", i);
+            OK(MPI_Sendrecv(NULL, 0, MPI_INT, peer, 555, NULL, 0, MPI_INT, peer, 555, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        }
+        OK(MPI_Waitall(2, ends.requests, statuses));
+        check(&ends, start, &statuses[0]);
+    }
+    close_ends(&ends);
+}
+
 /* Each side's datatype has holes of its own; what lies in them stays as it was. */
 static void with_holes(int peer) {
     enum { PARTITIONS = 6, PER = 50 };
@@ -397,6 +421,7 @@ void rule_partitioned(void) {
             continue;
         }
         with(peer);
+        empty_one_by_one(peer);
         with_holes(peer);
         by_threads(peer);
         errors(peer);
