@@ -120,6 +120,26 @@ std::string absolute(const std::string& name) {
     return error ? name : (here / name).string();
 }
 
+/// While it lives, the library returns the errors of opening and deleting files.
+class ErrorsReturned {
+  public:
+    ErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
+        if (known_) real.File_set_errhandler(constants.file_null, constants.errors_return);
+    }
+    ~ErrorsReturned() {
+        if (!known_) return;
+        real.File_set_errhandler(constants.file_null, before_);
+        give_back_handler(before_);
+    }
+    ErrorsReturned(const ErrorsReturned&) = delete;
+    ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+
+  private:
+    Guard guard_;  // the handler is the process's
+    MPI_Errhandler before_;
+    bool known_;
+};
+
 #if defined(OPEN_MPI)
 
 /// Raises the errors of opening a file itself, and returns them.
@@ -129,26 +149,9 @@ struct OpenErrorsReturned {
 
 #else
 
-/// While it lives, the library returns the errors of opening a file. MPICH 5 returns MPI_SUCCESS after it has called a handler of the
-/// program's.
-class OpenErrorsReturned {
-  public:
-    OpenErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
-        if (known_) real.File_set_errhandler(constants.file_null, constants.errors_return);
-    }
-    ~OpenErrorsReturned() {
-        if (!known_) return;
-        real.File_set_errhandler(constants.file_null, before_);
-        give_back_handler(before_);
-    }
+/// MPICH 5 returns MPI_SUCCESS from MPI_File_open after it has called a handler of the program's.
+struct OpenErrorsReturned : ErrorsReturned {
     static int raise(int code, const char* call) { return raise_on_file(constants.file_null, code, call); }
-    OpenErrorsReturned(const OpenErrorsReturned&) = delete;
-    OpenErrorsReturned& operator=(const OpenErrorsReturned&) = delete;
-
-  private:
-    Guard guard_;  // the handler is the process's
-    MPI_Errhandler before_;
-    bool known_;
 };
 
 #endif
@@ -206,6 +209,13 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
         file.pointer = end;
     }
     return agree(call, file, code);
+}
+
+/// The file may be gone already: another handle of it was closed before, or the program has deleted it.
+int delete_if_there(const File& file) {
+    const ErrorsReturned to_here;
+    const int code = real.File_delete(file.place.c_str(), constants.info_null);
+    return error_class_of(code) == MPI_ERR_NO_SUCH_FILE ? MPI_SUCCESS : code;
 }
 
 /// Lets the keeper alone do something; all ranks are in the call.
@@ -315,8 +325,7 @@ int File_close(MPI_File* fh) {
     file->broken |= met != MPI_SUCCESS;
     if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met, call);
     if ((file->amode & MPI_MODE_DELETE_ON_CLOSE) && !file->broken) {
-        const int deleted =
-            file->keeps() ? real.File_delete(file->place.c_str(), constants.info_null) : MPI_SUCCESS;
+        const int deleted = file->keeps() ? delete_if_there(*file) : MPI_SUCCESS;
         const int heard = hear_of_keeper(call, *file, deleted);
         if (code == MPI_SUCCESS) code = heard;
     }

@@ -430,6 +430,38 @@ static void deleted_on_close(void) {
     CHECK(access(path, F_OK) != 0, "the file is still there");
 }
 
+static int errors_without_a_file;
+static void no_file(MPI_File* file, int* code, ...) {
+    (void)file, (void)code;
+    ++errors_without_a_file;
+}
+
+/* The file is deleted once, whoever else has deleted it before: another handle of it, or the program. */
+static void gone_before_close(void) {
+    MPI_File first = open_new(MPI_COMM_WORLD, MPI_MODE_WRONLY), second;
+    MPI_Errhandler counts, before;
+    const int counted = sealed && nodes > 1;
+    OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+                     &second));
+    OK(MPI_File_close(&first));
+    OK(MPI_File_close(&second));
+    first = open_new(MPI_COMM_WORLD, MPI_MODE_WRONLY);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    CHECK(rank != 0 || unlink(path) == 0, "the file is not there");
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (counted) {
+        OK(MPI_File_get_errhandler(MPI_FILE_NULL, &before));
+        OK(MPI_File_create_errhandler(no_file, &counts));
+        OK(MPI_File_set_errhandler(MPI_FILE_NULL, counts));
+    }
+    OK(MPI_File_close(&first));
+    if (!counted) return;
+    CHECK(errors_without_a_file == 0, "%d errors were raised", errors_without_a_file);
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, before));
+    OK(MPI_Errhandler_free(&before));
+    OK(MPI_Errhandler_free(&counts));
+}
+
 static void appended(void) {
     MPI_File file;
     MPI_Offset place, bytes;
@@ -670,6 +702,7 @@ void rule_files(void) {
     sizes_of_files();
     asked();
     deleted_on_close();
+    gone_before_close();
     appended();
     sequential();
     other_communicators();
