@@ -108,16 +108,25 @@ bool WindowMemory::attach(void* base, MPI_Aint size) {
     const auto first = reinterpret_cast<std::uintptr_t>(base);
     std::uintptr_t end = 0;
     if (size < 0 || __builtin_add_overflow(first, static_cast<std::uintptr_t>(size), &end)) return false;
+    if (size == 0) {
+        empty_regions_.insert(first);
+        return true;
+    }
     auto next = regions_.lower_bound(first);
     if (next != regions_.end() && next->first < end) return false;
-    if (next != regions_.end() && next->first == first) return false;
     if (next != regions_.begin() && std::prev(next)->second > first) return false;
     regions_[first] = end;
     return true;
 }
 
 bool WindowMemory::detach(const void* base) {
-    return regions_.erase(reinterpret_cast<std::uintptr_t>(base)) != 0;
+    const auto first = reinterpret_cast<std::uintptr_t>(base);
+    // The empty one first, because memory that is still attached must stay within reach.
+    if (const auto empty = empty_regions_.find(first); empty != empty_regions_.end()) {
+        empty_regions_.erase(empty);
+        return true;
+    }
+    return regions_.erase(first) != 0;
 }
 
 bool WindowMemory::attached(Wide first, Wide end) const {

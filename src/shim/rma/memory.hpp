@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "shim/p2p/datatype.hpp"
 #include "shim/rma/layout.hpp"
@@ -40,7 +41,7 @@ class WindowMemory {
     bool is_dynamic() const { return dynamic_; }
     void* base() const { return base_; }
 
-    /// False when it overlaps memory that is attached, or reaches past the end of the address space.
+    /// False when it overlaps memory that is attached, or reaches past the end of the address space. Empty memory overlaps nothing.
     bool attach(void* base, MPI_Aint size);
     /// False when no attached memory begins there.
     bool detach(const void* base);
@@ -67,6 +68,8 @@ class WindowMemory {
     NodeLock* lock_ = nullptr;
     bool dynamic_ = false;
     std::map<std::uintptr_t, std::uintptr_t> regions_;  ///< attached: address of the first byte, end
+    /// Attached without a byte: such memory may be attached any number of times.
+    std::multiset<std::uintptr_t> empty_regions_;
 };
 
 /// Whether data of this layout lies between the bounds of a window of `size` bytes.

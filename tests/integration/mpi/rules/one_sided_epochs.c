@@ -134,6 +134,43 @@ static void not_attached(void) {
     free(attached);
 }
 
+/* Memory of no bytes overlaps nothing, and each attachment of it is detached by itself. */
+static void attached_empty(void) {
+    if (!sealed || nodes == 1) return; /* plain Open MPI refuses NULL, plain MPICH detaches NULL once */
+    int *attached = memory(16 * sizeof *attached), value = rank + 1;
+    MPI_Win own;
+    MPI_Aint here, there;
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &own));
+    OK(MPI_Win_set_errhandler(own, MPI_ERRORS_RETURN));
+    OK(MPI_Win_attach(own, NULL, 0));
+    OK(MPI_Win_attach(own, NULL, 0));
+    OK(MPI_Win_attach(own, attached, 0));
+    OK(MPI_Win_attach(own, attached, 16 * sizeof *attached));
+    OK(MPI_Win_attach(own, attached, 0));
+    OK(MPI_Win_attach(own, attached + 4, 0));
+    EXPECT(MPI_Win_attach(own, attached, sizeof *attached), MPI_ERR_RMA_ATTACH);
+    OK(MPI_Win_detach(own, attached));
+    OK(MPI_Win_detach(own, attached));
+    OK(MPI_Win_detach(own, NULL));
+    OK(MPI_Win_detach(own, NULL));
+    EXPECT(MPI_Win_detach(own, NULL), MPI_ERR_RMA_ATTACH);
+    OK(MPI_Win_detach(own, attached + 4));
+    EXPECT(MPI_Win_detach(own, attached + 4), MPI_ERR_RMA_ATTACH);
+    /* The part that has bytes is still attached. */
+    OK(MPI_Get_address(attached, &here));
+    OK(MPI_Sendrecv(&here, 1, MPI_AINT, left, 3, &there, 1, MPI_AINT, right, 3, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE));
+    OK(MPI_Win_fence(0, own));
+    OK(MPI_Put(&value, 1, MPI_INT, right, MPI_Aint_add(there, 15 * sizeof value), 1, MPI_INT, own));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, own));
+    CHECK(attached[15] == left + 1, "%d was put", attached[15]);
+    OK(MPI_Win_detach(own, attached));
+    EXPECT(MPI_Win_detach(own, attached), MPI_ERR_RMA_ATTACH);
+    OK(MPI_Win_free(&own));
+    free(attached);
+}
+
 void rule_one_sided_epochs(void) {
     OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &cells,
                         &window));
@@ -143,4 +180,5 @@ void rule_one_sided_epochs(void) {
     wrong_calls();
     OK(MPI_Win_free(&window));
     not_attached();
+    attached_empty();
 }
