@@ -31,7 +31,14 @@ MPI_Datatype named(MPI_Datatype type, int combiner) {
     return real.Type_match_size(type_class, size, &found) == MPI_SUCCESS ? found : constants.datatype_null;
 }
 
-/// Adds the predefined types that `type` is made of.
+/// Whether block `i` of a type has no data. Then it adds nothing to the type map (MPI standard section 5.1), of whatever type it is.
+bool is_empty_block(const TypeContents& made, std::size_t i) {
+    if (made.combiner == MPI_COMBINER_STRUCT && made.integer(1 + i) == 0) return true;
+    TypeFacts facts;
+    return type_facts(made.inner[i], facts) && facts.size == 0;
+}
+
+/// Adds the predefined types that the data of `type` is made of.
 void add_elements(MPI_Datatype type, std::vector<MPI_Datatype>& elements) {
     const TypeContents made(type);
     if (made.inner.empty()) {
@@ -39,7 +46,8 @@ void add_elements(MPI_Datatype type, std::vector<MPI_Datatype>& elements) {
         if (std::ranges::find(elements, type) == elements.end()) elements.push_back(type);
         return;
     }
-    for (MPI_Datatype one : made.inner) add_elements(one, elements);
+    for (std::size_t i = 0; i < made.inner.size(); ++i)
+        if (!is_empty_block(made, i)) add_elements(made.inner[i], elements);
 }
 
 std::shared_ptr<const TypeLayout> describe(MPI_Datatype type) {

@@ -344,6 +344,39 @@ static void almost_alike(MPI_Win window, int* cells) {
     OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
 }
 
+/* A type of two ints, with blocks that have no data: what these would be made of is no part of an accumulate's element. */
+static MPI_Datatype with_empty_blocks(void) {
+    MPI_Datatype nothing, type;
+    OK(MPI_Type_contiguous(0, MPI_DOUBLE, &nothing));
+    int lengths[] = {1, 0, 1, 3};
+    MPI_Aint places[] = {0, 2 * sizeof(int), sizeof(int), 4 * sizeof(int)};
+    MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE, MPI_INT, nothing};
+    OK(MPI_Type_create_struct(4, lengths, places, types, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Type_free(&nothing));
+    return type;
+}
+
+static void empty_blocks(MPI_Win window, int* cells) {
+    if (!sealed || nodes == 1) return; /* plain Open MPI and MPICH 5 refuse such types */
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    const int mine[] = {stamp(rank, 1), stamp(rank, 2)};
+    int before[] = {0, 0};
+    MPI_Datatype type = with_empty_blocks();
+    for (int i = 0; i < 4; ++i) cells[i] = 1;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Accumulate(mine, 2, MPI_INT, right, 0, 1, type, MPI_SUM, window));
+    OK(MPI_Accumulate(mine, 1, type, right, 2, 2, MPI_INT, MPI_REPLACE, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK(cells[0] == 1 + stamp(left, 1) && cells[1] == 1 + stamp(left, 2), "%d, %d", cells[0], cells[1]);
+    CHECK(cells[2] == stamp(left, 1) && cells[3] == stamp(left, 2), "%d, %d", cells[2], cells[3]);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Get_accumulate(mine, 1, type, before, 1, type, right, 2, 1, type, MPI_NO_OP, window));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    CHECK(before[0] == mine[0] && before[1] == mine[1], "%d, %d", before[0], before[1]);
+    OK(MPI_Type_free(&type));
+}
+
 void rule_one_sided(void) {
     int *cells = memory(CELLS * sizeof *cells), *allocated;
     MPI_Win window;
@@ -351,6 +384,7 @@ void rule_one_sided(void) {
     slices(window, cells);
     types(window, cells);
     almost_alike(window, cells);
+    empty_blocks(window, cells);
     asked(window, cells);
     free_asked(&window, cells);
     OK(MPI_Win_allocate(CELLS * sizeof *cells, sizeof *cells, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated,
