@@ -26,7 +26,7 @@ std::optional<MPI_Aint> window_attribute(MPI_Win win, int keyval) {
         case MPI_WIN_SIZE:
             return window->target(window->rank).size;
         case MPI_WIN_DISP_UNIT:
-            return window->unit;
+            return window->target(window->rank).unit;
         case MPI_WIN_CREATE_FLAVOR:
             return window->flavor;
         case MPI_WIN_MODEL:

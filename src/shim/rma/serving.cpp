@@ -48,7 +48,7 @@ Window::Window(MPI_Win win, MPI_Comm private_comm, const Communicator& known, Wi
         targets[i].size = static_cast<MPI_Aint>(parts[i].size);
         targets[i].unit = static_cast<MPI_Aint>(parts[i].unit);
     }
-    unit = static_cast<int>(target(rank).unit);
+    unit = unit_as<int>(target(rank).unit);
     Guard guard;
     for (Slot& slot : ring_) post(slot);
     service_ = std::make_unique<Service>(*this);

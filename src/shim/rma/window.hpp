@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "fabric/node_memory.hpp"
@@ -114,6 +115,12 @@ struct Target {
     bool unchecked = false;  ///< MPI_MODE_NOCHECK: the target has granted no lock
     bool started = false;    ///< MPI_Win_start
 };
+
+/// A displacement unit as the program's procedure gives it. MPI_Win_create_c takes units that an int cannot show.
+template <class Unit>
+Unit unit_as(MPI_Aint unit) {
+    return std::in_range<Unit>(unit) ? static_cast<Unit>(unit) : Unit{MPI_UNDEFINED};
+}
 
 /// What the other ranks must know of one rank's part of a window; the ranks exchange it when the window is made.
 struct Part {

@@ -1,7 +1,6 @@
 // Windows that cross nodes: construction, queries and freeing.
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -162,7 +161,7 @@ int make_handle(MPI_Info info, MPI_Win* made) {
 /// Finds arguments of MPI_Win_create and MPI_Win_allocate that MPI must refuse.
 int check_part(MPI_Aint size, MPI_Aint unit) {
     if (size < 0) return MPI_ERR_SIZE;
-    return unit <= 0 || unit > INT_MAX ? MPI_ERR_DISP : MPI_SUCCESS;
+    return unit <= 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
 /// An error class that means the same on every rank.
@@ -239,8 +238,7 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
         if (mine.part.code != MPI_SUCCESS) return;
         void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
         const int code = base ? make_handle(info, &mine.win)
-                              : real.Win_allocate(size, static_cast<int>(disp_unit), info, state.private_self,
-                                                  &base, &mine.win);
+                              : real.Win_allocate(size, 1, info, state.private_self, &base, &mine.win);
         mine.part.code = class_of(code);
         NodeLock* lock =
             mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
@@ -374,7 +372,7 @@ int query(MPI_Win win, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr)
     const bool is_own = rank == window->rank;
     void* base = is_own ? window->memory.base() : target.near;
     *size = base ? target.size : 0;
-    *disp_unit = base || is_own ? static_cast<Unit>(target.unit) : 0;
+    *disp_unit = base || is_own ? unit_as<Unit>(target.unit) : 0;
     *static_cast<void**>(baseptr) = base;
     return MPI_SUCCESS;
 }

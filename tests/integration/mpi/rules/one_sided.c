@@ -377,6 +377,35 @@ static void empty_blocks(MPI_Win window, int* cells) {
     OK(MPI_Type_free(&type));
 }
 
+#ifdef HAVE_COUNT_VARIANTS
+/* Displacements in units that an int cannot hold. The attribute, which is an int, cannot show them. */
+static void wide_unit(void) {
+    if (!sealed || nodes == 1) return; /* plain MPICH 5 crashes */
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    int cells[2] = {0, 0}, mine = stamp(rank, 3), *unit, found = 0;
+    MPI_Win window;
+    OK(MPI_Win_create_c(cells, sizeof cells, 5000000000, MPI_INFO_NULL, MPI_COMM_WORLD, &window));
+    OK(MPI_Win_get_attr(window, MPI_WIN_DISP_UNIT, &unit, &found));
+    CHECK(found && *unit == MPI_UNDEFINED, "the unit is %d", *unit);
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(&mine, 1, MPI_INT, right, 0, 1, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK(cells[0] == stamp(left, 3) && cells[1] == 0, "%d, %d", cells[0], cells[1]);
+    OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    const int code = MPI_Put(&mine, 1, MPI_INT, right, 1, 1, MPI_INT, window);
+    CHECK(class_of(code) == MPI_ERR_RMA_RANGE, "code %d for a place beyond the window", code);
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    OK(MPI_Win_free(&window));
+    int* allocated;
+    OK(MPI_Win_allocate_c(sizeof cells, 5000000000, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated, &window));
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(&mine, 1, MPI_INT, right, 0, 1, MPI_INT, window));
+    OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, window));
+    CHECK(allocated[0] == stamp(left, 3), "%d", allocated[0]);
+    OK(MPI_Win_free(&window));
+}
+#endif
+
 void rule_one_sided(void) {
     int *cells = memory(CELLS * sizeof *cells), *allocated;
     MPI_Win window;
@@ -397,6 +426,9 @@ void rule_one_sided(void) {
     large();
     lengths();
     attached();
+#ifdef HAVE_COUNT_VARIANTS
+    wide_unit();
+#endif
     other_communicators();
     free(cells);
 }
