@@ -18,6 +18,7 @@
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/simple_operations.hpp"
 #include "shim/p2p/violations.hpp"
+#include "shim/partitioned/messages.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
@@ -245,6 +246,7 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
     const int code = known->free_later ? MPI_SUCCESS : free(comm);
     if (code == MPI_SUCCESS) {
         unequip(*known);
+        forget_partitioned(*known);
         forget(*known);
     }
     {

@@ -30,7 +30,8 @@ using Address = std::tuple<wire::ContextId, wire::PartitionNotice::Kind, std::in
 
 /// Under the Guard.
 struct PartitionedMessages {
-    std::map<std::string, std::uint64_t> made;  ///< initializations per communicator, ranks and tag
+    /// initializations per communicator, and there per ranks and tag
+    std::map<wire::ContextId, std::map<std::string, std::uint64_t>> made;
     std::map<Address, PartitionedEnd*> ends;
     std::map<Address, wire::PartitionNotice> early;  ///< arrived before this rank's initialization
     std::unordered_map<std::int32_t, int> lost;      ///< by world rank: MPI error codes
@@ -60,7 +61,7 @@ wire::ContextId name_message(const PartitionedEnd& end) {
     append(bytes, static_cast<std::int32_t>(end.spec.tag));
     std::string counted = bytes;
     counted += sends ? 's' : 'r';  // a rank may send to itself
-    append(bytes, process.partitioned->made[counted]++);
+    append(bytes, process.partitioned->made[end.comm->context][counted]++);
     const keys::Digest digest = keys::sha256(keys::as_bytes(bytes));
     wire::ContextId name;
     std::copy_n(digest.begin(), name.size(), name.begin());
@@ -247,6 +248,11 @@ unsigned& early_pieces_to(std::int32_t world_peer) {
 void abandon(std::vector<Buffer> buffers) {
     auto& abandoned = process.partitioned->abandoned;
     std::ranges::move(buffers, std::back_inserter(abandoned));
+}
+
+void forget_partitioned(const Communicator& comm) {
+    Guard guard;
+    process.partitioned->made.erase(comm.context);
 }
 
 std::shared_ptr<PartitionedEnd> find_partitioned(MPI_Request request) {

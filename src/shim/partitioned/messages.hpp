@@ -115,6 +115,10 @@ unsigned& early_pieces_to(std::int32_t world_peer);
 /// Keeps the buffers, which MPI still uses, of a message that was given up.
 void abandon(std::vector<Buffer> buffers);
 
+/// The program has freed the communicator, so that no message is initialized there any more. Those that were may still be started: they
+/// keep their names, which no other communicator's messages get.
+void forget_partitioned(const Communicator& comm);
+
 /// The end that a request of the program stands for; null when it stands for something else.
 std::shared_ptr<PartitionedEnd> find_partitioned(MPI_Request request);
 void enter_partitioned(MPI_Request request, const std::shared_ptr<PartitionedEnd>& end);
