@@ -28,7 +28,8 @@ BLOCKS = {
     "ahead": "the progress loop first waits for what the library would wait for",
     "poll": "it does not wait, but programs call it until something has happened: it moves what is under way",
     "refused": "it never gets to the library between nodes",
-    "open": "it may wait inside the library, and messages of more than `MPISEC_PIPELINE_THRESHOLD` bytes wait with it",
+    "open": "it may wait inside the library, and messages of more than `MPISEC_PIPELINE_THRESHOLD` bytes wait with it; "
+            "so do one-sided operations on its rank's memory, locks of that memory and accesses to a shared file pointer that it keeps",
 }
 
 MEANING = {
