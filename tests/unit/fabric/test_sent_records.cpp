@@ -85,7 +85,10 @@ TEST(SentRecords, NewMemoryHoldsNoRecordWhenNumbersWrap) {
     SentRecordsTest::skip(*records, record_number - per_chunk);
     for (std::uint64_t i = 0; i < per_chunk; ++i) put(*records, 0, i);
     ASSERT_NE(records->next(0), nullptr);  // in a new chunk; its number will be 0
-    for (std::uint64_t i = 0; i < per_chunk; ++i) records->pop(0);
+    for (std::uint64_t i = 0; i < per_chunk; ++i) {
+        ASSERT_NE(records->first(0), nullptr) << i;
+        records->pop(0);
+    }
     EXPECT_EQ(records->first(0), nullptr) << "there is memory, but no record";
     put(*records, 0, 7);
     ASSERT_NE(records->first(0), nullptr);
