@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "aead/aead.hpp"
+#include "base/ranks.hpp"
 #include "config/settings.hpp"
 #include "keys/secret.hpp"
 #include "shim/runtime/node_peers.hpp"
