@@ -1,6 +1,7 @@
 """mpisec sim compare-paper and --plot, mpisec tune, and what doctor says of tables."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -33,6 +34,16 @@ def test_too_little_memory_is_said(program):
     result = subprocess.run(words, capture_output=True, text=True, timeout=60,
                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (few, few)))
     assert (result.returncode, result.stdout, result.stderr) == (1, "", "mpisec: There is not enough memory for this.\n")
+
+
+def test_the_documentation_shows_what_is_printed(mpisec):
+    """docs/collectives.md: the first command of its section, and the table that it prints."""
+    text = (ROOT / "docs/collectives.md").read_text()
+    command = re.search(r"^    (mpisec sim allgather .*)$", text, re.MULTILINE).group(1)
+    printed = text.partition("The first of the commands above prints:\n\n")[2].partition("\n\nA message of n bytes")[0]
+    ran = mpisec(*command.partition("#")[0].split()[1:])
+    assert ran.returncode == 0, ran.stderr
+    assert [line.rstrip() for line in ran.stdout.strip().splitlines()] == [line.removeprefix("    ") for line in printed.splitlines()]
 
 
 @pytest.fixture(scope="module")
