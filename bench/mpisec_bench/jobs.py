@@ -109,7 +109,12 @@ class LaunchedJobs:
         settings = [f"{name}={value}" for name, value in scheme.environment(environment).items()]
         sealed = [places.find_mpisec(scheme.program), "exec"] if scheme.sealed else []
         command = [*shlex.split(template.format(nodes=nodes, each=ranks // nodes, ranks=ranks)), "env", *settings, *sealed, *words]
-        job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)
+        try:
+            job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)
+        except OSError as error:
+            raise LabError(f"--launch: cannot start {command[0]}: {error.strerror}") from error
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"--launch: {shlex.join(map(str, command))} did not end within {_JOB_SECONDS} seconds") from error
         if job.returncode != 0:
             raise LabError(f"{shlex.join(map(str, command))} ended with status {job.returncode}:\n{job.stdout}\n{job.stderr}")
         return job.stdout

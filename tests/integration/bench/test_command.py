@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from mpisec_bench import jobs
+from mpisec_bench.schemes import PLAIN
 from mpisec_lab import mpis, places
+from mpisec_lab.errors import LabError
 
 
 def _command(*words):
@@ -123,6 +126,24 @@ def test_with_a_launcher(lab, tmp_path):
     ran = _bench("allgather", "--ranks", 2, "--sizes", "64", "--blocks", 2, "--rounds", 1, "--launch", launcher,
                  "--mpicc", mpis.find_mpi("mpich-5").compiler_for("c")[0])
     assert ran.returncode == 0 and "allgather        64 mpisec" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_a_launcher_that_is_not_there():
+    mpicc = mpis.find_mpi("mpich-5").compiler_for("c")[0]
+    ran = _bench("pingpong", "--launch", "nope -n {ranks}", "--mpicc", mpicc)
+    assert ran.returncode == 1 and "--launch: cannot start nope: No such file or directory" in ran.stderr, ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_launched_job_that_does_not_end(monkeypatch, tmp_path):
+    monkeypatch.setattr(jobs, "_JOB_SECONDS", 0.2)
+    monkeypatch.chdir(tmp_path)
+    launched = jobs.LaunchedJobs({"": "sh -c 'exec sleep 20' --"}, mpicc="cc")
+    try:
+        with pytest.raises(LabError, match=r"--launch: sh .*sleep 20.* did not end within 0\.2 seconds"):
+            launched.run(["./app"], 2, 2, PLAIN)
+    finally:
+        launched.close()
 
 
 def test_interrupted_and_resumed(lab, tmp_path):

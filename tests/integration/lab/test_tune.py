@@ -42,6 +42,11 @@ def test_messages_on_lab_nodes(lab, tmp_path):
     assert f"as {table} says" in told
 
 
+def test_a_launcher_that_is_not_there():
+    ran = tune("--collective", "barrier", "--mpicc", mpis.find_mpi("mpich-5").compiler_for("c")[0], "--launch", "nope {ranks}")
+    assert ran.returncode == 1 and "mpisec tune: --launch: cannot start nope: No such file or directory" in ran.stderr, ran.stderr
+
+
 @pytest.mark.slow
 def test_with_a_launcher(lab, tmp_path):
     """{ranks} and {nodes} are put in; what the launcher says when it fails is shown."""
