@@ -55,6 +55,11 @@ Result<Selection> checked(const Library* library, Cipher cipher) {
 
 // "library" alone means the default cipher if the library has it, else the first cipher that it has.
 Result<Selection> pinned(const Wish& wish, const std::string& directory) {
+    const std::vector<std::string> there = available(directory);
+    if (!wish.cipher && std::ranges::find(there, wish.library) == there.end())
+        return fail("MPISEC_AEAD=" + wish.library +
+                    ": there is no crypto library and no cipher of this name; " + "libraries in " +
+                    directory + ": " + join(there) + "; ciphers: " + join(all_cipher_names()) + ".");
     Result<const Library*> library = load(wish.library, directory);
     if (!library) return tl::unexpected(library.error());
     Cipher cipher = wish.cipher.value_or(default_cipher);

@@ -206,7 +206,12 @@ nlohmann::json to_json(const Timing& row) {
 
 Result<std::vector<const Library*>> wanted_libraries(const BenchCryptoOptions& options) {
     std::vector<const Library*> libraries;
-    for (const std::string& name : options.libraries.empty() ? aead::available() : options.libraries) {
+    const std::vector<std::string> there = aead::available();
+    for (const std::string& name : options.libraries)
+        if (std::ranges::find(there, name) == there.end())
+            return fail(fmt::format("--libraries: there is no crypto library \"{}\" in {}; choose among: {}.",
+                                    name, aead::plugin_directory(), fmt::join(there, ", ")));
+    for (const std::string& name : options.libraries.empty() ? there : options.libraries) {
         Result<const Library*> library = aead::load(name);
         if (!library) return tl::unexpected(library.error());
         libraries.push_back(*library);

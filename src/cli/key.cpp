@@ -97,7 +97,10 @@ void add_derive(CLI::App& parent, Status& status) {
         ->type_name("FILE");
     command
         ->add_option("--label", wanted->label, "what distinguishes it from others, such as the job's number")
-        ->required();
+        ->required()
+        ->check([](const std::string& label) {
+            return std::string(label.empty() ? "must not be empty: it is what distinguishes the key" : "");
+        });
     command->callback([=, &status] {
         auto done = derive(*wanted);
         status = done ? 0 : complain("key", done.error());

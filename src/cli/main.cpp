@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
+#include <vector>
 
+#include "base/error_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/exec.hpp"
 
@@ -17,6 +20,22 @@ constexpr const char* help =
     "  mpiexec -n 64 mpisec exec ./app              any launcher; what leaves a node is sealed\n"
     "  mpisec doctor -- ./app                       what would be protected, what is missing\n"
     "  mpisec lab run --nodes 2 -n 4 ./app          the same on one machine";
+
+/// CLI11 only says that a subcommand is required, whatever stands in its place. False when nothing does.
+bool name_unknown_command(const CLI::App& app) {
+    const CLI::App* at = &app;
+    std::string path = "mpisec";
+    while (!at->get_subcommands().empty()) {
+        at = at->get_subcommands().front();
+        path += " " + at->get_name();
+    }
+    const std::vector<std::string> words = at->remaining();
+    if (at->get_subcommands({}).empty() || words.empty()) return false;
+    const std::string what =
+        words[0].starts_with('-') ? "option " + words[0] : "command \"" + words[0] + "\"";
+    write_error_line(path + ": there is no " + what + "; see " + path + " --help");
+    return true;
+}
 
 int run(int count, char** arguments) {
     CLI::App app{help, "mpisec"};
@@ -39,6 +58,9 @@ int run(int count, char** arguments) {
     add_lab(app, status);
     try {
         app.parse(count, arguments);
+    } catch (const CLI::RequiredError& error) {
+        if (!name_unknown_command(app)) app.exit(error);
+        return 2;
     } catch (const CLI::ParseError& error) {
         int code = app.exit(error);
         return code == 0 ? 0 : 2;

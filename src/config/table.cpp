@@ -204,9 +204,9 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return s.cache_dir; }},
     {"MPISEC_PLUGIN_DIR", "", "beside the library", "path",
      [](Settings& s, Text t) { return store(s.plugin_dir, parse_path(t)); },
-     [](const Settings& s) { return s.plugin_dir; }},
+     [](const Settings& s) { return s.plugin_dir.empty() ? "beside the library" : s.plugin_dir; }},
     {"MPISEC_MPI", "", "found out", "mpich, abi or openmpi", set_mpi,
-     [](const Settings& s) { return s.mpi; }},
+     [](const Settings& s) { return s.mpi.empty() ? "found out" : s.mpi; }},
 };
 
 /// Levenshtein distance, computed row by row.

@@ -191,6 +191,33 @@ def test_the_collectives_are_one_list(mpisec):
         assert f"| `MPISEC_{name.upper()}` | `{name}` |" in (ROOT / "docs/configuration.md").read_text(), name
 
 
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("frob",), 'mpisec: there is no command "frob"; see mpisec --help'),
+    (("--frob",), "mpisec: there is no option --frob; see mpisec --help"),
+    (("key", "frob", "x"), 'mpisec key: there is no command "frob"; see mpisec key --help'),
+    (("bench", "frob"), 'mpisec bench: there is no command "frob"; see mpisec bench --help'),
+    (("sim", "--frob"), "mpisec sim: there is no option --frob; see mpisec sim --help"),
+    (("key",), "A subcommand is required"),
+    (("key", "derive", "file", "--frob"), "--from is required"),
+    (("key", "derive", "file", "--from", "/dev/null", "--label", ""), "--label: must not be empty"),
+    (("bench", "crypto", "--libraries", "frob"), '--libraries: there is no crypto library "frob" in'),
+])
+def test_unknown_words_are_named(mpisec, arguments, said):
+    ran = mpisec(*arguments)
+    assert ran.returncode != 0 and said in ran.stderr, ran
+
+
+def test_a_cipher_that_is_not_known(mpisec, key):
+    ran = mpisec("doctor", env={"MPISEC_KEY_FILE": str(key), "MPISEC_AEAD": "AES-256-GCM"})
+    assert ran.returncode == 1 and re.search(r"PROBLEM: MPISEC_AEAD=AES-256-GCM: there is no .*; ciphers: .*\baes-256-gcm\b", ran.stdout), ran.stdout
+
+
+def test_doctor_shows_every_setting(mpisec):
+    ran = mpisec("doctor")
+    assert re.search(r"^MPISEC_PLUGIN_DIR +beside the library +default$", ran.stdout, re.MULTILINE), ran.stdout
+    assert re.search(r"^MPISEC_MPI +found out +default$", ran.stdout, re.MULTILINE), ran.stdout
+
+
 @pytest.mark.parametrize("arguments", [
     (), ("frob",), ("--frob",), ("key",), ("key", "frob"), ("key", "show", "a", "b"), ("info", "x"), ("bench",),
     ("bench", "frob"), ("bench", "crypto", "--sizes", "1X"), ("bench", "crypto", "--threads", "0"),
