@@ -83,22 +83,24 @@ def _cluster(options: argparse.Namespace) -> Iterator[clusters.Cluster]:
         yield cluster
 
 
-def _per_node(items: Sequence[str], what: str) -> tuple[list[str], dict[int, list[str]]]:
+def _per_node(option: str, items: Sequence[str], nodes: int) -> tuple[list[str], dict[int, list[str]]]:
     """['x', '1:y'] → (['x'], {1: ['y']})"""
     everywhere: list[str] = []
     single: dict[int, list[str]] = {}
     for item in items:
         node, colon, rest = item.partition(":")
         if colon and node.isdigit():
+            if int(node) >= nodes:
+                raise LabError(f"{option} {item}: there is no node {node}; the nodes are 0 to {nodes - 1}")
             single.setdefault(int(node), []).append(rest)
         else:
             everywhere.append(item)
-    if what == "K=V" and not all("=" in item for item in [*everywhere, *sum(single.values(), [])]):
-        raise LabError("--env takes NAME=VALUE or NODE:NAME=VALUE")
     return everywhere, single
 
 
 def _variables(items: Sequence[str]) -> dict[str, str]:
+    if not all("=" in item for item in items):
+        raise LabError("--env takes NAME=VALUE or NODE:NAME=VALUE")
     return dict(item.split("=", 1) for item in items)
 
 
@@ -122,8 +124,11 @@ def _run(options: argparse.Namespace) -> int:
     if not command:
         raise LabError("give the program to run: mpisec lab run --nodes 2 -n 4 ./app")
     command = _with_fitting_python(command, find_mpi(options.mpi))
-    env, node_env = _per_node(options.env, "K=V")
-    keys, node_key = _per_node(options.key, "FILE")
+    if options.plain and options.key:
+        raise LabError("--plain runs the job without MPIsec, so --key has no effect: leave one of them out")
+    everywhere, single = _per_node("--env", options.env, options.nodes)
+    env, node_env = _variables(everywhere), {node: _variables(items) for node, items in single.items()}
+    keys, node_key = _per_node("--key", options.key, options.nodes)
     rate = link.parse_rate(options.rate) if options.rate else None
     with _cluster(options) as cluster:
         if rate:
@@ -137,8 +142,8 @@ def _run(options: argparse.Namespace) -> int:
                 ranks=options.ranks,
                 mpi=options.mpi,
                 plain=options.plain,
-                env=_variables(env),
-                node_env={node: _variables(items) for node, items in node_env.items()},
+                env=env,
+                node_env=node_env,
                 mpisec=options.mpisec,
                 key=Path(keys[-1]).absolute() if keys else None,
                 node_key={node: Path(files[-1]).absolute() for node, files in node_key.items()},

@@ -103,6 +103,17 @@ def test_mpi4py_uses_the_chosen_mpi(run, mpi_python, mpi):
     assert result.stdout.startswith("1 ") and version_of(mpi) in result.stdout
 
 
+@pytest.mark.parametrize(("options", "said"), [
+    (("--env", "2:A=B"), "--env 2:A=B: there is no node 2; the nodes are 0 to 1"),
+    (("--key", "7:file"), "--key 7:file: there is no node 7; the nodes are 0 to 1"),
+    (("--env", "1:A"), "--env takes NAME=VALUE or NODE:NAME=VALUE"),
+    (("--plain", "--key", "file"), "--plain runs the job without MPIsec, so --key has no effect"),
+])
+def test_options_that_would_have_no_effect(options, said):
+    ran = subprocess.run(lab_command("run", *options, "true"), env=lab_environment(), capture_output=True, text=True, check=False)
+    assert ran.returncode == 1 and said in ran.stderr, ran.stderr
+
+
 def test_environment_is_set_on_the_node_and_not_carried(cluster):
     one = cluster(2)
     printing = ["sh", "-c", "echo $(hostname) [$COLOUR] [$FROM_LAUNCHER]"]
