@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -124,6 +125,11 @@ Result<Secret> parse(const Text& text, const std::string& path) {
     std::size_t size = text.size;
     if (size > 0 && text.bytes[size - 1] == '\n') --size;
     const char* line = text.bytes.data();
+    if (size < line_bytes && std::string_view("mpisec-key-1 ").starts_with({line, std::min(size, key_at)})) {
+        return fail(fmt::format(
+            "The key file {} is incomplete ({} of {} bytes): copy it again from where it was made.", path,
+            size, line_bytes));
+    }
     if (size != line_bytes || std::string_view(line, key_at) != "mpisec-key-1 " ||
         line[checksum_at - 1] != ' ') {
         return fail(fmt::format(

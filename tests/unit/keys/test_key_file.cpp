@@ -176,8 +176,11 @@ TEST_F(KeyFile, MissingOneSaysWhatToDo) {
 TEST_F(KeyFile, AnyOtherContentIsRefused) {
     for (std::size_t cut = 0; cut < example.size() - 1; ++cut) {
         write(example.substr(0, cut));
-        EXPECT_FALSE(read_key_file(path_)) << "cut to " << cut;
+        SCOPED_TRACE(cut);
+        expect_refused("is incomplete (" + std::to_string(cut) + " of 86 bytes): copy it again");
     }
+    write("mpisec-key-2 " + example.substr(13, 20));
+    expect_refused("is not a key file of this version");
     for (const char* extra : {"\n", " ", "x", "\nmpisec-key-1"}) {
         write(example + extra);
         EXPECT_FALSE(read_key_file(path_)) << "followed by " << extra;
