@@ -119,11 +119,12 @@ constexpr Setting algorithm_setting(Text key) {
             key,
             "auto",
             "auto or an algorithm's name",
-            [](Settings& s, Text t) { return store(s.algorithm[i], Result<std::string>(t)); },
-            [](const Settings& s) { return s.algorithm[i]; }};
+            [](Settings& s, Text t) { return store(s.algorithm[i], parse_name(t)); },
+            [](const Settings& s) { return s.algorithm[i]; },
+            true};
 }
 
-// variable, TOML key, default, accepted, set, show. Names of libraries, ciphers and algorithms are checked in the modules that have them.
+// variable, TOML key, default, accepted, set, show, must agree. Names of libraries, ciphers and algorithms are checked in the modules that have them.
 constexpr Setting settings_table[] = {
     {"MPISEC_CONFIG", "", "~/.config/mpisec/config.toml", "path",
      [](Settings& s, Text t) { return store(s.config, parse_path(t)); },
@@ -132,23 +133,25 @@ constexpr Setting settings_table[] = {
      [](Settings& s, Text t) { return store(s.key_file, parse_path(t)); },
      [](const Settings& s) { return s.key_file; }},
     {"MPISEC_AEAD", "aead", "auto", "library:cipher, library, cipher, auto or auto:cipher",
-     [](Settings& s, Text t) { return store(s.aead, Result<std::string>(t)); },
+     [](Settings& s, Text t) { return store(s.aead, parse_name(t)); },
      [](const Settings& s) { return s.aead; }},
     {"MPISEC_UNPROTECTED", "unprotected", "refuse", "refuse or allow",
      [](Settings& s, Text t) { return store(s.unprotected_allow, parse_choice(t, "allow", "refuse")); },
-     [](const Settings& s) { return std::string(s.unprotected_allow ? "allow" : "refuse"); }},
+     [](const Settings& s) { return std::string(s.unprotected_allow ? "allow" : "refuse"); }, true},
     {"MPISEC_SINGLETON", "singleton", "refuse", "refuse or allow",
      [](Settings& s, Text t) { return store(s.singleton_allow, parse_choice(t, "allow", "refuse")); },
      [](const Settings& s) { return std::string(s.singleton_allow ? "allow" : "refuse"); }},
     {"MPISEC_JOB", "job", "by launcher", "a name",
-     [](Settings& s, Text t) { return store(s.job, Result<std::string>(t)); },
-     [](const Settings& s) { return s.job.empty() ? "by launcher" : s.job; }},
+     [](Settings& s, Text t) { return store(s.job, parse_name(t)); },
+     [](const Settings& s) { return s.job.empty() ? "by launcher" : s.job; }, true},
     {"MPISEC_SAME_NODE", "same_node", "auto", "auto, plain, verify or seal", set_same_node,
-     [](const Settings& s) { return std::string(same_node_names[static_cast<std::size_t>(s.same_node)]); }},
+     [](const Settings& s) { return std::string(same_node_names[static_cast<std::size_t>(s.same_node)]); },
+     true},
     {"MPISEC_CONNECTIONS", "connections", "auto", "auto, authenticate or plain", set_connections,
      [](const Settings& s) {
          return std::string(connections_names[static_cast<std::size_t>(s.connections)]);
-     }},
+     },
+     true},
     {"MPISEC_STATS", "stats", "0", "0, 1, ranks or json:PATH", set_stats,
      [](const Settings& s) { return s.stats.empty() ? "0" : s.stats; }},
     {"MPISEC_STATS_INTERVAL", "stats_interval", "0", "0 (at the end) to 1000000 seconds",
@@ -172,13 +175,13 @@ constexpr Setting settings_table[] = {
      [](const Settings& s) { return fmt::format("{}", s.join_seconds); }},
     {"MPISEC_PIPELINE", "pipeline", "auto", "auto, on or off",
      [](Settings& s, Text t) { return set_auto_on_off(s.pipeline, t); },
-     [](const Settings& s) { return show_auto_on_off(s.pipeline); }},
+     [](const Settings& s) { return show_auto_on_off(s.pipeline); }, true},
     {"MPISEC_PIPELINE_THRESHOLD", "pipeline_threshold", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.threshold, t); },
-     [](const Settings& s) { return show_auto_size(s.threshold); }},
+     [](const Settings& s) { return show_auto_size(s.threshold); }, true},
     {"MPISEC_SEGMENT", "segment", "auto", "auto or 1K to 256M bytes",
      [](Settings& s, Text t) { return set_size(s.segment, t); },
-     [](const Settings& s) { return show_auto_size(s.segment); }},
+     [](const Settings& s) { return show_auto_size(s.segment); }, true},
     {"MPISEC_WORKERS", "workers", "auto", "auto or 0 to 256 threads", set_workers,
      [](const Settings& s) { return s.workers < 0 ? "auto" : fmt::format("{}", s.workers); }},
     {"MPISEC_YIELD", "yield", "auto", "auto, on or off",
@@ -195,10 +198,10 @@ constexpr Setting settings_table[] = {
 #include "base/collectives.def"
     {"MPISEC_REKEY_MESSAGES", "rekey_messages", "256M", "1 to 4G messages",
      [](Settings& s, Text t) { return store(s.rekey_messages, parse_size(t, 1, 1ull << 32)); },
-     [](const Settings& s) { return show_size(s.rekey_messages); }},
+     [](const Settings& s) { return show_size(s.rekey_messages); }, true},
     {"MPISEC_REKEY_BYTES", "rekey_bytes", "256G", "1 to 1024G bytes",
      [](Settings& s, Text t) { return store(s.rekey_bytes, parse_size(t, 1, TiB)); },
-     [](const Settings& s) { return show_size(s.rekey_bytes); }},
+     [](const Settings& s) { return show_size(s.rekey_bytes); }, true},
     {"MPISEC_CACHE_DIR", "cache_dir", "~/.cache/mpisec", "path",
      [](Settings& s, Text t) { return store(s.cache_dir, parse_path(t)); },
      [](const Settings& s) { return s.cache_dir; }},
@@ -225,6 +228,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
+std::string lower_case(std::string_view text) {
+    std::string lower(text);
+    for (char& c : lower)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return lower;
+}
+
 const Setting* find(std::string_view name, std::string_view Setting::*column) {
     for (const Setting& setting : table())
         if (!name.empty() && setting.*column == name) return &setting;
@@ -232,9 +242,10 @@ const Setting* find(std::string_view name, std::string_view Setting::*column) {
 }
 
 const Setting& nearest(std::string_view name, std::string_view Setting::*column) {
+    const std::string plain = lower_case(name.substr(0, 64));
     const auto how_far = [&](const Setting& setting) {
         return (setting.*column).empty() ? std::numeric_limits<std::size_t>::max()
-                                         : distance(name.substr(0, 64), setting.*column);
+                                         : distance(plain, lower_case(setting.*column));
     };
     return *std::ranges::min_element(settings_table, {}, how_far);
 }
@@ -249,6 +260,12 @@ const Setting* find_variable(std::string_view variable) {
 }
 const Setting* find_key(std::string_view key) {
     return find(key, &Setting::key);
+}
+const Setting* find_variable_of_key(std::string_view key) {
+    for (const Setting& setting : table())
+        if (setting.key.empty() && lower_case(setting.variable) == "mpisec_" + lower_case(key))
+            return &setting;
+    return nullptr;
 }
 const Setting& nearest_variable(std::string_view variable) {
     return nearest(variable, &Setting::variable);

@@ -26,6 +26,9 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
                          const std::string& path) {
     const auto line = value.source().begin.line;
     const Setting* setting = find_key(key);
+    if (const Setting* variable = find_variable_of_key(key))
+        return fail(fmt::format("{}, line {}: \"{}\" cannot be set in a file, only by the variable {}.", path,
+                                line, key, variable->variable));
     if (!setting)
         return fail(fmt::format("{}, line {}: \"{}\" is not a setting of MPIsec; the closest is \"{}\".",
                                 path, line, key, nearest_key(key).key));

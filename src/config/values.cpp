@@ -76,6 +76,11 @@ Result<bool> parse_choice(std::string_view text, std::string_view yes, std::stri
     return fail(fmt::format("\"{}\" or \"{}\" is accepted", yes, no));
 }
 
+Result<std::string> parse_name(std::string_view text) {
+    if (text.empty()) return fail("a name is accepted");
+    return std::string(text);
+}
+
 Result<std::string> parse_path(std::string_view text) {
     if (text.empty() || text.find('\0') != std::string_view::npos) return fail("a path is accepted");
     if (text != "~" && text.substr(0, 2) != "~/") return std::string(text);

@@ -22,6 +22,9 @@ Result<double> parse_seconds(std::string_view text, double highest, double lowes
 /// True for `yes`, false for `no`, an error for all else.
 Result<bool> parse_choice(std::string_view text, std::string_view yes, std::string_view no);
 
+/// A name that another module checks: anything but an empty text.
+Result<std::string> parse_name(std::string_view text);
+
 /// A path; "~/" at its start is the home directory, which a shell does not replace inside a TOML file.
 Result<std::string> parse_path(std::string_view text);
 

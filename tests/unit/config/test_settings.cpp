@@ -218,9 +218,25 @@ TEST_F(Load, FileErrorsNameFileAndLine) {
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"wire\" is not a setting")) << error();
     write_config("segment = \n");
     EXPECT_TRUE(error().starts_with(config_path() + ", line 1: this is not TOML: ")) << error();
-    write_config("plugin_dir = \"/x\"\n");
-    EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"plugin_dir\" is not a setting"))
-        << "only a variable: " << error();
+    write_config("SEGMENT = 5\n");
+    EXPECT_EQ(error(), config_path() +
+                           ", line 1: \"SEGMENT\" is not a setting of MPIsec; the closest is \"segment\".");
+    for (const char* key : {"mpi", "config", "plugin_dir", "Mpi"}) {
+        write_config(std::string(key) + " = \"/x\"\n");
+        EXPECT_TRUE(error().starts_with(config_path() + ", line 1: \"" + key +
+                                        "\" cannot be set in a file, only by the variable MPISEC_"))
+            << error();
+    }
+}
+
+TEST_F(Load, AnEmptyTextInTheFileIsAnError) {
+    for (const Setting& setting : table()) {
+        if (setting.key.empty()) continue;
+        write_config(std::string(setting.key) + " = \"\"\n");
+        EXPECT_TRUE(error().starts_with(config_path() + ", line 1: " + std::string(setting.key) +
+                                        " cannot be \"\": "))
+            << setting.key << ": " << error();
+    }
 }
 
 TEST_F(Load, ANamedFileMustBeThere) {
@@ -302,6 +318,25 @@ TEST(Documentation, ListsTheTableOfTheCode) {
     EXPECT_NE(text.find(expected + "\n"), std::string::npos)
         << "docs/configuration.md should hold this table:\n"
         << expected;
+}
+
+TEST(Documentation, NamesTheSettingsThatMustAgree) {
+    std::ifstream file(MPISEC_DOCUMENTATION "/configuration.md");
+    std::string paragraph;
+    for (std::string line; std::getline(file, line);) {
+        if (paragraph.empty() ? line.starts_with("All ranks of a job must agree") : !line.empty())
+            paragraph += line + "\n";
+        else if (!paragraph.empty())
+            break;
+    }
+    for (const Setting& setting : table()) {
+        const auto of_collective = std::ranges::find(algorithm_variables, setting.variable);
+        if (of_collective != algorithm_variables.end()) continue;  // "MPISEC_<COLLECTIVE>"
+        const bool named = paragraph.find("`" + std::string(setting.variable) + "`") != std::string::npos;
+        const bool in_part = setting.variable == "MPISEC_AEAD" || setting.variable == "MPISEC_TUNING";
+        EXPECT_EQ(named, setting.must_agree || in_part) << setting.variable << " in:\n" << paragraph;
+    }
+    EXPECT_NE(paragraph.find("MPISEC_<COLLECTIVE>"), std::string::npos);
 }
 
 }  // namespace
