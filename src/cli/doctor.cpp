@@ -153,10 +153,7 @@ void examine_protection(const config::Settings& settings, Findings& findings) {
                                    std::to_string(table->count("same-node")) +
                                    " work inside a node and fail across nodes, " +
                                    std::to_string(table->count("refused")) + " always fail");
-    if (settings.unprotected_allow)
-        findings.problem(
-            "protected",
-            "MPISEC_UNPROTECTED=allow: calls that MPIsec cannot protect send their data in clear");
+    if (settings.unprotected_allow) findings.problem("protected", unprotected_is_allowed);
 }
 
 Status examine(const std::vector<std::string>& command, const std::string& mpi) {

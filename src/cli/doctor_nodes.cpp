@@ -4,21 +4,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <sstream>
 
 #include "aead/aead.hpp"
+#include "base/hex.hpp"
 #include "base/version.hpp"
 #include "cli/detect.hpp"
+#include "cli/findings.hpp"
 #include "cli/loader.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/say.hpp"
+#include "coll/selection/selection_settings.hpp"
 #include "config/settings.hpp"
+#include "config/table.hpp"
+#include "keys/hkdf.hpp"
 #include "keys/key_file.hpp"
 
 #ifdef __x86_64__
@@ -33,9 +42,28 @@ constexpr std::string_view mark = "mpisec-node-1\t";
 constexpr char separator = '\t';
 constexpr std::string_view wrong = "PROBLEM: ";
 
-// The columns, in the order of the line's fields. The first names the node, so it may differ.
-constexpr std::array columns = {"node", "version", "key", "mpi", "crypto library", "cpu"};
-using Row = std::array<std::string, columns.size()>;
+struct Column {
+    enum : std::size_t { node, version, key, mpi, crypto_library, cpu, cipher, settings, count };
+};
+
+/// What the ranks of a job must have alike, or may have differently.
+enum class Differing : std::uint8_t { is_a_note, is_a_problem, is_a_problem_of_each_setting };
+
+struct ColumnKind {
+    const char* title;
+    Differing differing;
+};
+// In the order of the line's fields; a new one goes to the end, so that the lines of other versions are understood.
+constexpr std::array<ColumnKind, Column::count> columns = {
+    {{"node", Differing::is_a_note},
+     {"version", Differing::is_a_problem},
+     {"key", Differing::is_a_problem},
+     {"mpi", Differing::is_a_note},
+     {"crypto library", Differing::is_a_note},
+     {"cpu", Differing::is_a_note},
+     {"cipher", Differing::is_a_problem},
+     {"settings", Differing::is_a_problem_of_each_setting}}};
+using Row = std::array<std::string, Column::count>;
 
 std::string problem(const Error& error) {
     return std::string(wrong) + error.message;
@@ -69,15 +97,47 @@ std::string mpi_of_node(const std::vector<std::string>& command, const std::stri
     return found->library.empty() ? std::string(name(found->family)) : found->library;
 }
 
-/// Cipher and library for small and for large messages.
-std::string crypto_of_node(const config::Settings& settings) {
+/// The cipher, and the libraries for small and for large messages.
+void add_crypto(Row& row, const config::Settings& settings) {
     const std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
     auto selection = aead::select(settings.aead, remembered);
-    if (!selection) return problem(selection.error());
+    if (!selection) {
+        row[Column::cipher] = problem(selection.error());
+        return;
+    }
     const auto& library = selection->library;
     const std::string small(library.front()->name()), large(library.back()->name());
-    return std::string(aead::info(selection->cipher).name) + " " +
-           (small == large ? small : small + "…" + large);
+    row[Column::cipher] = aead::info(selection->cipher).name;
+    row[Column::crypto_library] = small == large ? small : small + "…" + large;
+}
+
+/// Some digits that differ where the content of MPISEC_TUNING's file does.
+std::string table_mark(const config::Settings& settings) {
+    config::Settings table_only = settings;
+    table_only.algorithm = {};
+    std::string text;
+    for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
+        if (auto selection = coll::selection_of(table_only, cpus)) text += selection->text();
+    const keys::Digest digest = keys::sha256(keys::as_bytes(text));
+    return "table-" + hex(std::span(digest).first(4));
+}
+
+/// The settings that ranks must agree on, where they are not at their default: "MPISEC_SEGMENT=64K MPISEC_PIPELINE=off".
+std::string settings_of_node(const config::Settings& settings) {
+    for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
+        if (auto selection = coll::selection_of(settings, cpus); !selection)
+            return problem(selection.error());
+    std::string text;
+    for (const config::Setting& setting : config::table()) {
+        std::string value = setting.show(settings);
+        if (!setting.must_agree || value == setting.default_value) continue;
+        std::ranges::replace(value, ' ', '_');
+        text += std::string(setting.variable) + "=" + value + " ";
+    }
+    if (!settings.tuning.empty()) text += "MPISEC_TUNING=" + table_mark(settings) + " ";
+    if (text.empty()) return "default";
+    text.pop_back();
+    return text;
 }
 
 /// What decides how fast messages are sealed.
@@ -141,11 +201,22 @@ std::vector<Row> rows_in(const std::string& text) {
 /// What most nodes have in a column.
 std::string usual(const std::vector<Row>& rows, std::size_t column) {
     std::map<std::string, int> counts;
-    for (const Row& row : rows) ++counts[row[column]];
+    for (const Row& row : rows)
+        if (!row[column].empty()) ++counts[row[column]];
     std::string best;
     for (const auto& [value, count] : counts)
         if (best.empty() || count > counts[best]) best = value;
     return best;
+}
+
+/// The settings in settings_of_node()'s text. What is not among them is at its default.
+std::map<std::string, std::string> settings_in(const std::string& text) {
+    std::map<std::string, std::string> settings;
+    std::istringstream words(text);
+    for (std::string word; words >> word;)
+        if (const std::size_t equals = word.find('='); equals != std::string::npos)
+            settings[word.substr(0, equals)] = word.substr(equals + 1);
+    return settings;
 }
 
 std::string short_form(const std::string& value) {
@@ -155,11 +226,11 @@ std::string short_form(const std::string& value) {
 void print_table(const std::vector<Row>& rows) {
     std::array<std::size_t, columns.size()> width{};
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        width[i] = std::string_view(columns[i]).size();
+        width[i] = std::string_view(columns[i].title).size();
         for (const Row& row : rows) width[i] = std::max(width[i], short_form(row[i]).size());
     }
     for (std::size_t i = 0; i < columns.size(); ++i)
-        std::printf("%-*s  ", static_cast<int>(width[i]), columns[i]);
+        std::printf("%-*s  ", static_cast<int>(width[i]), columns[i].title);
     std::printf("\n");
     for (const Row& row : rows) {
         for (std::size_t i = 0; i < columns.size(); ++i)
@@ -168,26 +239,72 @@ void print_table(const std::vector<Row>& rows) {
     }
 }
 
+/// What some nodes have set differently than most; returns how many settings that are.
+int print_differing_settings(const std::vector<Row>& rows) {
+    const std::string by_default = "at its default";
+    std::map<std::string, std::map<std::string, std::string>> of_nodes;
+    std::set<std::string> names;
+    for (const Row& row : rows) {
+        if (row[Column::settings].starts_with(wrong)) continue;
+        for (const auto& [name, value] : of_nodes[row[Column::node]] = settings_in(row[Column::settings]))
+            names.insert(name);
+    }
+    int problems = 0;
+    for (const std::string& name : names) {
+        std::map<std::string, std::vector<std::string>> nodes_with;
+        for (const auto& [node, settings] : of_nodes) {
+            const auto found = settings.find(name);
+            nodes_with[found == settings.end() ? by_default : found->second].push_back(node);
+        }
+        if (nodes_with.size() < 2) continue;
+        const auto most = std::ranges::max_element(nodes_with, {}, [&](const auto& entry) {
+            return std::pair(entry.second.size(), entry.first == by_default);
+        });
+        std::string others;
+        for (const auto& [value, nodes] : nodes_with)
+            if (value != most->first)
+                others +=
+                    fmt::format("{}{} on {}", others.empty() ? "" : ", ", value, fmt::join(nodes, ", "));
+        std::printf("PROBLEM: %s is %s, and %s elsewhere\n", name.c_str(), others.c_str(),
+                    most->first.c_str());
+        ++problems;
+    }
+    return problems;
+}
+
+/// Where calls may send in clear, which the command for one node calls a problem, too.
+int print_unprotected(const std::vector<Row>& rows) {
+    int problems = 0;
+    for (const Row& row : rows) {
+        if (!settings_in(row[Column::settings]).contains("MPISEC_UNPROTECTED")) continue;
+        std::printf("PROBLEM on %s: %s\n", row[Column::node].c_str(), unprotected_is_allowed);
+        ++problems;
+    }
+    return problems;
+}
+
 /// Prints sentences below the table; returns how many are problems. Different processors are slower, not wrong.
 int print_differences(const std::vector<Row>& rows) {
     int problems = 0;
-    for (std::size_t i = 1; i < columns.size(); ++i) {
+    for (std::size_t i = Column::node + 1; i < columns.size(); ++i) {
         const std::string most = usual(rows, i);
         std::string others;
         for (const Row& row : rows) {
             if (row[i].starts_with(wrong)) {
-                std::printf("PROBLEM on %s: %s\n", row[0].c_str(), row[i].c_str() + wrong.size());
+                std::printf("PROBLEM on %s: %s\n", row[Column::node].c_str(), row[i].c_str() + wrong.size());
                 ++problems;
-            } else if (row[i] != most && !most.starts_with(wrong)) {
-                others += (others.empty() ? "" : ", ") + row[0];
+            } else if (row[i] != most && !row[i].empty() && !most.starts_with(wrong)) {
+                others += (others.empty() ? "" : ", ") + row[Column::node];
             }
         }
-        if (others.empty()) continue;
-        const bool matters =
-            std::string_view(columns[i]) == "version" || std::string_view(columns[i]) == "key";
-        std::printf("%s: another %s on %s than elsewhere (%s)\n", matters ? "PROBLEM" : "note", columns[i],
-                    others.c_str(), most.c_str());
-        problems += matters;
+        if (columns[i].differing == Differing::is_a_problem_of_each_setting)
+            problems += print_unprotected(rows) + print_differing_settings(rows);
+        else if (!others.empty()) {
+            const bool matters = columns[i].differing == Differing::is_a_problem;
+            std::printf("%s: another %s on %s than elsewhere (%s)\n", matters ? "PROBLEM" : "note",
+                        columns[i].title, others.c_str(), most.c_str());
+            problems += matters;
+        }
     }
     return problems;
 }
@@ -203,13 +320,14 @@ std::string shell_word(const std::string& text) {
 Status print_node_line(const std::vector<std::string>& command, const std::string& mpi) {
     Row row{host(), std::string(version)};
     if (auto settings = config::load()) {
-        row[2] = key_of_node(*settings);
-        row[3] = mpi_of_node(command, mpi, *settings);
-        row[4] = crypto_of_node(*settings);
+        row[Column::key] = key_of_node(*settings);
+        row[Column::mpi] = mpi_of_node(command, mpi, *settings);
+        add_crypto(row, *settings);
+        row[Column::settings] = settings_of_node(*settings);
     } else {
-        row[2] = problem(settings.error());
+        row[Column::settings] = problem(settings.error());
     }
-    row[5] = cpu_of_node();
+    row[Column::cpu] = cpu_of_node();
     std::string line(mark);
     for (std::string& field : row) {
         for (char& c : field)

@@ -6,6 +6,9 @@
 
 namespace mpisec::cli {
 
+inline constexpr const char* unprotected_is_allowed =
+    "MPISEC_UNPROTECTED=allow: calls that MPIsec cannot protect send their data in clear";
+
 class Findings {
   public:
     void line(const char* topic, const std::string& text) const {

@@ -71,9 +71,10 @@ def test_a_node_that_is_not_there(on_nodes, ssh):
 
 @pytest.fixture
 def everywhere(cluster, tmp_path):
-    """A launcher that runs its arguments on every node, one after the other, with a label as some launchers print."""
+    """A launcher that runs its arguments on every node, one after the other, with a label as some launchers print. What is in ON_0, ON_1 and
+    ON_2 are variables for one node."""
     program = tmp_path / "everywhere"
-    lines = [f'{cluster(3).agent} node{node} "env MPISEC_KEY_FILE={KEY} $line" | sed "s/^/[{node}] /"' for node in range(3)]
+    lines = [f'{cluster(3).agent} node{node} "env MPISEC_KEY_FILE={KEY} $ON_{node} $line" | sed "s/^/[{node}] /"' for node in range(3)]
     program.write_text('#!/bin/bash\nline=$(printf "%q " "$@")\n' + "\n".join(lines) + "\n")
     program.chmod(0o755)
     return program
@@ -99,6 +100,48 @@ def test_a_table_of_nodes(on_nodes, ssh, everywhere, compile_mpi):
     on_nodes(2, mpisec, "key", "new", KEY).check()
     differs = on_nodes(0, mpisec, "doctor", "--nodes", everywhere, "--", app)
     assert differs.returncode == 1 and "PROBLEM: another key on node2 than elsewhere" in differs.stdout
+
+
+@pytest.fixture
+def doctor(on_nodes, ssh, everywhere):
+    """doctor({node: "NAME=VALUE …"}): a Result, of nodes that have the key."""
+    mpisec, (agent, _) = places.find_mpisec(), ssh
+    on_nodes(0, mpisec, "key", "new", KEY).check()
+    on_nodes(0, mpisec, "key", "share", "--ssh", agent, "--file", KEY, "node1", "node2").check()
+    return lambda variables: on_nodes(0, "env", *(f"ON_{node}={text}" for node, text in variables.items()), mpisec, "doctor", "--nodes", everywhere)
+
+
+@pytest.mark.parametrize("variables, problem", [
+    ({1: "MPISEC_SEGMENT=64K"}, "PROBLEM: MPISEC_SEGMENT is 64K on node1, and at its default elsewhere"),
+    ({0: "MPISEC_REKEY_BYTES=1G", 2: "MPISEC_REKEY_BYTES=1G"}, "PROBLEM: MPISEC_REKEY_BYTES is at its default on node1, and 1G elsewhere"),
+    ({1: "MPISEC_AEAD=aes-128-gcm"}, "PROBLEM: another cipher on node1 than elsewhere (aes-256-gcm)"),
+    ({1: "MPISEC_BCAST=pipeline"}, "PROBLEM: MPISEC_BCAST is pipeline on node1, and at its default elsewhere"),
+    ({1: "MPISEC_JOB=a", 2: "MPISEC_JOB=b"}, "PROBLEM: MPISEC_JOB is a on node1, b on node2, and at its default elsewhere"),
+    (dict.fromkeys(range(3), "MPISEC_BCAST=foo"), 'PROBLEM on node2: MPISEC_BCAST cannot be "foo"'),
+    ({1: "MPISEC_FOO=1"}, "PROBLEM on node1: The variable MPISEC_FOO is not a setting of MPIsec"),
+    (dict.fromkeys(range(3), "MPISEC_UNPROTECTED=allow"), "PROBLEM on node2: MPISEC_UNPROTECTED=allow: calls that MPIsec cannot protect"),
+    ({1: "MPISEC_UNPROTECTED=allow"}, "PROBLEM: MPISEC_UNPROTECTED is allow on node1, and at its default elsewhere"),
+])
+def test_settings_that_keep_a_job_from_starting(doctor, variables, problem):
+    asked = doctor(variables)
+    assert asked.returncode == 1 and problem in asked.stdout, asked.stdout + asked.stderr
+    assert "no problem found" not in asked.stdout and "another key" not in asked.stdout
+
+
+def test_a_table_whose_content_differs(doctor, tmp_path):
+    """Not its name: on nodes without a common file system it is in different places."""
+    for name, threshold in (("one", 65536), ("copy", 65536), ("other", 131072)):
+        (tmp_path / name).write_text(f"threshold = {threshold}\n")
+    of_node = lambda *names: {node: f"MPISEC_TUNING={tmp_path}/{name}" for node, name in enumerate(names)}  # noqa: E731
+    asked = doctor(of_node("one", "copy", "one"))
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    asked = doctor(of_node("one", "copy", "other"))
+    assert asked.returncode == 1 and "PROBLEM: MPISEC_TUNING is table-" in asked.stdout and "on node2" in asked.stdout, asked.stdout
+
+
+def test_settings_that_may_differ(doctor):
+    asked = doctor({1: "MPISEC_WORKERS=0 MPISEC_STALL_TIME=5"})
+    assert asked.returncode == 0 and "no problem found on 3 nodes" in asked.stdout, asked.stdout + asked.stderr
 
 
 def test_no_node_answers(on_nodes):
