@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error_line.hpp"
 #include "cli/detect.hpp"
+#include "cli/launcher.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/say.hpp"
@@ -25,7 +27,6 @@ namespace {
 constexpr const char* help =
     "Runs an MPI program with its traffic between nodes sealed. It takes the program's place, under any "
     "launcher:\n\n"
-    "  mpisec exec [--mpi FAMILY] [--] PROGRAM [ARGUMENTS...]\n\n"
     "  mpiexec -n 64 mpisec exec ./app input.dat\n"
     "  srun mpisec exec python3 solve.py\n"
     "  mpiexec -n 4 mpisec exec --mpi openmpi -- ./run.sh\n";
@@ -53,8 +54,7 @@ void warn_of_foreign_launcher(const std::string& family, const std::string& prog
 
 /// Only one rank of the job warns, because all have the same program.
 void warn_of_other_transports(const Program& program) {
-    for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-        if (const char* rank = std::getenv(variable); rank && std::strcmp(rank, "0") != 0) return;
+    if (!may_be_rank_0()) return;
     for (const Transport& transport : transports_past_mpi(program, libraries_of(program)))
         write_error_line("mpisec exec: warning: " + sentence_about(transport) + ".");
 }
@@ -65,16 +65,45 @@ bool is_exec_of_ours(const Program& program, const std::vector<std::string>& com
            command[1] == "exec";
 }
 
+/// For --help: what is behind the options is not CLI11's.
+class UsageWithProgram : public CLI::Formatter {
+    std::string make_usage(const CLI::App*, std::string) const override {
+        return "Usage: mpisec exec [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+    }
+};
+
+bool under_a_launcher() {
+    const auto launcher = find_launcher();
+    return !launcher || !launcher->name.empty();  // two are an error
+}
+
+/// MPISEC_MPI. Without a launcher a wrong setting, whichever it is, is reported here, before the program starts. Under a launcher the library
+/// that is preloaded reports it in MPI_Init, and ends the job: if this process ended instead, others might wait for it (Hydra's do).
+Result<std::string> family_by_setting() {
+    auto settings = config::load();
+    if (settings) return settings->mpi;
+    if (!under_a_launcher()) return tl::unexpected(settings.error());
+    const char* family = std::getenv("MPISEC_MPI");
+    return std::string(family ? family : "");
+}
+
+/// Under a launcher it is not evident whose words these are.
+void complain_of_node(const Error& error) {
+    char host[256] = "?";
+    gethostname(host, sizeof host - 1);
+    complain(under_a_launcher() ? ("exec on " + std::string(host)).c_str() : "exec", error);
+}
+
 /// The value of LD_PRELOAD that protects `command`; empty where the command sees to that itself.
 Result<std::string> preload_for(const std::vector<std::string>& command, const std::string& mpi) {
-    auto settings = config::load();  // a wrong setting is reported here, once per rank but before MPI starts
-    if (!settings) return tl::unexpected(settings.error());
+    auto family = family_by_setting();
+    if (!family) return tl::unexpected(family.error());
     auto program = find_program(command[0]);
     if (!program) return tl::unexpected(program.error());
     if (auto in_reach = refuse_unreachable_behind(*program, command); !in_reach)
         return tl::unexpected(in_reach.error());
     if (is_exec_of_ours(*program, command)) return std::string{};
-    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings->mpi);
+    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, *family);
     if (!found) return tl::unexpected(found.error());
     auto shim = shim_path(found->family);
     if (!shim) return tl::unexpected(shim.error());
@@ -118,6 +147,7 @@ int exec_command(int count, char** arguments) {
         "--environment", environment,
         "Start nothing: print the variables that PROGRAM needs, for launchers that set them themselves");
     app.prefix_command();
+    app.formatter(std::make_shared<UsageWithProgram>());
     try {
         app.parse(count, arguments);
     } catch (const CLI::ParseError& error) {
@@ -133,7 +163,7 @@ int exec_command(int count, char** arguments) {
     }
     auto done = environment ? print_variables(command, mpi) : replace_process(command, mpi);
     if (done) return 0;
-    complain("exec", done.error());
+    complain_of_node(done.error());
     return search_path(command[0]).empty() && access(command[0].c_str(), F_OK) != 0 ? 127 : 126;
 }
 

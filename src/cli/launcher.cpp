@@ -1,6 +1,7 @@
 #include "cli/launcher.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace mpisec::cli {
 
@@ -23,6 +24,12 @@ Result<Launcher> find_launcher() {
     if (set("PMIX_RANK")) return Launcher{"a PMIx launcher (PMIX_RANK)", std::nullopt};
     if (set("SLURM_PROCID") && set("SLURM_STEP_ID")) return Launcher{"srun (SLURM_PROCID)", std::nullopt};
     return Launcher{};
+}
+
+bool may_be_rank_0() {
+    for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+        if (const char* rank = std::getenv(variable); rank && std::strcmp(rank, "0") != 0) return false;
+    return true;
 }
 
 }  // namespace mpisec::cli

@@ -14,6 +14,9 @@ struct Launcher {
     std::optional<Family> family;  ///< the family whose processes it starts, where that is certain
 };
 
+/// False in processes that their launcher numbers, and not with 0. For what one process of a job says for all.
+bool may_be_rank_0();
+
 /// An error when two launchers' traces contradict each other.
 Result<Launcher> find_launcher();
 

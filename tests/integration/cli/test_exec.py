@@ -278,6 +278,26 @@ def test_wrong_setting_is_said_before_the_program_starts(mpisec):
     assert ran.returncode == 126 and not ran.stdout and "MPISEC_SEGMNT" in ran.stderr
 
 
+@pytest.mark.parametrize("environment", [UNDER_HYDRA, UNDER_OPEN_MPI, {"SLURM_PROCID": "0", "SLURM_STEP_ID": "1"}])
+def test_under_a_launcher_wrong_settings_are_left_to_mpi_init(mpisec, tmp_path, environment):
+    """Other ranks would wait for one that ends before. Only the setting that is needed here is an error here, with the node."""
+    script = executable(tmp_path / "run.sh", "#!/bin/sh\necho $LD_PRELOAD\n")
+    ran = mpisec("exec", script, env={"MPISEC_FOO": "1", "MPISEC_MPI": "openmpi"} | environment)
+    assert ran.returncode == 0 and ran.stdout.strip().endswith(LIBRARY["openmpi"]) and not ran.stderr, ran
+    ran = mpisec("exec", script, env={"MPISEC_MPI": "lam"} | environment)
+    assert ran.returncode == 126 and not ran.stdout, ran
+    assert f"mpisec exec on {socket.gethostname()}: MPISEC_MPI=lam names no MPI family" in ran.stderr
+
+
+@pytest.mark.parametrize("mpi", FAMILY)
+def test_a_wrong_setting_on_one_node_ends_the_job(run, compile_mpi, mpi):
+    app = compile_mpi("#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n", mpi)
+    for variable, said in (("MPISEC_FOO", "The variable MPISEC_FOO is not a setting of MPIsec"), ("MPISEC_SEGMENT", 'MPISEC_SEGMENT cannot be "1"')):
+        result = run([app], mpi=mpi, node_env={1: {variable: "1"}}, timeout=30)
+        assert result.returncode not in (0, 124), result
+        assert f"rank 1 (node1): {said}" in result.stderr, result.stderr
+
+
 def test_nothing_stays_in_between(program, app):
     """The program has mpisec's process id, and no child."""
     home = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
@@ -292,6 +312,7 @@ def test_nothing_stays_in_between(program, app):
 def test_help(mpisec):
     ran = mpisec("exec", "--help")
     assert ran.returncode == 0 and "mpiexec -n 64 mpisec exec ./app" in ran.stdout
+    assert "Usage: mpisec exec [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n" in ran.stdout
 
 
 @pytest.fixture
