@@ -9,7 +9,7 @@
 # there. Needs python3 (3.9 or newer) and its venv module, and glibc 2.28 or newer.
 set -eu
 umask 022
-wheel=$1
+wheel=${1:?usage: node.sh WHEEL [COMMAND [ARGUMENT …]]}
 shift
 case $wheel in s3://*)
     fetched=$(mktemp -d)  # where no other user can put a wheel

@@ -16,6 +16,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/detect.hpp"
+#include "cli/launcher.hpp"
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/profile_report.hpp"
@@ -92,12 +93,24 @@ Result<void> print_prediction(const std::string& file, const ProfileOptions& opt
     return {};
 }
 
+/// Empty, or why the file cannot be written.
+std::string why_not_writable(const std::string& file) {
+    const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
+    const bool there = access(file.c_str(), F_OK) == 0;
+    if (access(there ? file.c_str() : directory.c_str(), there ? W_OK : W_OK | X_OK) == 0) return {};
+    return "cannot write " + file + ": " + std::strerror(errno);
+}
+
 Result<int> run_and_predict(const ProfileOptions& options, const config::Settings& settings) {
     const Told told;
     if (!told.good())
         return fail("cannot make a directory for what is counted: " + std::string(std::strerror(errno)));
     auto preload = preload_for(options.command, options.mpi, settings.mpi);
     if (!preload) return tl::unexpected(preload.error());
+    // Said before the run, which may be long. It does not end here: ranks of other nodes would wait for this one, and the prediction is printed.
+    if (!options.output.empty() && may_be_rank_0())
+        if (const std::string why = why_not_writable(options.output); !why.empty())
+            write_error_line("mpisec profile: " + why);
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child < 0) return fail("cannot start a process: " + std::string(std::strerror(errno)));
@@ -106,12 +119,12 @@ Result<int> run_and_predict(const ProfileOptions& options, const config::Setting
     std::error_code error;
     if (!std::filesystem::exists(told.file(), error))
         return status;  // not rank 0, or it did not get to the end
+    if (auto done = print_prediction(told.file(), options, settings, stderr); !done)
+        return tl::unexpected(done.error());
     if (!options.output.empty() &&
         !std::filesystem::copy_file(told.file(), options.output,
                                     std::filesystem::copy_options::overwrite_existing, error))
         return fail("cannot write " + options.output + ": " + error.message());
-    if (auto done = print_prediction(told.file(), options, settings, stderr); !done)
-        return tl::unexpected(done.error());
     return status;
 }
 

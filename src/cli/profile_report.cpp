@@ -263,8 +263,8 @@ Result<Prediction> predict(const std::string& path, const config::Settings& sett
 
 std::string as_text(const Prediction& prediction) {
     std::string text =
-        fmt::format("{} ranks on {} ran {:.2f} s plain. Sealed ({}, timed on this machine) they would do:\n",
-                    prediction.ranks.size(),
+        fmt::format("{} rank{} on {} ran {:.2f} s plain. Sealed ({}, timed on this machine) they would do:\n",
+                    prediction.ranks.size(), prediction.ranks.size() == 1 ? "" : "s",
                     prediction.nodes == 1 ? "one node" : fmt::format("{} nodes", prediction.nodes),
                     prediction.seconds, prediction.library);
     if (prediction.nodes < 2)
@@ -289,7 +289,8 @@ std::string as_text(const Prediction& prediction) {
     for (const auto& [what, count] : prediction.unpredicted)
         text += fmt::format("    not in it: {} ({} calls)\n", what, count);
     return text +
-           "    Not in it either: start-up (MPI_Init), waiting for a peer that seals, cold caches. Blocks of "
+           (prediction.unpredicted.empty() ? "    Not in it: start-up" : "    Not in it either: start-up") +
+           " (MPI_Init), waiting for a peer that seals, cold caches. Blocks of "
            "differing sizes count as\n"
            "    their mean. `MPISEC_STATS=1 … mpisec exec` measures.\n";
 }

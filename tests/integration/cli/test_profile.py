@@ -62,6 +62,20 @@ int main(int argc, char** argv) {
 CLASSES = ("point_to_point", "collective", "one_sided")
 
 
+def test_a_file_that_cannot_be_written_is_said_first(cluster, compile_mpi):
+    """And the prediction is printed all the same."""
+    app = compile_mpi("""#include <mpi.h>
+        #include <stdio.h>
+        int main(void) { fprintf(stderr, "program\\n"); MPI_Init(0, 0); return MPI_Finalize(); }""", "mpich-5")
+    result = cluster(2).run([places.find_mpisec(), "profile", "-o", "/nope/x", "--", app], ranks=2, mpi="mpich-5", plain=True)
+    first = "mpisec profile: cannot write /nope/x: No such file or directory"
+    assert result.returncode != 0 and result.stderr.index(first) < result.stderr.rindex("program\n"), result.stderr
+    assert "2 ranks on 2 nodes ran" in result.stderr and result.stderr.count("cannot write") == 2, result.stderr
+    assert "    Not in it: start-up" in result.stderr
+    alone = cluster(2).run([places.find_mpisec(), "profile", app], nodes=1, ranks=1, mpi="mpich-5", plain=True).check()
+    assert "1 rank on one node ran" in alone.stderr
+
+
 def profiled(cluster, app, mpi, kept, ranks=4):
     """Runs it plain below `mpisec profile`; returns (the Result, the prediction)."""
     command = [places.find_mpisec(), "profile", "-o", kept, "--", app]
