@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.hpp"
@@ -61,6 +62,8 @@ bool is_of_rank(const Json& rank) {
 }
 
 Result<Json> read_rank(const std::string& path) {
+    if (std::error_code error; !std::filesystem::exists(path, error))
+        return fail("there is no file or directory " + path);
     std::ifstream file(path);
     // Deeper documents were not written by a rank, and copying one could exhaust the stack.
     const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth < 8; };
@@ -240,9 +243,18 @@ void print_rates(const Look& before, const Look& now) {
                100 * rate(before.nanoseconds, now.nanoseconds) / 1e9 / ranks);
 }
 
+/// What it waits for, said once.
+void announce_waiting(const std::vector<std::string>& paths) {
+    std::error_code error;
+    for (const std::string& path : paths)
+        if (!std::filesystem::exists(path, error)) fmt::print("there is no file or directory {} yet\n", path);
+    fmt::print("no rank has written yet; waiting\n");
+}
+
 /// Runs until all ranks that have a file have ended. A file that is not there yet, or was not written by a rank, is left out.
 Result<void> watch_stats(const StatsOptions& options) {
     const bool terminal = isatty(STDOUT_FILENO) != 0;
+    bool announced = false;
     std::optional<Look> before;
     for (;;) {
         std::vector<Json> ranks;
@@ -250,15 +262,15 @@ Result<void> watch_stats(const StatsOptions& options) {
             if (auto rank = read_rank(file)) ranks.push_back(std::move(*rank));
         std::ranges::sort(ranks, {}, [](const Json& rank) { return rank["rank"].get<int>(); });
         const Look now = look_at(ranks);
-        if (terminal) fmt::print("\033[H\033[2J");
         if (!ranks.empty()) {
+            if (terminal) fmt::print("\033[H\033[2J");
             constexpr std::size_t most_lines = 24;
             print_ranks({ranks.begin(),
                          ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), most_lines))});
             print_sums(ranks);
             print_rates(before.value_or(Look{}), now);
-        } else {
-            fmt::print("no rank has written yet\n");
+        } else if (!std::exchange(announced, true)) {
+            announce_waiting(options.files);
         }
         std::fflush(stdout);
         if (!ranks.empty() && now.running == 0) return {};
@@ -278,8 +290,8 @@ void add_stats(CLI::App& app, Status& status) {
         "  MPISEC_STATS=json:stats/%r MPISEC_STATS_INTERVAL=5 mpiexec -n 64 mpisec exec ./app &\n"
         "  mpisec stats --live stats\n\n"
         "A table with a line for each rank, and what all ranks sealed and opened for each class of calls. "
-        "Jobs on one node seal nothing and write no file. Times are those of sealing and opening alone, in "
-        "whatever thread.");
+        "Jobs on one node seal nothing and write no file; others make the directory of PATH where it is "
+        "missing. Times are those of sealing and opening alone, in whatever thread.");
     auto options = std::make_shared<StatsOptions>();
     command->add_option("FILES", options->files, "a file of each rank, or the directory that has them")
         ->required();

@@ -92,6 +92,7 @@ struct Stats {
     std::array<std::array<Row, kinds>, traffics> rows{};
     std::uint64_t startup_nanoseconds = 0;  ///< MPIsec's own part of MPI_Init
     std::uint64_t began = 0;                ///< steady clock's nanoseconds, when MPI_Init ended
+    bool failure_reported = false;          ///< of writing MPISEC_STATS=json:PATH; once is enough
 };
 
 /// Unused buffers of the pool (runtime/pool.hpp), by size class, and their numbers.

@@ -1,12 +1,15 @@
 #include "shim/runtime/stats.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "aead/aead.hpp"
 #include "base/replaced_file.hpp"
@@ -120,11 +123,21 @@ std::string fields(bool ended, std::size_t replay_runs) {
     return copy;
 }
 
+void report_failure(const std::string& what) {
+    if (!std::exchange(stats.failure_reported, true)) say("MPISEC_STATS: " + what);
+}
+
+/// "stats/" of "stats/3"; empty for a file of the working directory.
+std::string directory_of(const std::string& path) {
+    return path.substr(0, path.rfind('/') + 1);
+}
+
 /// A reader of the file sees the old or the new one.
-bool replace_json(bool ended, std::size_t replay_runs) {
-    ReplacedFile file(json_path(), 0666);
-    file.write(fields(ended, replay_runs));
-    return file.finish();
+void replace_json(bool ended, std::size_t replay_runs) {
+    const std::string path = json_path(), text = fields(ended, replay_runs);
+    ReplacedFile file(path, 0666);
+    file.write(text);
+    if (!file.finish()) report_failure("cannot write " + path + ": " + std::strerror(errno));
 }
 
 void print_table() {
@@ -161,12 +174,26 @@ void StatsTimer::end() {
 void print_stats(std::size_t replay_runs) {
     const std::string& how = state.settings.stats;
     if (how == "ranks") return print_table();
-    if (how.rfind("json:", 0) != 0) return;
-    if (!replace_json(true, replay_runs)) say("MPISEC_STATS: cannot write " + json_path());
+    if (!stats_go_to_files()) return;
+    prepare_stats_directory();  // not done yet in a program that has sessions only
+    replace_json(true, replay_runs);
+}
+
+bool stats_go_to_files() {
+    return state.settings.stats.rfind("json:", 0) == 0;
+}
+
+void prepare_stats_directory() {
+    const std::string directory = directory_of(json_path());
+    if (directory.empty()) return;
+    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+        report_failure("cannot make the directory " + directory + ": " + std::strerror(errno));
+    else if (access(directory.c_str(), W_OK | X_OK) != 0)
+        report_failure("cannot write files in " + directory + ": " + std::strerror(errno));
 }
 
 void write_running_stats() {
-    replace_json(false, 0);  // what fails now fails at the end too, and is reported there
+    replace_json(false, 0);
 }
 
 std::vector<std::uint64_t> stats_sums() {

@@ -85,6 +85,10 @@ inline Traffic traffic_of_collective(const char* procedure) {
 /// Writes what MPISEC_STATS asks of each rank: a table on standard error, or JSON to a file ("%r" in its path
 /// becomes the rank). `replay_runs`: gaps in the sets of all senders' counters (skips.hpp).
 void print_stats(std::size_t replay_runs);
+/// MPISEC_STATS=json:PATH
+bool stats_go_to_files();
+/// Makes the directory of PATH where it is missing. When the file cannot be written there, it is reported now and not after hours.
+void prepare_stats_directory();
 /// Writes the JSON of a rank that is still running, in place of what the file had before.
 void write_running_stats();
 

@@ -35,7 +35,12 @@ void run(StatsWriter& self) {
 }  // namespace
 
 void start_stats_writer() {
-    if (writer || state.settings.stats_interval <= 0 || state.settings.stats.rfind("json:", 0) != 0) return;
+    if (stats_go_to_files()) prepare_stats_directory();
+    if (writer || state.settings.stats_interval <= 0) return;
+    if (!stats_go_to_files()) {
+        if (state.world.rank == 0) say("MPISEC_STATS_INTERVAL has no effect without MPISEC_STATS=json:PATH");
+        return;
+    }
     writer = new StatsWriter;
     if (start_thread(writer->thread, [] { run(*writer); })) return;
     say("MPISEC_STATS_INTERVAL has no effect: there is no thread left for it");

@@ -3,7 +3,8 @@
 
 namespace mpisec::shim {
 
-void start_stats_writer();  ///< where MPISEC_STATS names a file and the interval is not 0
-void stop_stats_writer();   ///< joins it (M14)
+/// Where MPISEC_STATS names a file and the interval is not 0. Where it names a file, makes its directory.
+void start_stats_writer();
+void stop_stats_writer();  ///< joins it (M14)
 
 }  // namespace mpisec::shim

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -85,9 +86,33 @@ def test_a_file_that_cannot_be_written(run, compile_mpi, tmp_path):
     result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/stats.%r"})
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.count(f"MPISEC_STATS: cannot write {tmp_path}/stats.") == 1, result.stderr
-    assert f"{tmp_path}/stats.0" in result.stderr
+    assert f"{tmp_path}/stats.0: Is a directory" in result.stderr
     assert json.loads((tmp_path / "stats.1").read_text())["open_small"]["messages"] >= 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["stats.0", "stats.1"]
+
+
+def test_the_directory_is_made(run, compile_mpi, tmp_path):
+    result = run([compile_mpi(MESSAGE, "mpich-5")], env={"MPISEC_STATS": f"json:{tmp_path}/new/%r"})
+    assert result.returncode == 0 and "MPISEC_STATS" not in result.stderr, result.stderr[-3000:]
+    assert sorted(file.name for file in (tmp_path / "new").iterdir()) == ["0", "1"]
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("interval", ["0", "0.1"])
+def test_a_directory_that_cannot_be_made_is_reported_when_the_job_starts(run, compile_mpi, tmp_path, interval):
+    program = MESSAGE.replace("if (rank == 0) MPI_Send", 'fprintf(stderr, "started\\n"); sleep(1); if (rank == 0) MPI_Send')
+    app = compile_mpi("#include <stdio.h>\n#include <unistd.h>\n" + program, "mpich-5")
+    result = run([app], env={"MPISEC_STATS": f"json:{tmp_path}/no/such/%r", "MPISEC_STATS_INTERVAL": interval})
+    assert result.returncode == 0, result.stderr[-3000:]
+    said = f"MPISEC_STATS: cannot make the directory {tmp_path}/no/such/: No such file or directory"
+    assert result.stderr.count("MPISEC_STATS: ") == result.stderr.count(said) == 2, result.stderr
+    assert result.stderr.rindex(said) < result.stderr.rindex("started"), result.stderr
+
+
+def test_an_interval_without_files_is_reported(run, compile_mpi):
+    app = compile_mpi(MESSAGE, "mpich-5")
+    result = run([app], env={"MPISEC_STATS": "1", "MPISEC_STATS_INTERVAL": "1"})
+    assert result.returncode == 0 and result.stderr.count("MPISEC_STATS_INTERVAL has no effect without MPISEC_STATS=json:PATH") == 1, result.stderr
 
 
 @pytest.mark.parametrize("setting", ["MPISEC_STATS", "MPISEC_TRACE"])
@@ -203,6 +228,18 @@ def test_a_job_is_seen_while_it_runs(run, compile_mpi, tmp_path):
 
 def test_what_is_no_statistics(tmp_path):
     (tmp_path / "other").write_text('{"rank": 1}')
-    for file in (tmp_path / "other", tmp_path / "missing", "/dev/null"):
+    for file in (tmp_path / "other", "/dev/null"):
         asked = subprocess.run([places.find_mpisec(), "stats", file], capture_output=True, text=True, check=False)
         assert asked.returncode == 1 and f"{file} is not a file that a rank wrote" in asked.stderr
+
+
+def test_files_that_are_not_there(tmp_path):
+    """--live waits for them, and says so once."""
+    missing = f"there is no file or directory {tmp_path}/missing"
+    asked = subprocess.run([places.find_mpisec(), "stats", tmp_path / "missing"], capture_output=True, text=True, check=False)
+    assert asked.returncode == 1 and missing in asked.stderr
+    with subprocess.Popen([places.find_mpisec(), "stats", "--live", "--every", "0.1", tmp_path / "missing"], stdout=subprocess.PIPE, text=True) as live:
+        assert live.stdout.readline() == f"{missing} yet\n"
+        time.sleep(0.5)
+        live.kill()
+        assert live.stdout.read().count("\n") == 1
