@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/version.hpp"
+#include "config/values.hpp"
 #include "keys/secret.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/startup/cores.hpp"
@@ -44,6 +45,12 @@ class Comparison {
     void values(const char* what, std::uint64_t theirs, std::uint64_t firsts) {
         values(what, std::to_string(theirs), std::to_string(firsts));
     }
+    /// For what is too long to be printed, of which only a digest is known.
+    void others(const char* what, bool differ) {
+        if (!differ) return;
+        if (!text_.empty()) text_ += ", ";
+        text_ += what;
+    }
     const std::string& text() const { return text_; }
 
   private:
@@ -76,16 +83,17 @@ std::string differences(const Hello& hello, const Hello& first) {
     };
     comparison.values("MPISEC_CONNECTIONS", connections(hello), connections(first));
     comparison.values("further policy", hello.policy >> 7, first.policy >> 7);
-    auto size = [](std::uint64_t bytes) { return bytes ? std::to_string(bytes) : std::string("auto"); };
+    auto size = [](std::uint64_t bytes) { return bytes ? config::show_size(bytes) : std::string("auto"); };
     comparison.values("MPISEC_PIPELINE_THRESHOLD", size(hello.threshold), size(first.threshold));
     comparison.values("MPISEC_SEGMENT", size(hello.segment), size(first.segment));
-    comparison.values("MPISEC_REKEY_MESSAGES", hello.rekey_messages, first.rekey_messages);
-    comparison.values("MPISEC_REKEY_BYTES", hello.rekey_bytes, first.rekey_bytes);
-    if (hello.purpose != first.purpose) comparison.values("call and arguments", "others", "the same");
-    if (hello.selection != first.selection)
-        comparison.values(
-            "algorithms of collectives or rules for messages (MPISEC_TUNING, MPISEC_ALLGATHER, ...)",
-            "others", "the same");
+    comparison.values("MPISEC_REKEY_MESSAGES", config::show_size(hello.rekey_messages),
+                      config::show_size(first.rekey_messages));
+    comparison.values("MPISEC_REKEY_BYTES", config::show_size(hello.rekey_bytes),
+                      config::show_size(first.rekey_bytes));
+    comparison.others("another call or other arguments", hello.purpose != first.purpose);
+    comparison.others(
+        "other algorithms of collectives or other rules for messages (MPISEC_TUNING, MPISEC_ALLGATHER, ...)",
+        hello.selection != first.selection);
     return comparison.text();
 }
 
@@ -150,9 +158,11 @@ void require_agreement(const std::vector<Hello>& hellos, const Hello& own) {
     constexpr int named = 5;
     std::string sentence;
     int differing = 0;
+    bool one_version = true;
     for (const Hello& hello : hellos) {
         std::string difference = differences(hello, hellos[0]);
         if (difference.empty()) continue;
+        one_version &= get(hello.version) == get(hellos[0].version) && hello.protocol == hellos[0].protocol;
         if (++differing <= named)
             sentence += (sentence.empty() ? "" : "; ") + name_of(hello) + " has " + difference;
     }
@@ -161,7 +171,9 @@ void require_agreement(const std::vector<Hello>& hellos, const Hello& own) {
     // One rank reports for all; the others report when it did not see what they see (messages were changed).
     if (own.rank != hellos[0].rank) std::this_thread::sleep_for(std::chrono::seconds(2));
     abort_job("The ranks' settings differ from those of " + name_of(hellos[0]) + ": " + sentence +
-              ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from.");
+              (one_version
+                   ? ". Make them alike on all nodes; `mpisec doctor` shows where a setting comes from."
+                   : ". Install the same version of MPIsec on all nodes."));
 }
 
 }  // namespace mpisec::shim

@@ -87,8 +87,9 @@ def test_key_that_others_can_read(startup, make_key):
     "setting, words",
     [
         ({"MPISEC_AEAD": "openssl:aes-128-gcm"}, ["aes-128-gcm", "aes-256-gcm"]),
-        ({"MPISEC_PIPELINE_THRESHOLD": "32K"}, ["rank 2 (node1)", "MPISEC_PIPELINE_THRESHOLD 32768 instead of 65536"]),
-        ({"MPISEC_SEGMENT": "64K"}, ["rank 2 (node1)", "MPISEC_SEGMENT 65536 instead of auto"]),
+        ({"MPISEC_PIPELINE_THRESHOLD": "32K"}, ["rank 2 (node1)", "MPISEC_PIPELINE_THRESHOLD 32K instead of 64K"]),
+        ({"MPISEC_SEGMENT": "64K"}, ["rank 2 (node1)", "MPISEC_SEGMENT 64K instead of auto"]),
+        ({"MPISEC_REKEY_BYTES": "1G"}, ["rank 2 (node1)", "MPISEC_REKEY_BYTES 1G instead of 256G"]),
         ({"MPISEC_PIPELINE": "off"}, ["rank 2 (node1)", "MPISEC_PIPELINE off instead of auto"]),
         ({"MPISEC_SAME_NODE": "seal"}, ["rank 2 (node1)", "MPISEC_SAME_NODE seal instead of auto"]),
         ({"MPISEC_SAME_NODE": "plain"}, ["rank 2 (node1)", "MPISEC_SAME_NODE plain instead of auto"]),
@@ -107,7 +108,8 @@ def test_node_with_another_setting(startup, setting, words):
 def test_node_with_another_table(startup, tmp_path):
     table = tmp_path / "table.toml"
     table.write_text("[[message]]\nbytes = [0, inf]\nsegment = inf\n")
-    refused(startup(2, 4, node_env={1: {"MPISEC_TUNING": str(table)}}), "rank 2 (node1)", "rules for messages (MPISEC_TUNING")
+    refused(startup(2, 4, node_env={1: {"MPISEC_TUNING": str(table)}}),
+            "rank 2 (node1) has other algorithms of collectives or other rules for messages (MPISEC_TUNING")
 
 
 def test_another_library_for_the_same_cipher_is_fine(startup):
