@@ -14,7 +14,7 @@ Result<Selection> table_of_site(const config::Settings& settings) {
     const Result<std::string> text =
         config::read_file(settings.tuning, "selection table", "MPISEC_TUNING names it");
     if (!text) return tl::unexpected(text.error());
-    return Selection::parse(*text, settings.tuning);
+    return Selection::parse(*text, "MPISEC_TUNING=" + settings.tuning);
 }
 
 /// Only the last table needs rules for every call.

@@ -110,7 +110,7 @@ def test_tune_makes_a_table_that_jobs_can_use(mpisec, tmp_path):
 
     table.write_text('[[rule]]\ncollective = "bcast"\n')
     found = mpisec("doctor", env={"MPISEC_TUNING": str(table)}).stdout
-    assert f"PROBLEM: {table}, line 1: a rule needs collective and algorithm" in found
+    assert f"PROBLEM: MPISEC_TUNING={table}, line 1: a rule needs collective and algorithm" in found
 
 
 def test_tune_makes_rules_for_messages_of_measured_ratios(mpisec, tmp_path):
