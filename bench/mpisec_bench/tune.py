@@ -5,6 +5,7 @@ their jobs, so that all of them meet the machine's phases; of an algorithm's job
 """
 
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -51,6 +52,7 @@ class Task(TypedDict):
     mpi: str
     keep_times: str  # a file, or empty
     output: str  # a file; empty: standard output
+    collectives: list[str]  # as --collective named them; empty: all
 
 
 class Time(TypedDict):
@@ -154,10 +156,19 @@ def _median(rows: Sequence[Row]) -> float:
     return float(statistics.median(row["time_with_barrier_us"] for row in rows)) * 1e-6
 
 
+def _command(task: Task) -> str:
+    """What makes the table again; the table begins with it."""
+    words = ["--launch", task["launch"], "--mpicc", task["mpicc"]] if task["launch"] else ["--mpi", task["mpi"]]
+    for option, values in (("--nodes", task["nodes"]), ("--ranks-per-node", task["ranks_per_node"]), ("--most-ranks", [task["most_ranks"]]),
+                           ("--size", task["sizes"]), ("--collective", task["collectives"])):
+        words += [option, ",".join(map(str, values))] if values else []
+    return shlex.join(["mpisec", "tune", *words])
+
+
 def main() -> None:
     task: Task = json.loads(sys.argv[1])
     messages = task["messages"]
-    measured = {"times": measure(task) if task["trials"] else [], "messages": measure_messages(task, messages) if messages else []}
+    measured = {"command": _command(task), "times": measure(task) if task["trials"] else [], "messages": measure_messages(task, messages) if messages else []}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(task["keep_times"] or Path(scratch) / "times.json")
         file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

@@ -65,9 +65,10 @@ std::vector<coll::Collective> wanted(const TuneOptions& options) {
     return some;
 }
 
-/// How the table was made, so that it can be made again.
-std::string header(const TuneOptions& options) {
+/// How the table was made, so that it can be made again. `measured_by`: the command that measured all the times, where that is known.
+std::string header(const TuneOptions& options, const std::string& measured_by) {
     std::string command = "mpisec tune --times " + options.times;
+    if (!measured_by.empty() && options.collectives.empty()) command = measured_by;
     if (options.simulate) {
         command = "mpisec tune --simulate";
         if (!options.model.empty()) command += " --model " + options.model;
@@ -94,7 +95,8 @@ Result<void> write(const std::string& path, const std::string& text) {
 }
 
 Status write_table(const TuneOptions& options, const std::vector<coll::Collective>& collectives,
-                   const Timer& timer, const coll::MessageRules& messages = {}) {
+                   const Timer& timer, const coll::MessageRules& messages = {},
+                   const std::string& measured_by = "") {
     std::vector<Result<std::vector<coll::Rule>>> found(collectives.size());
     side_by_side(collectives.size(), usable_cores(),
                  [&](std::size_t i) { found[i] = rules_for(collectives[i], options.grid, timer); });
@@ -108,7 +110,7 @@ Status write_table(const TuneOptions& options, const std::vector<coll::Collectiv
                        some->size() == 1 ? "" : "s");
     }
     const Result<void> written =
-        write(options.output, header(options) + coll::Selection(rules, messages).text());
+        write(options.output, header(options, measured_by) + coll::Selection(rules, messages).text());
     return written ? 0 : complain("tune", written.error());
 }
 
@@ -131,7 +133,7 @@ Status from_times(TuneOptions options) {
         if (times->collectives.contains(one)) measured.push_back(one);
     const coll::MessageRules messages =
         wants_messages(options) ? message_rules_for(times->messages) : coll::MessageRules();
-    return write_table(options, measured, times->timer, messages);
+    return write_table(options, measured, times->timer, messages, times->command);
 }
 
 /// Becomes the program that runs the jobs (bench/mpisec_bench/tune.py), which takes one JSON document and
@@ -155,7 +157,8 @@ Status by_measuring(TuneOptions options) {
                                  {"mpicc", options.mpicc},
                                  {"mpi", options.mpi},
                                  {"keep_times", options.keep_times},
-                                 {"output", options.output}};
+                                 {"output", options.output},
+                                 {"collectives", options.collectives}};
     return complain("tune", become_python("mpisec_bench.tune", {task.dump()}));
 }
 

@@ -65,14 +65,15 @@ coll::MessageRules message_rules_for(const MessageTimes& times);
 
 /// What bench/mpisec_bench/tune.py has measured.
 struct MeasuredTimes {
+    std::string command;  ///< that measured them; empty where the file does not say
     MessageTimes messages;
     Grid grid;
     std::set<coll::Collective> collectives;
     Timer timer;
 };
 /// A JSON document {"times": [{"collective", "algorithm", "nodes", "ranks_per_node", "bytes", "seconds"},
-/// …], "messages": [{"threshold", "segment", "bytes", "ratio"}, …]}, where a segment of -1 is the whole rest. Algorithms without
-/// a time for a cluster do not suit there.
+/// …], "messages": [{"threshold", "segment", "bytes", "ratio"}, …], "command": …}, where a segment of -1 is the whole rest. Algorithms
+/// without a time for a cluster do not suit there.
 Result<MeasuredTimes> read_times(const std::string& path);
 
 }  // namespace mpisec::cli

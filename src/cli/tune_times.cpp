@@ -74,6 +74,9 @@ Result<MeasuredTimes> read_times(const std::string& path) {
             if (bytes > 0) add(read.grid.sizes, bytes);
             read.grid.most_ranks = std::max(read.grid.most_ranks, nodes * each);
         }
+        read.command = document.value("command", "");
+        for (char& c : read.command)
+            if (c < ' ') c = ' ';  // it becomes a comment of one line
         if (document.contains("messages")) read_messages(document.at("messages"), read.messages);
     } catch (const nlohmann::json::exception& error) {
         return fail(fmt::format("{} holds no times of mpisec tune: {}", path, error.what()));

@@ -171,6 +171,11 @@ def test_tune_from_measured_times(mpisec, tmp_path):
     rules = tomllib.loads(made.stdout)["rule"]
     assert [(rule["algorithm"], rule["bytes"]) for rule in rules] == [("binomial", [0, 2048]), ("smp", [2049, float("inf")])]
 
+    assert f"#   mpisec tune --times {times}\n" in made.stdout
+    kept = json.loads(times.read_text()) | {"command": "mpisec tune --nodes 2\nrule = 1"}
+    times.write_text(json.dumps(kept))
+    assert "#   mpisec tune --nodes 2 rule = 1\n" in mpisec("tune", "--times", times).stdout, "one line of comment"
+
     times.write_text(json.dumps({"times": [row("no-such", 64, 1e-6)]}))
     made = mpisec("tune", "--times", times)
     assert made.returncode == 1 and "there is no algorithm no-such of bcast" in made.stderr

@@ -26,6 +26,8 @@ def test_on_lab_nodes(lab, tmp_path):
     fastest = min((row for row in rows if row["collective"] == "exscan"), key=lambda row: row["seconds"])
     rules = tomllib.loads(table.read_text())["rule"]
     assert [rule["algorithm"] for rule in rules if rule["collective"] == "exscan"] == [fastest["algorithm"]]
+    made_by = "mpisec tune --mpi mpich-5 --nodes 2 --ranks-per-node 1 --most-ranks 512 --size 64 --collective exscan,neighbor_allgather"
+    assert f"#   {made_by}\n" in table.read_text()
 
 
 @pytest.mark.slow
