@@ -121,6 +121,18 @@ def test_lost_piece(attack, mpi):
     assert said["wait", 0, 1].startswith(INTEGRITY), result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_a_notice_that_never_arrives(run, compile_mpi, tmp_path, mpi):
+    """S8: three notices of rank 2 are announced (envelopes.c), which it never sends: the other ranks' messages arrive all the same, in time."""
+    library = compile_mpi(HERE / "envelopes.c", mpi, flags=["-std=gnu11", "-shared", "-fPIC", "-Wl,--as-needed"], name="envelopes.so")
+    victim = compile_mpi(HERE / "victim_partitioned.c", mpi, flags=["-std=gnu11"])
+    says = tmp_path / "says"
+    result = run([victim, "one", *CUT, "wait"], nodes=3, ranks=3, mpi=mpi, timeout=45,
+                 env={"LD_PRELOAD": library, "MPISEC_LAB_ENVELOPE": "source=2", "VICTIM_SAYS": says})
+    assert not result.timed_out, "the job hung\n" + result.stderr[-4000:]
+    assert says.read_text().count(FINE) == MESSAGES * STARTS, says.read_text() + result.stderr[-4000:]
+
+
 def test_plain_is_not_what_is_tested(attack):
     """The same attack on the library's own messages gets through: what these tests show is MPIsec's doing."""
     result, _ = attack("count", plain=True)
