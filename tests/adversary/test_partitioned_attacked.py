@@ -130,7 +130,7 @@ def test_a_notice_that_never_arrives(run, compile_mpi, tmp_path, mpi):
     result = run([victim, "one", *CUT, "wait"], nodes=3, ranks=3, mpi=mpi, timeout=45,
                  env={"LD_PRELOAD": library, "MPISEC_LAB_ENVELOPE": "source=2", "VICTIM_SAYS": says})
     assert not result.timed_out, "the job hung\n" + result.stderr[-4000:]
-    assert says.read_text().count(FINE) == MESSAGES * STARTS, says.read_text() + result.stderr[-4000:]
+    assert says.read_text().count(f": {FINE};") == MESSAGES * STARTS, says.read_text() + result.stderr[-4000:]
 
 
 def test_plain_is_not_what_is_tested(attack):
