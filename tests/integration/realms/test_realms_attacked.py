@@ -59,7 +59,7 @@ def test_changed_message(attacked, rank, change, words):
     refused(attacked(rank, send=change), *words)
 
 
-@pytest.mark.parametrize("byte, words", [(100, [CHANGED]), (204, ["call and arguments"]), (220, [CHANGED])], ids=["nonce", "purpose", "side"])
+@pytest.mark.parametrize("byte, words", [(100, [CHANGED]), (204, ["another call or other arguments"]), (220, [CHANGED])], ids=["nonce", "purpose", "side"])
 def test_changed_hello(attacked, byte, words):
     """Of another rank; nonce, the call that it makes, and its side of a communicator between groups."""
     refused(attacked(1, hello=f"0:{byte}"), *words)

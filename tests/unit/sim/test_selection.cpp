@@ -304,7 +304,8 @@ TEST(Settings, ATableOfTheSite) {
     std::ofstream(path) << "[[rule]]\n";
     selection = selection_of(settings);
     ASSERT_FALSE(selection);
-    EXPECT_EQ(selection.error().message, path + ", line 1: a rule needs collective and algorithm.");
+    EXPECT_EQ(selection.error().message,
+              "MPISEC_TUNING=" + path + ", line 1: a rule needs collective and algorithm.");
     std::remove(path.c_str());
     selection = selection_of(settings);
     ASSERT_FALSE(selection);

@@ -54,15 +54,18 @@ static void one(int peer, int way, int n, int room) {
     free(out), free(in), free(before);
 }
 
-/* Open MPI plain does not notice that a short message to oneself is too long. */
+/* Open MPI plain does not notice that a short message to oneself is too long, and Intel MPI does not complete the receive. */
 static void from_oneself(int n) {
+    const char* same_node = getenv("MPISEC_SAME_NODE");
+    const int verified = sealed && !(same_node && strcmp(same_node, "plain") == 0);
+    if (library_is("Intel")) return;
     int out[100] = {0}, in[100] = {0};
     MPI_Request request;
     MPI_Status status;
     OK(MPI_Irecv(in, n / 2, MPI_INT, rank, 10, MPI_COMM_WORLD, &request));
     OK(MPI_Send(out, n, MPI_INT, rank, 10, MPI_COMM_WORLD));
     const int code = MPI_Wait(&request, &status);
-    if (sealed) expect_truncation(code, n, n / 2);
+    if (verified) expect_truncation(code, n, n / 2);
 }
 
 void rule_truncation(void) {
