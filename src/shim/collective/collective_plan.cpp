@@ -6,7 +6,7 @@
 
 #include "shim/collective/local_reduction.hpp"
 #include "shim/collective/reduction.hpp"
-#include "shim/p2p/unsupported.hpp"
+#include "shim/p2p/route.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"

@@ -121,18 +121,18 @@ std::string absolute(const std::string& name) {
 }
 
 /// While it lives, the library returns the errors of opening and deleting files.
-class ErrorsReturned {
+class FileErrorsReturned {
   public:
-    ErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
+    FileErrorsReturned() : known_(real.File_get_errhandler(constants.file_null, &before_) == MPI_SUCCESS) {
         if (known_) real.File_set_errhandler(constants.file_null, constants.errors_return);
     }
-    ~ErrorsReturned() {
+    ~FileErrorsReturned() {
         if (!known_) return;
         real.File_set_errhandler(constants.file_null, before_);
         give_back_handler(before_);
     }
-    ErrorsReturned(const ErrorsReturned&) = delete;
-    ErrorsReturned& operator=(const ErrorsReturned&) = delete;
+    FileErrorsReturned(const FileErrorsReturned&) = delete;
+    FileErrorsReturned& operator=(const FileErrorsReturned&) = delete;
 
   private:
     Guard guard_;  // the handler is the process's
@@ -150,7 +150,7 @@ struct OpenErrorsReturned {
 #else
 
 /// MPICH 5 returns MPI_SUCCESS from MPI_File_open after it has called a handler of the program's.
-struct OpenErrorsReturned : ErrorsReturned {
+struct OpenErrorsReturned : FileErrorsReturned {
     static int raise(int code, const char* call) { return raise_on_file(constants.file_null, code, call); }
 };
 
@@ -213,7 +213,7 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
 
 /// The file may be gone already: another handle of it was closed before, or the program has deleted it.
 int delete_if_there(const File& file) {
-    const ErrorsReturned to_here;
+    const FileErrorsReturned to_here;
     const int code = real.File_delete(file.place.c_str(), constants.info_null);
     return error_class_of(code) == MPI_ERR_NO_SUCH_FILE ? MPI_SUCCESS : code;
 }

@@ -178,9 +178,9 @@ int receive_plain(const ReceiveSpec& spec, MPI_Status* status) {
 
 int send_verified(const SendSpec& spec, Communicator& comm) {
     if (spec.mode == SendSpec::Mode::buffered) {
-        Guard guard;
         int code = MPI_SUCCESS;
         {
+            Guard guard;
             // MPICH 5 returns MPI_SUCCESS where a handler of the program's has heard that there is no room.
             ErrorsReturned returned(spec.comm);
             code = announced(spec, comm, [&] { return send_plain(spec); });  // MPI takes a copy
