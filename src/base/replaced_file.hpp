@@ -1,5 +1,6 @@
 // A file that takes another one's place when it is complete: readers see the old or the new one. In a directory that others can write to,
-// nothing of theirs is written into: no file, link or FIFO that has the name already.
+// nothing of theirs is written into: no file, link or FIFO that has the name already. Where the file system can do without, the file has no
+// name until it is complete: a process that is killed leaves nothing behind.
 #pragma once
 
 #include <fcntl.h>
@@ -22,13 +23,16 @@ class ReplacedFile {
         std::uint64_t number = 0;
         if (getrandom(&number, sizeof number, 0) != sizeof number) return;
         temporary_ = path_ + "." + std::to_string(number);
-        file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        const std::string directory = path_.substr(0, path_.rfind('/') + 1) + ".";
+        file_ = open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+        named_ = file_ < 0;
+        if (named_) file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         good_ = file_ >= 0;
     }
     ~ReplacedFile() {
         if (file_ < 0) return;
         close(file_);
-        unlink(temporary_.c_str());
+        if (named_) unlink(temporary_.c_str());
     }
     ReplacedFile(const ReplacedFile&) = delete;
     ReplacedFile& operator=(const ReplacedFile&) = delete;
@@ -45,18 +49,24 @@ class ReplacedFile {
     /// False when it could not be written, with errno; then there is no new file.
     bool finish() {
         if (file_ < 0) return false;
+        if (good_ && !named_) good_ = named_ = give_name();
         good_ = close(std::exchange(file_, -1)) == 0 && good_;
         if (good_ && std::rename(temporary_.c_str(), path_.c_str()) == 0) return true;
         const int error = errno;
-        unlink(temporary_.c_str());
+        if (named_) unlink(temporary_.c_str());
         errno = error;
         return false;
     }
 
   private:
+    bool give_name() const {
+        const std::string open_file = "/proc/self/fd/" + std::to_string(file_);
+        return linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    }
+
     std::string path_, temporary_;
     int file_ = -1;
-    bool good_ = false;
+    bool good_ = false, named_ = false;
 };
 
 }  // namespace mpisec

@@ -1,9 +1,11 @@
 // Files that take another one's place: never half written, and never what somebody else has put there.
 #include "base/replaced_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -61,6 +63,17 @@ TEST_F(ReplacedFiles, AreLeftAsTheyWereWhenNotFinished) {
     }
     EXPECT_EQ(text_of(at("it")), "old");
     EXPECT_EQ(files(), 1);
+}
+
+TEST_F(ReplacedFiles, HaveNoNameUntilTheyAreComplete) {
+    const int nameless = open(at("").c_str(), O_WRONLY | O_TMPFILE, 0600);
+    if (nameless < 0) GTEST_SKIP() << "this file system has no files without a name";
+    close(nameless);
+    ReplacedFile file(at("it"));
+    file.write("text");
+    EXPECT_EQ(files(), 0);
+    EXPECT_TRUE(file.finish());
+    EXPECT_EQ(text_of(at("it")), "text");
 }
 
 TEST_F(ReplacedFiles, FollowNoLink) {
