@@ -1,9 +1,7 @@
 // Memory for keys (S5): locked, left out of core dumps and children, wiped when freed.
 //
-// Secrets live in slabs of locked pages, many to a page: a job of thousands of ranks has thousands of pair
-// keys. Each slab is locked (mlock), left out of core dumps (MADV_DONTDUMP) and reads as zero in a forked
-// child (MADV_WIPEONFORK). What is not covered: the key schedules that the crypto libraries keep in memory of
-// their own (docs/threat-model.md).
+// Secrets live in slots of base/locked_slab.hpp, which a forked child finds zeroed. What is not covered: the key schedules that some
+// crypto libraries keep in memory of their own (docs/threat-model.md).
 #pragma once
 
 #include <cstddef>
@@ -48,13 +46,5 @@ void random_bytes(void* bytes, std::size_t n);
 
 /// Ends the process with a sentence: a child asked for something that depends on its parent's keys.
 [[noreturn]] void die_of_wiped_secret();
-
-/// The state of the memory of all secrets of this process.
-struct SecretMemory {
-    std::size_t in_use;  ///< secrets alive
-    std::size_t slabs;   ///< mappings made so far; they are kept for reuse
-    bool locked;         ///< false: mlock failed for a slab (RLIMIT_MEMLOCK); its secrets may be swapped out
-};
-SecretMemory secret_memory();
 
 }  // namespace mpisec::keys

@@ -5,6 +5,7 @@ import pathlib
 import re
 import stat
 import subprocess
+import sys
 
 import pytest
 
@@ -123,3 +124,16 @@ def test_shared_memory_has_no_name_while_the_job_runs(startup):
     """The object had a name for a moment only; no file of it is left for others, or after a crash."""
     result = startup(2, 4)
     assert len(re.findall(r"rank \d names 0\n", result.stdout)) == 4, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_the_key_file_is_forgotten(mpi, compile_mpi, run, make_key):
+    """S5: after MPI_Init nothing of the key is in a rank's memory; the one secret that follows from it alone and is kept is out of the
+    reach of core dumps and children."""
+    key = make_key("one")
+    scanner = pathlib.Path(__file__).with_name("remembered.py")
+    result = run([compile_mpi(scanner.with_suffix(".c"), mpi), sys.executable, scanner, key], nodes=2, ranks=4, mpi=mpi, key=str(key),
+                 env={"MPISEC_CONNECTIONS": "authenticate"})
+    assert right(result) == 4, result.stdout + result.stderr
+    places = re.findall(r"^remembered: (\w+ \w+)", result.stdout, re.MULTILINE)
+    assert set(places) == {"connections hidden"}, result.stdout  # these are found, so the key would be
