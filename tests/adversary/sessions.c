@@ -1,12 +1,14 @@
 /* Communicators from groups of a session. Arguments: "world" (MPI_Init is called) or "sessions" (it is not),
  * then what to make one after the other: "all" processes, "pairs" of neighbours, pairs "across" (0 and 2, 1
  * and 3), "self", "all" to "nowhere", and the same with a "handler" of the program. Each process says how many
- * processes came out, or "refused" (there is no place for the result); at the end, whether something was left in /dev/shm. */
+ * processes came out, or "refused" (there is no place for the result); at the end, whether something of this user's was left in
+ * /dev/shm. MPISEC_LAB_SQUATTER: a command to run first. */
 #include <dirent.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int rank, size, called;
@@ -60,8 +62,10 @@ static void make(const char* what, MPI_Group everyone) {
 static int something_left(int tell) {
     int found = 0;
     DIR* memory = opendir("/dev/shm");
+    struct stat status;
     for (struct dirent* entry; memory && (entry = readdir(memory));)
-        if (strncmp(entry->d_name, "mpisec", 6) == 0) {
+        if (strncmp(entry->d_name, "mpisec", 6) == 0 &&
+            fstatat(dirfd(memory), entry->d_name, &status, 0) == 0 && status.st_uid == geteuid()) {
             found = 1;
             if (tell) printf("left in /dev/shm: %s\n", entry->d_name);
         }
@@ -71,6 +75,8 @@ static int something_left(int tell) {
 
 int main(int argc, char** argv) {
     const int world = strcmp(argv[1], "world") == 0;
+    const char* squatter = getenv("MPISEC_LAB_SQUATTER");
+    if (squatter && system(squatter) != 0) return 1;
     if (world) MPI_Init(&argc, &argv);
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
     MPI_Group everyone;

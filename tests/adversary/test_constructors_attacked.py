@@ -2,7 +2,9 @@
 ranks believe the same lie. No rank gets a communicator that has other ranks, another order or another topology than called for; a
 session's group counts as inside a node only when that is proven without the network, and is sealed otherwise."""
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,19 @@ def test_sessions_inside_a_node_work(sessions, mpi):
     """Processes that share memory get their communicator, also for several groups with one tag and for the same call twice."""
     _, said, everything = sessions(mpi, 1, 4, "sessions", "all", "all", "pairs", "self", lying=False)
     assert sorted(said) == sorted([(str(rank), text) for rank in range(4) for text in ["4", "4", "2", "1"]]), everything
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user too")
+@pytest.mark.parametrize("mpi", MPIS)
+def test_another_user_cannot_take_a_sessions_name(sessions, cluster, mpi):
+    """The name of the memory in which the processes of a group meet cannot be known in advance."""
+    squatter = f"LD_PRELOAD= {sys.executable} {HERE / 'squatter.py'} org.example.tag 2"
+    try:
+        result, said, everything = sessions(mpi, 1, 2, "sessions", "all", lying=False, node_env={0: {"MPISEC_LAB_SQUATTER": squatter}})
+    finally:
+        cluster(1).execute(0, ["find", "/dev/shm", "-user", "65534", "-delete"])
+    assert "names taken" in result.stdout, everything
+    assert sorted(said) == [("0", "2"), ("1", "2")], everything
 
 
 @pytest.mark.parametrize("mpi", MPIS)

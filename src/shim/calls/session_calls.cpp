@@ -106,8 +106,8 @@ int wrong_group() {
 }
 
 /// All processes are proven to be on this node, or nothing is handed out.
-int make_on_node(const FromGroup& call, MPI_Comm made) {
-    const std::string why = call.size() == 1 ? "" : why_not_on_one_node(call.group, call.tag);
+int make_on_node(const FromGroup& call, const std::vector<Hello>& hellos, MPI_Comm made) {
+    const std::string why = call.size() == 1 ? "" : why_not_on_one_node(call.group, call.tag, hellos);
     if (!why.empty()) return refusal_code(create_from_group, "The group: " + why + ".");
     Realm& realm = know_one_node(call.group);
     if (gate.phase == Phase::ended) {  // in this phase nothing passes that is not known
@@ -128,11 +128,11 @@ int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
         make_ready(*newcomm);
         return wrong_group();
     }
-    if (call.size() == 1) return make_on_node(call, *newcomm);
+    if (call.size() == 1) return make_on_node(call, {}, *newcomm);
     const std::vector<std::int32_t> processes = job_ranks(call.group);
     const Place place = place_in(call.group, processes);
     const std::vector<Hello> hellos = meet_strangers(*newcomm, call.constructor(), place);
-    if (may_be_one_node(hellos)) return make_on_node(call, *newcomm);
+    if (may_be_one_node(hellos)) return make_on_node(call, hellos, *newcomm);
     Realm& realm = start_realm(*newcomm, hellos);
     if (!are_processes(hellos, place.side, processes)) return wrong_group();
     return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},

@@ -12,8 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -27,11 +25,6 @@
 #include "shim/startup/node_id.hpp"
 
 namespace mpisec::shim {
-
-struct SessionCalls {
-    std::mutex mutex;
-    std::map<std::string, std::uint64_t> made;  ///< by members and tag
-};
 
 namespace {
 
@@ -54,19 +47,12 @@ struct Shared {
 static_assert(sizeof(Shared) % alignof(Entry) == 0);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
-std::string object_name(const std::string& tag, Ranks ranks) {
+std::string object_name(const std::string& tag, Ranks ranks, const std::vector<Hello>& hellos) {
     keys::Sha256 hash;
-    const auto mark = node_id();
-    hash.update(keys::as_bytes("mpisec session")).update(mark);
+    hash.update(keys::as_bytes("mpisec session")).update(node_id());
     hash.update(keys::as_bytes(std::to_string(tag.size()) + ":" + tag));
-    std::string members;
-    for (std::int32_t rank : ranks) members += std::to_string(rank) + ",";
-    SessionCalls& calls = *process.session_calls;
-    {
-        std::lock_guard lock(calls.mutex);
-        members += "#" + std::to_string(calls.made[members + tag]++);
-    }
-    hash.update(keys::as_bytes(members));
+    for (std::int32_t rank : ranks) hash.update(keys::as_bytes(std::to_string(rank) + ","));
+    for (const Hello& hello : hellos) hash.update(hello.nonce);
     keys::Digest digest;
     hash.finish(digest.data());
     return "/mpisec-session-" + hex(std::span(digest).first(16));
@@ -235,7 +221,7 @@ std::vector<std::int32_t> job_ranks(MPI_Group group) {
     return {ranks.begin(), ranks.end()};
 }
 
-std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
+std::string why_not_on_one_node(MPI_Group group, const std::string& tag, const std::vector<Hello>& hellos) {
     int size = 0, rank = MPI_UNDEFINED;
     real.Group_size(group, &size);
     real.Group_rank(group, &rank);
@@ -248,7 +234,7 @@ std::string why_not_on_one_node(MPI_Group group, const std::string& tag) {
     if (ranks.empty()) return "the processes' ranks in the job are not known";
     const std::int32_t job_rank = ranks[static_cast<std::size_t>(rank)];
     name_process(job_rank);
-    SharedList list(object_name(tag, ranks), static_cast<std::size_t>(size));
+    SharedList list(object_name(tag, ranks, hellos), static_cast<std::size_t>(size));
     std::string wrong = list.attach();
     return wrong.empty() ? list.prove(static_cast<std::size_t>(rank), job_rank) : wrong;
 }

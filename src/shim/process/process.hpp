@@ -165,7 +165,6 @@ struct RmaWindows;
 struct SameNodeRecords;
 struct Selections;
 struct SentToSelf;
-struct SessionCalls;
 struct StatsWriter;
 struct TagReserve;
 struct Trace;
@@ -278,7 +277,6 @@ struct Process {
     FirstUse<IoFiles> io_files;                 ///< io/files.cpp
 
     // Communicators and calls.
-    FirstUse<SessionCalls> session_calls;       ///< session_proof.cpp
     FirstUse<LoadedSettings> loaded_settings;   ///< sessions/life.cpp
     FirstUse<OwnSession> own_session;           ///< the same
     std::atomic<int> open_sessions{0};          ///< session_calls.cpp; of the program
