@@ -9,6 +9,7 @@
 
 #include "aead/aead.hpp"
 #include "aead/names.hpp"
+#include "base/elf.hpp"
 
 namespace mpisec::aead {
 namespace {
@@ -35,6 +36,9 @@ int open_flags() {
 }
 
 Result<const Library*> open_plugin(const fs::path& file) {
+    if (auto whole = read_elf(file); !whole)
+        return fail("The crypto plug-in " + file.string() + " cannot be opened: " + whole.error().message +
+                    ". Install MPIsec again.");
     void* handle = dlopen(file.c_str(), open_flags());
     if (!handle) return fail("The crypto plug-in " + file.string() + " cannot be opened: " + dlerror());
     auto* table = static_cast<const mpisec_aead_plugin*>(dlsym(handle, MPISEC_AEAD_PLUGIN_SYMBOL));

@@ -34,6 +34,9 @@ class Mapping {
     }
     bool ok() const { return data_ != MAP_FAILED; }
 
+    bool holds(std::uint64_t offset, std::uint64_t bytes) const {
+        return offset <= size_ && bytes <= size_ - offset;
+    }
     /// `count` objects at `offset`; empty when they are not all inside the file.
     template <class T>
     std::span<const T> at(std::uint64_t offset, std::uint64_t count) const {
@@ -109,6 +112,9 @@ Result<std::optional<Elf>> read_elf(const std::string& path) {
     auto headers = file.at<Elf64_Phdr>(head[0].e_phoff, head[0].e_phnum);
     if (headers.size() != head[0].e_phnum) return tl::unexpected(damaged);
     for (const Elf64_Phdr& header : headers) {
+        // The loader would map it all the same: what is missing then is a bus error.
+        if (header.p_type == PT_LOAD && !file.holds(header.p_offset, header.p_filesz))
+            return tl::unexpected(damaged);
         if (header.p_type == PT_INTERP) elf.interpreter = file.text(header.p_offset);
         if (header.p_type == PT_DYNAMIC && header.p_filesz > 0 && !read_dynamic(file, headers, header, elf))
             return tl::unexpected(damaged);

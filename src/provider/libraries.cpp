@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "aead/aead.hpp"
+#include "base/elf.hpp"
 
 namespace mpisec::provider {
 namespace {
@@ -25,7 +26,8 @@ int open_flags() {
 
 // What cannot be opened is done without: OpenSSL has everything.
 const mpisec_cipher_plugin* open(const char* name) {
-    void* handle = dlopen(path(name).c_str(), open_flags());
+    const std::string file = path(name);
+    void* handle = read_elf(file) ? dlopen(file.c_str(), open_flags()) : nullptr;
     if (!handle) return nullptr;
     auto* table = static_cast<const mpisec_cipher_plugin*>(dlsym(handle, MPISEC_CIPHER_PLUGIN_SYMBOL));
     return table && table->abi == MPISEC_CIPHER_PLUGIN_VERSION ? table : nullptr;

@@ -1,4 +1,5 @@
 // The registry, MPISEC_AEAD's values, the remembered calibration and KeySet.
+#include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -43,6 +44,21 @@ class Select : public testing::Test {
 
 bool contains(const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
+}
+
+/// Up to where the loader maps the file.
+std::uint64_t loaded_bytes(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    Elf64_Ehdr head{};
+    in.read(reinterpret_cast<char*>(&head), sizeof head);
+    std::vector<Elf64_Phdr> segments(head.e_phnum);
+    in.seekg(static_cast<std::streamoff>(head.e_phoff));
+    in.read(reinterpret_cast<char*>(segments.data()),
+            static_cast<std::streamsize>(segments.size() * sizeof segments[0]));
+    std::uint64_t end = 0;
+    for (const Elf64_Phdr& segment : segments)
+        if (segment.p_type == PT_LOAD) end = std::max(end, segment.p_offset + segment.p_filesz);
+    return end;
 }
 
 TEST(Ciphers, NamesAndNumbersAgree) {
@@ -91,6 +107,20 @@ TEST(Registry, ForeignFileIsAnError) {
     ASSERT_FALSE(library);
     EXPECT_TRUE(contains(library.error().message, "libmpisec-aead-junk.so"));
     fs::remove_all(directory);
+}
+
+TEST_F(Select, PluginThatIsCutOffIsAnErrorThatNamesIt) {
+    const fs::path whole = fs::path(plugin_directory()) / "libmpisec-aead-openssl.so";
+    for (unsigned eighths = 0; eighths < 8; ++eighths) {
+        const std::string name = "part" + std::to_string(eighths);
+        const fs::path part = directory_ / ("libmpisec-aead-" + name + ".so");
+        fs::copy_file(whole, part);
+        // The sections that follow the loaded ones are not needed.
+        fs::resize_file(part, loaded_bytes(whole) * eighths / 8);
+        Result<const Library*> library = load(name, directory_);
+        ASSERT_FALSE(library) << name;
+        EXPECT_TRUE(contains(library.error().message, part.string())) << library.error().message;
+    }
 }
 
 TEST(Registry, EmptyDirectoryHasNone) {
