@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 #include "aead/aead.hpp"
 #include "fabric/topology.hpp"
@@ -116,9 +118,15 @@ class Fabric {
     /// inout = in op inout; when the operation does not commute, `in` is what comes from lower ranks.
     virtual void combine(const Reduction& reduction, PlaintextBuffer inout, Plaintext in) = 0;
 
-    /// Memory of this rank until the collective ends.
-    CiphertextBuffer ciphertext(std::size_t bytes) { return CiphertextBuffer(room(bytes)); }
-    PlaintextBuffer plaintext(std::size_t bytes) { return room(bytes); }
+    /// Memory of this rank until it is given back, or else until the collective ends. What was given back is used again, while it is
+    /// still in caches; plaintext rooms never hold ciphertext.
+    CiphertextBuffer ciphertext(std::size_t bytes) {
+        return CiphertextBuffer(take(unused_ciphertext_, bytes));
+    }
+    PlaintextBuffer plaintext(std::size_t bytes) { return take(unused_plaintext_, bytes); }
+    /// A whole room that nothing uses any more.
+    void give_back(CiphertextBuffer room) { keep(unused_ciphertext_, room.bytes_); }
+    void give_back(PlaintextBuffer room) { keep(unused_plaintext_, room); }
     /// Memory that all ranks of the node share until the collective ends: the n-th call gives all of them the same memory; `bytes` must
     /// agree.
     CiphertextBuffer shared_ciphertext(std::size_t bytes) { return CiphertextBuffer(shared_room(bytes)); }
@@ -157,8 +165,22 @@ class Fabric {
 
   private:
     friend class Pending;
-    wire::ReplaySet sealed_;  ///< indices of the sealed blocks sealed so far
+    using Rooms = std::unordered_map<std::size_t, std::vector<std::span<std::uint8_t>>>;  // by size
+    static constexpr std::size_t worth_keeping = 4096;
+    std::span<std::uint8_t> take(Rooms& unused, std::size_t bytes) {
+        const auto fit = bytes < worth_keeping ? unused.end() : unused.find(bytes);
+        if (fit == unused.end() || fit->second.empty()) return room(bytes);
+        const std::span<std::uint8_t> latest = fit->second.back();
+        fit->second.pop_back();
+        return latest;
+    }
+    static void keep(Rooms& unused, std::span<std::uint8_t> room) {
+        if (room.size() >= worth_keeping) unused[room.size()].push_back(room);
+    }
     Pending begin(unsigned number) { return Pending(this, number); }
+
+    wire::ReplaySet sealed_;  ///< indices of the sealed blocks sealed so far
+    Rooms unused_ciphertext_, unused_plaintext_;
 };
 
 inline bool Pending::await_ready() const {

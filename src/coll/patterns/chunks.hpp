@@ -13,11 +13,11 @@ inline constexpr std::size_t chunk_bytes = 64;
 inline constexpr std::size_t chunk_bytes = 1024 * 1024;
 #endif
 
-/// None without data.
+/// None without data. Where no memory is shared each rank's share of a chunk has that many bytes.
 inline int chunks(const fabric::Topology& topology, std::size_t bytes) {
-    if (bytes == 0) return 0;
-    if (topology.nodes() == topology.ranks()) return 1;  // no memory is shared
-    return static_cast<int>((bytes + chunk_bytes - 1) / chunk_bytes);
+    const bool shared = topology.nodes() < topology.ranks();
+    const std::size_t most = shared ? chunk_bytes : chunk_bytes * static_cast<std::size_t>(topology.nodes());
+    return static_cast<int>((bytes + most - 1) / most);
 }
 
 }  // namespace mpisec::coll

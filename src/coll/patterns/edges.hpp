@@ -18,17 +18,20 @@ class Edges {
     bool few_parts() const { return fabric_.few_parts(); }
     bool leaves_node(int peer) const { return !fabric_.topology().same_node(fabric_.rank(), peer); }
 
-    /// Starts a send, which must be awaited. `bytes` must not change until then.
-    fabric::Pending send(int to, fabric::Plaintext bytes);
-
-    /// A receive under way, to be finished by co_await of finish().
+    /// Messages under way, to be finished by co_await of finish(). What is sent must not change until then.
+    struct Sending {
+        fabric::Pending pending;
+        fabric::CiphertextBuffer sealed_block;  ///< empty inside a node
+    };
     struct Receiving {
         fabric::Pending pending;
         fabric::PlaintextBuffer room;
         fabric::CiphertextBuffer sealed_block;  ///< empty inside a node
         fabric::SealedBlock name;
     };
+    Sending send(int to, fabric::Plaintext bytes);
     Receiving receive(int from, fabric::PlaintextBuffer room);
+    fabric::Task finish(Sending sending);
     fabric::Task finish(Receiving receiving);
 
     /// Sends and receives at once.

@@ -33,8 +33,8 @@ std::vector<Range> segments(std::size_t bytes, std::size_t element, bool few_par
     return cut(bytes, element, first, share(between, (between + longest - 1) / longest), last);
 }
 
-std::vector<fabric::Pending> send_segments(Edges& edges, int to, Plaintext out, std::size_t element) {
-    std::vector<fabric::Pending> sending;
+std::vector<Edges::Sending> send_segments(Edges& edges, int to, Plaintext out, std::size_t element) {
+    std::vector<Edges::Sending> sending;
     for (const Range& part : segments(out.size(), element, edges.few_parts()))
         sending.push_back(edges.send(to, part.of(out)));
     return sending;
@@ -80,48 +80,50 @@ void SendingBlocks::next() {
 fabric::Task SendingBlocks::finish() {
     for (std::size_t i = 0; i < sending_.size(); ++i) {
         next();
-        co_await sending_[i];
+        co_await edges_.finish(sending_[i]);
     }
 }
 
 Passing::Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead)
-    : edges_(edges),
-      to_(exchange.to),
-      out_(exchange.out),
-      parts_out_(segments(exchange.out.size(), element, edges.few_parts())),
-      parts_(segments(exchange.in.size(), element, edges.few_parts())),
-      receiving_(receive_segments(edges, exchange.from, exchange.in, element)) {
-    while (sending_.size() < std::min(ahead, parts_out_.size())) send_next();
+    : Passing(edges, exchange,
+              {segments(exchange.out.size(), element, edges.few_parts()),
+               segments(exchange.in.size(), element, edges.few_parts())},
+              ahead) {}
+
+Passing::Passing(Edges& edges, const Exchange& exchange, Parts parts, std::size_t ahead)
+    : edges_(edges), exchange_(exchange), parts_(std::move(parts)) {
+    while (receiving_.size() < parts_.in.size() && receiving_.size() <= ahead) receive_next();
+    while (sending_.size() < parts_.out.size() && sending_.size() < ahead) send_next();
+}
+
+void Passing::receive_next() {
+    if (receiving_.size() < parts_.in.size())
+        receiving_.push_back(edges_.receive(exchange_.from, parts_.in[receiving_.size()].of(exchange_.in)));
 }
 
 void Passing::send_next() {
-    if (sending_.size() < parts_out_.size())
-        sending_.push_back(edges_.send(to_, parts_out_[sending_.size()].of(out_)));
+    if (sending_.size() < parts_.out.size())
+        sending_.push_back(edges_.send(exchange_.to, parts_.out[sending_.size()].of(exchange_.out)));
 }
 
 fabric::Task Passing::finish(std::function<void(Range)> arrived) {
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
+    for (std::size_t i = 0; i < parts_.in.size(); ++i) {
         co_await edges_.finish(receiving_[i]);
+        receive_next();
         send_next();
-        if (i < sending_.size()) co_await sending_[i];
-        arrived(parts_[i]);
+        if (i < sending_.size()) co_await edges_.finish(sending_[i]);
+        arrived(parts_.in[i]);
     }
-    for (std::size_t i = parts_.size(); i < parts_out_.size(); ++i) {
+    for (std::size_t i = parts_.in.size(); i < parts_.out.size(); ++i) {
         send_next();
-        co_await sending_[i];
+        co_await edges_.finish(sending_[i]);
     }
 }
 
 fabric::Task exchange_segments(Edges& edges, int to, Plaintext out, int from, PlaintextBuffer in) {
-    std::vector<Edges::Receiving> receiving;
-    receive_block(edges, from, in, receiving);
-    SendingBlocks sending(edges);
-    sending.add(to, out);
-    for (auto& one : receiving) {
-        co_await edges.finish(one);
-        sending.next();
-    }
-    co_await sending.finish();
+    Passing::Parts parts{block_segments(edges, to, out.size()), block_segments(edges, from, in.size())};
+    Passing passing(edges, {to, out, from, in}, std::move(parts), few_segments);
+    co_await passing.finish([](Range) {});
 }
 
 }  // namespace mpisec::coll

@@ -26,8 +26,8 @@ inline constexpr std::size_t whole_block = 8 * segment_bytes;
 /// one of segment_bytes, some of up to five times that, and a last one of up to twice that.
 std::vector<Range> segments(std::size_t bytes, std::size_t element, bool few_parts);
 
-/// Start to send or receive segments, each of which must be awaited, or finished by the edges.
-std::vector<fabric::Pending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);
+/// Start to send or receive segments, each of which the edges must finish.
+std::vector<Edges::Sending> send_segments(Edges& edges, int to, fabric::Plaintext out, std::size_t element);
 std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::PlaintextBuffer in,
                                                std::size_t element);
 
@@ -58,7 +58,7 @@ class SendingBlocks {
 
     Edges& edges_;
     std::map<int, Queue> queues_;  ///< of the ranks that long blocks go to
-    std::vector<fabric::Pending> sending_;
+    std::vector<Edges::Sending> sending_;
 };
 
 /// What one rank sends, and what it receives at the same time.
@@ -73,22 +73,26 @@ struct Exchange {
 class Passing {
   public:
     /// The first `ahead` segments are sealed and sent at once, a further one whenever one has arrived: while one
-    /// is sealed, others travel. Whatever else the two ranks send each other must go before or after all of
+    /// is sealed, others travel. One more than these is expected at a time. Whatever else the two ranks send each other must go before or after all of
     /// these, unless all of them are sent at once.
     static constexpr std::size_t few = few_segments, all = ~std::size_t{0};
     Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead = few);
+    struct Parts {
+        std::vector<Range> out, in;
+    };
+    Passing(Edges& edges, const Exchange& exchange, Parts parts, std::size_t ahead);
     /// Calls `arrived` for each segment of `in` once that has arrived and the same segment of `out` has been sent.
     fabric::Task finish(std::function<void(Range)> arrived);
 
   private:
     void send_next();
+    void receive_next();
 
     Edges& edges_;
-    int to_;
-    fabric::Plaintext out_;
-    std::vector<Range> parts_out_, parts_;  ///< of `out`, of `in`
+    Exchange exchange_;
+    Parts parts_;
+    std::vector<Edges::Sending> sending_;
     std::vector<Edges::Receiving> receiving_;
-    std::vector<fabric::Pending> sending_;
 };
 
 /// Exchanges blocks, each of which is sent even when it is empty (block_segments).

@@ -93,11 +93,12 @@ Task spread_shares(Members members, Partial& partial, Shares shares, Spread by, 
         co_await ring(fabric, group, room, arrived);
     else
         co_await doubling(fabric, group, room, arrived);
+    fabric.give_back(room);
 }
 
 Task gather_shares(Edges& edges, Members members, Partial& partial, Shares shares, int at) {
     const std::size_t element = partial.reduction->element;
-    std::vector<fabric::Pending> sending;
+    std::vector<Edges::Sending> sending;
     std::vector<Edges::Receiving> receiving;
     auto share = [&](int member) { return of_member(shares, member).of(partial.value); };
     if (members.me() != at) sending = send_segments(edges, members.rank(at), share(members.me()), element);
@@ -106,7 +107,7 @@ Task gather_shares(Edges& edges, Members members, Partial& partial, Shares share
             for (auto& one : receive_segments(edges, members.rank(member), share(member), element))
                 receiving.push_back(one);
     for (const auto& one : receiving) co_await edges.finish(one);
-    for (const auto& one : sending) co_await one;
+    for (const auto& one : sending) co_await edges.finish(one);
 }
 
 }  // namespace mpisec::coll

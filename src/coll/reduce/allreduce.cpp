@@ -116,8 +116,8 @@ bool suits_concurrent(const fabric::Topology& topology, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& allreduce_algorithms() {
-    static const std::vector<Entry> all = {
+std::span<const Entry> allreduce_algorithms() {
+    static constexpr Entry all[] = {
         {"recursive-doubling", allreduce_recursive_doubling, nullptr, "naive"},
         {"smp", allreduce_smp, reduces_by_node, "node"},
         {"concurrent", concurrent, suits_concurrent},

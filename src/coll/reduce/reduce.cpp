@@ -117,8 +117,8 @@ bool suits_halving(const fabric::Topology& topology, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& reduce_algorithms() {
-    static const std::vector<Entry> all = {
+std::span<const Entry> reduce_algorithms() {
+    static constexpr Entry all[] = {
         {"binomial", reduce_binomial, nullptr, "naive"},
         {"smp", reduce_smp, reduces_by_node, "node"},
         {"multi-leader", reduce_slices<ReducePattern::tree>, reduces_by_node, "slices-tree"},

@@ -136,7 +136,9 @@ class PartsExchange {
     }
     Task end() {
         if (!result().empty()) co_await combine(result());
-        for (const auto& one : sending_) co_await one;
+        for (const auto& one : sending_) co_await edges_.finish(one);
+        for (std::size_t node = 0; node < rooms_.size(); ++node)
+            if (static_cast<int>(node) != fabric_.node()) fabric_.give_back(rooms_[node]);
     }
 
   private:
@@ -180,7 +182,7 @@ class PartsExchange {
     NodeVectors vectors_;
     std::vector<PlaintextBuffer> rooms_;                    ///< by node
     std::vector<std::vector<Edges::Receiving>> receiving_;  ///< by node
-    std::vector<fabric::Pending> sending_;
+    std::vector<Edges::Sending> sending_;
 };
 
 /// One chunk is under way between nodes while the next one begins inside.
@@ -205,8 +207,8 @@ Task reduce_scatter_smp(Fabric& fabric, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& reduce_scatter_algorithms() {
-    static const std::vector<Entry> all = {
+std::span<const Entry> reduce_scatter_algorithms() {
+    static constexpr Entry all[] = {
         {"recursive-doubling", reduce_scatter_recursive_doubling, nullptr, "naive"},
         {"allreduce", allreduce, reduces_by_node},
         {"smp", reduce_scatter_smp, reduces_by_node, "node"}};

@@ -84,6 +84,8 @@ struct Scan {
         if (sends && own.size > 0) fabric.copy(nodes.value, own.of(node.of(node_peers() - 1)));
         co_await exclusive_prefixes(edges, Members::across_nodes(fabric, fabric.local()), nodes,
                                     own.of(node.before()));
+        fabric.give_back(nodes.value);
+        fabric.give_back(nodes.spare);
     }
 
     void finish(const NodePrefixes& node, PlaintextBuffer data) const {
@@ -139,18 +141,17 @@ bool suits(const fabric::Topology& topology, const Call&) {
 
 }  // namespace
 
-const std::vector<Entry>& scan_algorithms() {
-    static const std::vector<Entry> all = {{"recursive-doubling", scan_recursive_doubling, nullptr, "naive"},
-                                           {"smp", scan_smp<true>, suits, "node"},
-                                           {"multi-leader", slices<true>, suits, "slices"}};
+std::span<const Entry> scan_algorithms() {
+    static constexpr Entry all[] = {{"recursive-doubling", scan_recursive_doubling, nullptr, "naive"},
+                                    {"smp", scan_smp<true>, suits, "node"},
+                                    {"multi-leader", slices<true>, suits, "slices"}};
     return all;
 }
 
-const std::vector<Entry>& exscan_algorithms() {
-    static const std::vector<Entry> all = {
-        {"recursive-doubling", exscan_recursive_doubling, nullptr, "naive"},
-        {"smp", scan_smp<false>, suits, "node"},
-        {"multi-leader", slices<false>, suits, "slices"}};
+std::span<const Entry> exscan_algorithms() {
+    static constexpr Entry all[] = {{"recursive-doubling", exscan_recursive_doubling, nullptr, "naive"},
+                                    {"smp", scan_smp<false>, suits, "node"},
+                                    {"multi-leader", slices<false>, suits, "slices"}};
     return all;
 }
 

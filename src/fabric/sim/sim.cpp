@@ -41,6 +41,7 @@ class SimFabric final : public Fabric {
 
     double now = 0;
     Metrics metrics;
+    std::size_t room_bytes = 0;
     std::uint64_t sends = 0, receives = 0, sent_bytes = 0, received_bytes = 0;
     std::size_t shared_rooms = 0;  ///< asked for so far
 
@@ -107,6 +108,7 @@ class Cluster {
             rank.metrics.communication_rounds = std::max(rank.sends, rank.receives);
             rank.metrics.communicated_bytes = std::max(rank.sent_bytes, rank.received_bytes);
             report_.metrics.push_back(rank.metrics);
+            report_.room_bytes.push_back(rank.room_bytes);
             report_.failed.push_back(rank.failed());
             report_.seconds = std::max(report_.seconds, rank.now);
         }
@@ -369,6 +371,7 @@ bool SimFabric::do_open(PlaintextBuffer to, Plaintext from, SealedBlock sealed_b
 }
 
 std::span<std::uint8_t> SimFabric::room(std::size_t bytes) {
+    room_bytes += bytes;
     return cluster_.room(bytes);
 }
 std::span<std::uint8_t> SimFabric::shared_room(std::size_t bytes) {

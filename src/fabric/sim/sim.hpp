@@ -31,9 +31,10 @@ struct Options {
 };
 
 struct Report {
-    double seconds = 0;            ///< until the last rank was done
-    std::vector<Metrics> metrics;  ///< by rank
-    std::vector<char> failed;      ///< by rank: what it received cannot be believed
+    double seconds = 0;                   ///< until the last rank was done
+    std::vector<Metrics> metrics;         ///< by rank
+    std::vector<std::size_t> room_bytes;  ///< by rank: memory of its own that it was given
+    std::vector<char> failed;             ///< by rank: what it received cannot be believed
     std::uint64_t messages_between = 0;
     /// deadlock, repeated nonce, sizes that do not fit: a fault of the algorithm; else empty
     std::string error;

@@ -99,6 +99,38 @@ TEST_P(EveryReduction, LeavesDataToTheFabric) {
     }
 }
 
+/// The most memory that a rank takes for a reduction of vectors that have `chunks` chunks.
+std::size_t memory_of(const Reducer& reducer, const std::vector<int>& node_sizes, std::size_t chunks,
+                      Random& random) {
+    Problem problem = random_problem(reducer.collective, node_sizes, 0, random);
+    const std::size_t ranks = problem.placement.node.size();
+    problem.operation = exact_operation(0);
+    problem.elements = chunks * ranks * coll::chunk_bytes / problem.operation->element;
+    problem.parts.assign(ranks, problem.bytes() / ranks);
+    Options options;
+    options.data = false;
+    const coll::Call call =
+        call_of(problem, reducer.collective, {fabric::sim::untouchable(), problem.bytes()});
+    const Report report = fabric::sim::run(
+        Topology(problem.placement.node), problem.model,
+        [&](fabric::Fabric& fabric) { return reducer.entry.run(fabric, call); }, options);
+    EXPECT_EQ(report.error, "");
+    return *std::ranges::max_element(report.room_bytes);
+}
+
+/// What has been sent, opened or combined is used again: only the algorithms for short vectors take memory as long as the vector.
+TEST_P(EveryReduction, OfLongerVectorsTakesNoMoreMemory) {
+    const std::string_view name = GetParam().entry.name;
+    if (name == "recursive-doubling" || name == "binomial" || name == "concurrent")
+        GTEST_SKIP() << "for short vectors";
+    Random random(9);
+    for (const std::vector<int>& node_sizes :
+         {std::vector<int>{1, 1}, {1, 1, 1}, {1, 1, 1, 1}, {2, 2}, {3, 3, 3}})
+        EXPECT_LE(memory_of(GetParam(), node_sizes, 24, random),
+                  memory_of(GetParam(), node_sizes, 6, random) + 1024)
+            << "nodes: " << node_sizes.size();
+}
+
 #endif
 
 /// The advice of the MPI standard (section 6.9.1) as a promise: the same bits on all ranks, also where
