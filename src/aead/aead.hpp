@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ struct CipherInfo {
     std::size_t key_bytes;
 };
 
-const std::vector<CipherInfo>& ciphers();
+std::span<const CipherInfo> ciphers();
 const CipherInfo& info(Cipher cipher);
 std::optional<Cipher> cipher_by_name(std::string_view name);
 

@@ -6,8 +6,8 @@
 
 namespace mpisec::aead {
 
-const std::vector<CipherInfo>& ciphers() {
-    static const std::vector<CipherInfo> all = {
+std::span<const CipherInfo> ciphers() {
+    static constexpr CipherInfo all[] = {
         {Cipher::aes_128_gcm, "aes-128-gcm", 16},
         {Cipher::aes_256_gcm, "aes-256-gcm", 32},
         {Cipher::chacha20_poly1305, "chacha20-poly1305", 32},

@@ -37,7 +37,7 @@ std::size_t fastest(const Times& times, std::size_t size) {
     return best;
 }
 
-std::vector<Cell::Step> steps_of(const std::vector<Entry>& entries, const Times& times,
+std::vector<Cell::Step> steps_of(std::span<const Entry> entries, const Times& times,
                                  const std::vector<std::uint64_t>& sizes) {
     std::vector<Cell::Step> steps;
     std::size_t chosen = fastest(times, 0);
@@ -67,7 +67,7 @@ bool bytes_may_be_unknown(Collective collective) {
 
 /// Of the algorithms that serve calls with unequal blocks, the one that loses least over all sizes: the one with the smallest
 /// mean of the logarithms of its times.
-const Entry* least_regret(const std::vector<Entry>& entries, const Times& times,
+const Entry* least_regret(std::span<const Entry> entries, const Times& times,
                           const fabric::Topology& topology) {
     coll::Call unequal;
     unequal.equal_blocks = false;
@@ -86,7 +86,7 @@ const Entry* least_regret(const std::vector<Entry>& entries, const Times& times,
 Result<Times> times_of(Collective collective, const std::vector<std::uint64_t>& sizes, int nodes, int each,
                        const Timer& timer) {
     constexpr double far_behind = 4;
-    const std::vector<Entry>& entries = algorithms(collective);
+    const std::span<const Entry> entries = algorithms(collective);
     Times times(entries.size(), std::vector<double>(sizes.size(), never));
     std::vector<int> behind(entries.size(), 0);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -104,7 +104,7 @@ Result<Times> times_of(Collective collective, const std::vector<std::uint64_t>& 
 }
 
 Result<Cell> cell_of(Collective collective, const Grid& grid, int nodes, int each, const Timer& timer) {
-    const std::vector<Entry>& entries = algorithms(collective);
+    const std::span<const Entry> entries = algorithms(collective);
     const std::vector<std::uint64_t> sizes =
         has_size(collective) ? grid.sizes : std::vector<std::uint64_t>{0};
     const Result<Times> measured = times_of(collective, sizes, nodes, each, timer);

@@ -11,7 +11,7 @@ namespace {
 
 struct Known {
     std::string_view name;
-    const std::vector<Entry>& (*algorithms)();
+    std::span<const Entry> (*algorithms)();
 };
 constexpr std::array<Known, collectives> known = {{
 #define COLLECTIVE(name, NAME) {#name, name##_algorithms},
@@ -30,12 +30,12 @@ std::optional<Collective> collective_by_name(std::string_view name) {
     return {};
 }
 
-const std::vector<Entry>& algorithms(Collective collective) {
+std::span<const Entry> algorithms(Collective collective) {
     return known[static_cast<std::size_t>(collective)].algorithms();
 }
 
 const Entry* find_algorithm(Collective collective, std::string_view name) {
-    const std::vector<Entry>& all = algorithms(collective);
+    const std::span<const Entry> all = algorithms(collective);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& e) {
         return e.name == name || (!e.alias.empty() && e.alias == name);
     });

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -67,7 +68,7 @@ struct Entry {
 };
 
 /// The algorithms of a collective; the first one serves every call.
-const std::vector<Entry>& algorithms(Collective collective);
+std::span<const Entry> algorithms(Collective collective);
 /// By name or alias; null when there is none.
 const Entry* find_algorithm(Collective collective, std::string_view name);
 

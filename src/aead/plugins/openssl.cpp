@@ -13,6 +13,9 @@ using namespace mpisec::aead;
 constexpr std::size_t piece = std::size_t{1} << 30;  // EVP counts in int
 
 const EVP_CIPHER* fetched(Cipher cipher) {
+    // Exit handlers of the program may still call MPI after those that OpenSSL would register.
+    static const int initialized = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    if (initialized != 1) return nullptr;
     static EVP_CIPHER* const aes_128 = EVP_CIPHER_fetch(nullptr, "AES-128-GCM", nullptr);
     static EVP_CIPHER* const aes_256 = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
     static EVP_CIPHER* const chacha = EVP_CIPHER_fetch(nullptr, "ChaCha20-Poly1305", nullptr);

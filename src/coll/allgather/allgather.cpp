@@ -12,8 +12,8 @@ fabric::Task on_blocks(fabric::Fabric& fabric, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& allgather_algorithms() {
-    static const std::vector<Entry> all = {
+std::span<const Entry> allgather_algorithms() {
+    static constexpr Entry all[] = {
         {"naive", on_blocks<allgather_naive>, nullptr, {}, true},
         {"o-ring", on_blocks<allgather_o_ring>, nullptr, {}, true},
         {"o-rd", on_blocks<allgather_o_rd>},

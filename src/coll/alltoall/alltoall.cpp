@@ -59,13 +59,13 @@ bool equal_blocks_only(const fabric::Topology&, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& alltoall_algorithms() {
-    static const std::vector<Entry> all = {{"pairwise-blocking", pairwise_blocking, nullptr, "naive", true},
-                                           {"pipeline", pipeline, nullptr, {}, true},
-                                           {"pairwise", pairwise, nullptr, {}, true},
-                                           {"smp", alltoall_node, nullptr, "node"},
-                                           {"pairs", alltoall_pairs},
-                                           {"bruck", alltoall_bruck, equal_blocks_only}};
+std::span<const Entry> alltoall_algorithms() {
+    static constexpr Entry all[] = {{"pairwise-blocking", pairwise_blocking, nullptr, "naive", true},
+                                    {"pipeline", pipeline, nullptr, {}, true},
+                                    {"pairwise", pairwise, nullptr, {}, true},
+                                    {"smp", alltoall_node, nullptr, "node"},
+                                    {"pairs", alltoall_pairs},
+                                    {"bruck", alltoall_bruck, equal_blocks_only}};
     return all;
 }
 

@@ -66,10 +66,10 @@ fabric::Task n_way_dissemination(fabric::Fabric& fabric, const Call&) {
 
 }  // namespace
 
-const std::vector<Entry>& barrier_algorithms() {
-    static const std::vector<Entry> all = {{"dissemination", dissemination, nullptr, "naive"},
-                                           {"smp", barrier_smp, nullptr, "node"},
-                                           {"n-way-dissemination", n_way_dissemination, nullptr, "ways"}};
+std::span<const Entry> barrier_algorithms() {
+    static constexpr Entry all[] = {{"dissemination", dissemination, nullptr, "naive"},
+                                    {"smp", barrier_smp, nullptr, "node"},
+                                    {"n-way-dissemination", n_way_dissemination, nullptr, "ways"}};
     return all;
 }
 

@@ -64,12 +64,12 @@ fabric::Task bcast_smp(fabric::Fabric& fabric, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& bcast_algorithms() {
-    static const std::vector<Entry> all = {{"binomial", bcast_binomial, nullptr, "naive"},
-                                           {"smp", bcast_smp, nullptr, "node"},
-                                           {"pipeline", bcast_pipeline},
-                                           {"pipeline-tree", bcast_pipeline_tree},
-                                           {"scatter-allgather", bcast_scatter_allgather}};
+std::span<const Entry> bcast_algorithms() {
+    static constexpr Entry all[] = {{"binomial", bcast_binomial, nullptr, "naive"},
+                                    {"smp", bcast_smp, nullptr, "node"},
+                                    {"pipeline", bcast_pipeline},
+                                    {"pipeline-tree", bcast_pipeline_tree},
+                                    {"scatter-allgather", bcast_scatter_allgather}};
     return all;
 }
 

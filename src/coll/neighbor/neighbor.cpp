@@ -188,15 +188,15 @@ Task neighbor_smp(Fabric& fabric, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& neighbor_allgather_algorithms() {
-    static const std::vector<Entry> all = {{"linear", linear_allgather, nullptr, "naive"},
-                                           {"once", once},
-                                           {"smp", neighbor_smp<true>, nullptr, "node"}};
+std::span<const Entry> neighbor_allgather_algorithms() {
+    static constexpr Entry all[] = {{"linear", linear_allgather, nullptr, "naive"},
+                                    {"once", once},
+                                    {"smp", neighbor_smp<true>, nullptr, "node"}};
     return all;
 }
-const std::vector<Entry>& neighbor_alltoall_algorithms() {
-    static const std::vector<Entry> all = {{"linear", linear_alltoall, nullptr, "naive"},
-                                           {"smp", neighbor_smp<false>, nullptr, "node"}};
+std::span<const Entry> neighbor_alltoall_algorithms() {
+    static constexpr Entry all[] = {{"linear", linear_alltoall, nullptr, "naive"},
+                                    {"smp", neighbor_smp<false>, nullptr, "node"}};
     return all;
 }
 

@@ -128,11 +128,11 @@ bool equal_blocks(const fabric::Topology&, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& gather_algorithms() {
-    static const std::vector<Entry> all = {{"linear", gather_linear, nullptr, "naive"},
-                                           {"smp", gather_by_node<Flat>, nullptr, "node"},
-                                           {"binomial", gather_by_node<Binomial>, equal_blocks},
-                                           {"shared-open", shared_open}};
+std::span<const Entry> gather_algorithms() {
+    static constexpr Entry all[] = {{"linear", gather_linear, nullptr, "naive"},
+                                    {"smp", gather_by_node<Flat>, nullptr, "node"},
+                                    {"binomial", gather_by_node<Binomial>, equal_blocks},
+                                    {"shared-open", shared_open}};
     return all;
 }
 

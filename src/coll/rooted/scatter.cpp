@@ -132,11 +132,11 @@ bool have_equal_blocks(const fabric::Topology&, const Call& call) {
 
 }  // namespace
 
-const std::vector<Entry>& scatter_algorithms() {
-    static const std::vector<Entry> all = {{"linear", scatter_linear, nullptr, "naive"},
-                                           {"smp", scatter_by_node<Flat>, nullptr, "node"},
-                                           {"binomial", scatter_by_node<Binomial>, have_equal_blocks},
-                                           {"shared-seal", shared_seal}};
+std::span<const Entry> scatter_algorithms() {
+    static constexpr Entry all[] = {{"linear", scatter_linear, nullptr, "naive"},
+                                    {"smp", scatter_by_node<Flat>, nullptr, "node"},
+                                    {"binomial", scatter_by_node<Binomial>, have_equal_blocks},
+                                    {"shared-seal", shared_seal}};
     return all;
 }
 

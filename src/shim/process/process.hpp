@@ -208,6 +208,7 @@ struct Process {
     FirstUse<Realms> realms;                   ///< p2p/realms.cpp; all but MPI_COMM_WORLD's
     std::once_flag fork_handlers;              ///< gate.cpp
     pid_t initialized_by = 0;                  ///< gate.cpp; the process that called MPI_Init
+    int exit_status = 0;                       ///< early_exit.cpp; what the process exits with
     std::atomic<bool> world_begun{false};      ///< gate.cpp; MPI_Init was called
     /// Makes threads that start up or end at the same time take turns at changing what exists only once: settings,
     /// the crypto library, `ready`, the number of sessions, the phase. No thread waits for other processes while it holds

@@ -9,6 +9,7 @@
 
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/process/process.hpp"
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/gate.hpp"
 
@@ -24,7 +25,13 @@ constexpr bool launcher_ends_job = true;
 constexpr bool launcher_ends_job = false;
 #endif
 
-void leave(int status, void*) {
+void note_status(int status, void*) {
+    process.exit_status = status;
+}
+
+/// After all exit handlers and destructors of the program, one of which may call MPI_Finalize.
+[[gnu::destructor]] void end_job() {
+    const int status = process.exit_status;
     if (status == 0 || gate.phase != Phase::closed || in_child()) return;
     fflush(stdout);  // which exit() would do after this
     signal(SIGALRM, SIG_DFL);
@@ -43,7 +50,7 @@ void leave(int status, void*) {
 }  // namespace
 
 void end_job_on_early_exit() {
-    if (!launcher_ends_job) on_exit(leave, nullptr);
+    if (!launcher_ends_job) on_exit(note_status, nullptr);
 }
 
 }  // namespace mpisec::shim

@@ -88,8 +88,17 @@ static void from_group(const char* how) {
 }
 #endif
 
+static void finalize(void) {
+    int sum;
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    if (sum == size * (size - 1) / 2) printf("rank %d: finalized at exit\n", rank);
+    fflush(stdout);
+}
+
 int main(int argc, char** argv) {
     const char* what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "finalizes-at-exit")) atexit(finalize);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -116,6 +125,8 @@ int main(int argc, char** argv) {
         if (rank == size - 1) exit(7);
     } else if (!strcmp(what, "exits-well")) {  // of a child: nobody's concern
         if (rank == size - 1 && fork() == 0) exit(7);
+    } else if (!strcmp(what, "finalizes-at-exit")) {
+        exit(atoi(argv[2]));
     } else if (!strcmp(what, "root-nowhere")) {
         MPI_Bcast(&rank, 1, MPI_INT, 77, MPI_COMM_WORLD);
     } else if (!strcmp(what, "text")) {

@@ -59,6 +59,16 @@ def test_a_rank_that_exits_before_finalize_ends_the_job(job, mpi, what):
         assert ("exits with status 7 before MPI_Finalize" in result.stderr) == (mpi == "mpich-5"), result.stderr
 
 
+@pytest.mark.parametrize("status", [0, 3])
+@pytest.mark.parametrize("mpi", MPIS + OLDER)
+def test_an_exit_handler_from_before_init_finalizes(job, mpi, status):
+    """M5: it runs after all exit handlers that MPI_Init has led to, and after destructors of what was made since."""
+    result = job(mpi, "finalizes-at-exit", status)
+    assert (result.returncode == 0) == (status == 0), result.stdout + result.stderr
+    assert result.stdout.count("finalized at exit") == 4, result.stdout + result.stderr
+    assert "before MPI_Finalize" not in result.stderr
+
+
 @pytest.mark.parametrize("mpi", ["mpich-5"])
 def test_a_child_that_exits_ends_no_job(job, mpi):
     result = job(mpi, "exits-well")
