@@ -96,6 +96,7 @@ def job(run, tmp_path, symbolizer):
             assert len(list(ledgers.iterdir())) == ranks
         return result, "\n".join(path.read_text(errors="replace") for path in sorted(logs.iterdir()))
 
+    start.ledgers = tmp_path / "nonces"
     return start
 
 
@@ -157,3 +158,12 @@ def test_a_report_is_seen(job, compile_mpi, sanitizer, misuse, report, where):
     assert report in reports, result.stdout + result.stderr
     assert where in reports, reports
     assert result.returncode != 0
+
+
+def test_two_ranks_that_believe_they_are_the_root(job, compile_mpi):
+    """S4: no nonce twice under the key of an inter-communicator, whose rooted collectives name the sealer by the program's arguments: the
+    ledgers of the two ranks, which `job` compares."""
+    ASAN.program()
+    app = compile_mpi(HERE / "two_roots.c", MPI, flags=["-std=gnu11", *ASAN.flags])
+    job(ASAN, [app], ranks=2)
+    assert len(list(job.ledgers.iterdir())) == 2

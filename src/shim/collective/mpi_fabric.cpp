@@ -236,8 +236,12 @@ bool MpiFabric::verified(Step& step, std::size_t part) {
     if (part_was_sent(collective_context_.context(), step.peer, sequence_.tag, bytes,
                       {step.position + part, oldest}))
         return true;
-    std::fill(bytes.begin(), bytes.end(), 0);
+    wipe(step, part);
     return false;
+}
+
+void MpiFabric::wipe(const Step& step, std::size_t part) {
+    std::memset(step.data + part * longest_message, 0, step.part_bytes(part));
 }
 
 /// One MPI message has been received or sent.
@@ -253,13 +257,14 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
         }
         code = MPI_ERR_TRUNCATE;
     }
+    if (code != MPI_SUCCESS && step.data) wipe(step, part);  // not compared with the sender's record
     if (code == MPI_SUCCESS || failed()) return;
     if (is_failure(code)) return note(code);
     if (step.receives && step.sealed)
         code = report_length_violation(procedure_, bytes);
     else
         say(std::string(procedure_) + ": a message of " + std::to_string(bytes) +
-            " bytes inside the node were not sent or received as expected: the ranks called with different "
+            " bytes inside the node was not sent or received as expected: the ranks called with different "
             "counts, or MPI failed");
     note(code);
 }
@@ -330,12 +335,18 @@ std::uint32_t MpiFabric::index_of(fabric::SealedBlock sealed_block) const {
     return static_cast<std::uint32_t>(sealed_block.index);
 }
 
+/// The sealer as nonces and associated data have it: its rank in the context, which no other process has. Its rank in this fabric is a
+/// role in the rooted collectives of an inter-communicator, and two processes may believe that they are the root.
+int MpiFabric::sealer_of(fabric::SealedBlock sealed_block) const {
+    return rank_in_context(sealed_block.sealer);
+}
+
 void MpiFabric::do_seal(std::span<std::uint8_t> to, fabric::Plaintext from,
                         fabric::SealedBlock sealed_block) {
     const wire::Nonce nonce =
-        wire::sealed_block_nonce(sequence_.number_in_epoch, sealed_block.sealer, index_of(sealed_block));
+        wire::sealed_block_nonce(sequence_.number_in_epoch, sealer_of(sealed_block), index_of(sealed_block));
     const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
-        collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
+        collective_context_.context(), {sequence_.number, sealer_of(sealed_block), index_of(sealed_block)},
         from.size());
     StatsTimer timer(traffic_, Stats::seal_collective, from.size());
     SealingScope alone(procedure_);
@@ -360,9 +371,9 @@ void MpiFabric::misused(fabric::SealedBlock sealed_block) {
 bool MpiFabric::do_open(fabric::PlaintextBuffer to, fabric::Plaintext from,
                         fabric::SealedBlock sealed_block) {
     const wire::Nonce nonce =
-        wire::sealed_block_nonce(sequence_.number_in_epoch, sealed_block.sealer, index_of(sealed_block));
+        wire::sealed_block_nonce(sequence_.number_in_epoch, sealer_of(sealed_block), index_of(sealed_block));
     const wire::SealedBlockAssociatedData ad = wire::sealed_block_associated_data(
-        collective_context_.context(), {sequence_.number, sealed_block.sealer, index_of(sealed_block)},
+        collective_context_.context(), {sequence_.number, sealer_of(sealed_block), index_of(sealed_block)},
         to.size());
     StatsTimer timer(traffic_, Stats::open_collective, to.size());
     SealingScope alone(procedure_);  // the key that opens is the key that seals

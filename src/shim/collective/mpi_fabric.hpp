@@ -84,6 +84,8 @@ class MpiFabric final : public fabric::Fabric {
     }
     void spread_failure();
     void note(int code);
+    int sealer_of(fabric::SealedBlock sealed_block) const;
+    static void wipe(const Step& step, std::size_t part);
     bool done(Step& step, MPI_Request& request, std::size_t part);
     void conclude(Step& step, int code, const MPI_Status& status, std::size_t part);
     bool verified(Step& step, std::size_t part);
