@@ -15,7 +15,7 @@ make_wheel() {
 
 # What it may ask of the machine: the C library of the platform's name, and OpenSSL, without which only that plug-in is left out.
 check_wheel() {
-    mkdir -p "$output" && rm -f "$output"/mpisec-* &&
+    mkdir -p "$output" && rm -f "$output"/mpisec-*.whl "$output"/mpisec-*-debug.tar &&
         auditwheel repair --plat manylinux_2_28_x86_64 --only-plat --exclude libcrypto.so.3 --wheel-dir "$output" build/wheel-unchecked/*.whl
 }
 

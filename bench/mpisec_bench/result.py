@@ -22,7 +22,7 @@ Point = tuple[tuple[str, Any], ...]
 Document = dict[str, Any]  # a result's file
 
 FORMAT = "mpisec-result-1"
-POINT = ("what", "class", "bytes", "pairs", "window", "algorithm")  # what names a point, as far as it applies
+POINT = ("what", "class", "bytes", "pairs", "window", "ways", "algorithm")  # what names a point, as far as it applies
 EXTRA = ("time_with_barrier_us", "ratio_with_barrier")  # carried along as medians
 
 

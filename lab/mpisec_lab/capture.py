@@ -117,7 +117,7 @@ class Capture:
             "for _ in range(400): out.sendto(sys.argv[1].encode() * 40, (sys.argv[2], 9))"
         )
         self._cluster.execute(
-            0, [sys.executable, "-c", send, nonce, self._cluster.underlay_addresses[1]], sweep=False
+            0, [sys.executable, "-P", "-c", send, nonce, self._cluster.underlay_addresses[1]], sweep=False
         ).check()
         self._last = nonce.encode()
         deadline = time.monotonic() + seconds

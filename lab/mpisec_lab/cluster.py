@@ -164,7 +164,7 @@ class Cluster:
         }
         with theirs:
             self._reaper = subprocess.Popen(
-                [sys.executable, "-c", "from mpisec_lab import namespace_init; namespace_init.main()", json.dumps(config)],
+                [sys.executable, "-P", "-c", "from mpisec_lab import namespace_init; namespace_init.main()", json.dumps(config)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), lifeline_read, owner.fileno()],
                 start_new_session=True,

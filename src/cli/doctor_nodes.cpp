@@ -160,7 +160,11 @@ std::string cpu_of_node() {
 }
 
 /// Everything that the launcher's command wrote to standard output, and its status.
-Result<std::string> output_of(const std::string& line) {
+struct Output {
+    std::string text;
+    int status;
+};
+Result<Output> output_of(const std::string& line) {
     // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the launcher's, as its user writes it
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
     if (!pipe) return fail("cannot start " + line);
@@ -171,11 +175,10 @@ Result<std::string> output_of(const std::string& line) {
     // The text came over the launcher's connections, to which anybody may write: remove all that a terminal would obey.
     for (char& c : text)
         if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
-    const int status = pclose(pipe.release());
+    const int ended = pclose(pipe.release()), status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128;
     if (text.find(mark) == std::string::npos)
-        return fail(fmt::format("no node answered; the launcher ended with status {}: {}",
-                                WIFEXITED(status) ? WEXITSTATUS(status) : 128, line));
-    return text;
+        return fail(fmt::format("no node answered; the launcher ended with status {}: {}", status, line));
+    return Output{text, status};
 }
 
 /// One row for each node, even where several processes report it.
@@ -347,11 +350,16 @@ Status examine_nodes(const std::string& launcher, const std::vector<std::string>
     if (!mpi.empty()) line += " --mpi " + shell_word(mpi);
     if (!command.empty()) line += " --";
     for (const std::string& word : command) line += " " + shell_word(word);
-    auto text = output_of(line);
-    if (!text) return complain("doctor", text.error());
-    const std::vector<Row> rows = rows_in(*text);
+    auto output = output_of(line);
+    if (!output) return complain("doctor", output.error());
+    const std::vector<Row> rows = rows_in(output->text);
     print_table(rows);
-    const int problems = print_differences(rows);
+    int problems = print_differences(rows);
+    if (problems == 0 && output->status != 0) {
+        std::printf("PROBLEM: the launcher ended with status %d: nodes may be missing from the table\n",
+                    output->status);
+        ++problems;
+    }
     if (problems == 0)
         std::printf("no problem found on %zu node%s\n", rows.size(), rows.size() == 1 ? "" : "s");
     return problems > 0 ? 1 : 0;

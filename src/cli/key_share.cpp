@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,7 +100,9 @@ bool report(const std::string& node, const std::string& path, int status) {
 Result<void> share(const Sharing& sharing) {
     auto settings = config::load();
     if (!settings) return tl::unexpected(settings.error());
-    const std::string path = sharing.file.empty() ? settings->key_file : sharing.file;
+    // The node's shell would take a relative name from the home directory there.
+    const std::string path =
+        std::filesystem::absolute(sharing.file.empty() ? settings->key_file : sharing.file);
     if (auto key = keys::read_key_file(path); !key) return tl::unexpected(key.error());
     std::string failed;
     for (const std::string& node : sharing.nodes) {

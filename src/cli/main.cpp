@@ -78,5 +78,8 @@ int main(int count, char** arguments) {
         std::fputs("mpisec: There is not enough memory for this.\n", stderr);
         std::_Exit(1);
     });
-    return mpisec::cli::run(count, arguments);
+    const int status = mpisec::cli::run(count, arguments);
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
+    std::fputs("mpisec: Not everything could be written to standard output.\n", stderr);
+    return status == 0 ? 1 : status;
 }

@@ -151,7 +151,8 @@ Result<Secret> parse(const Text& text, const std::string& path) {
 }
 
 Result<void> make_parents(const std::filesystem::path& directory) {
-    if (directory.empty() || std::filesystem::is_directory(directory)) return {};
+    std::error_code no_matter;  // mkdir says why
+    if (directory.empty() || std::filesystem::is_directory(directory, no_matter)) return {};
     if (auto made = make_parents(directory.parent_path()); !made) return made;
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
         return fail(

@@ -1,4 +1,4 @@
-"""`mpisec lab slurm up|run|down|status`: a cluster with Slurm that stands until it is taken down.
+"""`mpisec lab slurm up|run|down`: a cluster with Slurm that stands until it is taken down.
 
 A *holder* process holds the cluster; `up` starts it. What `run` needs to get in is in a file whose lock the holder holds: with a free lock the
 cluster has gone.

@@ -145,7 +145,7 @@ int make(const FromGroup& call, MPI_Comm* newcomm) {
     if (static_cast<int>(members.size()) != call.size()) return make_among_strangers(call, newcomm);
     if (gate.phase == Phase::closed) return make_in_world(call, members, newcomm);
     if (const int code = call.ask_library(call.tag, newcomm); code != MPI_SUCCESS) return code;
-    return has_group(*newcomm, call.group) ? MPI_SUCCESS : refusal_code(create_from_group, "Other processes");
+    return has_group(*newcomm, call.group) ? MPI_SUCCESS : wrong_group();
 }
 
 }  // namespace

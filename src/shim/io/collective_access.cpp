@@ -113,6 +113,8 @@ int write_divided(const char* call, File& file, const Division& division, const 
     if (!part.facts.contiguous) {
         packed = Buffer(static_cast<std::size_t>(part.bytes) + 1);
         code = pack(buf, part.count, part.type, part.facts, packed.data());
+        // The others count on these bytes; none of an older message may get into the file.
+        if (code != MPI_SUCCESS) std::memset(packed.data(), 0, static_cast<std::size_t>(part.bytes));
         data = packed.data();
     }
     const int written = write_in_phases(call, file, division, part.pieces, data);

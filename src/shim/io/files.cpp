@@ -318,9 +318,10 @@ int File_close(MPI_File* fh) {
     constexpr const char* call = "MPI_File_close";
     const auto file = find(*fh);
     forget(*fh);  // before the library gives the handle to another thread's new file
-    real.File_close(&file->bytes);
+    const int closed = real.File_close(&file->bytes);
     int code = real.File_close(fh);
     file->handle = constants.file_null;  // errors are raised there now
+    if (code == MPI_SUCCESS) code = raise_on_file(file->handle, closed, call);
     const int met = rma::leave_hidden(call, *file->window);
     file->broken |= met != MPI_SUCCESS;
     if (code == MPI_SUCCESS) code = raise_on_file(file->handle, met, call);

@@ -357,6 +357,11 @@ unsigned node_peer_at(const Communicator& comm, int peer) {
     return node_peer_of(comm.peer(peer));
 }
 
+void announce(unsigned node_peer) {
+    room_for_record(node_peer);  // before the receiver counts on it
+    opened().memory.announce(node_peer);
+}
+
 /// Leaves a record that was announced; `fill` fills in the check.
 template <class Fill>
 LeftRecord put(unsigned node_peer, const Stream& stream, std::uint64_t bytes, Fill fill) {
@@ -455,9 +460,7 @@ void close_records() {
 }
 
 void announce(const SendSpec& spec, const Communicator& comm) {
-    const unsigned node_peer = node_peer_at(comm, spec.peer);
-    room_for_record(node_peer);  // before the receiver counts on it
-    opened().memory.announce(node_peer);
+    announce(node_peer_at(comm, spec.peer));
 }
 
 void retract(const SendSpec& spec, const Communicator& comm) {
@@ -482,14 +485,14 @@ void expect_record(const Communicator& comm, int peer) {
 void withdraw(const LeftRecord& left) {
     opened().memory.withdraw(left.node_peer, *left.record, left.number);
     // The node peer may have read the record before it was marked.
-    opened().memory.announce(left.node_peer);
+    announce(left.node_peer);
     put(left.node_peer, {left.context, left.tag}, withdrawal,
         [&](std::uint8_t(&check)[40]) { std::memcpy(check, &left.number, sizeof left.number); });
 }
 
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
-    opened().memory.announce(node_peer_of(world_peer));
+    announce(node_peer_of(world_peer));
     put(node_peer_of(world_peer), stream_of(context, tag), bytes.size(),
         [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
 }

@@ -22,11 +22,11 @@ engine::Engine& engine_of_process();
 /// runs below MPIsec may communicate. Never held while the MPI library may block.
 class Guard {
   public:
-    Guard() {
-        if (state.thread_multiple) mutex().lock();
+    Guard() : holds_(state.thread_multiple) {
+        if (holds_) mutex().lock();
     }
     ~Guard() {
-        if (state.thread_multiple) mutex().unlock();
+        if (holds_) mutex().unlock();
     }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -34,6 +34,7 @@ class Guard {
   private:
     friend class GuardPause;
     static RecursiveMutex& mutex();  ///< not inline: few programs get there
+    const bool holds_;               ///< another thread may set thread_multiple meanwhile
 };
 
 /// Gives the Guard back while it lives, for a procedure of the program's that may wait for a thread that is inside MPI. To be used by a

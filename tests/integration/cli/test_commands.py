@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def test_key_new_never_overwrites(mpisec, key):
     again = mpisec("key", "new", key)
     assert again.returncode == 1 and "not overwritten" in again.stderr
     assert key.read_bytes() == before
+
+
+def test_key_new_with_a_name_that_is_too_long(mpisec, tmp_path):
+    made = mpisec("key", "new", tmp_path / ("n" * 300) / "key")
+    assert made.returncode == 1 and "cannot be made: File name too long" in made.stderr
+
+
+@pytest.mark.parametrize("command", [["provider"], ["algorithms", "--json"]])
+def test_standard_output_that_is_full(program, command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([program, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "Not everything could be written" in done.stderr
 
 
 def test_two_keys_differ(mpisec, tmp_path):

@@ -46,6 +46,14 @@ def test_a_key_is_shared(on_nodes, ssh):
     assert again.returncode == 0 and "had this key already" in again.stdout
 
 
+def test_a_relative_name_is_the_same_file_on_the_node(on_nodes, ssh):
+    mpisec, (agent, _), place = places.find_mpisec(), ssh, Path(KEY)
+    on_nodes(0, mpisec, "key", "new", KEY).check()
+    share = f"cd {place.parent} && {mpisec} key share --ssh {agent} --file {place.name} node1"
+    assert f"the key is there now: {KEY}" in on_nodes(0, "sh", "-c", share).stdout
+    assert on_nodes(1, "cat", KEY).stdout == on_nodes(0, "cat", KEY).stdout
+
+
 def test_another_key_stays(on_nodes, ssh):
     mpisec, (agent, _) = places.find_mpisec(), ssh
     for node in (0, 1):
@@ -96,6 +104,8 @@ def test_a_table_of_nodes(on_nodes, ssh, everywhere, compile_mpi):
     assert [line.split()[0] for line in table[1:4]] == ["node0", "node1", "node2"]
     assert len({tuple(line.split()[1:]) for line in table[1:4]}) == 1 and "libmpi.so.12" in table[1]
     assert table[-1] == "no problem found on 3 nodes"
+    fails_later = on_nodes(0, mpisec, "doctor", "--nodes", f"sh -c '{everywhere} \"$@\"; exit 3' sh", "--", app)
+    assert fails_later.returncode == 1 and "PROBLEM: the launcher ended with status 3" in fails_later.stdout, fails_later.stdout
     on_nodes(2, "rm", KEY)
     on_nodes(2, mpisec, "key", "new", KEY).check()
     differs = on_nodes(0, mpisec, "doctor", "--nodes", everywhere, "--", app)
