@@ -72,7 +72,7 @@ off_t NodeArena::begin_after(std::size_t used) {
 
 int NodeArena::format(int descriptor, off_t begin) {
     // A full /dev/shm is an error here, not a bus error later. Entries get their pages when they are needed.
-    if (const int error = posix_fallocate(descriptor, begin, Table::header)) return error;
+    if (const int error = allocate_in_file(descriptor, begin, Table::header)) return error;
     const off_t end = begin + static_cast<off_t>(Table::bytes);
     if (ftruncate(descriptor, end) != 0) return errno;
     void* memory = mmap(nullptr, Table::header, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, begin);
@@ -176,15 +176,16 @@ void NodeArena::remove(Entry& entry) {
 NodeArena::Entry* NodeArena::make(const std::string& name, std::size_t bytes, bool sparse) {
     Entry* entry = find("", bytes);
     const std::uint64_t offset = entry ? entry->offset : table_->end;
-    const auto begin = static_cast<off_t>(offset), size = static_cast<off_t>(bytes);
+    const auto begin = static_cast<off_t>(offset);
     // A full /dev/shm is an error here, not a bus error later.
-    const int error = posix_fallocate(descriptor_, begin, sparse ? static_cast<off_t>(page) : size);
+    const int error = allocate_in_file(descriptor_, begin, sparse ? page : bytes);
     if (error != 0) {
         errno = error;
         return nullptr;
     }
     if (!entry) {
-        if (ftruncate(descriptor_, begin + size) != 0 || !(entry = add())) return nullptr;
+        if (ftruncate(descriptor_, begin + static_cast<off_t>(bytes)) != 0 || !(entry = add()))
+            return nullptr;
         table_->end = offset + bytes;
     }
     entry->offset = offset;

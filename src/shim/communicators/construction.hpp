@@ -12,6 +12,7 @@
 
 #include "shim/collective/collective_context.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -96,10 +97,15 @@ int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
 /// The same for members that have yet to meet.
 template <class Call>
 int construct(Construction construction, MPI_Comm* newcomm, Call call) {
-    finish_duplications(*construction.parent, construction.procedure);
-    if (const int code = progress_barrier(*construction.parent); code != MPI_SUCCESS)
-        return raise(construction.parent, code);
-    return construct_met(std::move(construction), newcomm, call);
+    Communicator& parent = *construction.parent;
+    finish_duplications(parent, construction.procedure);
+    const int met = progress_barrier(parent);
+    if (is_failure(met)) return raise(&parent, met);
+    // After an integrity error, too: the others may have met, and wait for this rank in the library (S8).
+    const int code = construct_met(std::move(construction), newcomm, call);
+    if (met == MPI_SUCCESS || code != MPI_SUCCESS) return code;
+    *newcomm = constants.comm_null;
+    return raise(&parent, met);
 }
 
 /// For arguments with which the MPI library must fail or return no communicator.

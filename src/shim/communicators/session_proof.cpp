@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/hex.hpp"
+#include "fabric/pages.hpp"
 #include "keys/hkdf.hpp"
 #include "keys/secret.hpp"
 #include "shim/pmpi/constants.hpp"
@@ -124,7 +125,7 @@ std::string SharedList::attach() {
     if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
         (status.st_mode & 077) != 0)
         wrong = "the memory in /dev/shm is not this user's alone";
-    else if (const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes())); error != 0)
+    else if (const int error = fabric::allocate_in_file(descriptor_, 0, bytes()); error != 0)
         wrong = std::string("no memory could be shared in /dev/shm: ") + std::strerror(error);
     else if (void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
              memory == MAP_FAILED)

@@ -106,12 +106,15 @@ int barrier(Ranks members, const wire::ContextId& context, Look look) {
     const auto size = members.size();
     const auto index = static_cast<std::size_t>(here - members.begin());
     const int tag = barrier_tag(context);
+    int met = MPI_SUCCESS;
     for (std::size_t distance = 1; distance < size; distance *= 2) {
         const int to = members[(index + distance) % size];
         const int from = members[(index + size - distance) % size];
-        if (int code = swap({to, nullptr, from, nullptr}, 0, tag, look); code != MPI_SUCCESS) return code;
+        const int code = swap({to, nullptr, from, nullptr}, 0, tag, look);
+        if (is_failure(code)) return code;
+        if (met == MPI_SUCCESS) met = code;  // the others wait for this rank's further messages (S8)
     }
-    return MPI_SUCCESS;
+    return met;
 }
 
 }  // namespace
@@ -168,16 +171,19 @@ int hand_down(Ranks members, std::size_t root, void* data, std::size_t bytes,
     auto look = [&] { return failure_among(members); };
     std::size_t bit = 1;
     while (bit < size && !(place & bit)) bit *= 2;
+    int received = MPI_SUCCESS;
     if (place != 0) {
         Part receiving = receive_part(member(place - bit), bytes, tag);
-        if (int code = complete_receive(receiving, data, look); code != MPI_SUCCESS) return code;
+        received = complete_receive(receiving, data, look);
+        if (is_failure(received)) return received;
     }
     for (bit /= 2; bit > 0; bit /= 2) {
         if (place + bit >= size) continue;
-        Part sending = send_part(member(place + bit), data, bytes, tag);
+        // Without the data a message of the wrong length, so that nobody waits for ever (S8).
+        Part sending = send_part(member(place + bit), data, received == MPI_SUCCESS ? bytes : 0, tag);
         if (int code = complete(sending, look); code != MPI_SUCCESS) return code;
     }
-    return MPI_SUCCESS;
+    return received;
 }
 
 int hand_down(const Communicator& comm, int root, void* data, std::size_t bytes) {

@@ -18,6 +18,7 @@
 #include "base/hex.hpp"
 #include "fabric/node_arena.hpp"
 #include "fabric/node_memory.hpp"
+#include "fabric/pages.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
@@ -159,8 +160,8 @@ void NodeProof::create() {
     fabric::remove_abandoned_names();
     int descriptor = shm_open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (descriptor >= 0) flock(descriptor, LOCK_SH);  // says that its name has not been abandoned
-    // posix_fallocate: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
-    int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_));
+    // allocate_in_file: a full /dev/shm is an error here, not a bus error later. The memory is all zero.
+    int error = descriptor < 0 ? errno : fabric::allocate_in_file(descriptor, 0, bytes_);
     if (error == 0 && !map(descriptor)) error = errno;
     if (error == 0) {
         descriptor_ = descriptor;
