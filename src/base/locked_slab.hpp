@@ -2,12 +2,14 @@
 // in children.
 #pragma once
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace mpisec {
@@ -24,7 +26,9 @@ class LockedSlab {
 
     /// `slot_bytes` is rounded up to a cache line, to which slots are aligned.
     explicit LockedSlab(std::size_t slot_bytes, Fork fork = Fork::wipe)
-        : slot_bytes_((slot_bytes + 63) / 64 * 64), fork_(fork) {}
+        : slot_bytes_((slot_bytes + 63) / 64 * 64), fork_(fork) {
+        if (fork == Fork::keep) stay_whole();
+    }
 
     /// A zeroed slot; null when the system has no memory.
     void* take() {
@@ -48,6 +52,22 @@ class LockedSlab {
     }
 
   private:
+    /// No thread is in a slab that a child keeps while another one forks: the child would find it locked for ever. Such a slab is never
+    /// destroyed.
+    void stay_whole() {
+        std::lock_guard lock(kept_lock_);
+        if (!kept_) pthread_atfork(lock_kept, unlock_kept, unlock_kept);
+        next_ = std::exchange(kept_, this);
+    }
+    static void lock_kept() {
+        kept_lock_.lock();
+        for (LockedSlab* one = kept_; one; one = one->next_) one->mutex_.lock();
+    }
+    static void unlock_kept() {
+        for (LockedSlab* one = kept_; one; one = one->next_) one->mutex_.unlock();
+        kept_lock_.unlock();
+    }
+
     /// Adds as many slots as there are already, from 8 KiB to 64 KiB: locked pages are in memory before they are used.
     bool grow() {
         const std::size_t wanted = std::clamp<std::size_t>(total_ * slot_bytes_, 8192, 65536);
@@ -75,6 +95,9 @@ class LockedSlab {
     std::vector<void*> free_;
     std::size_t slot_bytes_, total_ = 0;
     Fork fork_;
+    LockedSlab* next_ = nullptr;
+    inline static std::mutex kept_lock_;
+    inline static LockedSlab* kept_ = nullptr;
 };
 
 }  // namespace mpisec

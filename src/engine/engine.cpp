@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/relax.hpp"
+#include "base/signals_blocked.hpp"
 #include "engine/limiter.hpp"
 #include "engine/queue.hpp"
 
@@ -71,20 +72,6 @@ class Bed {
     }
     std::atomic<std::uint32_t> asleep_{0};
     static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
-};
-
-/// Blocks every signal while it lives: threads that are made in that time inherit the mask.
-class SignalsBlocked {
-  public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
 };
 
 void bind_to(unsigned core) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/signals_blocked.hpp"
+
 namespace mpisec::engine {
 namespace {
 
@@ -31,6 +33,7 @@ CpuMask affinity() {
 /// share of the node) contains. Done on a thread of its own, so that the caller's binding stays.
 CpuMask unbound_affinity() {
     CpuMask cpus;
+    const SignalsBlocked signals;
     try {
         std::thread([&] {
             std::vector<std::uint64_t> all(CPU_ALLOC_SIZE(max_cpus) / sizeof(std::uint64_t),

@@ -39,6 +39,7 @@ struct Aead {
     /// The library is chosen by the first piece of the message, until which associated data waits here.
     std::size_t library = none;
     bool text_begun = false;
+    std::uint64_t text_n = 0;
     std::size_t ad_n = 0;
     std::uint8_t ad[kept_ad_bytes] = {};
     /// Of ChaCha20-Poly1305: records of TLS 1.2, whose numbers OpenSSL adds to the vector.
@@ -100,7 +101,15 @@ std::size_t library_for_text(const Aead& aead, std::size_t n) {
     return shares ? shared_gcm_index() : aead.keys.library_for(aead.encrypt, n);
 }
 
+/// Of one message: beyond it the counter would begin again, and not every library looks (SP 800-38D, 5.2.1.1; RFC 8439, 2.8).
+std::uint64_t longest_text(const Aead& aead) {
+    constexpr std::uint64_t gcm = (std::uint64_t{1} << 36) - 32, chacha = (std::uint64_t{1} << 38) - 64;
+    return aead.chacha() ? chacha : gcm;
+}
+
 bool text(Aead& aead, std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
+    if (n > longest_text(aead) - aead.text_n) return false;
+    aead.text_n += n;
     if (aead.library == none && !begin(aead, library_for_text(aead, n))) return false;
     aead.text_begun = true;
     return table(aead).update(message(aead), aead.encrypt ? 1 : 0, to, from, n) == 0;
@@ -114,6 +123,7 @@ bool finish(Aead& aead, std::uint8_t* tag, std::size_t tag_n) {
 void new_message(Aead& aead) {
     aead.library = none;
     aead.text_begun = false;
+    aead.text_n = 0;
     aead.ad_n = 0;
     std::memcpy(aead.message_iv, aead.iv, aead.iv_n);
     aead.state = Vector::used;
@@ -264,7 +274,7 @@ int take_vector_length(Aead& aead, const OSSL_PARAM& given) {
 bool give_vector(Aead& aead, OSSL_PARAM parameters[], const char* name) {
     OSSL_PARAM* wanted = OSSL_PARAM_locate(parameters, name);
     if (!wanted) return true;
-    if (aead.state == Vector::missing && (aead.tls_ad_n != none || !random_vector(aead))) return false;
+    if (aead.state == Vector::missing) return false;
     if (wanted->data_type != OSSL_PARAM_OCTET_PTR && wanted->data_size < aead.iv_n)
         return raise(aead.instance, PROV_R_INVALID_IV_LENGTH) != 0;
     return put(parameters, name, aead.iv, aead.iv_n);

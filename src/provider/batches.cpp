@@ -26,6 +26,8 @@ class Queue {
         if (count_ == lanes) encrypt_all();
     }
     void encrypt_all();
+    /// Jobs with these keys are over: their program has dropped them, or uses the context again.
+    void forget(const Keyring& keys);
 
   private:
     std::array<Waiting*, lanes> waiting_{};
@@ -78,6 +80,15 @@ void Queue::encrypt_all() {
     count_ = 0;
 }
 
+void Queue::forget(const Keyring& keys) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count_; ++i) {
+        waiting_[i]->done = waiting_[i]->keys == &keys;
+        if (!waiting_[i]->done) waiting_[kept++] = waiting_[i];
+    }
+    count_ = kept;
+}
+
 /// A descriptor that can always be read: a job can be resumed at any time.
 int readable() {
     static const int descriptor = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -108,6 +119,10 @@ void encrypt_together(std::span<Batched* const> all) {
 
 bool in_async_job() {
     return ASYNC_get_current_job() && has_lanes();
+}
+
+void forget_in_batches(const Keyring& keys) {
+    queue().forget(keys);
 }
 
 bool encrypt_in_batch(Keyring& keys, std::uint8_t* to, const std::uint8_t* from, std::size_t n,

@@ -29,6 +29,9 @@ inline constexpr std::size_t batched_bytes = 512;
 /// Whether the caller runs in a job of ASYNC_start_job(), which may be paused, and some library has lanes.
 bool in_async_job();
 
+/// Takes buffers of this thread's jobs with these keys out of the queue; the jobs fail if they are ever resumed.
+void forget_in_batches(const Keyring& keys);
+
 /// Queues the buffer and pauses the job; the first job of this thread that is resumed before its buffer is done, or
 /// that fills the lanes, encrypts all that have come together.
 bool encrypt_in_batch(Keyring& keys, std::uint8_t* to, const std::uint8_t* from, std::size_t n,

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "provider/batches.hpp"
+
 namespace mpisec::provider {
 
 Keyring::Keyring(const Keyring& other) : mode_(other.mode_), key_n_(other.key_n_), set_(other.set_) {
@@ -11,11 +13,13 @@ Keyring::Keyring(const Keyring& other) : mode_(other.mode_), key_n_(other.key_n_
 }
 
 Keyring::~Keyring() {
+    forget_in_batches(*this);
     drop();
     explicit_bzero(key_, sizeof key_);
 }
 
 void Keyring::set(const std::uint8_t* key, std::size_t n) {
+    forget_in_batches(*this);
     // A program that sets the same key before every message pays for its schedule once. The comparison's time
     // does not depend on where the two differ.
     unsigned different = set_ ? 0 : 1;

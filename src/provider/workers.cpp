@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/relax.hpp"
+#include "base/signals_blocked.hpp"
 
 namespace mpisec::provider {
 namespace {
@@ -80,6 +81,7 @@ class Pool {
     void start() {
         if (started_) return;
         started_ = true;
+        const SignalsBlocked signals;
         try {
             for (std::size_t i = 1; i < threads(); ++i)
                 std::thread([this, seen = generation_.load()] { serve(seen); }).detach();

@@ -91,9 +91,9 @@ static void from_group(const char* how) {
 static void finalize(void) {
     int sum;
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (sum == size * (size - 1) / 2) printf("rank %d: finalizes at exit\n", rank);
+    fflush(stdout);  // MPICH's launcher loses some output after MPI_Finalize in an exit handler, plain too
     MPI_Finalize();
-    if (sum == size * (size - 1) / 2) printf("rank %d: finalized at exit\n", rank);
-    fflush(stdout);
 }
 
 int main(int argc, char** argv) {

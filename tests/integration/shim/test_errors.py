@@ -64,8 +64,8 @@ def test_a_rank_that_exits_before_finalize_ends_the_job(job, mpi, what):
 def test_an_exit_handler_from_before_init_finalizes(job, mpi, status):
     """M5: it runs after all exit handlers that MPI_Init has led to, and after destructors of what was made since."""
     result = job(mpi, "finalizes-at-exit", status)
-    assert (result.returncode == 0) == (status == 0), result.stdout + result.stderr
-    assert result.stdout.count("finalized at exit") == 4, result.stdout + result.stderr
+    assert result.returncode == status or (status and result.returncode == 255), result.stdout + result.stderr
+    assert result.stdout.count("finalizes at exit") == 4, result.stdout + result.stderr
     assert "before MPI_Finalize" not in result.stderr
 
 

@@ -288,7 +288,79 @@ TEST(ProviderCalls, JobsEncryptTogether) {
     ASYNC_cleanup_thread();
 }
 
+struct Dropped {
+    EVP_CIPHER_CTX* context;
+    Bytes* out;
+};
+
+int encrypt_in_context(void* argument) {
+    const Dropped& job = *static_cast<Dropped*>(argument);
+    int n = 0;
+    const Bytes in(job.out->size(), 1);
+    return EVP_EncryptUpdate(job.context, job.out->data(), &n, in.data(), static_cast<int>(in.size()));
+}
+
+/// As when a connection is closed while its job is paused, which OpenSSL never resumes then.
+TEST(ProviderCalls, AJobThatIsDroppedWritesNothing) {
+    ASSERT_EQ(ASYNC_init_thread(8, 0), 1);
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-128-CBC");
+    Bytes first(1024, 0x55), second(1024, 0x55);
+    const Bytes untouched = first;
+    EVP_CIPHER_CTX* contexts[] = {EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_new()};
+    for (EVP_CIPHER_CTX* context : contexts)
+        ASSERT_EQ(EVP_EncryptInit_ex2(context, cipher, key.data(), iv.data(), nullptr), 1);
+    ASYNC_WAIT_CTX* waits[] = {ASYNC_WAIT_CTX_new(), ASYNC_WAIT_CTX_new()};
+    ASYNC_JOB* jobs[] = {nullptr, nullptr};
+    Dropped dropped{contexts[0], &first}, kept{contexts[1], &second};
+    int result = 0;
+    ASSERT_EQ(ASYNC_start_job(&jobs[0], waits[0], &result, encrypt_in_context, &dropped, sizeof dropped),
+              ASYNC_PAUSE);
+    ASSERT_EQ(EVP_EncryptInit_ex2(contexts[0], nullptr, iv.data(), key.data(), nullptr),
+              1);  // of another connection
+    int state = ASYNC_PAUSE;
+    while (state == ASYNC_PAUSE)
+        state = ASYNC_start_job(&jobs[1], waits[1], &result, encrypt_in_context, &kept, sizeof kept);
+    EXPECT_EQ(state, ASYNC_FINISH);
+    EXPECT_EQ(first, untouched);
+    EXPECT_NE(second, untouched);
+    // Resumed for this test alone, so that its stack is given back.
+    while (ASYNC_start_job(&jobs[0], waits[0], &result, encrypt_in_context, &dropped, sizeof dropped) ==
+           ASYNC_PAUSE) {
+    }
+    EXPECT_NE(result, 1);
+    for (EVP_CIPHER_CTX* context : contexts) EVP_CIPHER_CTX_free(context);
+    for (ASYNC_WAIT_CTX* wait : waits) ASYNC_WAIT_CTX_free(wait);
+    ASYNC_cleanup_thread();
+}
+
 // --- Processes and threads.
+
+/// Another thread is often inside the slab of the contexts while this one forks.
+TEST(ProviderCalls, AChildOfAProgramWithThreadsMakesContexts) {
+    const EVP_CIPHER* cipher = fetch(ours(), "AES-128-CTR");
+    const auto make = [cipher] {
+        Cipher context;
+        return EVP_CipherInit_ex2(context, cipher, key.data(), iv.data(), 1, nullptr) == 1;
+    };
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+        while (!over) make();
+    });
+    int failed = 0;
+    for (int i = 0; i < 500; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(5);
+            _exit(make() ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        if (status != 0 && ++failed == 3) break;
+    }
+    over = true;
+    other.join();
+    EXPECT_EQ(failed, 0);
+}
 
 TEST(ProviderCalls, AChildGoesOnWithItsParentsContext) {
     Cipher context;
