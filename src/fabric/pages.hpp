@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/signals_blocked.hpp"
+
 namespace mpisec::fabric {
 
 inline constexpr std::size_t page = 4096;
@@ -25,18 +27,10 @@ inline bool populate_pages(void* begin, std::size_t bytes) {
     return madvise(begin, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 }
 
-/// As posix_fallocate(), for programs with timers, too: older kernels give up, and undo what they have done, at every signal. So a little at
-/// a time, and once more.
+/// As posix_fallocate(), for programs with timers, too: at a signal, older kernels give up and undo what they have done.
 inline int allocate_in_file(int descriptor, off_t begin, std::size_t bytes) {
-    constexpr std::size_t little = std::size_t{1} << 20;
-    for (std::size_t done = 0; done < bytes;) {
-        const std::size_t now = bytes - done < little ? bytes - done : little;
-        const int error =
-            posix_fallocate(descriptor, begin + static_cast<off_t>(done), static_cast<off_t>(now));
-        if (error != 0 && error != EINTR) return error;
-        if (error == 0) done += now;
-    }
-    return 0;
+    const SignalsBlocked blocked;
+    return posix_fallocate(descriptor, begin, static_cast<off_t>(bytes));
 }
 
 }  // namespace mpisec::fabric
