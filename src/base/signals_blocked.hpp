@@ -1,4 +1,4 @@
-// Threads of MPIsec's own beside the program's.
+// For a while, no signal of the program reaches this thread or the threads that it makes.
 #pragma once
 
 #include <pthread.h>
@@ -6,8 +6,7 @@
 
 namespace mpisec {
 
-/// Blocks every signal while it lives: threads that are made in that time inherit the mask, because the program's signals are for the
-/// program's threads.
+/// Blocks every signal while it lives. Threads made in that time inherit the mask: the program's signals are for its own threads.
 class SignalsBlocked {
   public:
     SignalsBlocked() {

@@ -13,7 +13,7 @@ inline constexpr std::size_t chunk_bytes = 64;
 inline constexpr std::size_t chunk_bytes = 1024 * 1024;
 #endif
 
-/// None without data. Where no memory is shared each rank's share of a chunk has that many bytes.
+/// None without data. Where every rank has a node to itself, a chunk has chunk_bytes for each of them, because the ranks share it out.
 inline int chunks(const fabric::Topology& topology, std::size_t bytes) {
     const bool shared = topology.nodes() < topology.ranks();
     const std::size_t most = shared ? chunk_bytes : chunk_bytes * static_cast<std::size_t>(topology.nodes());

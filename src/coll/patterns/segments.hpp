@@ -72,8 +72,8 @@ struct Exchange {
 /// An exchange under way, which must be finished. Empty vectors are neither sent nor received.
 class Passing {
   public:
-    /// The first `ahead` segments are sealed and sent at once, a further one whenever one has arrived: while one
-    /// is sealed, others travel. One more than these is expected at a time. Whatever else the two ranks send each other must go before or after all of
+    /// The first `ahead` segments are sealed and sent at once, a further one whenever one has arrived: while one is sealed, others travel.
+    /// Receives for one more than these are posted at a time. Whatever else the two ranks send each other must go before or after all of
     /// these, unless all of them are sent at once.
     static constexpr std::size_t few = few_segments, all = ~std::size_t{0};
     Passing(Edges& edges, const Exchange& exchange, std::size_t element, std::size_t ahead = few);

@@ -257,7 +257,10 @@ void MpiFabric::conclude(Step& step, int code, const MPI_Status& status, std::si
         }
         code = MPI_ERR_TRUNCATE;
     }
-    if (code != MPI_SUCCESS && step.data) wipe(step, part);  // not compared with the sender's record
+    if (code != MPI_SUCCESS && step.data) {  // not compared with the sender's record
+        --step.parts_open;
+        wipe(step, part);
+    }
     if (code == MPI_SUCCESS || failed()) return;
     if (is_failure(code)) return note(code);
     if (step.receives && step.sealed)

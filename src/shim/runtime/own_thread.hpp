@@ -9,8 +9,7 @@
 
 namespace mpisec::shim {
 
-/// Starts `body` in a thread that blocks all signals. False where the system gives no
-/// thread.
+/// Starts `body` in a thread that blocks all signals. False where the system gives no thread.
 template <class Body>
 bool start_thread(std::thread& thread, Body body) {
     const SignalsBlocked signals;
