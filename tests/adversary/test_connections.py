@@ -105,9 +105,9 @@ def leave_alone(job):
 
 def attack(job, choose, mutation):
     """What became of a job in which that happens to the frame that `choose` finds among those of a job that was left alone."""
-    for _ in range(TRIES):  # one job may send a frame more or less than another
+    for _ in range(TRIES):  # one job may send a frame more or less than another: the first of its kind from there on
         frame = choose((job.left or leave_alone(job)).frames)
-        attacked = Attacked(job, f"{frame.sender}>{frame.receiver}#{frame.number} {mutation}")
+        attacked = Attacked(job, f"{frame.sender}>{frame.receiver}#{frame.number}/{frame.kind} {mutation}")
         if attacked.hit:
             return attacked
         job.left = None
@@ -234,7 +234,7 @@ def test_the_rest_of_what_was_sent(jobs, mpi, connections):
 @pytest.mark.parametrize("mpi,connections", ALL)
 def test_changed_sealed_bytes(jobs, mpi, connections):
     """S2: bytes that MPIsec had sealed already have no second tag: the message that they are of is not accepted."""
-    changed = attack(jobs(mpi, connections), lambda frames: sent(frames, {"sealed"})[-1], "flip:sealed:100000")
+    changed = attack(jobs(mpi, connections), of_kind("sealed"), "flip:sealed:100000")
     assert changed.ended(), changed.story
     assert changed.outcome == REFUSED and not re.search(NOT_SENT, changed.said), changed.story
 

@@ -8,8 +8,8 @@
  *
  *     BELOW_FRAMING    xnet, btl, uct or records (framing.h)
  *     BELOW_DIRECTORY  where to write: frames-R (BELOW_RECORD=1), hits-R, clear-R, led-R, opening-R
- *     BELOW_ATTACK     "S>R#K MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R; mutations are
- *                      in mutate.h
+ *     BELOW_ATTACK     "S>R#K[/KIND] MUTATION[:ARGUMENT…]": message K (from 0) from rank S to rank R, or the
+ *                      first from K on of that kind; mutations are in mutate.h
  *     BELOW_CLEAR      text that must not cross the network
  *     BELOW_LEAD       "R>S": whoever connects to rank R from another node is led to rank S of R's node instead
  *

@@ -70,6 +70,7 @@ struct held {
 struct attack {
     int active, done, renumber;
     int sender, receiver, number;
+    char kind[16]; /* empty: any */
     char name[16];
     char arguments[MOST_ARGUMENTS][MOST_TEXT];
     int count;
@@ -106,9 +107,11 @@ static int parse_attack(const char* text, struct attack* attack) {
     if (strncmp(text, "* ", 2) == 0) {
         attack->sender = attack->receiver = attack->number = -1;
         snprintf(what, sizeof what, "%s", text + 2);
-    } else if (sscanf(text, "%d>%d#%d %1023s", &attack->sender, &attack->receiver, &attack->number, what) !=
-               4) {
-        return -1;
+    } else if (sscanf(text, "%d>%d#%d/%15s %1023s", &attack->sender, &attack->receiver, &attack->number,
+                      attack->kind, what) != 5) {
+        attack->kind[0] = 0;
+        if (sscanf(text, "%d>%d#%d %1023s", &attack->sender, &attack->receiver, &attack->number, what) != 4)
+            return -1;
     }
     int number = 0;
     for (char* at = strtok(what, ":"); at; at = strtok(NULL, ":"), ++number) {
@@ -410,6 +413,12 @@ static int attack_message(struct attack* attack, const struct message* message, 
 }
 
 /* Puts into out what becomes of the message. Returns whether it was attacked. */
+static int is_target(const struct attack* attack, const struct message* message) {
+    if (attack->sender != message->sender || attack->receiver != message->receiver) return 0;
+    if (!attack->kind[0]) return attack->number == message->number;
+    return attack->number <= message->number && strcmp(attack->kind, message->frame->kind) == 0;
+}
+
 static int apply(struct attack* attack, const struct message* message, struct history* history,
                  struct held* held, struct bytes* out) {
     int hit = 0, swapped = held->bytes.size && held->behind_next;
@@ -427,9 +436,7 @@ static int apply(struct attack* attack, const struct message* message, struct hi
         if (done != 2) put(held->bytes.size ? &held->bytes : out, message->bytes, message->frame->length);
         return done;
     }
-    int target = attack->sender == message->sender && attack->receiver == message->receiver &&
-                 attack->number == message->number;
-    if (target && !attack->done) {
+    if (!attack->done && is_target(attack, message)) {
         attack->done = 1;
         hit = attack_message(attack, message, history, held, out);
         if (!hit && out->size == before) put_numbered(history, message->frame, message->bytes, out);
