@@ -97,13 +97,13 @@ struct NodeMemory::Slot::Control {
     alignas(line) std::atomic<std::uint64_t> failed[2];
 };
 
-Result<NodeMemory> NodeMemory::attach(const std::string& name, unsigned node_peers) {
+Result<NodeMemory> NodeMemory::attach(const std::string& name, unsigned node_peers, unsigned slots) {
     auto base = SharedSegment::attach(name, slots * (sizeof(Slot::Control) + small_room), node_peers);
     if (!base) return tl::unexpected(base.error());
-    return NodeMemory(name, node_peers, std::move(*base));
+    return NodeMemory(name, node_peers, slots, std::move(*base));
 }
 
-NodeMemory::NodeMemory(const std::string& name, unsigned node_peers, SharedSegment base)
+NodeMemory::NodeMemory(const std::string& name, unsigned node_peers, unsigned slots, SharedSegment base)
     : base_(std::move(base)) {
     std::uint8_t* memory = base_.bytes().data();
     for (unsigned i = 0; i < slots; ++i) {

@@ -49,18 +49,17 @@ class SharedSegment {
 
 class NodeMemory {
   public:
-    static constexpr unsigned slots = 6;
     static constexpr std::size_t small_room = 16 * 1024;  ///< bytes of a slot that are there from the start
 
     /// `name`: begins with a slash, and is the same for the node peers of this node and for nobody else.
-    static Result<NodeMemory> attach(const std::string& name, unsigned node_peers);
+    static Result<NodeMemory> attach(const std::string& name, unsigned node_peers, unsigned slots);
     NodeMemory(NodeMemory&&) noexcept = default;
 
     class Slot;
     Slot& slot(unsigned number);
 
   private:
-    NodeMemory(const std::string& name, unsigned node_peers, SharedSegment base);
+    NodeMemory(const std::string& name, unsigned node_peers, unsigned slots, SharedSegment base);
 
     SharedSegment base_;
     std::vector<Slot> slots_;

@@ -75,10 +75,10 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
     finish_duplications(parent, constructor);
-    if (int code = run_collective(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
-                                                  sizeof mine, constants.byte, parent.handle));
+    if (int code = run_unraised(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
+                                                sizeof mine, constants.byte, parent.handle));
         code != MPI_SUCCESS)
-        return code;
+        return construct_in_vain(constructor, parent, newcomm, code);
     return split_by(parent, constructor, all, newcomm);
 }
 

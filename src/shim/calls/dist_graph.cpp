@@ -1,5 +1,8 @@
 // MPI_Dist_graph_create (MPI standard section 8.5.4): every rank may name any edges. They are the program's
-// values, so they travel sealed: all ranks gather all edges, and each makes the graph from its own.
+// values, so they travel sealed, to the ranks at their ends, and each makes the graph from its own.
+#include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "shim/calls/entry.hpp"
@@ -30,22 +33,51 @@ std::vector<Edge> edges_of_arguments(int n, const int* sources, const int* degre
     return edges;
 }
 
-/// Every rank's edges, in the order of ranks.
-int gather_edges(MPI_Comm comm, int size, const std::vector<Edge>& own, std::vector<Edge>& all) {
-    const int bytes = static_cast<int>(own.size() * sizeof(Edge));
-    std::vector<int> counts(static_cast<std::size_t>(size)), places(counts);
-    if (int code = run_collective(plan::Allgather(dist_graph_create, &bytes, sizeof bytes, constants.byte,
-                                                  counts.data(), sizeof bytes, constants.byte, comm));
+/// Bytes for, or from, each rank, one after another.
+struct Parcels {
+    std::vector<MPI_Count> bytes;
+    std::vector<MPI_Aint> places;
+    std::vector<Edge> edges;
+    void lay_out() {
+        std::exclusive_scan(bytes.begin(), bytes.end(), places.begin(), MPI_Aint{0});
+        edges.resize(static_cast<std::size_t>(places.back() + bytes.back()) / sizeof(Edge));
+    }
+};
+
+/// Each edge once for each rank that it begins or ends at.
+Parcels pack(const std::vector<Edge>& edges, std::size_t ranks) {
+    Parcels out{std::vector<MPI_Count>(ranks), std::vector<MPI_Aint>(ranks), {}};
+    auto for_each_end = [&](auto use) {
+        for (const Edge& edge : edges) {
+            use(edge, static_cast<std::size_t>(edge.from));
+            if (edge.to != edge.from) use(edge, static_cast<std::size_t>(edge.to));
+        }
+    };
+    for_each_end([&](const Edge&, std::size_t rank) { out.bytes[rank] += sizeof(Edge); });
+    out.lay_out();
+    std::vector<MPI_Aint> next = out.places;
+    for_each_end([&](const Edge& edge, std::size_t rank) {
+        out.edges[static_cast<std::size_t>(next[rank]) / sizeof(Edge)] = edge;
+        next[rank] += sizeof(Edge);
+    });
+    return out;
+}
+
+/// The edges that begin or end here, in the order of the ranks that named them.
+int exchange_edges(Communicator& parent, const std::vector<Edge>& named, std::vector<Edge>& here) {
+    const auto ranks = static_cast<std::size_t>(parent.size);
+    Parcels out = pack(named, ranks), in{std::vector<MPI_Count>(ranks), std::vector<MPI_Aint>(ranks), {}};
+    constexpr MPI_Count item = sizeof in.bytes[0];
+    if (int code = run_collective(plan::Alltoall(dist_graph_create, out.bytes.data(), item, constants.byte,
+                                                 in.bytes.data(), item, constants.byte, parent.handle));
         code != MPI_SUCCESS)
         return code;
-    int total = 0;
-    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-        places[rank] = total;
-        total += counts[rank];
-    }
-    all.resize(static_cast<std::size_t>(total) / sizeof(Edge));
-    return run_collective(plan::Allgatherv(dist_graph_create, own.data(), bytes, constants.byte, all.data(),
-                                           counts.data(), places.data(), constants.byte, comm));
+    in.lay_out();
+    const int code = run_collective(plan::Alltoallv(
+        dist_graph_create, out.edges.data(), out.bytes.data(), out.places.data(), constants.byte,
+        in.edges.data(), in.bytes.data(), in.places.data(), constants.byte, parent.handle));
+    here = std::move(in.edges);
+    return code;
 }
 
 /// This rank's neighbours at one end of its edges.
@@ -78,14 +110,15 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
         return construct(begin_construction(dist_graph_create, *parent, membership_of(*parent), std::nullopt),
                          newcomm, call);
     const bool weighted = weights != constants.unweighted;
-    std::vector<Edge> all;
-    if (int code = gather_edges(
-            comm, parent->size,
-            edges_of_arguments(n, sources, degrees, destinations, weighted ? weights : nullptr), all);
-        code != MPI_SUCCESS)
-        return code;
+    const std::vector<Edge> named =
+        edges_of_arguments(n, sources, degrees, destinations, weighted ? weights : nullptr);
+    const auto is_rank = [&](std::int32_t rank) { return rank >= 0 && rank < parent->size; };
+    if (!std::ranges::all_of(named, [&](const Edge& edge) { return is_rank(edge.from) && is_rank(edge.to); }))
+        return raise(parent, MPI_ERR_RANK);
+    std::vector<Edge> here;
+    if (int code = exchange_edges(*parent, named, here); code != MPI_SUCCESS) return code;
     Ends in, out;
-    for (const Edge& edge : all) {
+    for (const Edge& edge : here) {
         if (edge.to == parent->rank) in.add(edge.from, edge.weight);
         if (edge.from == parent->rank) out.add(edge.to, edge.weight);
     }

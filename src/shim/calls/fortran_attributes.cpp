@@ -11,6 +11,7 @@
 
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/window.hpp"
+#include "shim/runtime/errors.hpp"
 
 namespace mpisec::shim {
 namespace {
@@ -49,9 +50,12 @@ using FortranLookUp = void (*)(const MPI_Fint*, const MPI_Fint*, MPI_Aint*, MPI_
 
 MPISEC_EXPORT void pmpi_win_get_attr_(const MPI_Fint* win, const MPI_Fint* keyval, MPI_Aint* value,
                                       MPI_Fint* flag, MPI_Fint* error) {
-    // In a library of its own, which Python may have opened privately.
     void* found = dlsym(RTLD_NEXT, "pmpi_win_get_attr_");
-    if (!found) found = dlsym(dlopen("libmpi_mpifh.so.40", RTLD_NOLOAD | RTLD_LAZY), "pmpi_win_get_attr_");
+    // In a library of its own, which Python may have opened privately. A null handle would find this function.
+    if (!found)
+        if (void* library = dlopen("libmpi_mpifh.so.40", RTLD_NOLOAD | RTLD_LAZY))
+            found = dlsym(library, "pmpi_win_get_attr_");
+    if (!found) abort_job("Open MPI's library for Fortran was not found for MPI_WIN_GET_ATTR");
     const auto look_up = reinterpret_cast<FortranLookUp>(found);
     look_up(win, keyval, value, flag, error);
     if (*flag == 0) return;

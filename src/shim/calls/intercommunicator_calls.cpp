@@ -43,18 +43,15 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
             run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
         code != MPI_SUCCESS)
         return code;
-    for (std::size_t i = 0; i < of_remote.size(); ++i)
-        of_remote[i] = all[static_cast<std::size_t>(std::ranges::find(world_ranks, parent.remote_members[i]) -
-                                                    world_ranks.begin())];
+    std::ranges::transform(places_in(parent.remote_members, world_ranks), of_remote.begin(),
+                           [&](int place) { return all[static_cast<std::size_t>(place)]; });
     return MPI_SUCCESS;
 }
 
 /// The group of the ranks `chosen`, made from the communicator whose ranks are `world_ranks`.
 MPI_Group group_among(MPI_Comm comm, Ranks world_ranks, Ranks chosen) {
     if (chosen.empty()) return constants.group_empty;
-    std::vector<int> ranks;
-    for (std::int32_t world : chosen)
-        ranks.push_back(static_cast<int>(std::ranges::find(world_ranks, world) - world_ranks.begin()));
+    const std::vector<int> ranks = places_in(chosen, world_ranks);
     MPI_Group whole, part;
     real.Comm_group(comm, &whole);
     real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
@@ -259,15 +256,14 @@ int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* 
 int split_inter_by(Communicator& parent, const char* procedure, const std::vector<ColorAndKey>& all,
                    MPI_Comm* newcomm) {
     const Ranks world_ranks = parent.collective_context->world_ranks();
-    auto of = [&](std::int32_t world) {
-        return all[static_cast<std::size_t>(std::ranges::find(world_ranks, world) - world_ranks.begin())];
-    };
-    const std::int32_t color = of(own_number(parent.members)).color;
+    const auto me = std::ranges::find(world_ranks, own_number(parent.members)) - world_ranks.begin();
+    const std::int32_t color = all[static_cast<std::size_t>(me)].color;
     auto side = [&](Ranks members) {
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
-        for (std::int32_t world : members) {
-            const ColorAndKey theirs = of(world);
-            if (color != MPI_UNDEFINED && theirs.color == color) chosen.emplace_back(theirs.key, world);
+        for (int place : places_in(members, world_ranks)) {
+            const ColorAndKey theirs = all[static_cast<std::size_t>(place)];
+            if (color != MPI_UNDEFINED && theirs.color == color)
+                chosen.emplace_back(theirs.key, world_ranks[static_cast<std::size_t>(place)]);
         }
         std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
         std::vector<std::int32_t> ranks;

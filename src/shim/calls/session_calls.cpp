@@ -148,6 +148,10 @@ int make(const FromGroup& call, MPI_Comm* newcomm) {
     return has_group(*newcomm, call.group) ? MPI_SUCCESS : wrong_group();
 }
 
+void mark_as_of_session(MPI_Comm made) {
+    if (Communicator* known = find_communicator(made)) known->of_session = true;
+}
+
 }  // namespace
 
 int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
@@ -161,6 +165,7 @@ int Comm_create_from_group(MPI_Group group, const char* stringtag, MPI_Info info
     MPI_Comm made = constants.comm_null;
     if (const int code = make({group, stringtag, info, errhandler}, &made); code != MPI_SUCCESS)
         return raise_through(create_from_group, errhandler, group, code);
+    mark_as_of_session(made);
     *newcomm = made;
     return MPI_SUCCESS;
 }
@@ -204,6 +209,7 @@ int Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Gr
                                   knows_remote ? job_ranks(remote) : std::vector<std::int32_t>{}, judge},
                                  made);
     if (code != MPI_SUCCESS) return raise_through(create_from_groups, errhandler, local_group, code);
+    mark_as_of_session(made);
     *newcomm = made;
     return MPI_SUCCESS;
 }

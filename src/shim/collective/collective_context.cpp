@@ -1,7 +1,6 @@
 #include "shim/collective/collective_context.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "keys/hkdf.hpp"
 #include "keys/schedule.hpp"
@@ -29,8 +28,10 @@ constexpr int share_of_child = 64;
 // One in this many of the channel's blocks belongs to no communicator at first (tag_reserve.hpp).
 constexpr int part_of_reserve = 4;
 // Blocking collectives, of which there is one at a time, take turns in slots of their own, so that their memory stays
-// in the caches.
-constexpr unsigned blocking_slots = 2;
+// in the caches. The first two of these:
+constexpr unsigned slots_of_communicator = 6;
+// A persistent collective is started again when it has ended here; another rank may still be in it.
+constexpr unsigned slots_of_persistent = 2;
 
 /// Few enough that the sealed blocks under one key, of all ranks together, stay below the key's limits (S6;
 /// wire::has_own_key).
@@ -44,18 +45,10 @@ std::uint64_t collectives_per_epoch(std::size_t ranks) {
 /// Empty where the shadow communicator's ranks are the same world ranks in the same order.
 std::vector<int> ranks_on(const ShadowCommunicator& shadow, Ranks world_ranks) {
     if (world_ranks == shadow.world_ranks()) return {};
-    std::unordered_map<std::int32_t, int> rank_of;
-    for (std::size_t rank = 0; rank < shadow.world_ranks().size(); ++rank)
-        rank_of[shadow.world_ranks()[rank]] = static_cast<int>(rank);
-    std::vector<int> ranks;
-    for (std::int32_t world : world_ranks) {
-        const auto found = rank_of.find(world);
-        if (found == rank_of.end())
-            abort_job(
-                "a communicator has a rank that is not in the one it was made from; this is a fault of "
-                "MPIsec");
-        ranks.push_back(found->second);
-    }
+    std::vector<int> ranks = places_in(world_ranks, shadow.world_ranks());
+    if (std::ranges::find(ranks, static_cast<int>(shadow.world_ranks().size())) != ranks.end())
+        abort_job(
+            "a communicator has a rank that is not in the one it was made from; this is a fault of MPIsec");
     return ranks;
 }
 
@@ -107,6 +100,8 @@ CollectiveContext::CollectiveContext(const TagBlocks& blocks, Ranks world_ranks,
       shadow_ranks_(ranks_on(*shadow_, world_ranks_)),
       first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
+      blocking_slots_(2),
+      slots_(slots_of_communicator),
       numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {
     make_known(*this);
 }
@@ -119,6 +114,8 @@ CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint6
       shadow_ranks_(beside.shadow_ranks_),
       first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
       tags_(1),
+      blocking_slots_(0),
+      slots_(slots_of_persistent),
       numbers_in_epoch_(beside.numbers_in_epoch_) {
     make_known(*this);
 }
@@ -158,18 +155,22 @@ CollectiveSequence CollectiveContext::next(bool blocking) {
     return sequence;
 }
 
-fabric::NodeMemory::Slot* CollectiveContext::next_slot(bool blocking) {
+Result<void> CollectiveContext::attach_memory() {
     const int node = topology().node(rank_);
-    if (topology().node_size(node) == 1) return nullptr;
-    if (!memory_) {
-        auto memory = fabric::NodeMemory::attach(memory_name(context_, node),
-                                                 static_cast<unsigned>(topology().node_size(node)));
-        if (!memory) abort_job("For collectives, " + memory.error().message + ".");
-        memory_.emplace(std::move(*memory));
-    }
-    const std::uint64_t turn =
-        blocking ? next_blocking_++ % blocking_slots
-                 : blocking_slots + next_other_++ % (fabric::NodeMemory::slots - blocking_slots);
+    const auto peers = static_cast<unsigned>(topology().node_size(node));
+    if (memory_ || peers == 1) return {};
+    auto memory = fabric::NodeMemory::attach(memory_name(context_, node), peers, slots_);
+    if (!memory) return tl::unexpected(memory.error());
+    memory_.emplace(std::move(*memory));
+    return {};
+}
+
+fabric::NodeMemory::Slot* CollectiveContext::next_slot(bool blocking) {
+    if (const Result<void> attached = attach_memory(); !attached)
+        abort_job("For collectives, " + attached.error().message + ".");
+    if (!memory_) return nullptr;
+    const std::uint64_t turn = blocking ? next_blocking_++ % blocking_slots_
+                                        : blocking_slots_ + next_other_++ % (slots_ - blocking_slots_);
     return &memory_->slot(static_cast<unsigned>(turn));
 }
 

@@ -89,6 +89,8 @@ class CollectiveContext {
     CollectiveContext& operator=(const CollectiveContext&) = delete;
     /// A context beside this one in the same block of tags, for the `number`-th persistent collective.
     std::unique_ptr<CollectiveContext> for_persistent(std::uint64_t number) const;
+    /// Attaches the memory of its ranks on this node now rather than with the first collective.
+    Result<void> attach_memory();
 
     /// Blocks for a communicator that is being made from this one, or for the several communicators that one call divides
     /// it into; none when all are used up. To be called in the order of constructor calls. Under the Guard.
@@ -135,6 +137,7 @@ class CollectiveContext {
     SharedNumbers world_ranks_;
     std::vector<int> shadow_ranks_;  ///< by rank; empty where they are the same
     int first_tag_, tags_;
+    unsigned blocking_slots_, slots_;
     std::uint64_t numbers_in_epoch_;
     std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;
     std::shared_ptr<CollectiveKeys> keys_;

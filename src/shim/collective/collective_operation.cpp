@@ -144,17 +144,22 @@ std::unique_ptr<Operation> start(std::shared_ptr<CollectivePlan> plan,
 
 }  // namespace
 
-int run_collective(std::unique_ptr<CollectivePlan> plan) {
-    Communicator* comm = plan->comm;
-    const char* procedure = plan->procedure;
-    if (!plan->good()) return plan->raise();
+int run_unraised(std::unique_ptr<CollectivePlan> plan) {
     std::unique_ptr<Operation> operation;
     {
         Guard guard;
-        operation = start(std::move(plan), comm->collective_context, true);
+        std::shared_ptr<CollectiveContext> collective_context = plan->comm->collective_context;
+        operation = start(std::move(plan), std::move(collective_context), true);
     }
     if (!operation->complete()) complete_operation(*operation);
-    return raise(comm, operation->outcome().error, procedure);
+    return operation->outcome().error;
+}
+
+int run_collective(std::unique_ptr<CollectivePlan> plan) {
+    if (!plan->good()) return plan->raise();
+    Communicator* comm = plan->comm;
+    const char* procedure = plan->procedure;
+    return raise(comm, run_unraised(std::move(plan)), procedure);
 }
 
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
@@ -172,10 +177,19 @@ std::unique_ptr<Operation> begin_collective(std::unique_ptr<CollectivePlan> plan
 
 int init_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request) {
     if (!plan->good()) return plan->raise();
-    Guard guard;
     Communicator* comm = plan->comm;
-    std::shared_ptr<CollectiveContext> collective_context =
-        comm->collective_context->for_persistent(comm->persistent_collectives++);
+    std::shared_ptr<CollectiveContext> collective_context;
+    Result<void> memory;
+    {
+        Guard guard;
+        collective_context = comm->collective_context->for_persistent(comm->persistent_collectives++);
+        memory = collective_context->attach_memory();
+    }
+    if (!memory) {
+        say(std::string(plan->procedure) + ": " + memory.error().message);
+        return raise(comm, MPI_ERR_NO_MEM, plan->procedure);
+    }
+    Guard guard;
     std::shared_ptr<CollectivePlan> kept = std::move(plan);
     *request =
         give_persistent([kept, collective_context] { return start(kept, collective_context, false); }, [] {});

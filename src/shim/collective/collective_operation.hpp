@@ -11,6 +11,8 @@ namespace mpisec::shim {
 
 /// MPI_X: returns when this rank's part is done.
 int run_collective(std::unique_ptr<CollectivePlan> plan);
+/// The same for a plan that is good(); the caller raises the error that it returns.
+int run_unraised(std::unique_ptr<CollectivePlan> plan);
 /// MPI_IX.
 int start_collective(std::unique_ptr<CollectivePlan> plan, MPI_Request* request);
 /// A collective of MPIsec's own, on a context of its own. Its owner must advance it, because it is not on the work list.

@@ -1,6 +1,5 @@
 #include "shim/collective/collectives_inter.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "shim/collective/collective_context.hpp"
@@ -8,20 +7,16 @@
 namespace mpisec::shim::inter {
 namespace {
 
-std::vector<int> on_shadow(const CollectivePlan& plan, Ranks world) {
-    const Ranks world_ranks = plan.comm->collective_context->world_ranks();
-    std::vector<int> ranks;
-    for (std::int32_t one : world)
-        ranks.push_back(
-            static_cast<int>(std::find(world_ranks.begin(), world_ranks.end(), one) - world_ranks.begin()));
-    return ranks;
+/// The ranks that members of one group have in the context of both.
+std::vector<int> in_context(const CollectivePlan& plan, Ranks members) {
+    return places_in(members, plan.comm->collective_context->world_ranks());
 }
 
 }  // namespace
 
 Role take_part(CollectivePlan& plan, int root) {
-    const std::vector<int> local = on_shadow(plan, plan.comm->members),
-                           remote = on_shadow(plan, plan.comm->remote_members);
+    const std::vector<int> local = in_context(plan, plan.comm->members),
+                           remote = in_context(plan, plan.comm->remote_members);
     const int me = local[static_cast<std::size_t>(plan.comm->rank)];
     if (root == MPI_PROC_NULL) {
         plan.participants = {me};
@@ -48,7 +43,7 @@ void all_take_part(CollectivePlan& plan) {
 coll::Blocks of_remote(const CollectivePlan& plan, const coll::Blocks& blocks) {
     const std::size_t ranks = plan.comm->collective_context->world_ranks().size();
     coll::Blocks all{blocks.base, std::vector<std::size_t>(ranks), std::vector<std::size_t>(ranks)};
-    const std::vector<int> remote = on_shadow(plan, plan.comm->remote_members);
+    const std::vector<int> remote = in_context(plan, plan.comm->remote_members);
     for (std::size_t i = 0; i < remote.size() && i < blocks.size.size(); ++i) {
         all.offset[static_cast<std::size_t>(remote[i])] = blocks.offset[i];
         all.size[static_cast<std::size_t>(remote[i])] = blocks.size[i];

@@ -145,6 +145,7 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow)
         wrong = difference_of_shadow(expected, shadow);
     if (!wrong.empty()) return report_wrong_communicator(construction.procedure, wrong.c_str());
     Communicator* known = adopt(made, expected, construction.context);
+    known->of_session = construction.parent->of_session;
     if (crosses)
         equip(*known, construction.blocks.none() ? all_blocks(shadow, world_ranks_in(expected))
                                                  : construction.blocks);
@@ -185,6 +186,16 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
         inherit_error_handler(construction.parent->handle, made);
     *newcomm = made;
     return MPI_SUCCESS;
+}
+
+int construct_in_vain(const char* procedure, Communicator& parent, MPI_Comm* newcomm, int code) {
+    *newcomm = constants.comm_null;
+    MPI_Comm none = constants.comm_null;
+    if (!is_failure(code) && parent.collective_context->ended == MPI_SUCCESS)
+        (void)construct_met(
+            {.procedure = procedure, .parent = &parent, .expected = {}}, &none,
+            [&](MPI_Comm* made) { return real.Comm_create(parent.handle, constants.group_empty, made); });
+    return raise(&parent, code);
 }
 
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm) {

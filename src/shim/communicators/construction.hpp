@@ -108,6 +108,10 @@ int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     return raise(&parent, met);
 }
 
+/// For a rank whose collective failed with `code`, so that it does not know what the others now make by MPI_Comm_create: it takes part there,
+/// where they wait for it (S8), unless they made other calls or somebody died. Raises and returns `code`.
+int construct_in_vain(const char* procedure, Communicator& parent, MPI_Comm* newcomm, int code);
+
 /// For arguments with which the MPI library must fail or return no communicator.
 template <class Call>
 int construct_none(const char* procedure, Communicator& parent, MPI_Comm* newcomm, Call call) {

@@ -21,14 +21,27 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr AttachedBuffer& buffer_of_program = process.attached_buffer;  ///< under the Guard
+// Under the Guard.
+constexpr AttachedBuffer& buffer_of_program = process.attached_buffer;
+constexpr AttachedBuffer& buffers_of_sessions = process.session_buffers;
 
 std::size_t cost(std::size_t n) {
     return n + MPI_BSEND_OVERHEAD;
 }
 
+/// The buffer that serves it, where that is not its own.
+AttachedBuffer& common_buffer(const Communicator* comm) {
+    const bool session = buffers_of_sessions.attached > 0 || buffers_of_sessions.automatic > 0;
+    return comm && comm->of_session && session ? buffers_of_sessions : buffer_of_program;
+}
+
 AttachedBuffer& buffer_of(const Communicator* comm) {
-    return comm && comm->buffer ? *comm->buffer : buffer_of_program;
+    return comm && comm->buffer ? *comm->buffer : common_buffer(comm);
+}
+
+/// A place for the next message in a buffer that is never freed.
+BufferPlace place_in(AttachedBuffer& buffer) {
+    return {std::shared_ptr<AttachedBuffer>(std::shared_ptr<void>(), &buffer), buffer.generation};
 }
 
 bool take(const Communicator* comm, std::size_t n) {
@@ -103,7 +116,7 @@ int detached_buffer(int code) {
     if (code != MPI_SUCCESS) return code;
     Guard guard;
     buffer_of_program.attached = 0;
-    buffer_of_program.automatic = false;
+    buffer_of_program.automatic = 0;
     return code;
 }
 
@@ -120,11 +133,8 @@ bool reserve_buffer(const Communicator* comm, std::size_t n) {
 }
 
 BufferPlace place_in_buffer(const Communicator* comm) {
-    std::shared_ptr<AttachedBuffer> buffer =
-        comm && comm->buffer ? comm->buffer
-                             : std::shared_ptr<AttachedBuffer>(std::shared_ptr<void>(), &buffer_of_program);
-    const std::size_t generation = buffer->generation;
-    return {std::move(buffer), generation};
+    if (comm && comm->buffer) return {comm->buffer, comm->buffer->generation};
+    return place_in(common_buffer(comm));
 }
 
 void release_buffer(const BufferPlace& place, std::size_t n) {
@@ -190,8 +200,8 @@ namespace {
 /// Completes when everything that was in the buffer when the flush began has left: MPIsec's messages and the library's.
 class Flush final : public Operation {
   public:
-    Flush(const char* call, Communicator* comm, MPI_Request of_library)
-        : Operation(comm), call_(call), place_(place_in_buffer(comm)), of_library_(of_library) {}
+    Flush(const char* call, Communicator* comm, BufferPlace place, MPI_Request of_library)
+        : Operation(comm), call_(call), place_(std::move(place)), of_library_(of_library) {}
     ~Flush() override {
         leave_work_list(*this);
         drop_comm();
@@ -221,9 +231,18 @@ class Flush final : public Operation {
     bool begun_ = false;
 };
 
-std::unique_ptr<Operation> start_flush(const char* call, Communicator* comm, MPI_Request of_library) {
+/// Of the communicator's own buffer.
+std::unique_ptr<Operation> start_flush(const char* call, Communicator& comm) {
     Guard guard;
-    auto flush = std::make_unique<Flush>(call, comm, of_library);
+    auto flush = std::make_unique<Flush>(call, &comm, place_in_buffer(&comm), constants.request_null);
+    enlist(*flush);
+    return flush;
+}
+
+/// Of a buffer whose plain messages are the library's.
+std::unique_ptr<Operation> start_flush(const char* call, AttachedBuffer& buffer, MPI_Request of_library) {
+    Guard guard;
+    auto flush = std::make_unique<Flush>(call, nullptr, place_in(buffer), of_library);
     enlist(*flush);
     return flush;
 }
@@ -262,14 +281,14 @@ int Buffer_iflush(MPI_Request* request) {
     MPI_Request of_library = constants.request_null;
     if (int code = real.Buffer_iflush(&of_library); code != MPI_SUCCESS) return code;
     Guard guard;
-    *request = give_request(start_flush("MPI_Buffer_iflush", nullptr, of_library));
+    *request = give_request(start_flush("MPI_Buffer_iflush", buffer_of_program, of_library));
     return MPI_SUCCESS;
 }
 
 int Buffer_flush() {
     MPI_Request of_library = constants.request_null;
     if (int code = real.Buffer_iflush(&of_library); code != MPI_SUCCESS) return code;
-    return wait_for(start_flush("MPI_Buffer_flush", nullptr, of_library));
+    return wait_for(start_flush("MPI_Buffer_flush", buffer_of_program, of_library));
 }
 
 int Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size) {
@@ -277,7 +296,8 @@ int Comm_attach_buffer(MPI_Comm comm, void* buffer, MPI_Count size) {
     if (!own && size > INT_MAX) return real.Comm_attach_buffer_c(comm, buffer, size);
     if (!own) return real.Comm_attach_buffer(comm, buffer, static_cast<int>(size));
     if (size < 0) return raise(own, MPI_ERR_ARG, "MPI_Comm_attach_buffer");
-    if (own->buffer) return raise(own, MPI_ERR_BUFFER, "MPI_Comm_attach_buffer");
+    if (own->buffer)
+        return raise(own, MPI_ERR_OTHER, "MPI_Comm_attach_buffer");  // the class that MPICH gives
     auto attached = std::make_shared<AttachedBuffer>();
     attached->attached = static_cast<std::size_t>(size);
     attached->automatic = buffer == MPI_BUFFER_AUTOMATIC;
@@ -291,13 +311,13 @@ int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
     Communicator* own = with_own_buffer(comm);
     if (!own) return real.Comm_iflush_buffer(comm, request);
     Guard guard;
-    *request = give_request(start_flush("MPI_Comm_iflush_buffer", own, constants.request_null));
+    *request = give_request(start_flush("MPI_Comm_iflush_buffer", *own));
     return MPI_SUCCESS;
 }
 
 int Comm_flush_buffer(MPI_Comm comm) {
     if (Communicator* own = with_own_buffer(comm))
-        return wait_for(start_flush("MPI_Comm_flush_buffer", own, constants.request_null));
+        return wait_for(start_flush("MPI_Comm_flush_buffer", *own));
     MPI_Request request;
     return finish_nonblocking(real.Comm_iflush_buffer(comm, &request), &request);
 }
@@ -310,21 +330,53 @@ int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size) {
     return detach_from(comm, address, size, real.Comm_detach_buffer_c);
 }
 
-// The buffers of a session belong to the library alone. Their messages leave when other processes receive them.
+namespace {
+
+template <class Size, class Detach>
+int detach_from_session(MPI_Session session, void* address, Size* size, Detach of_library) {
+    if (const int code = Session_flush_buffer(session); code != MPI_SUCCESS) return code;
+    if (const int code = of_library(session, address, size); code != MPI_SUCCESS) return code;
+    Guard guard;
+    if (*static_cast<void**>(address) == MPI_BUFFER_AUTOMATIC)
+        --buffers_of_sessions.automatic;
+    else
+        buffers_of_sessions.attached -= static_cast<std::size_t>(*size);
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int Session_attach_buffer(MPI_Session session, void* buffer, MPI_Count size) {
+    const int code = call_counted(MPISEC_BOTH(Session_attach_buffer), session, buffer, size);
+    if (code != MPI_SUCCESS) return code;
+    Guard guard;
+    if (buffer == MPI_BUFFER_AUTOMATIC)
+        ++buffers_of_sessions.automatic;
+    else
+        buffers_of_sessions.attached += static_cast<std::size_t>(size);
+    return code;
+}
+
+int Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
+    MPI_Request of_library = constants.request_null;
+    if (int code = real.Session_iflush_buffer(session, &of_library); code != MPI_SUCCESS) return code;
+    Guard guard;
+    *request = give_request(start_flush("MPI_Session_iflush_buffer", buffers_of_sessions, of_library));
+    return MPI_SUCCESS;
+}
 
 int Session_flush_buffer(MPI_Session session) {
-    MPI_Request request;
-    return finish_nonblocking(real.Session_iflush_buffer(session, &request), &request);
+    MPI_Request of_library = constants.request_null;
+    if (int code = real.Session_iflush_buffer(session, &of_library); code != MPI_SUCCESS) return code;
+    return wait_for(start_flush("MPI_Session_flush_buffer", buffers_of_sessions, of_library));
 }
 
 int Session_detach_buffer(MPI_Session session, void* address, int* size) {
-    const int code = Session_flush_buffer(session);
-    return code == MPI_SUCCESS ? real.Session_detach_buffer(session, address, size) : code;
+    return detach_from_session(session, address, size, real.Session_detach_buffer);
 }
 
 int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size) {
-    const int code = Session_flush_buffer(session);
-    return code == MPI_SUCCESS ? real.Session_detach_buffer_c(session, address, size) : code;
+    return detach_from_session(session, address, size, real.Session_detach_buffer_c);
 }
 
 #endif

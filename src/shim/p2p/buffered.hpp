@@ -20,7 +20,7 @@ bool buffers_plain_messages(const Communicator* comm);
 /// `raised` is set. Under the Guard.
 int start_buffered(const SendSpec& spec, const Route& route, bool& raised);
 
-/// A message's place in the buffer that serves its communicator: the communicator's own buffer, else the process's.
+/// A message's place in the buffer that serves its communicator: the communicator's own, else its session's, else the process's.
 struct BufferPlace {
     std::shared_ptr<AttachedBuffer> buffer;
     std::size_t generation = 0;
@@ -44,6 +44,11 @@ int Comm_detach_buffer(MPI_Comm comm, void* address, int* size);
 int Comm_detach_buffer(MPI_Comm comm, void* address, MPI_Count* size);
 int Comm_flush_buffer(MPI_Comm comm);
 int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request);
+int Session_attach_buffer(MPI_Session session, void* buffer, MPI_Count size);
+int Session_detach_buffer(MPI_Session session, void* address, int* size);
+int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size);
+int Session_flush_buffer(MPI_Session session);
+int Session_iflush_buffer(MPI_Session session, MPI_Request* request);
 #endif
 
 }  // namespace mpisec::shim

@@ -66,7 +66,9 @@ struct Communicator {
     SharedNumbers members;                      ///< of the local group, in rank order
     SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    std::shared_ptr<AttachedBuffer> buffer;  ///< MPI_Comm_attach_buffer; null: the process's buffer serves
+    std::shared_ptr<AttachedBuffer>
+        buffer;               ///< MPI_Comm_attach_buffer; null: a session's or the process's serves
+    bool of_session = false;  ///< made from a session's group, or from such a communicator
     /// Where its collectives meet; null unless it crosses nodes.
     std::shared_ptr<CollectiveContext> collective_context;
     int collectives = 0;                       ///< under way

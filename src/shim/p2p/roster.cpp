@@ -73,4 +73,16 @@ const fabric::Topology& Roster::topology() const {
     return *topology_;
 }
 
+std::vector<int> places_in(Ranks part, Ranks whole) {
+    std::unordered_map<std::int32_t, int> place_of;
+    for (std::size_t place = 0; place < whole.size(); ++place)
+        place_of.emplace(whole[place], static_cast<int>(place));
+    std::vector<int> found;
+    for (std::int32_t number : part) {
+        const auto place = place_of.find(number);
+        found.push_back(place == place_of.end() ? static_cast<int>(whole.size()) : place->second);
+    }
+    return found;
+}
+
 }  // namespace mpisec::shim

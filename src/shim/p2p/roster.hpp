@@ -54,4 +54,7 @@ class SharedNumbers {
     std::shared_ptr<const Roster> roster_;
 };
 
+/// Where each of `part` is in `whole`: in time proportional to their lengths. whole.size() for a number that is not in it.
+std::vector<int> places_in(Ranks part, Ranks whole);
+
 }  // namespace mpisec::shim

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/realms.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 
@@ -38,7 +39,7 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
     std::string sentence = texts[kind];
     sentence += "; from rank " + std::to_string(source);
     if (source >= 0 && source < static_cast<int>(comm.peers.size()))
-        sentence += " (world rank " + std::to_string(comm.peer(source)) + ")";
+        sentence += " (world rank " + std::to_string(rank_in_realm(comm.peer(source))) + ")";
     sentence += ", tag " + std::to_string(tag);
     if (detail) sentence += std::string(", ") + detail;
     say(sentence + ". Nothing of it was delivered.");
@@ -47,8 +48,8 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
 
 int report_sealed_block_violation(const char* procedure, int sealer) {
     const auto kind = static_cast<std::size_t>(Violation::forged);
-    say(std::string(texts[kind]) + "; in " + procedure + ", data of world rank " + std::to_string(sealer) +
-        ". Nothing of it was delivered.");
+    say(std::string(texts[kind]) + "; in " + procedure + ", data of world rank " +
+        std::to_string(rank_in_realm(sealer)) + ". Nothing of it was delivered.");
     return codes[kind];
 }
 

@@ -105,12 +105,12 @@ struct FreeBuffers {
     std::size_t kept[size_classes]{};
 };
 
-/// The memory that the program has attached by MPI_Buffer_attach, or by MPI_Comm_attach_buffer to a communicator that
-/// crosses nodes (p2p/buffered.cpp), as sizes only.
+/// The memory that the program has attached by MPI_Buffer_attach, by MPI_Session_attach_buffer, or by MPI_Comm_attach_buffer to a
+/// communicator that crosses nodes (p2p/buffered.cpp), as sizes only.
 struct AttachedBuffer {
     std::size_t attached = 0;
     std::size_t used = 0;
-    bool automatic = false;        ///< MPI_BUFFER_AUTOMATIC (MPI-4.1): as much as is needed
+    int automatic = 0;             ///< MPI_BUFFER_AUTOMATIC (MPI-4.1), so many times: as much as is needed
     void* address = nullptr;       ///< of a communicator's buffer: what detaching returns
     std::size_t generation = 0;    ///< of messages; a flush begins the next one
     std::size_t messages[2] = {};  ///< in the buffer: of the generations with even and with odd numbers
@@ -257,7 +257,9 @@ struct Process {
     FirstUse<SameNodeRecords> same_node_records;   ///< same_node.cpp; MPISEC_SAME_NODE=verify
     FirstUse<SentToSelf> sent_to_self;             ///< same_node_messages.cpp
     AttachedBuffer attached_buffer;                ///< buffered.cpp
-    std::array<int, 5> violation_codes{};          ///< violations.cpp
+    /// The same of all sessions, because MPI does not say which of them a communicator belongs to.
+    AttachedBuffer session_buffers;
+    std::array<int, 5> violation_codes{};  ///< violations.cpp
 
     FirstUse<PartitionedMessages> partitioned;  ///< partitioned/messages.cpp
 

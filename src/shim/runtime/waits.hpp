@@ -51,11 +51,4 @@ int learn_file(int made, MPI_Comm comm, MPI_File* file);
 int progress_barrier_of_file(const char* call, MPI_File file);
 int File_close(MPI_File* file);
 
-#ifndef OPEN_MPI
-// Buffers of a session (buffered.cpp)
-int Session_flush_buffer(MPI_Session session);
-int Session_detach_buffer(MPI_Session session, void* address, int* size);
-int Session_detach_buffer(MPI_Session session, void* address, MPI_Count* size);
-#endif
-
 }  // namespace mpisec::shim

@@ -54,6 +54,14 @@ def fine(result, modes, ranks=4):
     assert not result.left_over, result.left_over
 
 
+@pytest.mark.parametrize("mpi, nodes", PLACES)
+def test_buffers_of_sessions(run, compile_mpi, mpi, nodes):
+    """M9: messages that cross nodes count as in the buffer, too."""
+    app = compile_mpi(HERE / "session_buffers.c", mpi, flags=["-std=gnu11"])
+    result = run([app], nodes=nodes, ranks=4, mpi=mpi, timeout=60).check()
+    assert result.stdout.count("good") == 4 and "mpisec" not in result.stderr, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("mpi, nodes", [*PLACES, ("impi", 2)])
 @pytest.mark.parametrize("name", SESSIONS)
 def test_sessions(job, name, mpi, nodes):

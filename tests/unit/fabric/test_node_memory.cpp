@@ -21,6 +21,8 @@
 namespace mpisec::fabric {
 namespace {
 
+constexpr unsigned slots = 6;
+
 std::string name_of_test() {
     return "/mpisec-test-" + std::to_string(getpid());
 }
@@ -72,7 +74,7 @@ void in_processes(unsigned node_peers, const std::function<bool(NodeMemory&, uns
     for (unsigned node_peer = 0; node_peer < node_peers; ++node_peer) {
         const pid_t child = fork();
         if (child == 0) {
-            auto memory = NodeMemory::attach(name, node_peers);
+            auto memory = NodeMemory::attach(name, node_peers, slots);
             _exit(memory && body(*memory, node_peer) ? 0 : 1);
         }
         children.push_back(child);
@@ -94,7 +96,7 @@ TEST(NodeMemory, RoomsAreSharedAndGrow) {
     constexpr unsigned node_peers = 3;
     in_processes(node_peers, [](NodeMemory& memory, unsigned node_peer) {
         for (unsigned use = 0; use < 200; ++use) {
-            NodeMemory::Slot& slot = memory.slot(use % NodeMemory::slots);
+            NodeMemory::Slot& slot = memory.slot(use % slots);
             const std::uint64_t turn = slot.take_turn();
             wait_until([&] { return slot.free(turn); });
             slot.enter();
@@ -166,7 +168,7 @@ TEST(NodeMemory, RoomsAgreeAgainAfterOneMateHadNone) {
 }
 
 TEST(NodeMemory, WhatCanNotBeHadIsSaid) {
-    auto memory = NodeMemory::attach(name_of_test(), 1);
+    auto memory = NodeMemory::attach(name_of_test(), 1, slots);
     ASSERT_TRUE(memory);
     memory->slot(0).enter();
     auto room = memory->slot(0).room(std::size_t{1} << 50);
