@@ -41,8 +41,7 @@ class Lane {
             ends_.push_back(coming_.size());
             if (step + 1 < nodes) add_pieces(going_, step);
         }
-        for (std::size_t i = 0; i < own_; ++i) sealed_blocks_.push_back(room_for(going_[i]));
-        for (const Piece& piece : coming_) sealed_blocks_.push_back(room_for(piece));
+        sealed_blocks_.resize(own_ + coming_.size());
         for (std::size_t i = 0; i < ahead; ++i) expect();
         send_until(ahead);
     }
@@ -55,18 +54,26 @@ class Lane {
             const std::size_t i = taken_++;
             expect();
             send_until(taken_ + ahead);
-            fabric_.open(bytes(coming_[i]), sealed_blocks_[own_ + i], coming_[i].sealed_block);
+            CiphertextBuffer& sealed_block = sealed_blocks_[own_ + i];
+            fabric_.open(bytes(coming_[i]), sealed_block, coming_[i].sealed_block);
+            if (own_ + i >= going_.size()) fabric_.give_back(sealed_block);  // handed on to nobody
+            co_await finish_sends();
         }
         // A rank that waits for its node after this must hold nothing back that another node waits for.
-        send_until(going_.size());
+        if (!alone_) send_until(going_.size());
     }
     Task finish() {
-        send_until(going_.size());
-        for (auto& one : sending_) co_await one;
+        while (sent_ < going_.size()) {
+            send_until(sent_ + 1);
+            co_await finish_sends();
+        }
+        most_sending_ = 0;
+        co_await finish_sends();
     }
 
   private:
     static constexpr std::size_t ahead = 3;  ///< segments sent, and expected, before others have arrived
+    static constexpr std::size_t any_number = ~std::size_t{0};
 
     int node_at(int distance) const {
         const int nodes = fabric_.topology().nodes();
@@ -91,15 +98,29 @@ class Lane {
     }
 
     void expect() {
-        if (expected_ < coming_.size())
-            receiving_.push_back(fabric_.receive(neighbour(-1), sealed_blocks_[own_ + expected_++]));
+        if (expected_ == coming_.size()) return;
+        CiphertextBuffer& room = sealed_blocks_[own_ + expected_];
+        room = room_for(coming_[expected_++]);
+        receiving_.push_back(fabric_.receive(neighbour(-1), room));
     }
     /// Sends in the order that the next node expects; of other nodes' segments, only those that have arrived.
     void send_until(std::size_t count) {
         for (; sent_ < std::min({count, going_.size(), own_ + taken_}); ++sent_) {
             const Piece& piece = going_[sent_];
-            if (sent_ < own_) fabric_.seal(sealed_blocks_[sent_], bytes(piece), piece.sealed_block);
+            if (sent_ < own_) {
+                sealed_blocks_[sent_] = room_for(piece);
+                fabric_.seal(sealed_blocks_[sent_], bytes(piece), piece.sealed_block);
+            }
             sending_.push_back(fabric_.send(neighbour(1), sealed_blocks_[sent_]));
+        }
+    }
+    /// Gives back the room of what has left, and, for a rank that has its node to itself, waits until few segments are under way. (A rank
+    /// that others of its node wait for must not wait for its neighbour here, which may wait for its own node.)
+    Task finish_sends() {
+        while (!sending_.empty() && (sending_.size() > most_sending_ || sending_.front().await_ready())) {
+            co_await sending_.front();
+            sending_.pop_front();
+            fabric_.give_back(sealed_blocks_[finished_++]);
         }
     }
 
@@ -110,9 +131,10 @@ class Lane {
     std::size_t own_ = 0;
     std::vector<std::size_t> ends_;                ///< of coming_, by step
     std::vector<CiphertextBuffer> sealed_blocks_;  ///< of the node's own, then of those received
-    std::deque<fabric::Pending> receiving_;
-    std::vector<fabric::Pending> sending_;
-    std::size_t expected_ = 0, taken_ = 0, sent_ = 0;
+    std::deque<fabric::Pending> receiving_, sending_;
+    std::size_t expected_ = 0, taken_ = 0, sent_ = 0, finished_ = 0;
+    const bool alone_ = fabric_.node_peers().size() == 1;
+    std::size_t most_sending_ = alone_ ? 2 * ahead : any_number;  ///< before this rank waits for the oldest
 };
 
 /// For a rank that has its node to itself.

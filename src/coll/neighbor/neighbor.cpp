@@ -28,15 +28,12 @@ using fabric::Task;
 template <class BlockTo>
 Task along_edges(Fabric& fabric, const Call& call, BlockTo block_to) {
     Edges edges(fabric);
-    std::vector<Edges::Receiving> receiving;
+    ReceivingBlocks receiving(edges);
     for (std::size_t i = 0; i < call.sources.size(); ++i)
-        receive_block(edges, call.sources[i], call.from.of(static_cast<int>(i)), receiving);
+        receiving.add(call.sources[i], call.from.of(static_cast<int>(i)));
     SendingBlocks sending(edges);
     for (std::size_t i = 0; i < call.destinations.size(); ++i) sending.add(call.destinations[i], block_to(i));
-    for (auto& one : receiving) {
-        co_await edges.finish(one);
-        sending.next();
-    }
+    co_await receiving.finish([&sending] { sending.next(); });
     co_await sending.finish();
 }
 

@@ -53,9 +53,27 @@ std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t byte
     return segments(bytes, 1, edges.few_parts());
 }
 
-void receive_block(Edges& edges, int from, PlaintextBuffer in, std::vector<Edges::Receiving>& receiving) {
-    for (const Range& part : block_segments(edges, from, in.size()))
-        receiving.push_back(edges.receive(from, part.of(in)));
+void ReceivingBlocks::add(int from, PlaintextBuffer block) {
+    const auto [place, is_new] = queue_of_.try_emplace(from, static_cast<int>(queues_.size()));
+    if (is_new) queues_.push_back({from});
+    Queue& queue = queues_[static_cast<std::size_t>(place->second)];
+    for (const Range& part : block_segments(edges_, from, block.size()))
+        queue.parts.push_back(part.of(block));
+    while (queue.posted.size() < std::min(few_segments, queue.parts.size())) post_next(queue);
+}
+
+void ReceivingBlocks::post_next(Queue& queue) {
+    if (queue.posted.size() < queue.parts.size())
+        queue.posted.push_back(edges_.receive(queue.from, queue.parts[queue.posted.size()]));
+}
+
+fabric::Task ReceivingBlocks::finish(std::function<void()> arrived) {
+    for (Queue& queue : queues_)
+        for (std::size_t i = 0; i < queue.parts.size(); ++i) {
+            co_await edges_.finish(queue.posted[i]);
+            post_next(queue);
+            arrived();
+        }
 }
 
 void SendingBlocks::add(int to, Plaintext block) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "coll/patterns/edges.hpp"
@@ -33,9 +34,27 @@ std::vector<Edges::Receiving> receive_segments(Edges& edges, int from, fabric::P
 
 /// The parts of a block that is sent even when it is empty: it stays whole unless it is long and leaves the node.
 std::vector<Range> block_segments(const Edges& edges, int peer, std::size_t bytes);
-/// Starts to receive such a block.
-void receive_block(Edges& edges, int from, fabric::PlaintextBuffer in,
-                   std::vector<Edges::Receiving>& receiving);
+/// Such blocks on their way here from any number of ranks, several from one rank in the order of add(). Receives for few segments from each
+/// rank are posted at a time.
+class ReceivingBlocks {
+  public:
+    explicit ReceivingBlocks(Edges& edges) : edges_(edges) {}
+    void add(int from, fabric::PlaintextBuffer block);
+    /// Calls `arrived` after each segment.
+    fabric::Task finish(std::function<void()> arrived = [] {});
+
+  private:
+    struct Queue {
+        int from;
+        std::vector<fabric::PlaintextBuffer> parts = {};
+        std::vector<Edges::Receiving> posted = {};
+    };
+    void post_next(Queue& queue);
+
+    Edges& edges_;
+    std::vector<Queue> queues_;              ///< one for each rank, in the order in which they came
+    std::unordered_map<int, int> queue_of_;  ///< by rank
+};
 
 /// Such blocks on their way to any number of ranks; several blocks to one rank are sent in the order of add(). The first few segments
 /// to each rank are sealed and sent at once.

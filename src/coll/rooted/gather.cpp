@@ -29,10 +29,10 @@ fabric::Task gather_linear(fabric::Fabric& fabric, const Call& call) {
         co_await sending.finish();
         co_return;
     }
-    std::vector<Edges::Receiving> receiving;
+    ReceivingBlocks receiving(edges);
     for (int rank = 0; rank < fabric.topology().ranks(); ++rank)
-        if (rank != call.root) receive_block(edges, rank, call.from.of(rank), receiving);
-    for (auto& one : receiving) co_await edges.finish(one);
+        if (rank != call.root) receiving.add(rank, call.from.of(rank));
+    co_await receiving.finish();
 }
 
 /// Each leader seals its node's blocks as one sealed block, its number 0, and sends it with those of its children.

@@ -22,9 +22,9 @@ namespace {
 fabric::Task scatter_linear(fabric::Fabric& fabric, const Call& call) {
     Edges edges(fabric);
     if (fabric.rank() != call.root) {
-        std::vector<Edges::Receiving> receiving;
-        receive_block(edges, call.root, call.data, receiving);
-        for (auto& one : receiving) co_await edges.finish(one);
+        ReceivingBlocks receiving(edges);
+        receiving.add(call.root, call.data);
+        co_await receiving.finish();
         co_return;
     }
     SendingBlocks sending(edges);

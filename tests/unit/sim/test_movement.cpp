@@ -127,6 +127,31 @@ std::vector<Movement> in_batches() {
 }
 INSTANTIATE_TEST_SUITE_P(Movement, MovesBatches, testing::ValuesIn(in_batches()), movement_name);
 
+#ifndef MPISEC_TINY_CHUNKS
+/// Long blocks in segments, of which few are under way.
+class MovesSegments : public Moves {};
+
+TEST_P(MovesSegments, OfLongerBlocksTakesNoMoreMemory) {
+    auto memory_of = [&](std::size_t bytes) {
+        Random random(3);
+        const Scene scene = random_scene(GetParam().collective, {1, 1, 1}, {true, bytes}, random);
+        Options options;
+        options.data = false;
+        const Report report = run(scene, options).report;
+        EXPECT_EQ(report.error, "");
+        return *std::ranges::max_element(report.room_bytes);
+    };
+    EXPECT_LE(memory_of(12 << 20), memory_of(4 << 20) * 3 / 2);  // how much is under way varies a little
+}
+
+std::vector<Movement> in_segments() {
+    return {{Collective::gather, *coll::find_algorithm(Collective::gather, "linear")},
+            {Collective::scatter, *coll::find_algorithm(Collective::scatter, "linear")},
+            {Collective::alltoall, *coll::find_algorithm(Collective::alltoall, "pipeline")}};
+}
+INSTANTIATE_TEST_SUITE_P(Movement, MovesSegments, testing::ValuesIn(in_segments()), movement_name);
+#endif
+
 /// A rank whose node has no memory to share: every room is its own.
 class Hermit final : public fabric::Fabric {
   public:
