@@ -104,6 +104,27 @@ TEST_P(EveryAllgather, OfVeryDifferentBlocks) {
     }
 }
 
+#ifndef MPISEC_TINY_CHUNKS
+/// A rank that has its node to itself holds few segments at a time.
+TEST(AllgatherPipeline, OfLongerBlocksTakesNoMoreMemory) {
+    for (const std::vector<int>& node : {std::vector<int>{0, 1}, {0, 1, 2, 3}})
+        for (bool few_parts : {false, true}) {
+            auto memory_of = [&](std::size_t bytes) {
+                Options options;
+                options.data = false;
+                options.few_parts = few_parts;
+                const Topology topology(node);
+                const Report report = gather(*coll::find_algorithm(coll::Collective::allgather, "pipeline"),
+                                             topology, equal_blocks(topology.ranks(), bytes), {}, options)
+                                          .report;
+                EXPECT_EQ(report.error, "");
+                return *std::ranges::max_element(report.room_bytes);
+            };
+            EXPECT_LE(memory_of(12 << 20), memory_of(4 << 20) * 3 / 2) << node.size() << " nodes";
+        }
+}
+#endif
+
 INSTANTIATE_TEST_SUITE_P(Allgather, EveryAllgather,
                          testing::ValuesIn(coll::algorithms(coll::Collective::allgather)), test_name);
 
