@@ -102,17 +102,18 @@ CollectiveContext::CollectiveContext(const TagBlocks& blocks, Ranks world_ranks,
       tags_(half_of_tags),
       blocking_slots_(2),
       slots_(slots_of_communicator),
+      tags_for_persistent_{first_tag_ + half_of_tags, half_of_tags, 0},
       numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {
     make_known(*this);
 }
 
-CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint64_t number)
+CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint64_t number, int tag)
     : shadow_(beside.shadow_),
       context_(persistent_context(beside.context_, number)),
       rank_(beside.rank_),
       world_ranks_(beside.world_ranks_),
       shadow_ranks_(beside.shadow_ranks_),
-      first_tag_(beside.first_tag_ + half_of_tags + static_cast<int>(number % (half_of_tags - 1))),
+      first_tag_(tag),
       tags_(1),
       blocking_slots_(0),
       slots_(slots_of_persistent),
@@ -124,8 +125,21 @@ CollectiveContext::~CollectiveContext() {
     forget(*this);
 }
 
-std::unique_ptr<CollectiveContext> CollectiveContext::for_persistent(std::uint64_t number) const {
-    return std::unique_ptr<CollectiveContext>(new CollectiveContext(*this, number));
+std::unique_ptr<CollectiveContext> CollectiveContext::for_persistent(std::uint64_t number) {
+    return std::unique_ptr<CollectiveContext>(new CollectiveContext(*this, number, tag_for_persistent()));
+}
+
+/// Only where the communicator has no further blocks are tags used again.
+int CollectiveContext::tag_for_persistent() {
+    auto& [first, count, used] = tags_for_persistent_;
+    if (used == count) {
+        if (const TagBlocks more = take_blocks(); !more.none()) {
+            first = more.first * tags_of_block;
+            count = more.count * tags_of_block;
+        }
+        used = 0;
+    }
+    return first + used++;
 }
 
 TagBlocks CollectiveContext::take_blocks() {

@@ -87,8 +87,9 @@ class CollectiveContext {
     ~CollectiveContext();
     CollectiveContext(const CollectiveContext&) = delete;
     CollectiveContext& operator=(const CollectiveContext&) = delete;
-    /// A context beside this one in the same block of tags, for the `number`-th persistent collective.
-    std::unique_ptr<CollectiveContext> for_persistent(std::uint64_t number) const;
+    /// A context beside this one, for the `number`-th persistent collective, with a tag of its own: two that are under way may have been
+    /// started in different orders. To be called in the order of those calls. Under the Guard.
+    std::unique_ptr<CollectiveContext> for_persistent(std::uint64_t number);
     /// Attaches the memory of its ranks on this node now rather than with the first collective.
     Result<void> attach_memory();
 
@@ -127,7 +128,8 @@ class CollectiveContext {
     std::array<Choice, coll::collectives> choices;
 
   private:
-    CollectiveContext(const CollectiveContext& beside, std::uint64_t number);
+    CollectiveContext(const CollectiveContext& beside, std::uint64_t number, int tag);
+    int tag_for_persistent();
     fabric::NodeMemory::Slot* next_slot(bool blocking);
 
     std::shared_ptr<ShadowCommunicator> shadow_;
@@ -138,6 +140,9 @@ class CollectiveContext {
     std::vector<int> shadow_ranks_;  ///< by rank; empty where they are the same
     int first_tag_, tags_;
     unsigned blocking_slots_, slots_;
+    struct {
+        int first, count, used;
+    } tags_for_persistent_{};
     std::uint64_t numbers_in_epoch_;
     std::uint64_t next_number_ = 0, next_blocking_ = 0, next_other_ = 0;
     std::shared_ptr<CollectiveKeys> keys_;
