@@ -151,10 +151,11 @@ def test_the_programs_error_handler_hears_of_an_error(sessions, mpi, model):
 
 @pytest.mark.parametrize("call", ["dup", "split"])
 def test_a_meeting_that_is_attacked_leaves_nobody_behind(run, compile_mpi, call):
-    """S8: the rank that notices goes on through the meeting and MPI's constructor, where the others wait for it."""
+    """S8: the rank that notices goes on through the meeting and MPI's constructor, where the others wait for it. What one does not know, because
+    colours did not come, nobody makes."""
     adversary = compile_mpi(HERE / "adversary.c", "mpich-5", flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
     victim = compile_mpi(HERE / "victim_meeting.c", "mpich-5", flags=["-std=gnu11"])
     attack = {"LD_PRELOAD": adversary, "MPISEC_LAB_ATTACK": "flip-segment:1:-1"}
     result = run([victim, call], nodes=4, ranks=4, mpi="mpich-5", env=attack, timeout=30)
     said = sorted(re.findall(r"^rank \d: (\w+)$", result.stdout, re.MULTILINE))
-    assert len(said) == 4 and set(said) == {"error", "made"}, result.stdout + result.stderr
+    assert said == (["error", "made", "made", "made"] if call == "dup" else ["error"] * 4), result.stdout + result.stderr

@@ -75,11 +75,10 @@ int split_sealed(Communicator& parent, const char* constructor, int color, int k
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(static_cast<std::size_t>(parent.size));
     finish_duplications(parent, constructor);
-    if (int code = run_unraised(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
-                                                sizeof mine, constants.byte, parent.handle));
-        code != MPI_SUCCESS)
-        return construct_in_vain(constructor, parent, newcomm, code);
-    return split_by(parent, constructor, all, newcomm);
+    const int code = run_unraised(plan::Allgather(constructor, &mine, sizeof mine, constants.byte, all.data(),
+                                                  sizeof mine, constants.byte, parent.handle));
+    return construct_learned(constructor, parent, code, newcomm,
+                             [&] { return split_by(parent, constructor, all, newcomm); });
 }
 
 /// A split of a communicator whose ranks are all on this node: the library exchanges colours and keys inside the node, so that the new
@@ -366,10 +365,13 @@ int Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_C
     *newcomm = constants.comm_null;
     TypeDivision division;
     finish_duplications(*parent, procedure);
-    if (int code = divide_by_type(*parent, split_type, key, info, division); code != MPI_SUCCESS) return code;
+    const int divided = divide_by_type(*parent, split_type, key, info, division);
     MPI_Comm on_node = constants.comm_null;
     auto* split = parent->inter ? split_inter_by : split_by;
-    if (int code = split(*parent, procedure, division.parts, &on_node); code != MPI_SUCCESS) return code;
+    if (int code = construct_learned(procedure, *parent, divided, &on_node,
+                                     [&] { return split(*parent, procedure, division.parts, &on_node); });
+        code != MPI_SUCCESS)
+        return code;
     *newcomm = on_node;
     if (!division.finer || on_node == constants.comm_null) return MPI_SUCCESS;
     // Finer kinds (hardware resources) divide a node: there the library's own exchange stays on the node.

@@ -63,21 +63,21 @@ Parcels pack(const std::vector<Edge>& edges, std::size_t ranks) {
     return out;
 }
 
-/// The edges that begin or end here, in the order of the ranks that named them.
+/// The edges that begin or end here, in the order of the ranks that named them. Returns an error code that was not raised.
 int exchange_edges(Communicator& parent, const std::vector<Edge>& named, std::vector<Edge>& here) {
     const auto ranks = static_cast<std::size_t>(parent.size);
     Parcels out = pack(named, ranks), in{std::vector<MPI_Count>(ranks), std::vector<MPI_Aint>(ranks), {}};
     constexpr MPI_Count item = sizeof in.bytes[0];
-    if (int code = run_collective(plan::Alltoall(dist_graph_create, out.bytes.data(), item, constants.byte,
-                                                 in.bytes.data(), item, constants.byte, parent.handle));
-        code != MPI_SUCCESS)
-        return code;
+    const int counted = run_unraised(plan::Alltoall(dist_graph_create, out.bytes.data(), item, constants.byte,
+                                                    in.bytes.data(), item, constants.byte, parent.handle));
+    const AllLearned all = tell_learned(dist_graph_create, parent, counted);
+    if (all.code != MPI_SUCCESS) return all.code;
     in.lay_out();
-    const int code = run_collective(plan::Alltoallv(
+    const int code = run_unraised(plan::Alltoallv(
         dist_graph_create, out.edges.data(), out.bytes.data(), out.places.data(), constants.byte,
         in.edges.data(), in.bytes.data(), in.places.data(), constants.byte, parent.handle));
     here = std::move(in.edges);
-    return code;
+    return code == MPI_SUCCESS ? all.told : code;
 }
 
 /// This rank's neighbours at one end of its edges.
@@ -116,17 +116,19 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
     if (!std::ranges::all_of(named, [&](const Edge& edge) { return is_rank(edge.from) && is_rank(edge.to); }))
         return raise(parent, MPI_ERR_RANK);
     std::vector<Edge> here;
-    if (int code = exchange_edges(*parent, named, here); code != MPI_SUCCESS) return code;
-    Ends in, out;
-    for (const Edge& edge : here) {
-        if (edge.to == parent->rank) in.add(edge.from, edge.weight);
-        if (edge.from == parent->rank) out.add(edge.to, edge.weight);
-    }
-    return make_dist_graph(
-        dist_graph_create, comm,
-        {static_cast<int>(in.ranks.size()), in.ranks.data(), in.weights_argument(weighted),
-         static_cast<int>(out.ranks.size()), out.ranks.data(), out.weights_argument(weighted), true},
-        info, newcomm);
+    const int code = exchange_edges(*parent, named, here);
+    return construct_learned(dist_graph_create, *parent, code, newcomm, [&] {
+        Ends in, out;
+        for (const Edge& edge : here) {
+            if (edge.to == parent->rank) in.add(edge.from, edge.weight);
+            if (edge.from == parent->rank) out.add(edge.to, edge.weight);
+        }
+        return make_dist_graph(
+            dist_graph_create, comm,
+            {static_cast<int>(in.ranks.size()), in.ranks.data(), in.weights_argument(weighted),
+             static_cast<int>(out.ranks.size()), out.ranks.data(), out.weights_argument(weighted), true},
+            info, newcomm);
+    });
 }
 
 }  // namespace mpisec::shim

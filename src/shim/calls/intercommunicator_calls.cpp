@@ -29,23 +29,21 @@ namespace mpisec::shim {
 namespace {
 
 /// Gets the value of each rank of the other group, in rank order. Afterwards all ranks of both groups are in the call. Returns an error
-/// code that was raised.
+/// code that was not raised.
 int exchange_values(Communicator& parent, const char* procedure, std::int32_t mine,
                     std::vector<std::int32_t>& of_remote) {
     of_remote.resize(parent.remote_members.size());
     if (!parent.crosses) {
-        if (int code = progress_barrier(parent); code != MPI_SUCCESS) return raise(&parent, code);
+        if (int code = progress_barrier(parent); code != MPI_SUCCESS) return code;
         return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
     }
     const Ranks world_ranks = parent.collective_context->world_ranks();
     std::vector<std::int32_t> all(world_ranks.size());
-    if (int code =
-            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
-        code != MPI_SUCCESS)
-        return code;
+    const int code =
+        run_unraised(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
     std::ranges::transform(places_in(parent.remote_members, world_ranks), of_remote.begin(),
                            [&](int place) { return all[static_cast<std::size_t>(place)]; });
-    return MPI_SUCCESS;
+    return code;
 }
 
 /// The group of the ranks `chosen`, made from the communicator whose ranks are `world_ranks`.
@@ -279,11 +277,10 @@ int split_inter_sealed(Communicator& parent, const char* procedure, int color, i
     finish_duplications(parent, procedure);
     const ColorAndKey mine{color, key};
     std::vector<ColorAndKey> all(parent.collective_context->world_ranks().size());
-    if (int code =
-            run_collective(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
-        code != MPI_SUCCESS)
-        return code;
-    return split_inter_by(parent, procedure, all, newcomm);
+    const int code =
+        run_unraised(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
+    return construct_learned(procedure, parent, code, newcomm,
+                             [&] { return split_inter_by(parent, procedure, all, newcomm); });
 }
 
 int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group group, MPI_Comm* newcomm) {
@@ -292,18 +289,20 @@ int create_inter_sealed(Communicator& parent, const char* procedure, MPI_Group g
     const auto place = std::ranges::find(chosen, realm_of(parent.members).own_number());
     const std::int32_t mine = place == chosen.end() ? -1 : static_cast<std::int32_t>(place - chosen.begin());
     std::vector<std::int32_t> of_remote;
-    if (int code = exchange_values(parent, procedure, mine, of_remote); code != MPI_SUCCESS) return code;
-    std::vector<std::pair<std::int32_t, std::int32_t>> remote;  // place, world rank
-    for (std::size_t i = 0; i < of_remote.size(); ++i)
-        if (of_remote[i] >= 0) remote.emplace_back(of_remote[i], parent.remote_members[i]);
-    std::ranges::sort(remote);
-    Membership expected{chosen, {}, true};
-    for (const auto& [its_place, world] : remote) expected.remote_members.push_back(world);
-    const Construction construction = begin_construction(procedure, parent, expected);
-    return construct_met(construction, newcomm, [&](MPI_Comm* made) {
-        // Open MPI 5 hangs in MPI_Comm_create of an inter-communicator.
-        return parent.crosses ? connect_sides(parent, construction.expected, made)
-                              : real.Comm_create(parent.handle, group, made);
+    const int code = exchange_values(parent, procedure, mine, of_remote);
+    return construct_learned(procedure, parent, code, newcomm, [&] {
+        std::vector<std::pair<std::int32_t, std::int32_t>> remote;  // place, world rank
+        for (std::size_t i = 0; i < of_remote.size(); ++i)
+            if (of_remote[i] >= 0) remote.emplace_back(of_remote[i], parent.remote_members[i]);
+        std::ranges::sort(remote);
+        Membership expected{chosen, {}, true};
+        for (const auto& [its_place, world] : remote) expected.remote_members.push_back(world);
+        const Construction construction = begin_construction(procedure, parent, expected);
+        return construct_met(construction, newcomm, [&](MPI_Comm* made) {
+            // Open MPI 5 hangs in MPI_Comm_create of an inter-communicator.
+            return parent.crosses ? connect_sides(parent, construction.expected, made)
+                                  : real.Comm_create(parent.handle, group, made);
+        });
     });
 }
 
@@ -343,17 +342,18 @@ int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {
                               [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, high, made); });
     finish_duplications(*parent, procedure);
     std::vector<std::int32_t> of_remote;
-    if (int code = exchange_values(*parent, procedure, high != 0, of_remote); code != MPI_SUCCESS)
-        return code;
-    // When both groups say the same, either may come first.
-    const bool others_high = of_remote.front() != 0;
-    const bool second =
-        (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();
-    Membership expected{(second ? parent->remote_members : parent->members).list(), {}};
-    const Ranks others = second ? parent->members : parent->remote_members;
-    expected.members.insert(expected.members.end(), others.begin(), others.end());
-    return construct_met(begin_construction(procedure, *parent, expected), newcomm,
-                         [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
+    const int code = exchange_values(*parent, procedure, high != 0, of_remote);
+    return construct_learned(procedure, *parent, code, newcomm, [&] {
+        // When both groups say the same, either may come first.
+        const bool others_high = of_remote.front() != 0;
+        const bool second =
+            (high != 0) != others_high ? high != 0 : parent->remote_members.front() < parent->members.front();
+        Membership expected{(second ? parent->remote_members : parent->members).list(), {}};
+        const Ranks others = second ? parent->members : parent->remote_members;
+        expected.members.insert(expected.members.end(), others.begin(), others.end());
+        return construct_met(begin_construction(procedure, *parent, expected), newcomm,
+                             [&](MPI_Comm* made) { return real.Intercomm_merge(intercomm, second, made); });
+    });
 }
 
 }  // namespace mpisec::shim

@@ -1,10 +1,13 @@
 #include "shim/communicators/construction.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
+#include "shim/collective/collectives.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/route.hpp"
 #include "shim/pmpi/real.hpp"
+#include "shim/runtime/errors.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -188,14 +191,21 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
     return MPI_SUCCESS;
 }
 
-int construct_in_vain(const char* procedure, Communicator& parent, MPI_Comm* newcomm, int code) {
-    *newcomm = constants.comm_null;
-    MPI_Comm none = constants.comm_null;
-    if (!is_failure(code) && parent.collective_context->ended == MPI_SUCCESS)
-        (void)construct_met(
-            {.procedure = procedure, .parent = &parent, .expected = {}}, &none,
-            [&](MPI_Comm* made) { return real.Comm_create(parent.handle, constants.group_empty, made); });
-    return raise(&parent, code);
+AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
+    // Ranks that made other calls do not come, nor do the dead.
+    if (!parent.crosses || is_failure(code) || parent.collective_context->ended != MPI_SUCCESS)
+        return {code, MPI_SUCCESS};
+    const std::uint8_t mine = code == MPI_SUCCESS;
+    std::vector<std::uint8_t> all(parent.collective_context->world_ranks().size());
+    const int told =
+        run_unraised(parent.inter ? plan::Allgather_of_both(procedure, &mine, 1, all.data(), parent.handle)
+                                  : plan::Allgather(procedure, &mine, 1, constants.byte, all.data(), 1,
+                                                    constants.byte, parent.handle));
+    if (code != MPI_SUCCESS) return {code, told};
+    if (is_failure(told)) return {told, told};
+    if (told != MPI_SUCCESS || std::ranges::find(all, 0) == all.end()) return {MPI_SUCCESS, told};
+    say(std::string(procedure) + " fails here because it failed on another rank, which says why.");
+    return {MPI_ERR_OTHER, told};
 }
 
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm) {

@@ -108,9 +108,25 @@ int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     return raise(&parent, met);
 }
 
-/// For a rank whose collective failed with `code`, so that it does not know what the others now make by MPI_Comm_create: it takes part there,
-/// where they wait for it (S8), unless they made other calls or somebody died. Raises and returns `code`.
-int construct_in_vain(const char* procedure, Communicator& parent, MPI_Comm* newcomm, int code);
+/// The ranks of `parent`, of both its groups, tell each other whether they have learned what they need to make a communicator: `code` is how
+/// the collective ended in which this rank learned it. So nobody waits in the library for a rank that does not know what to make (S8).
+struct AllLearned {
+    int code;  ///< not MPI_SUCCESS: some rank has not; the constructor ends here, with this error
+    int told;  ///< not MPI_SUCCESS: what a rank told did not arrive. All may have learned, and the constructor goes on, to fail at its end.
+};
+AllLearned tell_learned(const char* procedure, Communicator& parent, int code);
+
+/// `make()` makes the communicator, and raises errors, once all ranks have learned what they need.
+template <class Make>
+int construct_learned(const char* procedure, Communicator& parent, int code, MPI_Comm* newcomm, Make make) {
+    *newcomm = constants.comm_null;
+    const AllLearned all = tell_learned(procedure, parent, code);
+    if (all.code != MPI_SUCCESS) return raise(&parent, all.code);
+    const int made = make();
+    if (made != MPI_SUCCESS || all.told == MPI_SUCCESS) return made;
+    *newcomm = constants.comm_null;
+    return raise(&parent, all.told);
+}
 
 /// For arguments with which the MPI library must fail or return no communicator.
 template <class Call>

@@ -105,14 +105,13 @@ Ranks ranks_of(const Communicator& parent) {
 template <class Item>
 int gather(Communicator& parent, const Item& mine, std::vector<Item>& all) {
     all.resize(ranks_of(parent).size());
-    return run_collective(
+    return run_unraised(
         parent.inter ? plan::Allgather_of_both(comm_split_type, &mine, sizeof mine, all.data(), parent.handle)
                      : plan::Allgather(comm_split_type, &mine, sizeof mine, constants.byte, all.data(),
                                        sizeof mine, constants.byte, parent.handle));
 }
 
-/// Whether all ranks that ask can see a file that the first of them makes in `directory`. Returns an error
-/// code that was already raised.
+/// Whether all ranks that ask can see a file that the first of them makes in `directory`.
 int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const std::string& directory,
                   bool& shared) {
     struct Name {
@@ -134,15 +133,15 @@ int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const s
         if (file >= 0) close(file);
     }
     std::vector<Name> names;
-    int code = gather(parent, mine, names);
+    const int named = gather(parent, mine, names);
+    const bool sees =
+        named == MPI_SUCCESS && asks(wishes[me]) && access(path(names[first].number).c_str(), F_OK) == 0;
     std::vector<std::int32_t> seen;
-    if (code == MPI_SUCCESS) {
-        const bool sees = asks(wishes[me]) && access(path(names[first].number).c_str(), F_OK) == 0;
-        code = gather(parent, std::int32_t{sees}, seen);
-    }
+    const int told =
+        gather(parent, std::int32_t{sees}, seen);  // also where the names did not come: others wait
     if (me == first && mine.error == 0) unlink(path(mine.number).c_str());
-    if (code != MPI_SUCCESS) return code;
-    if (names[first].error != 0) return raise(&parent, MPI_ERR_NO_SUCH_FILE);
+    if (named != MPI_SUCCESS || told != MPI_SUCCESS) return named != MPI_SUCCESS ? named : told;
+    if (names[first].error != 0) return MPI_ERR_NO_SUCH_FILE;
     shared = true;
     for (std::size_t rank = 0; rank < seen.size(); ++rank)
         shared = shared && (seen[rank] || !asks(wishes[rank]));
@@ -166,7 +165,7 @@ int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeD
         const int node = facts_of(ranks_of(parent)[rank]).node;
         division.parts.push_back({none ? MPI_UNDEFINED : node, wish.key});
         if (none) continue;
-        if (asked && asked->type != wish.type) return raise(&parent, MPI_ERR_ARG);
+        if (asked && asked->type != wish.type) return MPI_ERR_ARG;
         if (asked && std::memcmp(asked->hints, wish.hints, sizeof wish.hints) != 0) alike = false;
         if (!asked) asked = &wish;
     }

@@ -21,7 +21,7 @@ struct TypeDivision {
 };
 
 /// Gathers under seal what the ranks ask for, and decides the same on every rank. Returns an error code that
-/// was already raised.
+/// was not raised.
 int divide_by_type(Communicator& parent, int type, int key, MPI_Info info, TypeDivision& division);
 
 }  // namespace mpisec::shim
