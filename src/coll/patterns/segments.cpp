@@ -79,7 +79,7 @@ fabric::Task ReceivingBlocks::finish(std::function<void()> arrived) {
 void SendingBlocks::add(int to, Plaintext block) {
     const std::vector<Range> parts = block_segments(edges_, to, block.size());
     if (parts.size() == 1 && !queues_.contains(to)) {
-        sending_.push_back(edges_.send(to, block));
+        sent_.push_back({to, edges_.send(to, block)});
         return;
     }
     Queue& queue = queues_[to];
@@ -88,7 +88,7 @@ void SendingBlocks::add(int to, Plaintext block) {
 }
 
 void SendingBlocks::send_next(int to, Queue& queue) {
-    if (queue.sent < queue.parts.size()) sending_.push_back(edges_.send(to, queue.parts[queue.sent++]));
+    if (queue.sent < queue.parts.size()) sent_.push_back({to, edges_.send(to, queue.parts[queue.sent++])});
 }
 
 void SendingBlocks::next() {
@@ -96,9 +96,17 @@ void SendingBlocks::next() {
 }
 
 fabric::Task SendingBlocks::finish() {
-    for (std::size_t i = 0; i < sending_.size(); ++i) {
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
         next();
-        co_await edges_.finish(sending_[i]);
+        co_await edges_.finish(sent_[i].sending);
+    }
+}
+
+fabric::Task SendingBlocks::finish_few() {
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+        const int to = sent_[i].to;
+        co_await edges_.finish(sent_[i].sending);
+        if (const auto queue = queues_.find(to); queue != queues_.end()) send_next(to, queue->second);
     }
 }
 

@@ -67,17 +67,23 @@ class SendingBlocks {
     /// on its way.
     void next();
     fabric::Task finish();
+    /// The same with few segments to each rank under way at a time, for ranks that only receive.
+    fabric::Task finish_few();
 
   private:
     struct Queue {
         std::vector<fabric::Plaintext> parts;
         std::size_t sent = 0;
     };
+    struct Sent {
+        int to;
+        Edges::Sending sending;
+    };
     void send_next(int to, Queue& queue);
 
     Edges& edges_;
     std::map<int, Queue> queues_;  ///< of the ranks that long blocks go to
-    std::vector<Edges::Sending> sending_;
+    std::vector<Sent> sent_;
 };
 
 /// What one rank sends, and what it receives at the same time.

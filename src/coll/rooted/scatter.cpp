@@ -30,7 +30,7 @@ fabric::Task scatter_linear(fabric::Fabric& fabric, const Call& call) {
     SendingBlocks sending(edges);
     for (int rank = 0; rank < fabric.topology().ranks(); ++rank)
         if (rank != call.root) sending.add(rank, call.to.of(rank));
-    co_await sending.finish();
+    co_await sending.finish_few();
 }
 
 /// The root makes a sealed block for each node, named by its place; each leader hands on its children's sealed blocks
