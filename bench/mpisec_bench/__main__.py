@@ -14,12 +14,13 @@ from mpisec_bench.collectives import algorithms
 from mpisec_bench.conditions import add_common_arguments, conditions
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
 from mpisec_bench.progress import Progress
-from mpisec_bench.result import Result, Row
+from mpisec_bench.result import Result, Row, require_place
 from mpisec_bench.rounds import Method, measure
 from mpisec_bench.schemes import Scheme
 from mpisec_bench.table import table
 from mpisec_lab.cluster import interrupt_on_terminate
 from mpisec_lab.errors import LabError
+from mpisec_lab.options import variables
 
 
 class Benchmark(Protocol):
@@ -76,6 +77,18 @@ def _jobs(arguments: argparse.Namespace) -> Jobs:
     return LaunchedJobs(launch, arguments.mpicc)
 
 
+def _require_sense(arguments: argparse.Namespace, nodes: int, ranks: int) -> None:
+    """Raises LabError for options that do not go together, before anything is made."""
+    if ranks < nodes:
+        raise LabError(f"{ranks} ranks cannot be on {nodes} nodes: give more --ranks, or fewer --nodes")
+    if arguments.launch and (arguments.rate or arguments.no_pin):
+        raise LabError("--rate and --no-pin are for the lab's nodes, and --launch takes others: leave one of them out")
+    if arguments.output:
+        require_place(arguments.output)
+    elif arguments.resume:
+        raise LabError("--resume goes on with the result in a file: --output names it")
+
+
 def _run(words: Sequence[str]) -> tuple[argparse.Namespace, Result]:
     """Runs one benchmark, as its command line says; returns (arguments, Result), complete or not."""
     arguments = _parser().parse_args(words)
@@ -85,8 +98,9 @@ def _run(words: Sequence[str]) -> tuple[argparse.Namespace, Result]:
         compared = tuple(replace(scheme, times_plain=scheme.sealed) for scheme in compared)
     if not any(scheme.times_plain for scheme in compared):
         compared = (schemes.PLAIN, *compared)
-    environment = {"MPISEC_AEAD": arguments.aead} | dict(pair.split("=", 1) for pair in arguments.env)
+    environment = {"MPISEC_AEAD": arguments.aead} | variables("--env", arguments.env)
     cases, shape = module.cases(arguments), module.shape(arguments)
+    _require_sense(arguments, *shape)
     jobs = _jobs(arguments)
     try:
         command = f"mpisec bench {shlex.join(_without_files(words))}"
@@ -161,7 +175,7 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except LabError as error:
+    except (LabError, OSError) as error:
         sys.exit(f"mpisec bench: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "collective.c"
 _SIZES = "1,16,256,1024,4096,16384,65536,262144,1048576"
@@ -20,11 +21,11 @@ def adder(collective: str) -> Callable[[argparse.ArgumentParser], None]:
     """The function that adds the options of `mpisec bench COLLECTIVE`."""
 
     def add_arguments(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
-        parser.add_argument("--ranks", type=int, default=4, help="ranks, spread over the nodes in blocks (4)")
+        parser.add_argument("--nodes", type=count, default=2, help="nodes (2)")
+        parser.add_argument("--ranks", type=count, default=4, help="ranks, spread over the nodes in blocks (4)")
         parser.add_argument("--sizes", type=byte_counts, default="1" if collective == "barrier" else _SIZES,
                             help="bytes of one rank's block, or of the vector; by commas")
-        parser.add_argument("--blocks", type=int, default=5, help="pairs of blocks per size and job (5)")
+        parser.add_argument("--blocks", type=count, default=5, help="pairs of blocks per size and job (5)")
         parser.add_argument("--algorithms", default="auto", help="by commas; auto: the one that the selection takes")
         parser.set_defaults(collective=collective, counts=False)
         if collective in _WITH_COUNTS:

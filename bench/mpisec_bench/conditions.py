@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mpisec_bench.result import Document
 from mpisec_bench.schemes import Scheme
 from mpisec_lab import places
+from mpisec_lab.options import count, duration, variables
 
 if TYPE_CHECKING:
     from mpisec_bench.jobs import Jobs
@@ -42,7 +43,7 @@ def conditions(arguments: argparse.Namespace, jobs: Jobs, shape: tuple[int, int]
         "ranks": shape[1],
         "aead": arguments.aead,
         "crypto_libraries": dict(libraries),
-        "environment": _settings() | dict(pair.split("=", 1) for pair in arguments.env),
+        "environment": _settings() | variables("--env", arguments.env),
         "build": _build(),
     } | jobs.conditions(*shape, schemes)
 
@@ -122,8 +123,8 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--aead", default="auto", help="MPISEC_AEAD, as boringssl:aes-128-gcm (auto)")
     what.add_argument("--env", action="append", default=[], metavar="K=V", help="variable for the ranks")
     method = parser.add_argument_group("method")
-    method.add_argument("--rounds", type=int, default=30, help="at most so many rounds of jobs (30)")
-    method.add_argument("--seconds", type=float, default=600, help="no round is begun after so many, but for the first six (600)")
+    method.add_argument("--rounds", type=count, default=30, help="at most so many rounds of jobs (30)")
+    method.add_argument("--seconds", type=duration, default=600, help="no round is begun after so many, but for the first six (600)")
     method.add_argument("-o", "--output", metavar="FILE.json", help="the result, kept up to date after every round")
     method.add_argument("--resume", action="store_true", help="go on with what FILE.json holds")
     method.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")

@@ -98,7 +98,10 @@ def measure(arguments: argparse.Namespace, run: Callable[[Sequence[str]], bool])
         raise LabError(f"all ends with a report: {lacking}")
     if directory.exists() and any(directory.glob("*.json")) and not arguments.resume:
         raise LabError(f"{directory} holds results: --resume goes on with them, -o takes another directory")
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"the directory {directory} cannot be made: {error.strerror}") from error
     begin = time.monotonic()
     for number, (name, words) in enumerate(wanted.items(), start=1):
         file = directory / f"{name}.json"

@@ -3,7 +3,6 @@
 import argparse
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from mpisec_bench.result import Row
 from mpisec_bench.schemes import Scheme
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import MPIS
+from mpisec_lab.options import count, words
 
 PLAIN_INSIDE = False
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
@@ -78,14 +78,19 @@ _SUITES = {  # name -> parser, what its programs' names look like
 }
 
 
+def _words(text: str) -> list[str]:
+    """The type of --arguments."""
+    return words("--arguments", text) if text.strip() else []
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench external`."""
     parser.add_argument("--suite", choices=_SUITES, required=True, help="whose output to expect")
     parser.add_argument("--dir", required=True, help="where the programs are, at any depth; .py files run in the MPI's Python environment")
     parser.add_argument("--programs", help="these only, by commas: osu_latency,osu_allgather")
-    parser.add_argument("--arguments", default="", help="for every program, as '-m 4096'")
-    parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
-    parser.add_argument("--ranks", type=int, default=2, help="ranks, spread over the nodes in blocks (2)")
+    parser.add_argument("--arguments", type=_words, default=[], help="for every program, as '-m 4096'")
+    parser.add_argument("--nodes", type=count, default=2, help="nodes (2)")
+    parser.add_argument("--ranks", type=count, default=2, help="ranks, spread over the nodes in blocks (2)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:
@@ -120,8 +125,8 @@ def run(jobs: Jobs, arguments: argparse.Namespace, scheme: Scheme, cases_: Seque
     for program in cases_:
         python = [MPIS[jobs.mpi].python] if program.endswith(".py") and jobs.mpi in MPIS else ["python3"] if program.endswith(".py") else []
         all_ranks = ["-npmin", arguments.ranks] if arguments.suite == "imb" else []  # not 2, 4, … ranks in turn
-        words = [*python, program, *shlex.split(arguments.arguments), *all_ranks]
-        found = parse(jobs.run(words, *shape(arguments), scheme, environment), Path(program).stem)
+        command = [*python, program, *arguments.arguments, *all_ranks]
+        found = parse(jobs.run(command, *shape(arguments), scheme, environment), Path(program).stem)
         if not found:
             raise LabError(f"{program} printed nothing that looks like a result of the {arguments.suite.upper()} suite")
         yield [{"case": program} | row for row in found]

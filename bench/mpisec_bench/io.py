@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "io.c"
 _OPERATIONS = ("write", "read", "write-interleaved", "read-interleaved")
@@ -19,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench io`."""
     parser.add_argument("--sizes", type=byte_counts, default="67108864", help="bytes of the file, by commas (64M)")
     parser.add_argument("--operations", default=",".join(_OPERATIONS), help=f"by commas: of {', '.join(_OPERATIONS)} (all)")
-    parser.add_argument("--nodes", type=int, default=2, help="(2)")
-    parser.add_argument("--ranks", type=int, default=4, help="(4)")
-    parser.add_argument("--blocks", type=int, default=11, help="pairs of blocks per size and job (11)")
+    parser.add_argument("--nodes", type=count, default=2, help="(2)")
+    parser.add_argument("--ranks", type=count, default=4, help="(4)")
+    parser.add_argument("--blocks", type=count, default=11, help="pairs of blocks per size and job (11)")
     parser.add_argument("--directory", default="/tmp", help="where the file is: all nodes must see it, and a tmpfs keeps disks out of it (/tmp)")
 
 

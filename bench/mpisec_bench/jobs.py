@@ -13,6 +13,7 @@ from mpisec_lab import link, places
 from mpisec_lab.build import compile_mpi
 from mpisec_lab.cluster import Cluster
 from mpisec_lab.errors import LabError
+from mpisec_lab.options import words as words_of
 from mpisec_lab.rate import check_rate
 
 _NODES = Path(__file__).resolve().parent.parent / "nodes.c"
@@ -73,6 +74,14 @@ class LabJobs:
         self._clusters.clear()
 
 
+def _launcher(template: str, **counts: int) -> list[str]:
+    """The words of --launch for a job. Raises LabError for one that cannot be filled in."""
+    try:
+        return words_of("--launch", template.format(**counts))
+    except (AttributeError, IndexError, KeyError, ValueError) as error:
+        raise LabError(f"--launch {template}: {{ranks}}, {{nodes}} and {{each}} are put in, nothing else; other braces are written twice") from error
+
+
 class LaunchedJobs:
     """Jobs that a site's own launcher starts.
 
@@ -85,7 +94,9 @@ class LaunchedJobs:
     def __init__(self, launch: dict[str, str], mpicc: str = "mpicc") -> None:
         self.mpi = launch[""]
         self._launch = launch
-        self._mpicc = shlex.split(mpicc)
+        for template in launch.values():
+            _launcher(template, nodes=1, each=1, ranks=1)
+        self._mpicc = words_of("--mpicc", mpicc)
         if shutil.which(self._mpicc[0]) is None:
             raise LabError(f"there is no {self._mpicc[0]} here; --mpicc names the compiler of the MPI that --launch starts")
         self._directory = Path(tempfile.mkdtemp(prefix="mpisec-bench-", dir=Path.cwd()))  # on a file system that the nodes share
@@ -108,7 +119,7 @@ class LaunchedJobs:
             raise LabError(f"jobs over {scheme.name} need a launcher of their own: --launch {scheme.name}='mpiexec --hostfile … -n {{ranks}}'")
         settings = [f"{name}={value}" for name, value in scheme.environment(environment).items()]
         sealed = [places.find_mpisec(scheme.program), "exec"] if scheme.sealed else []
-        command = [*shlex.split(template.format(nodes=nodes, each=ranks // nodes, ranks=ranks)), "env", *settings, *sealed, *words]
+        command = [*_launcher(template, nodes=nodes, each=ranks // nodes, ranks=ranks), "env", *settings, *sealed, *words]
         try:
             job = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=_JOB_SECONDS)
         except OSError as error:

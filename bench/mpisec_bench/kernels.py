@@ -12,6 +12,7 @@ from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
 from mpisec_lab.errors import LabError
+from mpisec_lab.options import count
 
 PLAIN_INSIDE = False
 
@@ -20,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench kernels`."""
     parser.add_argument("--class", dest="size", choices=programs.CLASSES, default="S", help="size of the problems; S takes seconds (S)")
     parser.add_argument("--kernels", default=",".join(programs.KERNELS), help=f"by commas; also {', '.join(programs.FORTRAN)} where MPI has Fortran")
-    parser.add_argument("--nodes", type=int, default=2, help="nodes (2)")
-    parser.add_argument("--ranks", type=int, default=2, help="ranks, spread over the nodes in blocks (2)")
+    parser.add_argument("--nodes", type=count, default=2, help="nodes (2)")
+    parser.add_argument("--ranks", type=count, default=2, help="ranks, spread over the nodes in blocks (2)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:

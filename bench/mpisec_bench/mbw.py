@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "mbw.c"
 PLAIN_INSIDE = True
@@ -18,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench mbw`."""
     parser.add_argument("--pairs", type=counts, default=(1, 2), help="numbers of pairs, by commas (1,2)")
     parser.add_argument("--sizes", type=byte_counts, default="1,16384,2097152", help="bytes of a message, by commas (1,16K,2M)")
-    parser.add_argument("--window", type=int, default=64, help="messages in flight (64)")
+    parser.add_argument("--window", type=count, default=64, help="messages in flight (64)")
     parser.add_argument("--buffers", choices=("single", "multiple"), default="single",
                         help="what messages in flight are sent from and received in: one buffer, as OSU's test does, or one each (single)")
     parser.add_argument("--ways", choices=("one", "both"), default="one",
                         help="whether the first rank of a pair sends, or both at the same time, as OSU's bidirectional test does (one)")
-    parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
+    parser.add_argument("--blocks", type=count, default=7, help="pairs of blocks per size and job (7)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "partitioned.c"
 # What the program calls 0, 1, 2, and how its rows are called.
@@ -19,10 +20,10 @@ PLAIN_INSIDE = True
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench partitioned`."""
     parser.add_argument("--sizes", type=byte_counts, default="65536", help="bytes of a partition, by commas (64K)")
-    parser.add_argument("--partitions", type=int, default=16, help="of a message (16)")
+    parser.add_argument("--partitions", type=count, default=16, help="of a message (16)")
     parser.add_argument("--against", default=",".join(_AGAINST),
                         help=f"what sealed partitions are compared with, by commas: of {', '.join(_AGAINST)} (all)")
-    parser.add_argument("--blocks", type=int, default=7, help="pairs of blocks per size and job (7)")
+    parser.add_argument("--blocks", type=count, default=7, help="pairs of blocks per size and job (7)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:

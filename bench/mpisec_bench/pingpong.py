@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "pingpong.c"
 PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, alternately
@@ -17,7 +18,7 @@ PLAIN_INSIDE = True  # its jobs under MPIsec time plain MPI as well, alternately
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench pingpong`."""
     parser.add_argument("--sizes", type=byte_counts, default="1,16,256,1024,4096,16384,65536,262144,1048576,2097152,4194304", help="bytes, by commas")
-    parser.add_argument("--blocks", type=int, default=11, help="pairs of blocks per size and job (11)")
+    parser.add_argument("--blocks", type=count, default=11, help="pairs of blocks per size and job (11)")
     parser.add_argument("--same-node", action="store_true", help="both ranks on one node of two (a third rank makes the job cross)")
 
 

@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from mpisec_bench.conditions import byte_counts, counts, machine
-from mpisec_bench.result import FORMAT, Document, Row
+from mpisec_bench.result import FORMAT, Document, Row, require_place
 from mpisec_lab import places
 from mpisec_lab.errors import LabError
+from mpisec_lab.options import count, duration
 
 _SOURCE = Path(__file__).resolve().parent.parent / "provider.cpp"
 MODES = ("ecb", "cbc", "cfb", "ofb", "ctr", "gcm")
 _MORE = ("cfb1", "cfb8", "xts", "chacha", "cbc16")  # not in the paper's table
+_BITS = (128, 192, 256)
+_IN_BLOCKS = ("ecb", "cbc", "cbc16")  # without padding: whole blocks of 16 bytes alone
 PAPER = "Boosting OpenSSL AES Encryption with Intel IPP (Intel)"
 # Its speed-ups over OpenSSL 0.9.8 in pure software: encryption and decryption on one core, decryption on twelve.
 PAPER_ENCRYPT, PAPER_DECRYPT, PAPER_THREADS = 3, 10, 40
@@ -36,13 +39,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `mpisec bench provider`."""
     parser.add_argument("--modes", default=",".join(MODES), help=f"{','.join(MODES)}; also {','.join(_MORE)} (chacha: ChaCha20-Poly1305; "
                         "cbc16: 16 buffers of CBC encryption in ASYNC jobs); by commas")
-    parser.add_argument("--bits", type=counts, default=(128, 192, 256), help="of the key (128,192,256)")
+    parser.add_argument("--bits", type=_key_sizes, default=_BITS, help="of the key (128,192,256)")
     parser.add_argument("--sizes", type=byte_counts, default="256,512,1024,2048,4096,8192,16384", help="bytes of a call (256 to 16K, in powers of two)")
     parser.add_argument("--threads", type=counts, default=(1,), help="of the provider, as 1,2,4; used from 512K on (1)")
-    parser.add_argument("--rounds", type=int, default=7, help="turns per case (7)")
-    parser.add_argument("--milliseconds", type=float, default=2, help="of a contestant's turn (2)")
+    parser.add_argument("--rounds", type=count, default=7, help="turns per case (7)")
+    parser.add_argument("--milliseconds", type=duration, default=2, help="of a contestant's turn (2)")
     parser.add_argument("-o", "--output", metavar="FILE.json", help="the result")
     parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")
+
+
+def _key_sizes(text: str) -> tuple[int, ...]:
+    """The type of --bits."""
+    bits = counts(text)
+    if unknown := [one for one in bits if one not in _BITS]:
+        raise argparse.ArgumentTypeError(f"AES has no keys of {unknown[0]} bits: {', '.join(map(str, _BITS))}")
+    return bits
 
 
 def _compiled() -> Path:
@@ -105,11 +116,15 @@ def _cases(arguments: argparse.Namespace) -> Iterator[tuple[str, int, int, bool]
     unknown = set(modes) - {*MODES, *_MORE}
     if unknown:
         raise LabError(f"there is no mode {', '.join(sorted(unknown))}: {', '.join((*MODES, *_MORE))}")
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    for mode in modes:
+        if unfit := [size for size in sizes if size < 1 or (mode in _IN_BLOCKS and size % 16) or (mode == "xts" and size < 16)]:
+            raise LabError(f"{mode} cannot be measured with {unfit[0]} bytes: " + ("give multiples of 16" if mode in _IN_BLOCKS else "give more"))
     for mode in modes:
         for bits in (256,) if mode == "chacha" else arguments.bits:
             if mode == "xts" and bits == 192:
                 continue
-            for size in map(int, arguments.sizes.split(",")):
+            for size in sizes:
                 yield from ((mode, bits, size, encrypt) for encrypt in ((True,) if mode == "cbc16" else (True, False)))
 
 
@@ -127,10 +142,11 @@ def _row(case: tuple[str, int, int, bool], samples: dict[str, list[float]]) -> R
 def measure(arguments: argparse.Namespace, words: str) -> Document:
     """Runs the whole table; returns its document."""
     started, begin = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), time.monotonic()
+    cases = list(_cases(arguments))
     contestants = _contestants(arguments.threads)
     rows = []
     try:
-        for case in _cases(arguments):
+        for case in cases:
             samples: dict[str, list[float]] = {one.name: [] for one in contestants}
             for _ in range(arguments.rounds):
                 for one in contestants:
@@ -177,6 +193,8 @@ def table(document: Document) -> str:
 
 def run(arguments: argparse.Namespace, words: str) -> bool:
     """`mpisec bench provider`."""
+    if arguments.output:
+        require_place(arguments.output)
     document = measure(arguments, words)
     if arguments.output:
         Path(arguments.output).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

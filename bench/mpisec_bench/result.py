@@ -26,6 +26,7 @@ POINT = ("what", "class", "bytes", "pairs", "window", "ways", "algorithm")  # wh
 EXTRA = ("time_with_barrier_us", "ratio_with_barrier")  # carried along as medians
 
 
+_ALWAYS = ("command", "complete", "started", "conditions", "rows")  # in every result
 _MAY_CHANGE = {"load", "raw_tcp_bits_per_second"}  # between what was measured and what --resume adds
 
 
@@ -39,6 +40,19 @@ def _steady(value: object) -> object:
 def point(row: Row) -> Point:
     """The fields of a row that name its point, as a tuple of (name, value)."""
     return tuple((name, row[name]) for name in POINT if name in row)
+
+
+def require_place(path: str | Path) -> None:
+    """Raises LabError where no result could be written; makes the directory that it goes to."""
+    place = Path(path)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"{path} cannot be written: {error.strerror}") from error
+    if place.is_dir():
+        raise LabError(f"{path} is a directory: the result needs the name of a file")
+    if not os.access(place.parent, os.W_OK | os.X_OK) or (place.exists() and not os.access(place, os.W_OK)):
+        raise LabError(f"{path} cannot be written: permission denied")
 
 
 class Result:
@@ -112,11 +126,14 @@ class Result:
             was, now = left["conditions"].get(name), self.conditions.get(name)
             if _steady(was) != _steady(now):
                 raise LabError(f"{self.path} was measured with {name} {was}, which now is {now}: give another --output")
-        self.complete, self._started, self.seconds = left["complete"], left["started"], left["seconds"]
-        for row in left["rows"]:
-            self._samples[point(row), row["scheme"]] = row["samples"]
-            if row.get("capped") and self.complete:
-                self._capped.add(point(row))
+        self.complete, self._started, self.seconds = left["complete"], left["started"], left.get("seconds", 0.0)
+        try:
+            for row in left["rows"]:
+                self._samples[point(row), row["scheme"]] = row["samples"]
+                if row.get("capped") and self.complete:
+                    self._capped.add(point(row))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise LabError(f"{self.path} is no result of mpisec bench: it has a row without {error}") from error
 
 
 def read(path: str | Path) -> Document:
@@ -127,4 +144,6 @@ def read(path: str | Path) -> Document:
         raise LabError(f"{path} is no result of mpisec bench: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise LabError(f"{path} is no result of mpisec bench: its format is not {FORMAT}")
+    if lacking := [name for name in _ALWAYS if name not in document]:
+        raise LabError(f"{path} is no result of mpisec bench: it lacks {lacking[0]}")
     return document

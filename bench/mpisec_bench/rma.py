@@ -9,6 +9,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "rma.c"
 _OPERATIONS = ("put", "get", "accumulate", "fetch_and_op", "puts")
@@ -19,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench rma`."""
     parser.add_argument("--sizes", type=byte_counts, default="8,65536", help="bytes of an operation, by commas (8,64K)")
     parser.add_argument("--operations", default=",".join(_OPERATIONS), help=f"by commas: of {', '.join(_OPERATIONS)} (all)")
-    parser.add_argument("--window", type=int, default=64, help="of puts: how many before a flush (64)")
-    parser.add_argument("--blocks", type=int, default=11, help="pairs of blocks per size and job (11)")
+    parser.add_argument("--window", type=count, default=64, help="of puts: how many before a flush (64)")
+    parser.add_argument("--blocks", type=count, default=11, help="pairs of blocks per size and job (11)")
     parser.add_argument("--same-node", action="store_true", help="both ranks on one node of two (a third rank makes the window cross)")
 
 

@@ -10,6 +10,7 @@ from mpisec_bench.jobs import Jobs
 from mpisec_bench.result import Row
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import Scheme
+from mpisec_lab.options import count
 
 _SOURCE = Path(__file__).resolve().parent.parent / "startup.c"
 _WAYS = ("init", "session", "spawn")
@@ -18,8 +19,8 @@ PLAIN_INSIDE = False
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `mpisec bench startup`."""
-    parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--ranks", type=int, default=12)
+    parser.add_argument("--nodes", type=count, default=4)
+    parser.add_argument("--ranks", type=count, default=12)
     parser.add_argument("--by", default="init", help=f"by commas: of {', '.join(_WAYS)} (init)")
 
 

@@ -12,6 +12,7 @@ from mpisec_lab import cluster as clusters
 from mpisec_lab import link
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import ALIASES, MPIS, Mpi, find_mpi
+from mpisec_lab.options import duration, variables
 from mpisec_lab.overlay import OVERLAYS
 from mpisec_lab.slurm import command as slurm
 
@@ -43,7 +44,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="key file (of a node); without it a fresh one",
     )
     run.add_argument(
-        "--timeout", type=float, default=3600, metavar="S", help="seconds until the job is killed (3600)"
+        "--timeout", type=duration, default=3600, metavar="S", help="seconds until the job is killed (3600)"
     )
     run.add_argument(
         "--launcher",
@@ -57,7 +58,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     rate = actions.add_parser("check-rate", help="measure a raw TCP stream between two nodes")
     _add_cluster_options(rate)
     rate.add_argument("--rate", help="pace it, as 10gbit")
-    rate.add_argument("--seconds", type=float, default=1.0)
+    rate.add_argument("--seconds", type=duration, default=1.0)
     rate.add_argument("--json", action="store_true")
     slurm.add_arguments(actions)
     setup = actions.add_parser("setup", help="install the MPIs")
@@ -98,12 +99,6 @@ def _per_node(option: str, items: Sequence[str], nodes: int) -> tuple[list[str],
     return everywhere, single
 
 
-def _variables(items: Sequence[str]) -> dict[str, str]:
-    if not all("=" in item for item in items):
-        raise LabError("--env takes NAME=VALUE or NODE:NAME=VALUE")
-    return dict(item.split("=", 1) for item in items)
-
-
 def _with_fitting_python(command: list[str], mpi: Mpi) -> list[str]:
     """`command` with the interpreter whose mpi4py fits `mpi` for a bare python3. Raises LabError for one that fits another MPI."""
     program = command[0]
@@ -127,7 +122,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.plain and options.key:
         raise LabError("--plain runs the job without MPIsec, so --key has no effect: leave one of them out")
     everywhere, single = _per_node("--env", options.env, options.nodes)
-    env, node_env = _variables(everywhere), {node: _variables(items) for node, items in single.items()}
+    env, node_env = variables("--env", everywhere), {node: variables("--env", items) for node, items in single.items()}
     keys, node_key = _per_node("--key", options.key, options.nodes)
     rate = link.parse_rate(options.rate) if options.rate else None
     with _cluster(options) as cluster:

@@ -61,6 +61,8 @@ class Capture:
         program = shutil.which("tcpdump") or shutil.which("tcpdump", path="/usr/sbin:/sbin")
         if program is None:
             raise LabError("packet capture needs tcpdump: `apt-get install tcpdump`")
+        if len(self._cluster.names) < 2:
+            raise LabError("a capture needs two nodes: within one, nothing is on the wire")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         job = self._cluster.popen_on_bridge(
             [

@@ -20,6 +20,7 @@ from typing import TypedDict
 from mpisec_lab import places
 from mpisec_lab.errors import LabError
 from mpisec_lab.mpis import ALIASES, MPIS
+from mpisec_lab.options import variables
 from mpisec_lab.slurm import cluster as slurm
 
 _END_SECONDS = 20
@@ -103,12 +104,6 @@ def _up(options: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(option: str, items: Sequence[str]) -> dict[str, str]:
-    if not all("=" in item for item in items):
-        raise LabError(f"{option} takes NAME=VALUE")
-    return dict(item.split("=", 1) for item in items)
-
-
 def _own_settings() -> dict[str, str]:
     """MPIsec's, as users set them in front of a command; not those of the lab itself."""
     return {name: value for name, value in os.environ.items() if name.startswith("MPISEC_") and not name.startswith("MPISEC_LAB_")}
@@ -117,7 +112,7 @@ def _own_settings() -> dict[str, str]:
 def _keep(options: argparse.Namespace) -> int:
     """The holder: holds the cluster until it is told to end."""
     plugstack = options.plugstack + "\n" if options.plugstack else ""
-    settings = _settings("--conf", options.conf)
+    settings = variables("--conf", options.conf)
     with slurm.SlurmCluster(options.nodes, settings=settings, plugstack=plugstack) as cluster, open(_file(), "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         json.dump(cluster.way_in() | {"holder": os.getpid()}, file)
@@ -138,9 +133,10 @@ def _run(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise LabError("give the command to run: mpisec lab slurm run srun -N2 -n4 --mpi=pmi2 mpisec exec ./app")
+    given = variables("--env", options.env)
     state = _state()
-    variables = slurm.variables_for(options.mpi) | {"MPISEC_KEY_FILE": state["key"]} | _own_settings() | _settings("--env", options.env)
-    words = ["env", *(f"{name}={value}" for name, value in variables.items()), *command]
+    settings = slurm.variables_for(options.mpi) | {"MPISEC_KEY_FILE": state["key"]} | _own_settings() | given
+    words = ["env", *(f"{name}={value}" for name, value in settings.items()), *command]
     line = f"cd {slurm.shell_line([os.getcwd()])} && exec {slurm.shell_line(words)}"
     sys.stdout.flush()
     os.execvp(state["enter"][0], [*state["enter"], line])

@@ -106,7 +106,9 @@ def test_mpi4py_uses_the_chosen_mpi(run, mpi_python, mpi):
 @pytest.mark.parametrize(("options", "said"), [
     (("--env", "2:A=B"), "--env 2:A=B: there is no node 2; the nodes are 0 to 1"),
     (("--key", "7:file"), "--key 7:file: there is no node 7; the nodes are 0 to 1"),
-    (("--env", "1:A"), "--env takes NAME=VALUE or NODE:NAME=VALUE"),
+    (("--env", "1:A"), "--env A: give NAME=VALUE"),
+    (("--env", "A B=C"), "--env A B=C: give NAME=VALUE"),
+    (("--nodes", "1", "--plain", "--capture", "x.pcap"), "a capture needs two nodes"),
     (("--plain", "--key", "file"), "--plain runs the job without MPIsec, so --key has no effect"),
 ])
 def test_options_that_would_have_no_effect(options, said):
