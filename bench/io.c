@@ -5,8 +5,8 @@
  *   --operation write-interleaved | read-interleaved    it is every n-th piece of 4 KiB
  *
  * io [--sizes 67108864] [--operation write] [--blocks N] [--block-us T] [--ordinary 1]
- * The files are in BENCH_IO_DIRECTORY, which all nodes must see, else in /tmp. Sizes are of the file. One line
- * of JSON per size on rank 0. What is in the file is read at the end and compared. */
+ * The files are in a new directory of this user's alone below BENCH_IO_DIRECTORY, which all nodes must see, else below
+ * /tmp: a name that others know could be a link of theirs. Sizes are of the file. One line of JSON per size on rank 0. What is in the file is read at the end and compared. */
 #include "interleaving.h"
 
 #include <mpi.h>
@@ -36,11 +36,22 @@ static void look_up(void) {
 static int rank, size, reads, interleaved;
 static unsigned char *out, *in;
 static MPI_File files[KINDS];
-static char names[KINDS][4096];
+static char own_directory[4096], names[KINDS][sizeof own_directory + 16];
 
 static void fail(const char* sentence) {
     fprintf(stderr, "io: %s\n", sentence);
     MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void make_directory(void) {
+    const char* below = getenv("BENCH_IO_DIRECTORY");
+    if (!below || !*below) below = "/tmp";
+    const int length = snprintf(own_directory, sizeof own_directory, "%s/mpisec-bench-io-XXXXXX", below);
+    if (rank == 0 && (length >= (int)sizeof own_directory || !mkdtemp(own_directory)))
+        fail("no directory can be made for the file; BENCH_IO_DIRECTORY names one below which it is made");
+    MPI_Bcast(own_directory, sizeof own_directory, MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (enum kind kind = PLAIN; kind < KINDS; ++kind)
+        snprintf(names[kind], sizeof names[kind], "%s/%d", own_directory, (int)kind);
 }
 
 static double accesses(enum kind kind, int bytes, int iterations) {
@@ -105,12 +116,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     reads = strncmp(options.operation, "read", 4) == 0;
     interleaved = strstr(options.operation, "-interleaved") != NULL;
-    const char* directory = getenv("BENCH_IO_DIRECTORY");
-    int id = (int)getpid();
-    MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    for (enum kind kind = PLAIN; kind < KINDS; ++kind)
-        snprintf(names[kind], sizeof names[kind], "%s/mpisec-bench-io-%d-%d", directory ? directory : "/tmp",
-                 id, (int)kind);
+    make_directory();
     if (!options.ordinary) look_up();
     char* sizes = strdup(options.sizes);
     for (char* item = strtok(sizes, ","); item; item = strtok(NULL, ",")) {
@@ -118,6 +124,8 @@ int main(int argc, char** argv) {
         measure(&options, (atoi(item) + least - 1) / least * least);
     }
     free(sizes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) rmdir(own_directory);
     MPI_Finalize();
     return 0;
 }

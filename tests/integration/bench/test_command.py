@@ -1,8 +1,10 @@
 """mpisec bench on the lab: whole commands, their files, interruption and bad input."""
 
+import contextlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -83,6 +85,21 @@ def test_files(lab, tmp_path):
     assert [row["what"] for row in document["rows"]] == ["write", "read", "write-interleaved", "read-interleaved"]
     assert all(row["plain_us"] > 0 for row in document["rows"])
     assert not list(tmp_path.glob("mpisec-bench-io*"))
+
+
+def test_files_are_in_a_directory_of_the_users_own(lab, tmp_path):
+    """Another user of /tmp could put a link under a name that is known beforehand."""
+    words = ("io", "--sizes", "64K", "--operations", "write", "--blocks", 20, "--rounds", 1, "--directory", tmp_path)
+    run = subprocess.Popen(_command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    seen = {}
+    while run.poll() is None:
+        for entry in tmp_path.glob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                seen[entry.name] = entry.stat().st_mode
+        time.sleep(0.002)
+    assert run.returncode == 0 and seen, run.stderr.read()
+    assert all(stat.S_ISDIR(mode) and stat.S_IMODE(mode) == 0o700 for mode in seen.values()), seen
+    assert not list(tmp_path.glob("*"))
 
 
 def test_algorithms_of_a_collective(lab, tmp_path):
