@@ -56,7 +56,7 @@ def _settings() -> dict[str, str]:
 
 def _build() -> str:
     """Tells builds of one version apart: a digest of what is preloaded."""
-    libraries = sorted((places.find_mpisec().parent.parent / "lib").glob("libmpisec-*.so"))
+    libraries = sorted(places.libraries(places.find_mpisec()).glob("libmpisec-*.so"))
     return hashlib.sha256(b"".join(library.read_bytes() for library in libraries)).hexdigest()[:12]
 
 

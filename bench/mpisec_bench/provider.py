@@ -78,7 +78,7 @@ class Contestant:
 
     def __init__(self, name: str, program: Path, module: str, environment: dict[str, str]) -> None:
         self.name = name
-        modules = places.find_mpisec().parent.parent / "lib"
+        modules = places.libraries(places.find_mpisec())
         clean = {key: value for key, value in os.environ.items() if key != "OPENSSL_CONF"}
         self._process = subprocess.Popen([str(program), str(modules), module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                          env=clean | environment)

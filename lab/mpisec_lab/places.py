@@ -1,7 +1,9 @@
 """Where things are: the source tree or an installed prefix, the MPIs, the build directory, mpisec."""
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 from mpisec_lab.errors import LabError
@@ -56,3 +58,13 @@ def find_mpisec(given: str | Path | None = None) -> Path:
     if found:
         return Path(found)
     raise LabError("mpisec is not built: `make build`, or give its path (--mpisec), or run --plain")
+
+
+def libraries(mpisec: Path) -> Path:
+    """The directory of what that program preloads, as it says itself: lib, lib64, Debian's lib/x86_64-linux-gnu. Raises LabError."""
+    # Its exit status says whether every part is installed, which not everybody needs.
+    told = subprocess.run([mpisec, "info"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"^libraries +(\S.*)$", told, re.MULTILINE)
+    if found is None:
+        raise LabError(f"{mpisec} finds no libraries of its own: install MPIsec again")
+    return Path(found[1])

@@ -34,14 +34,15 @@ std::string library_directory() {
 
 namespace {
 
-/// PREFIX/lib/`kind`FAMILY.so.
+/// `kind`FAMILY.so in the directory of the libraries.
 Result<std::string> library_path(const std::string& kind, Family family) {
     std::string file = kind + std::string(name(family)) + ".so";
     fs::path path = fs::path(library_directory()) / file;
     std::error_code error;
     if (library_directory().empty() || !fs::exists(path, error))
         return fail("this installation of MPIsec has no library for " + std::string(description(family)) +
-                    ": " + file + " is not in " + (prefix() / "lib").string());
+                    ": " + file + " is not in " +
+                    (library_directory().empty() ? (prefix() / "lib").string() : library_directory()));
     return path.string();
 }
 

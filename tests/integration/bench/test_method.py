@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from mpisec_bench import interval, result, rounds, schemes  # noqa: E402
+from mpisec_bench import conditions, interval, provider, result, rounds, schemes  # noqa: E402
 from mpisec_bench.__main__ import _without_files  # noqa: E402
 from mpisec_bench.table import first_beside  # noqa: E402
 from mpisec_lab.errors import LabError  # noqa: E402
@@ -212,3 +212,25 @@ def test_plain_windows_in_a_sealed_job():
     """They need what MPIsec has MPICH do without; jobs that are compared as they are launched have it not."""
     settings = [replace(schemes.MPISEC, times_plain=inside).environment({}) for inside in (True, False)]
     assert settings == [{"MPIR_CVAR_CH4_OFI_ENABLE_RMA": "1", "MPIR_CVAR_CH4_OFI_ENABLE_AM": "1"}, {}]
+
+
+@pytest.mark.parametrize("directory", ["lib", "lib64", "lib/x86_64-linux-gnu"])
+def test_libraries_are_found_as_the_program_finds_them(monkeypatch, tmp_path, directory):
+    """As Debian's and Fedora's packages have them; what is preloaded tells builds apart, and the provider's module is there."""
+    libraries, program = tmp_path / directory, tmp_path / "bin/mpisec"
+    libraries.mkdir(parents=True)
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 'libraries    {libraries}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("MPISEC_LAB_MPISEC", str(program))
+    builds = set()
+    for content in ("one", "other"):
+        (libraries / "libmpisec-mpich.so").write_text(content)
+        builds.add(conditions._build())
+    assert len(builds) == 2
+    told = tmp_path / "told.sh"
+    told.write_text('#!/bin/sh\necho "$1" > told\n')
+    told.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    provider.Contestant("one", told, "default", {}).close()
+    assert (tmp_path / "told").read_text().strip() == str(libraries)
