@@ -107,25 +107,49 @@ static int has_process_manager(spank_t spank) {
     return 0;
 }
 
-static void set_lines(spank_t spank, char* lines) {
+static int complain_of_environment(const char* subject, const char* reason) {
+    fprintf(stderr,
+            "mpisec: Slurm cannot set %s for this step (%s): it is not started, as it could not be "
+            "protected.\n",
+            subject, reason);
+    return -1;
+}
+
+// 0, or -1 after saying why the step cannot be started.
+static int set_variable(spank_t spank, const char* name, const char* value, int overwrite) {
+    const spank_err_t error = spank_setenv(spank, name, value, overwrite);
+    if (error == ESPANK_SUCCESS || (!overwrite && error == ESPANK_ENV_EXISTS)) return 0;
+    return complain_of_environment(name, spank_strerror(error));
+}
+
+// As above; what mpisec printed is a variable in each line.
+static int set_lines(spank_t spank, char* lines) {
     char* rest = NULL;
     for (char* line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char* value = strchr(line, '=');
-        if (!value) continue;
+        if (!value) return complain_of_environment("its variables", "mpisec printed what is none");
         *value++ = 0;
-        spank_setenv(spank, line, value, 1);
+        if (set_variable(spank, line, value, 1) != 0) return -1;
     }
+    return 0;
 }
 
+// As above.
 static int set_key_file(spank_t spank) {
     char path[mpisec_path_bytes];
     uint32_t job = 0;
     if (!*site.key_file) return 0;
     if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
         mpisec_expand(site.key_file, job, path, sizeof path) != 0)
-        return -1;
-    spank_setenv(spank, "MPISEC_KEY_FILE", path, 0);  // a key of the user's own is as good
-    return 0;
+        return complain_of_environment("MPISEC_KEY_FILE", "key_file= of plugstack.conf is too long");
+    return set_variable(spank, "MPISEC_KEY_FILE", path, 0);  // a key of the user's own is as good
+}
+
+static int complain_of_slurm(void) {
+    fprintf(stderr,
+            "mpisec: Slurm does not tell what this step runs: it is not started, as it could not be "
+            "protected.\n");
+    return -1;
 }
 
 int slurm_spank_task_init(spank_t spank, int count, char** words) {
@@ -135,14 +159,9 @@ int slurm_spank_task_init(spank_t spank, int count, char** words) {
     char **argv = NULL, **environment = NULL;
     const enum mpisec_duty duty = duty_of(spank);
     if (duty == mpisec_leave) return 0;
-    if (spank_get_item(spank, S_JOB_ARGV, &words_of_program, &argv) != ESPANK_SUCCESS ||
-        words_of_program < 1 || spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS ||
-        set_key_file(spank) != 0) {
-        fprintf(stderr,
-                "mpisec: Slurm does not tell what this step runs: it is not started, as it could not be "
-                "protected.\n");
-        return -1;
-    }
+    if (spank_get_item(spank, S_JOB_ARGV, &words_of_program, &argv) != ESPANK_SUCCESS || words_of_program < 1)
+        return complain_of_slurm();
+    if (set_key_file(spank) != 0) return -1;
     const char* reason = duty == mpisec_require ? reason_to_refuse(spank, argv[0]) : NULL;
     if (reason) return refuse(spank, reason);
     if (duty == mpisec_protect && starts_others(argv[0])) {
@@ -151,12 +170,11 @@ int slurm_spank_task_init(spank_t spank, int count, char** words) {
                 "exec PROGRAM.\n");
         return duty == mpisec_protect && wish == mpisec_on ? -1 : 0;
     }
-    if (duty == mpisec_require)
-        spank_setenv(spank, "MPISEC_UNPROTECTED", "refuse", 1);  // over a configuration file's
-    spank_get_item(spank, S_JOB_ENV, &environment);
+    // Over a configuration file's.
+    if (duty == mpisec_require && set_variable(spank, "MPISEC_UNPROTECTED", "refuse", 1) != 0) return -1;
+    if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) return complain_of_slurm();
     const int needed = has_process_manager(spank);
     const int status = mpisec_ask(site.mpisec, argv, environment, !needed, lines, sizeof lines);
     if (status != 0 && needed) return -1;  // mpisec has said why
-    if (status == 0) set_lines(spank, lines);
-    return 0;
+    return status == 0 ? set_lines(spank, lines) : 0;
 }
