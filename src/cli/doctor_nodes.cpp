@@ -24,6 +24,7 @@
 #include "cli/places.hpp"
 #include "cli/preload.hpp"
 #include "cli/say.hpp"
+#include "cli/shell_word.hpp"
 #include "coll/selection/selection_settings.hpp"
 #include "config/settings.hpp"
 #include "config/table.hpp"
@@ -53,7 +54,8 @@ struct ColumnKind {
     const char* title;
     Differing differing;
 };
-// In the order of the line's fields; a new one goes to the end, so that the lines of other versions are understood.
+// In the order of the line's fields; a new one goes to the end, so that the
+// lines of other versions are understood.
 constexpr std::array<ColumnKind, Column::count> columns = {
     {{"node", Differing::is_a_note},
      {"version", Differing::is_a_problem},
@@ -122,7 +124,8 @@ std::string table_mark(const config::Settings& settings) {
     return "table-" + hex(std::span(digest).first(4));
 }
 
-/// The settings that ranks must agree on, where they are not at their default: "MPISEC_SEGMENT=64K MPISEC_PIPELINE=off".
+/// The settings that ranks must agree on, where they are not at their default:
+/// "MPISEC_SEGMENT=64K MPISEC_PIPELINE=off".
 std::string settings_of_node(const config::Settings& settings) {
     for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
         if (auto selection = coll::selection_of(settings, cpus); !selection)
@@ -144,7 +147,8 @@ std::string settings_of_node(const config::Settings& settings) {
 std::string cpu_of_node() {
     std::string features;
 #if defined(__x86_64__)
-    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler provides.
+    // Not __builtin_cpu_supports(), whose table is in a library that not every
+    // compiler provides.
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_AES) != 0) features += "aes ";
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
@@ -159,20 +163,23 @@ std::string cpu_of_node() {
     return features;
 }
 
-/// Everything that the launcher's command wrote to standard output, and its status.
+/// Everything that the launcher's command wrote to standard output, and its
+/// status.
 struct Output {
     std::string text;
     int status;
 };
 Result<Output> output_of(const std::string& line) {
-    // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the launcher's, as its user writes it
+    // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the
+    // launcher's, as its user writes it
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
     if (!pipe) return fail("cannot start " + line);
     std::string text;
     std::array<char, 4096> part;
     while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe.get()))
         text.append(part.data(), got);
-    // The text came over the launcher's connections, to which anybody may write: remove all that a terminal would obey.
+    // The text came over the launcher's connections, to which anybody may write:
+    // remove all that a terminal would obey.
     for (char& c : text)
         if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
     const int ended = pclose(pipe.release()), status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128;
@@ -212,7 +219,8 @@ std::string usual(const std::vector<Row>& rows, std::size_t column) {
     return best;
 }
 
-/// The settings in settings_of_node()'s text. What is not among them is at its default.
+/// The settings in settings_of_node()'s text. What is not among them is at its
+/// default.
 std::map<std::string, std::string> settings_in(const std::string& text) {
     std::map<std::string, std::string> settings;
     std::istringstream words(text);
@@ -242,7 +250,8 @@ void print_table(const std::vector<Row>& rows) {
     }
 }
 
-/// What some nodes have set differently than most; returns how many settings that are.
+/// What some nodes have set differently than most; returns how many settings
+/// that are.
 int print_differing_settings(const std::vector<Row>& rows) {
     const std::string by_default = "at its default";
     std::map<std::string, std::map<std::string, std::string>> of_nodes;
@@ -275,7 +284,8 @@ int print_differing_settings(const std::vector<Row>& rows) {
     return problems;
 }
 
-/// Where calls may send in clear, which the command for one node calls a problem, too.
+/// Where calls may send in clear, which the command for one node calls a
+/// problem, too.
 int print_unprotected(const std::vector<Row>& rows) {
     int problems = 0;
     for (const Row& row : rows) {
@@ -286,7 +296,8 @@ int print_unprotected(const std::vector<Row>& rows) {
     return problems;
 }
 
-/// Prints sentences below the table; returns how many are problems. Different processors are slower, not wrong.
+/// Prints sentences below the table; returns how many are problems. Different
+/// processors are slower, not wrong.
 int print_differences(const std::vector<Row>& rows) {
     int problems = 0;
     for (std::size_t i = Column::node + 1; i < columns.size(); ++i) {
@@ -312,12 +323,6 @@ int print_differences(const std::vector<Row>& rows) {
     return problems;
 }
 
-std::string shell_word(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
 }  // namespace
 
 Status print_node_line(const std::vector<std::string>& command, const std::string& mpi) {
@@ -338,14 +343,16 @@ Status print_node_line(const std::vector<std::string>& command, const std::strin
         line += field + separator;
     }
     line += '\n';
-    std::fputs(line.c_str(), stdout);  // in one write, so that lines of several processes do not mix
+    std::fputs(line.c_str(),
+               stdout);  // in one write, so that lines of several processes do not mix
     return 0;
 }
 
 Status examine_nodes(const std::string& launcher, const std::vector<std::string>& command,
                      const std::string& mpi) {
     std::error_code error;
-    std::string line = launcher + " " + shell_word(std::filesystem::read_symlink("/proc/self/exe", error)) +
+    std::string line = launcher + " " +
+                       shell_word(std::filesystem::read_symlink("/proc/self/exe", error).string()) +
                        " doctor --line";
     if (!mpi.empty()) line += " --mpi " + shell_word(mpi);
     if (!command.empty()) line += " --";
@@ -356,8 +363,10 @@ Status examine_nodes(const std::string& launcher, const std::vector<std::string>
     print_table(rows);
     int problems = print_differences(rows);
     if (problems == 0 && output->status != 0) {
-        std::printf("PROBLEM: the launcher ended with status %d: nodes may be missing from the table\n",
-                    output->status);
+        std::printf(
+            "PROBLEM: the launcher ended with status %d: nodes may be "
+            "missing from the table\n",
+            output->status);
         ++problems;
     }
     if (problems == 0)

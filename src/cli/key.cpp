@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/key_share.hpp"
 #include "cli/say.hpp"
+#include "cli/shell_word.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
 
@@ -38,7 +39,9 @@ Result<void> create(const std::string& path) {
     if (!key) return tl::unexpected(key.error());
     const auto usual = path_or_setting("");
     const std::string setting =
-        usual && *usual == path ? "" : "MPISEC_KEY_FILE=" + std::filesystem::absolute(path).string() + " ";
+        usual && *usual == path
+            ? ""
+            : "MPISEC_KEY_FILE=" + shell_word(std::filesystem::absolute(path).string()) + " ";
     std::printf(
         "%s: new key, fingerprint %s\nEvery node that does not share the file needs a copy: `%smpisec key "
         "share NODES...` does it over ssh; compare them with `%smpisec key show`.\n",
@@ -70,6 +73,10 @@ void add(CLI::App& parent, Status& status, const char* name, const char* what,
     CLI::App* command = parent.add_subcommand(name, what);
     command->add_option("FILE", *path, "the key file; default: MPISEC_KEY_FILE, else ~/.config/mpisec/key");
     command->callback([=, &status] {
+        if (command->count("FILE") > 0 && path->empty()) {  // as of a variable that is not set
+            status = complain("key", {"the name of the key file is empty"});
+            return;
+        }
         auto done = path_or_setting(*path).and_then(act);
         status = done ? 0 : complain("key", done.error());
     });

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cli/say.hpp"
+#include "cli/shell_word.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
 #include "keys/secret.hpp"
@@ -27,7 +28,7 @@ namespace {
 
 constexpr int there_already = 8, another_there = 9;
 
-// Run on the node by any shell. $f is the file; $n is its size, because connections may end early; $r is "yes" when another key may
+// Run on the node by its /bin/sh, whatever the user's shell is there. $f is the file; $n is its size, because connections may end early; $r is "yes" when another key may
 // be replaced. mktemp makes a file of mode 0600.
 constexpr const char* remote_script =
     "umask 077; d=$(dirname \"$f\") && mkdir -p \"$d\" && t=$(mktemp \"$f.XXXXXX\") || exit 1; "
@@ -41,18 +42,13 @@ struct Sharing {
     std::vector<std::string> nodes;
 };
 
-std::string quoted(const std::string& text) {
-    std::string result = "'";
-    for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
-/// The file's name for the node's shell: relative to the home directory, which may be another one there, or as it is.
+/// The file's name for the script: relative to the home directory, which may be another one there, or as it is.
 std::string remote_path(const std::string& path) {
     const char* home = std::getenv("HOME");
     const std::string below = home && *home ? std::string(home) + "/" : "";
-    if (!below.empty() && path.starts_with(below)) return "\"$HOME\"/" + quoted(path.substr(below.size()));
-    return quoted(path);
+    if (!below.empty() && path.starts_with(below))
+        return "\"$HOME\"/" + shell_word(path.substr(below.size()));
+    return shell_word(path);
 }
 
 /// In the child; does not return.
@@ -71,8 +67,9 @@ int copy_to(const Sharing& sharing, const std::string& path, const std::string& 
     if (key < 0) return 1;
     struct stat file {};
     fstat(key, &file);
-    const std::string command = "f=" + remote_path(path) + "; n=" + std::to_string(file.st_size) +
-                                "; r=" + (sharing.replace ? "yes" : "no") + "; " + remote_script;
+    const std::string script = "f=" + remote_path(path) + "; n=" + std::to_string(file.st_size) +
+                               "; r=" + (sharing.replace ? "yes" : "no") + "; " + remote_script;
+    const std::string command = "/bin/sh -c " + shell_word(script);
     const pid_t child = fork();
     if (child == 0) become_ssh(sharing, node, command, key);
     close(key);
@@ -134,6 +131,10 @@ void add_key_share(CLI::App& key, Status& status) {
     command->add_option("--ssh", sharing->ssh, "a program that takes ssh's place")->type_name("PROGRAM");
     command->add_flag("--replace", sharing->replace, "write over another key");
     command->callback([=, &status] {
+        if (command->count("--file") > 0 && sharing->file.empty()) {  // as of a variable that is not set
+            status = complain("key", {"the name of the key file is empty"});
+            return;
+        }
         auto done = share(*sharing);
         status = done ? 0 : complain("key", done.error());
     });

@@ -46,6 +46,15 @@ def test_key_new_elsewhere_says_how_to_use_it(mpisec, tmp_path):
     assert "MPISEC_KEY_FILE" not in usual.stdout
 
 
+def test_key_new_names_a_command_that_a_shell_understands(mpisec, tmp_path):
+    path = tmp_path / "the job's $keys" / "key"
+    path.parent.mkdir()
+    said = mpisec("key", "new", path).stdout
+    assigned = re.search(r"`([^`]*) mpisec key show`", said)[1]
+    printed = subprocess.run(["sh", "-c", f"{assigned} sh -c 'printenv MPISEC_KEY_FILE'"], capture_output=True, text=True, check=True)
+    assert printed.stdout.rstrip("\n") == str(path)
+
+
 def test_key_new_never_overwrites(mpisec, key):
     before = key.read_bytes()
     again = mpisec("key", "new", key)
@@ -214,6 +223,11 @@ def test_the_collectives_are_one_list(mpisec):
     (("key", "derive", "file", "--frob"), "--from is required"),
     (("key", "derive", "file", "--from", "/dev/null", "--label", ""), "--label: must not be empty"),
     (("bench", "crypto", "--libraries", "frob"), '--libraries: there is no crypto library "frob" in'),
+    (("bench", "engine", "--milliseconds", "nan"), "--milliseconds is no time above 0"),
+    (("key", "new", ""), "the name of the key file is empty"),
+    (("key", "share", "--file", "", "node1"), "the name of the key file is empty"),
+    (("profile", "--report", "/"), "mpisec profile: / is a directory"),
+    (("tune", "--times", "/"), "mpisec tune: cannot read the times in /."),
 ])
 def test_unknown_words_are_named(mpisec, arguments, said):
     ran = mpisec(*arguments)

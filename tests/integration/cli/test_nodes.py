@@ -54,6 +54,29 @@ def test_a_relative_name_is_the_same_file_on_the_node(on_nodes, ssh):
     assert on_nodes(1, "cat", KEY).stdout == on_nodes(0, "cat", KEY).stdout
 
 
+# Of what sh, csh and fish read alike: text in single quotes, without what csh or fish would change there, and characters behind a backslash.
+LIKE_FOR_EVERY_SHELL = r"""/bin/sh -c (?:'[^'\\!\n]*'|\\['\\!])+"""
+
+
+def test_a_login_shell_that_is_none_of_posix(on_nodes, ssh, tmp_path):
+    mpisec, (agent, _) = places.find_mpisec(), ssh
+    picky = tmp_path / "picky"
+    picky.write_text(f"""#!/usr/bin/python3
+import os, re, sys
+if not re.fullmatch({LIKE_FOR_EVERY_SHELL!r}, sys.argv[-1]):
+    sys.exit("Badly placed ()'s.")
+os.execv({str(agent)!r}, sys.argv)
+""")
+    picky.chmod(0o755)
+    key = "/dev/shm/the job's key!"
+    on_nodes(0, "rm", "-f", key), on_nodes(1, "rm", "-f", key)
+    on_nodes(0, mpisec, "key", "new", key).check()
+    shared = on_nodes(0, mpisec, "key", "share", "--ssh", picky, "--file", key, "node1")
+    assert shared.returncode == 0 and "the key is there now" in shared.stdout, shared.stdout + shared.stderr
+    assert on_nodes(1, "cat", key).stdout == on_nodes(0, "cat", key).stdout
+    on_nodes(0, "rm", "-f", key), on_nodes(1, "rm", "-f", key)
+
+
 def test_another_key_stays(on_nodes, ssh):
     mpisec, (agent, _) = places.find_mpisec(), ssh
     for node in (0, 1):
