@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=count, default=2, help="(2)")
     parser.add_argument("--ranks", type=count, default=4, help="(4)")
     parser.add_argument("--blocks", type=count, default=11, help="pairs of blocks per size and job (11)")
-    parser.add_argument("--directory", default="/tmp", help="below which the file is, in a new directory: all nodes must see it, and a tmpfs keeps disks out of it (/tmp)")
+    parser.add_argument("--directory", default="/tmp",
+                        help="below which the file is, in a new directory: all nodes must see it, and a tmpfs keeps disks out of it (/tmp)")
 
 
 def shape(arguments: argparse.Namespace) -> tuple[int, int]:

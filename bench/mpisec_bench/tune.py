@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from mpisec_bench.jobs import Jobs, LabJobs, LaunchedJobs
-from mpisec_bench.result import Row
+from mpisec_bench.result import Row, require_place
 from mpisec_bench.rounds import rows_of
 from mpisec_bench.schemes import MPISEC
 from mpisec_lab import places
@@ -79,12 +79,24 @@ def _jobs(task: Task) -> Jobs:
     return LaunchedJobs({"": task["launch"]}, task["mpicc"]) if task["launch"] else LabJobs(task["mpi"])
 
 
-def measure(task: Task) -> list[Time]:
-    """Runs the jobs of collectives."""
-    shapes = [(n, each) for each in task["ranks_per_node"] for n in task["nodes"] if n * each <= task["most_ranks"] or n == task["nodes"][0]]
-    jobs = _jobs(task)
+def _shapes(task: Task) -> list[tuple[int, int]]:
+    """(nodes, ranks on each) of the jobs of collectives."""
+    if not task["trials"]:
+        return []
+    return [(n, each) for each in task["ranks_per_node"] for n in task["nodes"] if n * each <= task["most_ranks"] or n == task["nodes"][0]]
+
+
+def require_nodes(task: Task, jobs: Jobs) -> None:
+    """Raises LabError when a launcher of the user's does not put ranks on as many nodes as it is told to, before anything is measured."""
+    if task["launch"]:
+        for nodes, each in dict.fromkeys([*_shapes(task), *([(2, 1)] if task["messages"] else [])]):
+            jobs.conditions(nodes, nodes * each, [MPISEC])
+
+
+def measure(task: Task, jobs: Jobs, times: list[Time]) -> None:
+    """Runs the jobs of collectives; adds to `times` what all algorithms of a collective took on a cluster, as soon as it is known."""
+    shapes = _shapes(task)
     total, done = len(shapes) * sum(map(len, task["trials"].values())) * _TURNS, 0
-    times: list[Time] = []
     try:
         program = jobs.compile(_SOURCES / "collective.c")
         for nodes, each in shapes:
@@ -102,21 +114,16 @@ def measure(task: Task) -> list[Time]:
                         times.append({"collective": collective, "algorithm": algorithm, "nodes": nodes, "ranks_per_node": each,
                                       "bytes": of_size[0]["bytes"], "seconds": _median(of_size)})
     finally:
-        jobs.close()
         print(file=sys.stderr)
-    return times
 
 
-def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
+def measure_messages(messages: Messages, jobs: Jobs) -> list[MessageRatio]:
     """Runs the jobs of messages: a rank on each of two nodes, one message at a time and windows of them. Beside each job with a way
     to cut them runs one without, so that a machine that changes its speed changes both."""
     ways = [(threshold, segment) for threshold in messages["thresholds"] for segment in messages["segments"] if threshold or segment]
     found: dict[tuple[str, int, int, int], list[float]] = {}
-    jobs = _jobs(task)
     total, done = len(ways) * 2 * _TURNS_OF_MESSAGES, 0
     try:
-        if task["launch"]:
-            jobs.conditions(2, 2, [MPISEC])  # refuses ranks that are not on two nodes
         patterns: dict[str, tuple[list[Any], list[int]]] = {
             "one way": ([jobs.compile(_SOURCES / "pingpong.c")], messages["sizes"]),
             "windows": ([jobs.compile(_SOURCES / "mbw.c"), "--window", _WINDOW], [size for size in messages["sizes"] if size <= _LARGEST_IN_WINDOW]),
@@ -133,7 +140,6 @@ def measure_messages(task: Task, messages: Messages) -> list[MessageRatio]:
                     found.setdefault((pattern, threshold, segment, one["bytes"]), []).append(other["time_us"] / one["time_us"])
                 done += 1
     finally:
-        jobs.close()
         print(file=sys.stderr)
     return [{"threshold": threshold, "segment": segment, "bytes": size, "ratio": float(statistics.median(ratios))}
             for (_, threshold, segment, size), ratios in found.items()]
@@ -165,13 +171,34 @@ def _command(task: Task) -> str:
     return shlex.join(["mpisec", "tune", *words])
 
 
+def measure_all(task: Task, file: Path) -> None:
+    """Leaves in the file what was measured, even when a job fails or the user has seen enough."""
+    measured: dict[str, Any] = {"command": _command(task), "times": [], "messages": []}
+    jobs = _jobs(task)
+    try:
+        require_nodes(task, jobs)
+        if task["trials"]:
+            measure(task, jobs, measured["times"])
+        if task["messages"]:
+            measured["messages"] = measure_messages(task["messages"], jobs)
+    except (LabError, OSError, KeyboardInterrupt) as error:
+        if not measured["times"] or not task["keep_times"]:
+            raise
+        raise LabError(f"{str(error) or 'stopped'}; no table was written, but what was measured is in {file}: mpisec tune --times makes one of it") from error
+    finally:
+        jobs.close()
+        if measured["times"] or measured["messages"]:
+            file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     task: Task = json.loads(sys.argv[1])
-    messages = task["messages"]
-    measured = {"command": _command(task), "times": measure(task) if task["trials"] else [], "messages": measure_messages(task, messages) if messages else []}
+    for name in (task["keep_times"], task["output"]):
+        if name:
+            require_place(name)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(task["keep_times"] or Path(scratch) / "times.json")
-        file.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        measure_all(task, file)
         output = ["--output", task["output"]] if task["output"] else []
         sys.exit(subprocess.run([places.find_mpisec(), "tune", "--times", file, *output], check=False).returncode)
 

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/python_command.hpp"
 #include "cli/say.hpp"
+#include "cli/shell_word.hpp"
 #include "cli/side_by_side.hpp"
 #include "fabric/sim/model_file.hpp"
 
@@ -67,11 +68,11 @@ std::vector<coll::Collective> wanted(const TuneOptions& options) {
 
 /// How the table was made, so that it can be made again. `measured_by`: the command that measured all the times, where that is known.
 std::string header(const TuneOptions& options, const std::string& measured_by) {
-    std::string command = "mpisec tune --times " + options.times;
+    std::string command = "mpisec tune --times " + shell_word(options.times);
     if (!measured_by.empty() && options.collectives.empty()) command = measured_by;
     if (options.simulate) {
         command = "mpisec tune --simulate";
-        if (!options.model.empty()) command += " --model " + options.model;
+        if (!options.model.empty()) command += " --model " + shell_word(options.model);
         command +=
             fmt::format(" --nodes {} --ranks-per-node {} --most-ranks {} --size {}",
                         fmt::join(options.grid.nodes, ","), fmt::join(options.grid.ranks_per_node, ","),
@@ -162,6 +163,42 @@ Status by_measuring(TuneOptions options) {
     return complain("tune", become_python("mpisec_bench.tune", {task.dump()}));
 }
 
+/// Options that the source of times does not use, as a sentence; empty where there are none.
+std::string options_without_effect(const CLI::App& command) {
+    const auto named = [&](std::initializer_list<const char*> options) {
+        std::string names;
+        for (const char* option : options)
+            if (command.count(option) > 0) names += (names.empty() ? "" : ", ") + std::string(option);
+        return names;
+    };
+    if (command.count("--simulate") > 0) return {};
+    std::string names, why;
+    if (command.count("--times") > 0) {
+        names = named({"--launch", "--mpicc", "--mpi", "--keep-times", "--nodes", "--ranks-per-node",
+                       "--most-ranks", "--size"});
+        why = "--times measures nothing: it makes the table of the times in its file";
+    } else if (command.count("--launch") > 0) {
+        names = named({"--mpi"});
+        why = "--launch starts ranks of your own MPI, for which --mpicc compiles";
+    } else {
+        names = named({"--mpicc"});
+        why = "without --launch the lab's nodes are measured, for whose --mpi the lab compiles";
+    }
+    return names.empty() ? names : fmt::format("{}; leave out what has no effect then: {}", why, names);
+}
+
+/// What is wrong with the command line beyond what its parser knows; empty when nothing is.
+std::string wrong_in(const CLI::App& command, const TuneOptions& options) {
+    for (std::uint64_t size : options.grid.sizes)
+        if (size % 8 != 0)
+            return fmt::format("--size {}: reductions combine elements of 8 bytes; give multiples of 8",
+                               size);
+    for (const char* option : {"--launch", "--times"})
+        if (command.count(option) > 0 && command.get_option(option)->as<std::string>().empty())
+            return fmt::format("{} is empty", option);
+    return options_without_effect(command);
+}
+
 /// Options that say where times come from.
 void add_sources(CLI::App& command, TuneOptions& options) {
     CLI::Option* simulated = command.add_flag("--simulate", options.simulate, "from a cluster's model");
@@ -228,13 +265,12 @@ void add_tune(CLI::App& app, Status& status) {
     add_sources(*command, *options);
     add_grid(*command, *options);
     command->add_option("-o,--output", options->output, "default: standard output");
-    command->callback([options, &status] {
-        for (std::uint64_t size : options->grid.sizes)
-            if (size % 8 != 0)
-                return void(status =
-                                complain("tune", {fmt::format("--size {}: reductions combine elements of 8 "
-                                                              "bytes; give multiples of 8",
-                                                              size)}));
+    command->callback([options, command, &status] {
+        if (const std::string wrong = wrong_in(*command, *options); !wrong.empty()) {
+            complain("tune", {wrong});
+            status = 2;
+            return;
+        }
         status = options->simulate         ? from_simulation(*options)
                  : !options->times.empty() ? from_times(*options)
                                            : by_measuring(*options);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,8 @@ namespace {
 
 /// Algorithm, nodes, ranks per node, bytes; algorithms are known by their place in the registry.
 using Measured = std::map<std::tuple<const coll::Entry*, int, int, std::uint64_t>, double>;
+
+constexpr int most = 4096;  // nodes, and ranks on each, as the options of mpisec tune allow
 
 template <class Number>
 void add(std::vector<Number>& ascending, Number value) {
@@ -42,8 +45,10 @@ void read_messages(const nlohmann::json& rows, MessageTimes& messages) {
 }  // namespace
 
 Result<MeasuredTimes> read_times(const std::string& path) {
+    std::error_code ignored;  // reading from a directory would throw
     std::ifstream file(path);
-    if (!file) return fail("cannot read the times in " + path + ".");
+    if (!file || std::filesystem::is_directory(path, ignored))
+        return fail("cannot read the times in " + path + ".");
     MeasuredTimes read;
     Measured measured;
     try {
@@ -60,18 +65,18 @@ Result<MeasuredTimes> read_times(const std::string& path) {
                                 "version of MPIsec? Measure again.",
                                 path, algorithm_name, collective_name));
             const int nodes = row.at("nodes"), each = row.at("ranks_per_node");
-            const std::uint64_t bytes = has_size(*collective) ? row.at("bytes").get<std::uint64_t>() : 0;
+            const std::int64_t bytes = has_size(*collective) ? row.at("bytes").get<std::int64_t>() : 0;
             const double seconds = row.at("seconds");
-            if (nodes < 1 || each < 1 || !(seconds > 0))
+            if (nodes < 1 || nodes > most || each < 1 || each > most || bytes < 0 || !(seconds > 0))
                 return fail(
-                    fmt::format("{}: a row of {} has {} nodes, {} ranks per node and {} seconds: all "
-                                "are to be greater than 0.",
-                                path, collective_name, nodes, each, seconds));
-            measured[{algorithm, nodes, each, bytes}] = seconds;
+                    fmt::format("{}: a row of {} has {} nodes, {} ranks per node, {} bytes and {} seconds: "
+                                "there are 1 to {} nodes and ranks, and the rest is greater than 0.",
+                                path, collective_name, nodes, each, bytes, seconds, most));
+            measured[{algorithm, nodes, each, static_cast<std::uint64_t>(bytes)}] = seconds;
             read.collectives.insert(*collective);
             add(read.grid.nodes, nodes);
             add(read.grid.ranks_per_node, each);
-            if (bytes > 0) add(read.grid.sizes, bytes);
+            if (bytes > 0) add(read.grid.sizes, static_cast<std::uint64_t>(bytes));
             read.grid.most_ranks = std::max(read.grid.most_ranks, nodes * each);
         }
         read.command = document.value("command", "");

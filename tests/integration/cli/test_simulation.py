@@ -150,6 +150,24 @@ def test_the_table_for_shared_cpus_is_made_of_the_times_beside_it(mpisec, tmp_pa
     assert rules and [line for line in again.stdout.splitlines() if line.startswith("    {")] == rules
 
 
+@pytest.mark.parametrize(("options", "said"), [
+    (("--times", "FILE", "--launch", "mpiexec", "--keep-times", "x"), "--times measures nothing: it makes the table of the times in its file; leave out "
+                                                                     "what has no effect then: --launch, --keep-times"),
+    (("--times", "FILE", "--nodes", "4"), "leave out what has no effect then: --nodes"),
+    (("--times", "FILE", "--mpi", "openmpi-5", "--size", "64"), "leave out what has no effect then: --mpi, --size"),
+    (("--launch", "mpiexec", "--mpi", "mpich-5"), "leave out what has no effect then: --mpi"),
+    (("--mpicc", "mpicc"), "leave out what has no effect then: --mpicc"),
+    (("--launch", ""), "--launch is empty"),
+    (("--times", ""), "--times is empty"),
+    (("--size", "12"), "give multiples of 8"),
+])
+def test_tune_refuses_options_that_have_no_effect(mpisec, tmp_path, options, said):
+    times = tmp_path / "times.json"
+    times.write_text(json.dumps({"times": [{"collective": "barrier", "algorithm": "linear", "nodes": 2, "ranks_per_node": 1, "seconds": 1e-6}]}))
+    ran = mpisec("tune", *(times if word == "FILE" else word for word in options))
+    assert ran.returncode == 2 and said in ran.stderr and not ran.stdout, ran
+
+
 def test_doctor_names_the_algorithms(mpisec):
     found = mpisec("doctor").stdout
     assert "rules of the built-in table say" in found and "allgather: naive, pipeline" in found
@@ -175,6 +193,10 @@ def test_tune_from_measured_times(mpisec, tmp_path):
     kept = json.loads(times.read_text()) | {"command": "mpisec tune --nodes 2\nrule = 1"}
     times.write_text(json.dumps(kept))
     assert "#   mpisec tune --nodes 2 rule = 1\n" in mpisec("tune", "--times", times).stdout, "one line of comment"
+
+    for wrong in (row("naive", -64, 1e-6), row("naive", 64, 1e-6) | {"nodes": 5000}, row("naive", 64, 0)):
+        times.write_text(json.dumps({"times": [wrong]}))
+        assert "there are 1 to 4096 nodes and ranks, and the rest is greater than 0" in mpisec("tune", "--times", times).stderr
 
     times.write_text(json.dumps({"times": [row("no-such", 64, 1e-6)]}))
     made = mpisec("tune", "--times", times)

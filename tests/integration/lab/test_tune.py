@@ -3,11 +3,17 @@
 import json
 import os
 import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
-from mpisec_lab import mpis, places
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
+
+from mpisec_bench import tune as bench_tune  # noqa: E402
+from mpisec_lab import mpis, places  # noqa: E402
+from mpisec_lab.errors import LabError  # noqa: E402
 
 
 def tune(*options, timeout=240):
@@ -49,6 +55,52 @@ def test_a_launcher_that_is_not_there():
     assert ran.returncode == 1 and "mpisec tune: --launch: cannot start nope: No such file or directory" in ran.stderr, ran.stderr
 
 
+def test_ranks_that_are_not_where_they_should_be(tmp_path):
+    """Said before anything is measured: on one node nothing would be sealed."""
+    mpich = mpis.find_mpi("mpich-5")
+    key = tmp_path / "key"
+    subprocess.run([places.find_mpisec(), "key", "new", key], check=True, capture_output=True)
+    launcher = f"env MPISEC_KEY_FILE={key} {mpich.mpiexec} -n {{ranks}}"
+    ran = tune("--collective", "barrier", "--mpicc", mpich.compiler_for("c")[0], "--launch", launcher, "--keep-times", tmp_path / "times.json")
+    assert ran.returncode == 1 and "--launch put 2 ranks on 1 node(s), not on 2" in ran.stderr, ran.stderr
+    assert "barrier dissemination" not in ran.stderr and not (tmp_path / "times.json").exists()
+
+
+@pytest.mark.parametrize("option", ["--keep-times", "-o"])
+def test_files_that_cannot_be_written_are_said_first(option):
+    ran = tune("--collective", "barrier", option, "/proc/none/file")
+    assert ran.returncode == 1 and "mpisec tune: /proc/none/file cannot be written" in ran.stderr and "nodes x" not in ran.stderr, ran.stderr
+
+
+class _Failing:
+    """Jobs of which the ninth fails."""
+
+    def __init__(self):
+        self.left = 8
+
+    def compile(self, source):
+        return source
+
+    def run(self, words, *_):
+        self.left -= 1
+        if self.left < 0:
+            raise LabError("no more nodes")
+        return '{"bytes": 1, "time_with_barrier_us": 5}'
+
+    def close(self):
+        pass
+
+
+def test_what_was_measured_is_kept_when_a_job_fails(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_tune, "_jobs", lambda _task: _Failing())
+    file = tmp_path / "times.json"
+    task = {"trials": {"barrier": ["dissemination", "linear"], "bcast": ["binomial"]}, "messages": None, "nodes": [2], "ranks_per_node": [1],
+            "most_ranks": 8, "sizes": [64], "launch": "", "mpicc": "", "mpi": "mpich-5", "keep_times": str(file), "output": "", "collectives": []}
+    with pytest.raises(LabError, match=f"no more nodes; no table was written, but what was measured is in {file}"):
+        bench_tune.measure_all(task, file)
+    assert {row["algorithm"] for row in json.loads(file.read_text())["times"]} == {"dissemination", "linear"}
+
+
 @pytest.mark.slow
 def test_with_a_launcher(lab, tmp_path):
     """{ranks} and {nodes} are put in; what the launcher says when it fails is shown."""
@@ -60,4 +112,4 @@ def test_with_a_launcher(lab, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert {rule["collective"] for rule in tomllib.loads(ran.stdout)["rule"]} == {"barrier"}
     ran = tune("--collective", "barrier", "--mpicc", mpicc, "--launch", "false {ranks}")
-    assert ran.returncode == 1 and "false 2 env MPISEC_BARRIER=dissemination" in ran.stderr
+    assert ran.returncode == 1 and "false 2 env " in ran.stderr
