@@ -64,7 +64,9 @@ void add_bench_engine(CLI::App& bench, Status& status) {
             ->delimiter(',')
             ->transform(CLI::AsSizeValue(false))
             ->check(bytes_of_memory());
-    engine->add_option("--threads", options->threads, "default: 1 to all hardware threads")
+    engine
+        ->add_option("--threads", options->threads,
+                     "beside one, to which efficiency is relative; default: 1 to all hardware threads")
         ->delimiter(',')
         ->check(CLI::Range(1, 256));
     engine->add_flag("--dedicated", options->dedicated,

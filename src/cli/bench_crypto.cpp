@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "aead/aead.hpp"
+#include "cli/median.hpp"
 #include "cli/size_text.hpp"
 
 namespace mpisec::cli {
@@ -42,12 +43,6 @@ struct Lane {
     Clock::time_point begin, end;
     bool good = true;
 };
-
-double median(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                     values.end());
-    return values[values.size() / 2];
-}
 
 void run_calls(Lane& lane, const Contestant& one, const Key* key, std::size_t n) {
     std::uint64_t counter = 0;

@@ -15,6 +15,7 @@
 
 #include "aead/calibration.hpp"
 #include "cli/engine_lane.hpp"
+#include "cli/median.hpp"
 #include "cli/size_text.hpp"
 #include "engine/topology.hpp"
 #include "wire/stream.hpp"
@@ -26,28 +27,22 @@ namespace {
 struct Measured {
     EngineCase one;
     std::vector<EngineTime> times;
-    std::vector<double> efficiency;  ///< compared with one thread in the same round
+    std::vector<double> efficiency;  ///< compared with one thread in the same round, the first of these cases
 
     double median_of(double EngineTime::*value) const;
     double thread_s_per_gb(std::size_t thread) const;
 };
 
-double middle_of(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 double Measured::median_of(double EngineTime::*value) const {
     std::vector<double> all;
     for (const EngineTime& time : times) all.push_back(time.*value);
-    return middle_of(all);
+    return median(all);
 }
 
 double Measured::thread_s_per_gb(std::size_t thread) const {
     std::vector<double> all;
     for (const EngineTime& time : times) all.push_back(time.thread_s_per_gb[thread]);
-    return middle_of(all);
+    return median(all);
 }
 
 std::vector<engine::HardwareThread> usable_threads() {
@@ -66,6 +61,14 @@ std::vector<unsigned> default_threads(std::size_t all) {
     if (threads.empty()) threads.push_back(1);
     if (threads.back() < all) threads.push_back(static_cast<unsigned>(all));
     return threads;
+}
+
+/// In ascending order; one thread is always among them, because the efficiency of more is in relation to it.
+std::vector<unsigned> threads_of(const BenchEngineOptions& options) {
+    if (options.threads.empty()) return default_threads(usable_threads().size());
+    std::set<unsigned> wanted(options.threads.begin(), options.threads.end());
+    wanted.insert(1);
+    return {wanted.begin(), wanted.end()};
 }
 
 std::vector<EngineCase> cases_of(const BenchEngineOptions& options, const std::vector<unsigned>& threads) {
@@ -93,7 +96,7 @@ Result<std::vector<Measured>> measure(const BenchEngineOptions& options, const a
                 Result<EngineTime> time = time_engine(all[i].one, selection, options.milliseconds / 1000);
                 if (!time) return tl::unexpected(time.error());
                 all[i].times.push_back(*time);
-                const double alone = all[first].times.back().gb_per_s / all[first].one.threads;
+                const double alone = all[first].times.back().gb_per_s;
                 all[i].efficiency.push_back(time->gb_per_s / (alone * all[i].one.threads));
             }
     return all;
@@ -114,7 +117,7 @@ nlohmann::json row_of(const Measured& one) {
         {"bytes", one.one.bytes},
         {"threads", one.one.threads},
         {"gb_per_s", one.median_of(&EngineTime::gb_per_s)},
-        {"efficiency", middle_of(one.efficiency)},
+        {"efficiency", median(one.efficiency)},
         {"efficiency_low", *std::min_element(one.efficiency.begin(), one.efficiency.end())},
         {"efficiency_high", *std::max_element(one.efficiency.begin(), one.efficiency.end())},
         {"communicating_s_per_gb", one.median_of(&EngineTime::communicating)},
@@ -204,10 +207,10 @@ int bench_engine(const BenchEngineOptions& options) {
     const std::string started = now_utc();
     for (const std::vector<std::size_t>* sizes : {&options.packets, &options.messages})
         if (std::count(sizes->begin(), sizes->end(), 0u) > 0) return refuse({"0 bytes cannot be timed."});
+    if (!(options.milliseconds > 0)) return refuse({"--milliseconds is no time above 0."});
     const Result<aead::Selection> selection = aead::select(options.aead, "");
     if (!selection) return refuse(selection.error());
-    const std::vector<unsigned> threads =
-        options.threads.empty() ? default_threads(usable_threads().size()) : options.threads;
+    const std::vector<unsigned> threads = threads_of(options);
     const nlohmann::json conditions = conditions_of(options, *selection);
     const Result<std::vector<Measured>> all = measure(options, *selection, threads);
     if (!all) return refuse(all.error());

@@ -11,6 +11,7 @@
 
 #include "aead/aead.hpp"
 #include "cli/gpu_client.hpp"
+#include "cli/median.hpp"
 #include "cli/size_text.hpp"
 
 namespace mpisec::cli::of_gpu {  // as bench_crypto.cpp does for libraries
@@ -221,9 +222,7 @@ class Race {
             const std::chrono::duration<double> took = Clock::now() - begin;
             if (i >= 0) found.push_back(static_cast<double>(packets * bytes_) / took.count() / 1e9);
         }
-        if (found.empty()) return 0;
-        std::ranges::nth_element(found, found.begin() + std::ssize(found) / 2);
-        return found[found.size() / 2];
+        return found.empty() ? 0 : median(found);
     }
 
     const GpuClient& gpu_;

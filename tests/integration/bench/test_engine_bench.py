@@ -48,6 +48,16 @@ def test_the_report_has_it(measured, report_of):
         assert words in text, words
 
 
+def test_efficiency_is_relative_to_one_thread():
+    """Which is measured even where it is not asked for."""
+    done = bench(*_SMALL[:2], "--packets", "1K", "--messages", "1M", "--threads", "3,2", "--rounds", "1", "--milliseconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["threads"] for row in rows[:3]] == [1, 2, 3]
+    for case in (rows[i:i + 3] for i in range(0, len(rows), 3)):
+        assert [row["efficiency"] for row in case] == pytest.approx([row["gb_per_s"] / (case[0]["gb_per_s"] * row["threads"]) for row in case])
+
+
 def test_what_is_not_there_is_named():
     done = bench("--aead", "nolibrary")
     assert done.returncode == 2 and "nolibrary" in done.stderr
