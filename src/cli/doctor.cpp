@@ -18,6 +18,7 @@
 #include "cli/say.hpp"
 #include "cli/side_by_side.hpp"
 #include "coll/selection/selection_settings.hpp"
+#include "config/calibration_file.hpp"
 #include "config/settings.hpp"
 #include "keys/key_file.hpp"
 
@@ -49,8 +50,7 @@ void examine_crypto(const config::Settings& settings, Findings& findings) {
         return findings.problem("crypto", "without a crypto library no job can start");
     // The same file as the shim's (src/shim/startup/node_proof.cpp): the job need not measure again what is measured
     // here.
-    std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
-    auto selection = aead::select(settings.aead, remembered);
+    auto selection = aead::select(settings.aead, config::calibration_path(settings));
     if (!selection) return findings.problem("crypto", selection.error().message);
     findings.line("selected", chosen(*selection));
 }

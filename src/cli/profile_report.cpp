@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cli/profile_costs.hpp"
 #include "cli/simulate.hpp"
 #include "coll/selection/selection_settings.hpp"
+#include "config/calibration_file.hpp"
 #include "fabric/sim/model_file.hpp"
 #include "wire/stream.hpp"
 
@@ -62,6 +64,8 @@ void look_at_cpus(CountedRanks& ranks) {
 }
 
 Result<CountedRanks> read_counted(const std::string& path) {
+    std::error_code error;  // reading from a directory would throw
+    if (std::filesystem::is_directory(path, error)) return fail(path + " is a directory");
     std::ifstream file(path);
     CountedRanks ranks;
     ranks.all = Json::parse(file, nullptr, false);
@@ -240,7 +244,7 @@ RankPrediction Prediction::sum() const {
 Result<Prediction> predict(const std::string& path, const config::Settings& settings) {
     const auto ranks = read_counted(path);
     if (!ranks) return tl::unexpected(ranks.error());
-    const auto library = aead::select(settings.aead, settings.cache_dir + "/calibration.json");
+    const auto library = aead::select(settings.aead, config::calibration_path(settings));
     if (!library) return tl::unexpected(library.error());
     const auto selection =
         coll::selection_of(settings, ranks->shared_cpus ? coll::Cpus::shared : coll::Cpus::own);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "config/calibration_file.hpp"
 #include "config/sources.hpp"
 #include "config/table.hpp"
 #include "config/values.hpp"
@@ -59,6 +60,13 @@ class Load : public testing::Test {
   private:
     std::vector<std::string> before_;
 };
+
+TEST(CalibrationPath, NowhereWithoutADirectory) {
+    Settings settings;
+    EXPECT_EQ(calibration_path(settings), "");
+    settings.cache_dir = "/cache";
+    EXPECT_EQ(calibration_path(settings), "/cache/calibration.json");
+}
 
 TEST_F(Load, DefaultsAreThoseOfTheTable) {
     auto settings = load();
