@@ -1,6 +1,7 @@
 #include "cli/detect.hpp"
 
 #include <map>
+#include <span>
 
 #include "cli/launcher.hpp"
 #include "cli/loader.hpp"
@@ -59,7 +60,7 @@ Found by_links(const Program& program) {
 }
 
 /// `mpisec exec numactl -N 0 ./app`: the first argument that is itself a program using MPI.
-Found by_arguments(const std::vector<std::string>& arguments) {
+Found by_arguments(std::span<const std::string> arguments) {
     for (const std::string& argument : arguments) {
         if (argument.find('/') == std::string::npos || search_path(argument).empty()) continue;
         auto elf = read_elf(argument);
@@ -87,12 +88,12 @@ Result<FoundMpi> by_surroundings(const Program& program) {
 
 }  // namespace
 
-Result<FoundMpi> detect(const Program& program, const std::vector<std::string>& arguments,
+Result<FoundMpi> detect(const Program& program, const std::vector<std::string>& command,
                         const std::string& given, const std::string& setting) {
     if (!given.empty()) return named(given, "--mpi");
     if (!setting.empty()) return named(setting, "MPISEC_MPI");
     Found found = by_links(program);
-    if (found && !*found) found = by_arguments(arguments);
+    if (found && !*found) found = by_arguments(std::span(command).subspan(1));
     if (!found) return tl::unexpected(found.error());
     if (*found) return **found;
     if (program.is_python)

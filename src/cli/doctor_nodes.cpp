@@ -26,6 +26,7 @@
 #include "cli/say.hpp"
 #include "cli/shell_word.hpp"
 #include "coll/selection/selection_settings.hpp"
+#include "config/calibration_file.hpp"
 #include "config/settings.hpp"
 #include "config/table.hpp"
 #include "keys/hkdf.hpp"
@@ -54,8 +55,7 @@ struct ColumnKind {
     const char* title;
     Differing differing;
 };
-// In the order of the line's fields; a new one goes to the end, so that the
-// lines of other versions are understood.
+// In the order of the line's fields; a new one goes to the end, so that the lines of other versions are understood.
 constexpr std::array<ColumnKind, Column::count> columns = {
     {{"node", Differing::is_a_note},
      {"version", Differing::is_a_problem},
@@ -85,13 +85,12 @@ std::string key_of_node(const config::Settings& settings) {
 std::string mpi_of_node(const std::vector<std::string>& command, const std::string& mpi,
                         const config::Settings& settings) {
     if (command.empty()) return "-";
-    auto program = find_program(command[0]);
+    auto program = find_program(command);
     if (!program) return problem(program.error());
-    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, settings.mpi);
+    auto found = detect(*program, command, mpi, settings.mpi);
     if (!found) return problem(found.error());
-    auto shim = shim_path(found->family);
-    if (!shim) return problem(shim.error());
-    if (auto preload = preload_with(*shim, {}, ""); !preload) return problem(preload.error());
+    if (auto preload = preload_of(*program, shim_path(found->family)); !preload)
+        return problem(preload.error());
     for (const LoadedLibrary& library : libraries_of(*program))
         if (family_of_library(std::filesystem::path(library.name).filename().string()) == found->family &&
             !library.path.empty())
@@ -101,8 +100,7 @@ std::string mpi_of_node(const std::vector<std::string>& command, const std::stri
 
 /// The cipher, and the libraries for small and for large messages.
 void add_crypto(Row& row, const config::Settings& settings) {
-    const std::string remembered = settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
-    auto selection = aead::select(settings.aead, remembered);
+    auto selection = aead::select(settings.aead, config::calibration_path(settings));
     if (!selection) {
         row[Column::cipher] = problem(selection.error());
         return;
@@ -124,8 +122,7 @@ std::string table_mark(const config::Settings& settings) {
     return "table-" + hex(std::span(digest).first(4));
 }
 
-/// The settings that ranks must agree on, where they are not at their default:
-/// "MPISEC_SEGMENT=64K MPISEC_PIPELINE=off".
+/// The settings that ranks must agree on, where they are not at their default: "MPISEC_SEGMENT=64K MPISEC_PIPELINE=off".
 std::string settings_of_node(const config::Settings& settings) {
     for (const coll::Cpus cpus : {coll::Cpus::own, coll::Cpus::shared})
         if (auto selection = coll::selection_of(settings, cpus); !selection)
@@ -147,8 +144,7 @@ std::string settings_of_node(const config::Settings& settings) {
 std::string cpu_of_node() {
     std::string features;
 #if defined(__x86_64__)
-    // Not __builtin_cpu_supports(), whose table is in a library that not every
-    // compiler provides.
+    // Not __builtin_cpu_supports(), whose table is in a library that not every compiler provides.
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_AES) != 0) features += "aes ";
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
@@ -163,23 +159,20 @@ std::string cpu_of_node() {
     return features;
 }
 
-/// Everything that the launcher's command wrote to standard output, and its
-/// status.
+/// Everything that the launcher's command wrote to standard output, and its status.
 struct Output {
     std::string text;
     int status;
 };
 Result<Output> output_of(const std::string& line) {
-    // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the
-    // launcher's, as its user writes it
+    // NOLINTNEXTLINE(cert-env33-c): a shell is intended; the line is the launcher's, as its user writes it
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(line.c_str(), "r"), pclose);
     if (!pipe) return fail("cannot start " + line);
     std::string text;
     std::array<char, 4096> part;
     while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe.get()))
         text.append(part.data(), got);
-    // The text came over the launcher's connections, to which anybody may write:
-    // remove all that a terminal would obey.
+    // The text came over the launcher's connections, to which anybody may write: remove all that a terminal would obey.
     for (char& c : text)
         if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f) c = '?';
     const int ended = pclose(pipe.release()), status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128;
@@ -219,8 +212,7 @@ std::string usual(const std::vector<Row>& rows, std::size_t column) {
     return best;
 }
 
-/// The settings in settings_of_node()'s text. What is not among them is at its
-/// default.
+/// The settings in settings_of_node()'s text. What is not among them is at its default.
 std::map<std::string, std::string> settings_in(const std::string& text) {
     std::map<std::string, std::string> settings;
     std::istringstream words(text);
@@ -250,8 +242,7 @@ void print_table(const std::vector<Row>& rows) {
     }
 }
 
-/// What some nodes have set differently than most; returns how many settings
-/// that are.
+/// What some nodes have set differently than most; returns how many settings that are.
 int print_differing_settings(const std::vector<Row>& rows) {
     const std::string by_default = "at its default";
     std::map<std::string, std::map<std::string, std::string>> of_nodes;
@@ -284,8 +275,7 @@ int print_differing_settings(const std::vector<Row>& rows) {
     return problems;
 }
 
-/// Where calls may send in clear, which the command for one node calls a
-/// problem, too.
+/// Where calls may send in clear, which the command for one node calls a problem, too.
 int print_unprotected(const std::vector<Row>& rows) {
     int problems = 0;
     for (const Row& row : rows) {
@@ -296,8 +286,7 @@ int print_unprotected(const std::vector<Row>& rows) {
     return problems;
 }
 
-/// Prints sentences below the table; returns how many are problems. Different
-/// processors are slower, not wrong.
+/// Prints sentences below the table; returns how many are problems. Different processors are slower, not wrong.
 int print_differences(const std::vector<Row>& rows) {
     int problems = 0;
     for (std::size_t i = Column::node + 1; i < columns.size(); ++i) {
@@ -343,8 +332,7 @@ Status print_node_line(const std::vector<std::string>& command, const std::strin
         line += field + separator;
     }
     line += '\n';
-    std::fputs(line.c_str(),
-               stdout);  // in one write, so that lines of several processes do not mix
+    std::fputs(line.c_str(), stdout);  // in one write, so that lines of several processes do not mix
     return 0;
 }
 
@@ -363,10 +351,8 @@ Status examine_nodes(const std::string& launcher, const std::vector<std::string>
     print_table(rows);
     int problems = print_differences(rows);
     if (problems == 0 && output->status != 0) {
-        std::printf(
-            "PROBLEM: the launcher ended with status %d: nodes may be "
-            "missing from the table\n",
-            output->status);
+        std::printf("PROBLEM: the launcher ended with status %d: nodes may be missing from the table\n",
+                    output->status);
         ++problems;
     }
     if (problems == 0)

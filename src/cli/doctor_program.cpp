@@ -149,12 +149,12 @@ void examine_launcher(const FoundMpi& found, Findings& findings) {
 
 void examine_program(const std::vector<std::string>& command, const std::string& mpi,
                      const config::Settings& settings, Findings& findings) {
-    auto program = find_program(command[0]);
+    auto program = find_program(command);
     if (!program) return findings.problem("program", program.error().message);
     findings.line(
         "program",
         program->path + (program->executable == program->path ? "" : ", run by " + program->executable));
-    auto detected = detect(*program, {command.begin() + 1, command.end()}, mpi, settings.mpi);
+    auto detected = detect(*program, command, mpi, settings.mpi);
     if (!detected) return findings.problem("mpi", detected.error().message);
 
     std::vector<LoadedLibrary> libraries = libraries_of(*program);
@@ -165,10 +165,7 @@ void examine_program(const std::vector<std::string>& command, const std::string&
     examine_transport(found, libraries, settings, findings);
     examine_launcher(found, findings);
 
-    auto shim = shim_path(found.family);
-    if (!shim) return findings.problem("preload", shim.error().message);
-    const char* present = std::getenv("LD_PRELOAD");
-    if (auto preload = preload_with(*shim, {}, present ? present : ""); !preload)
+    if (auto preload = preload_of(*program, shim_path(found.family)); !preload)
         findings.problem("preload", preload.error().message);
     else
         findings.line("preload", *preload);

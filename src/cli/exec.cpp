@@ -95,20 +95,15 @@ void complain_of_node(const Error& error) {
 }
 
 /// The value of LD_PRELOAD that protects `command`; empty where the command sees to that itself.
-Result<std::string> preload_for(const std::vector<std::string>& command, const std::string& mpi) {
+Result<std::string> preload_for_command(const std::vector<std::string>& command, const std::string& mpi) {
     auto family = family_by_setting();
     if (!family) return tl::unexpected(family.error());
-    auto program = find_program(command[0]);
+    auto program = find_program(command);
     if (!program) return tl::unexpected(program.error());
-    if (auto in_reach = refuse_unreachable_behind(*program, command); !in_reach)
-        return tl::unexpected(in_reach.error());
     if (is_exec_of_ours(*program, command)) return std::string{};
-    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, *family);
+    auto found = detect(*program, command, mpi, *family);
     if (!found) return tl::unexpected(found.error());
-    auto shim = shim_path(found->family);
-    if (!shim) return tl::unexpected(shim.error());
-    const char* present = std::getenv("LD_PRELOAD");
-    auto preload = preload_with(*shim, linked_profiling_tools(*program), present ? present : "");
+    auto preload = preload_of(*program, shim_path(found->family));
     if (!preload) return tl::unexpected(preload.error());
 
     warn_of_foreign_launcher(std::string(name(found->family)), command[0]);
@@ -117,14 +112,14 @@ Result<std::string> preload_for(const std::vector<std::string>& command, const s
 }
 
 Result<void> print_variables(const std::vector<std::string>& command, const std::string& mpi) {
-    auto preload = preload_for(command, mpi);
+    auto preload = preload_for_command(command, mpi);
     if (!preload) return tl::unexpected(preload.error());
     if (!preload->empty()) std::printf("LD_PRELOAD=%s\n", preload->c_str());
     return {};
 }
 
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
-    auto preload = preload_for(command, mpi);
+    auto preload = preload_for_command(command, mpi);
     if (!preload) return tl::unexpected(preload.error());
     if (!preload->empty()) setenv("LD_PRELOAD", preload->c_str(), 1);
     std::vector<char*> arguments;

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "base/elf.hpp"
 #include "cli/family.hpp"
@@ -65,8 +67,7 @@ bool can_be_preloaded(const std::string& path) {
     return elf && *elf && std::ranges::any_of((*elf)->needed, looks_like_mpi);
 }
 
-}  // namespace
-
+/// Paths of the tools of MPI's profiling interface that a program is linked with.
 std::vector<std::string> linked_profiling_tools(const Program& program) {
     // Only those linked before the MPI library come to be called. What every program is linked with is not worth a look.
     std::vector<std::string> candidates;
@@ -86,6 +87,7 @@ std::vector<std::string> linked_profiling_tools(const Program& program) {
     return tools;
 }
 
+/// `shim` and `linked_tools` among what `present` has.
 Result<std::string> preload_with(const std::string& shim, const std::vector<std::string>& linked_tools,
                                  const std::string& present) {
     if (shim.find_first_of(separators) != std::string::npos)
@@ -110,6 +112,14 @@ Result<std::string> preload_with(const std::string& shim, const std::vector<std:
             behind += ":" + name;
     }
     return before + shim + behind;
+}
+
+}  // namespace
+
+Result<std::string> preload_of(const Program& program, const Result<std::string>& library) {
+    if (!library) return library;
+    const char* present = std::getenv("LD_PRELOAD");
+    return preload_with(*library, linked_profiling_tools(program), present ? present : "");
 }
 
 }  // namespace mpisec::cli

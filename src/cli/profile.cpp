@@ -54,14 +54,11 @@ class Told {
 
 Result<std::string> preload_for(const std::vector<std::string>& command, const std::string& mpi,
                                 const std::string& setting) {
-    auto program = find_program(command[0]);
+    auto program = find_program(command);
     if (!program) return tl::unexpected(program.error());
-    auto found = detect(*program, {command.begin() + 1, command.end()}, mpi, setting);
+    auto found = detect(*program, command, mpi, setting);
     if (!found) return tl::unexpected(found.error());
-    auto library = profile_library_path(found->family);
-    if (!library) return tl::unexpected(library.error());
-    const char* present = std::getenv("LD_PRELOAD");
-    return preload_with(*library, {}, present ? present : "");
+    return preload_of(*program, profile_library_path(found->family));
 }
 
 [[noreturn]] void become_program(const std::vector<std::string>& command, const std::string& preload,

@@ -162,6 +162,8 @@ std::string search_path(const std::string& name) {
     return {};
 }
 
+namespace {
+
 Result<void> refuse_unreachable_behind(const Program& program, const std::vector<std::string>& command) {
     if (!is_wrapper(program.path)) return {};
     const auto starter = std::find_if(command.begin() + 1, command.end(), [](const std::string& word) {
@@ -178,6 +180,16 @@ Result<void> refuse_unreachable_behind(const Program& program, const std::vector
     if (started == command.end()) return {};
     auto behind = find_program(*started);
     return behind ? Result<void>{} : tl::unexpected(behind.error());
+}
+
+}  // namespace
+
+Result<Program> find_program(const std::vector<std::string>& command) {
+    auto program = find_program(command[0]);
+    if (!program) return program;
+    if (auto in_reach = refuse_unreachable_behind(*program, command); !in_reach)
+        return tl::unexpected(in_reach.error());
+    return program;
 }
 
 Result<Program> find_program(const std::string& name) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/elf.hpp"
 #include "base/error.hpp"
@@ -25,8 +26,8 @@ struct Program {
 /// unprotected (S1): set-user-ID and set-group-ID programs and those with file capabilities, static programs
 /// and those that contain their MPI library, programs for another processor, and programs that start another one in a container.
 Result<Program> find_program(const std::string& name);
-/// Refuses the same behind env, numactl and similar programs: `command` is the program's, with its name.
-Result<void> refuse_unreachable_behind(const Program& program, const std::vector<std::string>& command);
+/// That of a command, which begins with its name. Refuses the same behind env, numactl and similar programs.
+Result<Program> find_program(const std::vector<std::string>& command);
 
 /// The file that execvp would start for `name`; empty when there is none.
 std::string search_path(const std::string& name);
