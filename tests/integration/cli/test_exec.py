@@ -1,7 +1,6 @@
 """mpisec exec: which library it preloads, what it refuses, and that nothing else stays."""
 
 import os
-import re
 import shutil
 import socket
 import stat
@@ -186,38 +185,6 @@ def test_profiling_tools_come_before_ours(mpisec, app, tmp_path):
     listed = ":".join(str(tmp_path / f"{name}.so") for name in ("other", "hiding", "in_place", "tool"))
     preload = mpisec("exec", "--environment", app("mpich-5"), env={"LD_PRELOAD": listed}).stdout.strip().removeprefix("LD_PRELOAD=")
     assert [Path(path).name for path in preload.split(":")] == ["tool.so", LIBRARY["mpich"], "other.so", "hiding.so", "in_place.so"]
-
-
-@pytest.fixture
-def linked_with_a_tool(tmp_path):
-    """A program that is linked with a tool of MPI's profiling interface, and prints LD_PRELOAD."""
-    (tmp_path / "tool.c").write_text("#include <mpi.h>\nint MPI_Finalize(void) { return PMPI_Finalize(); }\n")
-    (tmp_path / "main.c").write_text("""#include <mpi.h>
-        #include <stdio.h>
-        #include <stdlib.h>
-        int main(int c, char **v) { puts(getenv("LD_PRELOAD")); MPI_Init(&c, &v); return MPI_Finalize(); }""")
-    mpicc = find_mpi("mpich-5").compiler_for("c")
-    subprocess.run([*mpicc, "-shared", "-fPIC", tmp_path / "tool.c", "-o", tmp_path / "libtool.so"], check=True)
-    subprocess.run([*mpicc, tmp_path / "main.c", "-o", tmp_path / "main", f"-L{tmp_path}", "-ltool", f"-Wl,-rpath,{tmp_path}"], check=True)
-    return tmp_path / "main", tmp_path / "libtool.so"
-
-
-def test_doctor_and_profile_preload_as_exec_does(mpisec, linked_with_a_tool):
-    program, tool = linked_with_a_tool
-    preload = mpisec("exec", "--environment", program).stdout.strip().removeprefix("LD_PRELOAD=")
-    assert preload.startswith(f"{tool}:") and preload.endswith(f"/{LIBRARY['mpich']}")
-    assert re.search(rf"^preload +{re.escape(preload)}$", mpisec("doctor", "--", program).stdout, re.MULTILINE)
-    assert mpisec("profile", "--", program).stdout.splitlines()[0] == preload.replace("libmpisec-", "libmpisec-profile-")
-
-
-def test_doctor_and_profile_refuse_what_exec_refuses(mpisec, app):
-    program = app("mpich-5")
-    behind = ("--", "env", "apptainer", "exec", "image.sif", program)
-    assert re.search(r"^program +PROBLEM: apptainer starts a program in a container", mpisec("doctor", *behind).stdout, re.MULTILINE)
-    assert "apptainer starts a program in a container" in mpisec("profile", *behind).stderr
-    preload = mpisec("exec", "--environment", "--mpi", "openmpi", program).stdout.strip().removeprefix("LD_PRELOAD=")
-    line = mpisec("doctor", "--line", "--", program, env={"LD_PRELOAD": preload}).stdout
-    assert f"PROBLEM: LD_PRELOAD already has {preload}" in line, line
 
 
 def test_refuses_what_it_can_not_reach(mpisec, tmp_path):

@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bench"))
 
-from mpisec_bench import tune as bench_tune  # noqa: E402
-from mpisec_lab import mpis, places  # noqa: E402
-from mpisec_lab.errors import LabError  # noqa: E402
+from mpisec_bench import tune as bench_tune
+from mpisec_lab import mpis, places
+from mpisec_lab.errors import LabError
 
 
 def tune(*options, timeout=240):
