@@ -118,10 +118,19 @@ Result<void> print_variables(const std::vector<std::string>& command, const std:
     return {};
 }
 
+/// The program may change its directory before MPI_Init.
+void whole_paths() {
+    for (const char* name :
+         {"MPISEC_CONFIG", "MPISEC_KEY_FILE", "MPISEC_TUNING", "MPISEC_TRACE", "MPISEC_CACHE_DIR"})
+        if (const char* given = std::getenv(name))
+            if (const auto whole = config::parse_path(given)) setenv(name, whole->c_str(), 1);
+}
+
 Result<void> replace_process(const std::vector<std::string>& command, const std::string& mpi) {
     auto preload = preload_for_command(command, mpi);
     if (!preload) return tl::unexpected(preload.error());
     if (!preload->empty()) setenv("LD_PRELOAD", preload->c_str(), 1);
+    whole_paths();
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);

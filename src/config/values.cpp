@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 namespace mpisec::config {
@@ -83,7 +85,12 @@ Result<std::string> parse_name(std::string_view text) {
 
 Result<std::string> parse_path(std::string_view text) {
     if (text.empty() || text.find('\0') != std::string_view::npos) return fail("a path is accepted");
-    if (text != "~" && text.substr(0, 2) != "~/") return std::string(text);
+    if (text != "~" && text.substr(0, 2) != "~/") {
+        // The program may change its directory before the path is used.
+        std::error_code failed;
+        const std::filesystem::path whole = std::filesystem::absolute(std::string(text), failed);
+        return failed ? std::string(text) : whole.string();
+    }
     std::string home = home_directory();
     if (home.empty())
         return fail("\"~\" stands for the home directory, but HOME is not set: write the whole path");

@@ -20,6 +20,12 @@ constexpr std::size_t most_entries = 16 * 1024;  ///< parts that some peers have
 /// Programs close low descriptors, and hand them on, by number.
 constexpr int lowest_descriptor = 100;
 
+/// A copy of the descriptor with a high number, as far as the process may have such.
+int copied_high(int descriptor) {
+    const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, lowest_descriptor);
+    return high >= 0 || errno != EINVAL ? high : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+}
+
 std::mutex& open_mutex = *new std::mutex;
 NodeArena* arena = nullptr;  // not destroyed at exit, which may come at any time
 
@@ -92,7 +98,7 @@ int NodeArena::format(int descriptor, off_t begin) {
 int NodeArena::open(int descriptor, off_t begin) {
     std::lock_guard lock(open_mutex);
     struct stat status;
-    const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, lowest_descriptor);
+    const int own = copied_high(descriptor);
     if (own < 0 || fstat(own, &status) != 0) return errno;
     void* memory = mmap(nullptr, Table::bytes, PROT_READ | PROT_WRITE, MAP_SHARED, own, begin);
     if (memory == MAP_FAILED) {
@@ -108,7 +114,7 @@ int NodeArena::open(int descriptor, off_t begin) {
 void NodeArena::expect() {
     const int any = ::open("/", O_PATH | O_CLOEXEC);
     if (any < 0) return;
-    const int high = fcntl(any, F_DUPFD_CLOEXEC, lowest_descriptor);
+    const int high = copied_high(any);
     if (high >= 0) ::close(high);
     ::close(any);
 }

@@ -33,10 +33,13 @@ auto no_memory(std::size_t bytes, int error) {
     if (error == EBADF)
         return fail(std::string("the descriptor of the memory that the ranks of this node share was not ") +
                     "there: the program must not close descriptors that it did not open");
+    const char* remedy = error == ENOMEM ? "; the process may not have so much (ulimit -v)"
+                         : error == EMFILE
+                             ? "; let the process have more open files (ulimit -n)"
+                             : "; make it larger, or choose algorithms that use less (docs/collectives.md)";
     return fail(std::to_string(bytes) +
                 " bytes of memory that the ranks of this node share could not be allocated " +
-                "in /dev/shm: " + std::strerror(error) +
-                "; make it larger, or choose algorithms that use less (docs/collectives.md)");
+                "in /dev/shm: " + std::strerror(error) + remedy);
 }
 
 }  // namespace

@@ -52,9 +52,12 @@ int send_small_blocking(const SendSpec& spec, Communicator& comm, std::size_t n)
 }
 
 int send_buffered(const SendSpec& spec, const Route& route) {
-    Guard guard;
     bool raised = false;
-    const int code = start_buffered(spec, route, raised);
+    int code;
+    {
+        Guard guard;
+        code = start_buffered(spec, route, raised);
+    }
     return raised ? code : raise(route.comm, code);
 }
 

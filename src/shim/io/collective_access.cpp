@@ -138,6 +138,23 @@ int read_divided(const char* call, File& file, const Division& division, const P
     return finish(call, file, code, bytes, status);
 }
 
+/// A read by this rank alone of what lies before the end of the file. The library's would count all that was asked for where the view has
+/// gaps, other than its collective one.
+int read_up_to_end(const char* call, const File& file, MPI_Offset offset, const Part& part,
+                   std::int64_t bytes, void* buf, MPI_Status* status) {
+    const std::int64_t whole = bytes - bytes % file.etype_size;
+    Buffer packed(static_cast<std::size_t>(whole) + 1);
+    if (int code = access_at(MPISEC_BOTH(File_read_at), {call, file, offset},
+                             Elements<void*>{packed.data(), whole, constants.byte}, MPI_STATUS_IGNORE);
+        code != MPI_SUCCESS)
+        return code;
+    const auto read = static_cast<std::uint64_t>(whole);
+    const int code = unpack(packed.data(), read, buf, part.count, part.type, part.facts);
+    if (code == MPI_SUCCESS)
+        write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = read}, status);
+    return raise_on_file(file.handle, code, call);
+}
+
 int write_at_together(const char* call, File& file, MPI_Offset offset, const Elements<const void*>& memory,
                       MPI_Status* status) {
     const Part part = describe_part(file, offset, memory.count, memory.type);
@@ -153,6 +170,9 @@ int read_at_together(const char* call, File& file, MPI_Offset offset, const Elem
     Division division;
     if (int code = plan_access(call, file, false, part, division); code != MPI_SUCCESS) return code;
     if (division.aggregators > 0) return read_divided(call, file, division, part, memory.buf, status);
+    const std::int64_t bytes = part.able ? bytes_before(part.pieces, division.file_size) : part.bytes;
+    if (part.able && bytes < part.bytes)
+        return read_up_to_end(call, file, offset, part, bytes, memory.buf, status);
     return access_at(MPISEC_BOTH(File_read_at), {call, file, offset}, memory, status);
 }
 

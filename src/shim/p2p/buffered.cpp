@@ -347,9 +347,8 @@ int detach_from_session(MPI_Session session, void* address, Size* size, Detach o
 }  // namespace
 
 int Session_attach_buffer(MPI_Session session, void* buffer, MPI_Count size) {
-    const int code = size > INT_MAX
-                         ? real.Session_attach_buffer_c(session, buffer, size)
-                         : real.Session_attach_buffer(session, buffer, static_cast<int>(size));
+    const int code = size > INT_MAX ? real.Session_attach_buffer_c(session, buffer, size)
+                                    : real.Session_attach_buffer(session, buffer, static_cast<int>(size));
     if (code != MPI_SUCCESS) return code;
     Guard guard;
     if (buffer == MPI_BUFFER_AUTOMATIC)

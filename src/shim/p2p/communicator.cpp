@@ -26,8 +26,8 @@ struct CommunicatorRegistry {
     std::vector<std::unique_ptr<Communicator>> freed_but_held;
     /// Stand-ins for the parents of communicators that have none, by realm. Not under the mutex; their counts are under the Guard.
     std::map<const Realm*, Communicator> no_parent;
-    /// Heirs of freed communicators with operations under way: one for each error handler. Under the mutex.
-    std::map<MPI_Errhandler, MPI_Comm> heirs;
+    /// One heir for each error handler, as long as it is needed: a handler that is freed later may have the same handle as another. Under the mutex.
+    std::map<MPI_Errhandler, std::weak_ptr<const Heir>> heirs;
 };
 
 namespace {
@@ -231,22 +231,24 @@ void forget_all() {
     registry_generation.fetch_add(1);
 }
 
-MPI_Comm heir_of_handler(MPI_Comm comm) {
+Heir::~Heir() {
+    if (comm != constants.comm_null) real.Comm_free(&comm);
+}
+
+std::shared_ptr<const Heir> heir_of_handler(MPI_Comm comm) {
     CommunicatorRegistry& registry = *process.communicators;
     MPI_Errhandler handler;
-    if (real.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return self_comm();
+    if (real.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return nullptr;
     std::unique_lock lock(registry.mutex);
-    const auto [place, is_new] = registry.heirs.try_emplace(handler, constants.comm_null);
-    if (is_new) {
-        if (real.Comm_dup(state.private_self, &place->second) != MPI_SUCCESS) {
-            registry.heirs.erase(place);
-            give_back_handler(handler);
-            return self_comm();
-        }
-        // Keeps the handler alive, so that no other handler gets its handle.
-        real.Comm_set_errhandler(place->second, handler);
+    std::erase_if(registry.heirs, [](const auto& each) { return each.second.expired(); });
+    std::shared_ptr<const Heir> heir = registry.heirs[handler].lock();
+    MPI_Comm made = constants.comm_null;
+    if (!heir && real.Comm_dup(state.private_self, &made) == MPI_SUCCESS) {
+        // Keeps the handler alive, so that no other handler gets its handle meanwhile.
+        real.Comm_set_errhandler(made, handler);
+        heir = std::make_shared<const Heir>(made);
+        registry.heirs[handler] = heir;
     }
-    const MPI_Comm heir = place->second;
     give_back_handler(handler);
     return heir;
 }
@@ -254,7 +256,8 @@ MPI_Comm heir_of_handler(MPI_Comm comm) {
 void free_heirs() {
     CommunicatorRegistry& registry = *process.communicators;
     std::unique_lock lock(registry.mutex);
-    for (auto& [handler, heir] : registry.heirs) real.Comm_free(&heir);
+    for (auto& [handler, weak] : registry.heirs)
+        if (const auto heir = weak.lock()) real.Comm_free(&heir->comm);
     registry.heirs.clear();
 }
 

@@ -43,18 +43,25 @@ struct PostedReceive {
     }
 };
 
+/// A communicator of this process alone, with the error handler of freed ones whose operations are under way.
+struct Heir {
+    mutable MPI_Comm comm;
+    ~Heir();
+};
+
 struct Communicator {
     MPI_Comm handle{};
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;         ///< some rank of it (of either group) is on another node
-    bool seals = false;           ///< some peer's messages are sealed
-    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
-    bool freed = false;           ///< the user freed it; operations still hold it
-    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
-    MPI_Comm heir{};              ///< holds its error handler once it is freed while operations still use it
+    bool crosses = false;     ///< some rank of it (of either group) is on another node
+    bool seals = false;       ///< some peer's messages are sealed
+    bool mixed = false;       ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;    ///< messages of this node have records (same_node.hpp)
+    bool freed = false;       ///< the user freed it; operations still hold it
+    bool free_later = false;  ///< the MPI library has yet to free it, when nothing holds it any more
+    std::shared_ptr<const Heir>
+        heir;                     ///< has its error handler once it is freed while operations still use it
     int persistent_requests = 0;  ///< they may be started after the user has freed it
     int holders = 0;              ///< operations that use it
     /// Numbers, by rank as used in source and destination arguments (remote group of an inter-communicator).
@@ -204,8 +211,8 @@ Communicator& no_parent(const Realm& realm = state.world);
 /// Forgets it, once the MPI library has freed its handle.
 void forget(Communicator& comm);
 void forget_all();
-/// A communicator of this process alone with the error handler of `comm`, which the program is about to free.
-MPI_Comm heir_of_handler(MPI_Comm comm);
+/// A communicator of this process alone with the error handler of `comm`, which the program is about to free; null where it cannot be made.
+std::shared_ptr<const Heir> heir_of_handler(MPI_Comm comm);
 void free_heirs();
 /// Whether a communicator of its processes, other than the channel, is known.
 bool in_use(const Realm& realm);

@@ -52,7 +52,7 @@ void write_status(const Outcome& outcome, MPI_Status* status) {
 }
 
 ErrorOwner Operation::error_owner() const {
-    return {handler_owner(comm_)};
+    return {handler_owner(comm_), {}, {}, comm_ ? comm_->heir : nullptr};
 }
 
 int raise_at(const ErrorOwner& owner, int code) {

@@ -47,6 +47,7 @@ struct ErrorOwner {
     MPI_Comm comm{};
     std::optional<MPI_Win> window{};
     std::optional<MPI_File> file{};
+    std::shared_ptr<const Heir> heir{};  ///< keeps `comm` when the request is gone
 };
 int raise_at(const ErrorOwner& owner, int code);
 

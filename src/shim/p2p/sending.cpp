@@ -179,7 +179,8 @@ class SealedSend final : public Operation {
         const bool tries = may_wait && choice_->is_alone(number_);
         is_timed_ = tries && trial.wants_time();
         const bool takes_long = tries ? trial.takes_long() : trial.long_wins();
-        return takes_long ? std::min<std::uint64_t>(n_, comm_->threshold) : comm_->short_first;
+        if (!takes_long || looks_large(*comm_, wire::small_wire_bytes(n_))) return comm_->short_first;
+        return std::min<std::uint64_t>(n_, comm_->threshold);
     }
     /// The receiver opens the last part when everything has arrived; it opens as fast as this process seals.
     void note_time() {

@@ -43,6 +43,7 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
     ReceivedMessage taken;
     taken.source = status.MPI_SOURCE;
     taken.tag = status.MPI_TAG;
+    taken.is_first = any_tag;
     taken.wire = Buffer(bytes + 1);
     WaitScope waiting("a probe (the message that it found)", taken.source, taken.tag);
     const int code =
@@ -61,7 +62,8 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
 
 ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag) {
     ReceivedMessage* found = earliest(comm, source, tag);
-    if (!found || tag != MPI_ANY_TAG) return found;
+    // A message that is taken out of MPI before the program receives it completes a synchronous send, so no more are than it takes.
+    if (!found || tag != MPI_ANY_TAG || found->is_first) return found;
     int flag = 0;
     MPI_Message message;
     MPI_Status status;
@@ -71,7 +73,9 @@ ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag) {
     status = from_named_source(found->source, status);
     ReceivedMessage* earlier = nullptr;
     if (enqueue_unexpected(comm, message, status, true, earlier) != MPI_SUCCESS) return found;
-    return earliest(comm, found->source, tag);
+    found = earliest(comm, found->source, tag);
+    found->is_first = true;
+    return found;
 }
 
 bool take_unexpected(Communicator& comm, int source, int tag, ReceivedMessage& received) {

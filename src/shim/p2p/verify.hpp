@@ -30,6 +30,7 @@ struct ReceivedMessage {
     int error = MPI_SUCCESS;  ///< an MPI error code when the message was not accepted
     bool large = false;
     std::uint64_t counter = 0;  ///< of the pair: grows in the order of sending
+    bool is_first = false;      ///< nothing that its sender sent before, whatever its tag, was left in MPI
     std::uint64_t total = 0;    ///< plaintext bytes
     wire::LargeHeader header{};
     std::optional<keys::Secret> message_key;  ///< of a large message

@@ -69,7 +69,8 @@ int report_wrong_communicator(const char* procedure, const char* difference) {
 
 MPI_Comm handler_owner(const Communicator* comm) {
     if (!comm) return self_comm();
-    return comm->freed && !comm->free_later ? comm->heir : comm->handle;
+    if (!comm->freed || comm->free_later) return comm->handle;
+    return comm->heir ? comm->heir->comm : self_comm();
 }
 
 int raise_error(const Communicator* comm, int code, const char* call) {

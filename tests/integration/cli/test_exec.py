@@ -54,6 +54,13 @@ def test_variables_for_launchers_that_set_them_themselves(mpisec, app):
     assert mpisec("exec", "--environment", shutil.which("true")).returncode == 126
 
 
+def test_paths_do_not_follow_the_program(mpisec, tmp_path):
+    """It may change its directory before MPI_Init."""
+    ran = mpisec("exec", "--mpi", "mpich", "sh", "-c", "cd / && env", env={"MPISEC_KEY_FILE": "a key", "MPISEC_TRACE": "~/t"}, cwd=tmp_path)
+    assert f"MPISEC_KEY_FILE={tmp_path}/a key" in ran.stdout.splitlines(), ran.stdout + ran.stderr
+    assert "MPISEC_TRACE=~" not in ran.stdout, ran.stdout
+
+
 def test_exec_of_exec_needs_nothing(mpisec, program, app):
     asked = mpisec("exec", "--environment", program, "exec", app("mpich-5"))
     assert (asked.returncode, asked.stdout) == (0, ""), asked.stderr

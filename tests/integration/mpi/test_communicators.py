@@ -1,6 +1,7 @@
 """M11: a program gets as many communicators as without MPIsec, but for those that MPIsec keeps for itself."""
 
 import re
+from pathlib import Path
 
 from mpi_programs import YIELD, build
 
@@ -19,3 +20,10 @@ def test_as_many_duplicates(run, compile_mpi):
     that the program asks for, plain and sealed."""
     plain, sealed = duplicates(run, compile_mpi, True), duplicates(run, compile_mpi, False)
     assert plain > 1000 and sealed >= 0.99 * plain, (plain, sealed)
+
+
+def test_freed_with_messages_under_way(run, compile_mpi):
+    """M11: a communicator with an error handler of its own leaves nothing behind."""
+    app = compile_mpi(Path(__file__).with_name("heirs.c"), "mpich-5", flags=["-std=gnu11"])
+    result = run([app], nodes=2, ranks=2, mpi="mpich-5", timeout=60).check()
+    assert result.stdout.count("2500 rounds right") == 2, result.stdout + result.stderr

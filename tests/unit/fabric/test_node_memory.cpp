@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -279,6 +280,21 @@ TEST(NodeMemory, ADescriptorThatTheProgramHasClosedIsAnError) {
         for (int i = 0; i < 200; ++i) dup(others);
         auto none = SharedSegment::attach(name_of_test(), 100, 1);
         _exit(!none && none.error().message.find("descriptor") != std::string::npos ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(NodeMemory, IsThereForAProcessOfFewDescriptors) {
+    const pid_t child = fork();
+    if (child == 0) {
+        const int file = ::open("/dev/shm", O_TMPFILE | O_RDWR, 0600);
+        rlimit limit{};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = 64;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        _exit(NodeArena::format(file, 0) == 0 && NodeArena::open(file, 0) == 0 ? 0 : 1);
     }
     int status = 0;
     waitpid(child, &status, 0);

@@ -690,6 +690,43 @@ static void open_under_another_name(void) {
     free(data);
 }
 
+/* Blocks of a file are dealt to the ranks, who read them together until nothing is left. */
+static void read_to_the_end(void) {
+    if (OPENMPI) return; /* its reads with views go on for ever, plain too */
+    enum { BLOCK = 32768, ROUNDS = 4 };
+    MPI_File file = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR);
+    MPI_Datatype block, dealt;
+    MPI_Status status;
+    int *cells = memory(2 * BLOCK * ROUNDS * sizeof(int)), total = 0;
+    OK(MPI_Type_contiguous(BLOCK, MPI_INT, &block));
+    OK(MPI_Type_create_resized(block, 0, (MPI_Aint)BLOCK * (MPI_Aint)sizeof(int) * size, &dealt));
+    OK(MPI_Type_commit(&dealt));
+    const MPI_Offset first = (MPI_Offset)BLOCK * (MPI_Offset)sizeof(int) * rank;
+    OK(MPI_File_set_view(file, first, MPI_INT, dealt, "native", MPI_INFO_NULL));
+    const int mine = 5 * BLOCK / 2;
+    fill_ints(cells, rank, 0, mine);
+    OK(MPI_File_write_at_all(file, 0, cells, mine, MPI_INT, MPI_STATUS_IGNORE));
+    settle(file);
+    for (int i = 0; i < ROUNDS; ++i) {
+        memset(cells, 0xff, 2 * BLOCK * sizeof(int));
+        OK(MPI_File_read_all(file, cells, 2 * BLOCK, MPI_INT, &status));
+        const int count = received(&status), left = rank == size - 1 ? mine : 3 * BLOCK;
+        CHECK(count == (i == 0   ? 2 * BLOCK
+                        : i == 1 ? left - 2 * BLOCK
+                                 : 0),
+              "round %d: %d cells were read", i, count);
+        if (i == 0) check_ints(cells, rank, 0, count, "blocks");
+        if (i == 1) check_ints(cells, rank, 2 * BLOCK, mine - 2 * BLOCK, "the last blocks");
+        if (i == 2) CHECK(cells[0] == -1, "something was read behind the end of the file");
+        total += count;
+    }
+    CHECK(total == (rank == size - 1 ? mine : 3 * BLOCK), "%d cells in all", total);
+    OK(MPI_File_close(&file));
+    OK(MPI_Type_free(&dealt));
+    OK(MPI_Type_free(&block));
+    free(cells);
+}
+
 void rule_files(void) {
     refused_opens();
     at_offsets();
@@ -708,6 +745,7 @@ void rule_files(void) {
     other_communicators();
     beside_gaps();
     large();
+    read_to_the_end();
 #ifdef HAVE_COUNT_VARIANTS
     large_counts();
 #endif

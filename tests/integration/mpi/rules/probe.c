@@ -146,6 +146,45 @@ static void probe_any_receive_each(void) {
     for (int other = size - 1; other > 0; --other) receive(other, 8, other, 8, BIG);
 }
 
+/* However often a receiver probes for any tag, messages stay where they are: nobody has begun to receive them, so synchronous sends are not
+ * complete (MPI standard section 3.4). */
+static void probed_often(int peer, int receiver) {
+    enum { OFTEN = 100, WAITING = 4 };
+    int token = 0;
+    if (receiver) {
+        MPI_Status status;
+        probe(peer, 5, peer, 5, BIG);
+        for (int i = 0; i < OFTEN; ++i) {
+            int flag = 0;
+            while (!flag) OK(MPI_Iprobe(peer, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status));
+            CHECK_STATUS(&status, peer, 5, BIG);
+        }
+        OK(MPI_Send(&token, 1, MPI_INT, peer, 7, MPI_COMM_WORLD));
+        receive(peer, MPI_ANY_TAG, peer, 5, BIG);
+        for (int i = 0; i < WAITING; ++i) receive(peer, MPI_ANY_TAG, peer, 6, 1000 + i);
+        return;
+    }
+    MPI_Request requests[WAITING + 1];
+    unsigned char* out[WAITING + 1];
+    for (int i = 0; i <= WAITING; ++i) {
+        const int n = i == 0 ? BIG : 1000 + i - 1, tag = i == 0 ? 5 : 6;
+        out[i] = memory((size_t)n);
+        fill(out[i], (size_t)n, seed_of(rank, peer, tag, n));
+        if (i == 0)
+            OK(MPI_Isend(out[i], n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[i]));
+        else
+            OK(MPI_Issend(out[i], n, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &requests[i]));
+    }
+    OK(MPI_Recv(&token, 1, MPI_INT, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    for (int i = 1; i <= WAITING; ++i) {
+        int complete = 0;
+        OK(MPI_Request_get_status(requests[i], &complete, MPI_STATUS_IGNORE));
+        CHECK(!complete, "a synchronous send was complete before anything received it");
+    }
+    OK(MPI_Waitall(WAITING + 1, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i <= WAITING; ++i) free(out[i]);
+}
+
 void rule_probe(void) {
     for (int round = 0; round < size; ++round) {
         if (round != 1 && round != size - 1) continue;
@@ -161,6 +200,7 @@ void rule_probe(void) {
             for (int large = 0; large < 2; ++large) after_probe_for_any_tag(peer, large, receiver);
             matched_and_kept(peer, BIG, receiver);
             matched_and_kept(peer, 20, receiver);
+            probed_often(peer, receiver);
         }
     }
     OK(MPI_Barrier(MPI_COMM_WORLD));
