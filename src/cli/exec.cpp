@@ -20,6 +20,7 @@
 #include "cli/say.hpp"
 #include "cli/transports.hpp"
 #include "config/settings.hpp"
+#include "config/values.hpp"
 
 namespace mpisec::cli {
 namespace {

@@ -160,6 +160,7 @@ static void probed_often(int peer, int receiver) {
             CHECK_STATUS(&status, peer, 5, BIG);
         }
         OK(MPI_Send(&token, 1, MPI_INT, peer, 7, MPI_COMM_WORLD));
+        OK(MPI_Recv(&token, 1, MPI_INT, peer, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         receive(peer, MPI_ANY_TAG, peer, 5, BIG);
         for (int i = 0; i < WAITING; ++i) receive(peer, MPI_ANY_TAG, peer, 6, 1000 + i);
         return;
@@ -181,6 +182,7 @@ static void probed_often(int peer, int receiver) {
         OK(MPI_Request_get_status(requests[i], &complete, MPI_STATUS_IGNORE));
         CHECK(!complete, "a synchronous send was complete before anything received it");
     }
+    OK(MPI_Send(&token, 1, MPI_INT, peer, 8, MPI_COMM_WORLD));
     OK(MPI_Waitall(WAITING + 1, requests, MPI_STATUSES_IGNORE));
     for (int i = 0; i <= WAITING; ++i) free(out[i]);
 }
