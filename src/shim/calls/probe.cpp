@@ -90,6 +90,14 @@ int make_message(MPI_Message* message, MPI_Request* empty_send) {
     return real.Mprobe(0, 0, state.private_self, message, MPI_STATUS_IGNORE);
 }
 
+/// Whether MPI has nothing that this message's sender sent before it, whatever its tag.
+bool is_first_of_source(const Communicator& comm, const MPI_Status& message) {
+    int flag = 0;
+    MPI_Status first{};
+    return real.Iprobe(message.MPI_SOURCE, MPI_ANY_TAG, comm.handle, &flag, &first) == MPI_SUCCESS && flag &&
+           first.MPI_TAG == message.MPI_TAG;
+}
+
 int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* status) {
     Guard guard;
     *flag = 1;
@@ -110,6 +118,7 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     }
     MPI_Message message;
     const int source = found.MPI_SOURCE;
+    const bool is_first = spec.tag == MPI_ANY_TAG || is_first_of_source(comm, found);
     code = real.Improbe(source, found.MPI_TAG, spec.comm, flag, &message, &found);
     if (code != MPI_SUCCESS || !*flag) return code;
     found = from_named_source(source, found);
@@ -117,6 +126,7 @@ int iprobe(const ReceiveSpec& spec, Communicator& comm, int* flag, MPI_Status* s
     if (code = enqueue_unexpected(comm, message, found, spec.tag == MPI_ANY_TAG, received);
         code != MPI_SUCCESS)
         return code;
+    received->is_first = is_first;
     write_status(outcome_of(*received), status);  // if it was not accepted, the receive raises the error
     return MPI_SUCCESS;
 }

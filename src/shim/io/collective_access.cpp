@@ -140,11 +140,10 @@ int read_divided(const char* call, File& file, const Division& division, const P
 
 /// A read by this rank alone of what lies before the end of the file. The library's would count all that was asked for where the view has
 /// gaps, other than its collective one.
-int read_up_to_end(const char* call, const File& file, MPI_Offset offset, const Part& part,
-                   std::int64_t bytes, void* buf, MPI_Status* status) {
-    const std::int64_t whole = bytes - bytes % file.etype_size;
+int read_up_to_end(const Place& place, const Part& part, std::int64_t bytes, void* buf, MPI_Status* status) {
+    const std::int64_t whole = bytes - bytes % place.file.etype_size;
     Buffer packed(static_cast<std::size_t>(whole) + 1);
-    if (int code = access_at(MPISEC_BOTH(File_read_at), {call, file, offset},
+    if (int code = access_at(MPISEC_BOTH(File_read_at), place,
                              Elements<void*>{packed.data(), whole, constants.byte}, MPI_STATUS_IGNORE);
         code != MPI_SUCCESS)
         return code;
@@ -152,7 +151,7 @@ int read_up_to_end(const char* call, const File& file, MPI_Offset offset, const 
     const int code = unpack(packed.data(), read, buf, part.count, part.type, part.facts);
     if (code == MPI_SUCCESS)
         write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = read}, status);
-    return raise_on_file(file.handle, code, call);
+    return raise_on_file(place.file.handle, code, place.call);
 }
 
 int write_at_together(const char* call, File& file, MPI_Offset offset, const Elements<const void*>& memory,
@@ -172,7 +171,7 @@ int read_at_together(const char* call, File& file, MPI_Offset offset, const Elem
     if (division.aggregators > 0) return read_divided(call, file, division, part, memory.buf, status);
     const std::int64_t bytes = part.able ? bytes_before(part.pieces, division.file_size) : part.bytes;
     if (part.able && bytes < part.bytes)
-        return read_up_to_end(call, file, offset, part, bytes, memory.buf, status);
+        return read_up_to_end({call, file, offset}, part, bytes, memory.buf, status);
     return access_at(MPISEC_BOTH(File_read_at), {call, file, offset}, memory, status);
 }
 
