@@ -121,8 +121,8 @@ Result<void> print_variables(const std::vector<std::string>& command, const std:
 
 /// The program may change its directory before MPI_Init.
 void whole_paths() {
-    for (const char* name :
-         {"MPISEC_CONFIG", "MPISEC_KEY_FILE", "MPISEC_TUNING", "MPISEC_TRACE", "MPISEC_CACHE_DIR"})
+    for (const char* name : {"MPISEC_CONFIG", "MPISEC_KEY_FILE", "MPISEC_TUNING", "MPISEC_TRACE",
+                             "MPISEC_CACHE_DIR", "MPISEC_PLUGIN_DIR"})
         if (const char* given = std::getenv(name))
             if (const auto whole = config::parse_path(given)) setenv(name, whole->c_str(), 1);
 }

@@ -68,12 +68,17 @@ void ReceivingBlocks::post_next(Queue& queue) {
 }
 
 fabric::Task ReceivingBlocks::finish(std::function<void()> arrived) {
-    for (Queue& queue : queues_)
-        for (std::size_t i = 0; i < queue.parts.size(); ++i) {
-            co_await edges_.finish(queue.posted[i]);
+    bool more = true;
+    for (std::size_t turn = 0; more; ++turn) {
+        more = false;
+        for (Queue& queue : queues_) {
+            if (turn >= queue.parts.size()) continue;
+            more = true;
+            co_await edges_.finish(queue.posted[turn]);
             post_next(queue);
             arrived();
         }
+    }
 }
 
 void SendingBlocks::add(int to, Plaintext block) {

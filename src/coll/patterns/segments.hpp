@@ -40,7 +40,8 @@ class ReceivingBlocks {
   public:
     explicit ReceivingBlocks(Edges& edges) : edges_(edges) {}
     void add(int from, fabric::PlaintextBuffer block);
-    /// Calls `arrived` after each segment.
+    /// Receives a segment from each rank in turn, and calls `arrived` after each: a rank that has received everything waits for its oldest
+    /// segment, which must not wait here for all of another rank's.
     fabric::Task finish(std::function<void()> arrived = [] {});
 
   private:
@@ -64,7 +65,7 @@ class SendingBlocks {
     void add(int to, fabric::Plaintext block);
     /// Seals and sends another segment to each rank. Ranks that call this after each segment that they receive, from
     /// whichever rank, do not wait for each other for ever: the rank that has received fewest segments waits for one that is
-    /// on its way.
+    /// on its way, because all take segments from their senders in turn (ReceivingBlocks).
     void next();
     fabric::Task finish();
     /// The same with few segments to each rank under way at a time, for ranks that only receive.

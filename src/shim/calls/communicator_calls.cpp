@@ -241,7 +241,11 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         known->free_later = free == real.Comm_free && known->persistent_requests > 0;
     }
     if (known->free_later) *comm = constants.comm_null;
-    if (under_way && !known->free_later) known->heir = heir_of_handler(*comm);
+    if (under_way && !known->free_later) {
+        std::shared_ptr<const Heir> heir = heir_of_handler(*comm);
+        Guard guard;
+        known->heir = std::move(heir);
+    }
     const int code = known->free_later ? MPI_SUCCESS : free(comm);
     if (code == MPI_SUCCESS) {
         unequip(*known);

@@ -63,14 +63,20 @@ Parcels pack(const std::vector<Edge>& edges, std::size_t ranks) {
     return out;
 }
 
-/// The edges that begin or end here, in the order of the ranks that named them. Returns an error code that was not raised.
-int exchange_edges(Communicator& parent, const std::vector<Edge>& named, std::vector<Edge>& here) {
+/// The edges that begin or end here, in the order of the ranks that named them. Nothing, on all ranks, where one of them has named a rank
+/// that does not exist. Returns an error code that was not raised.
+int exchange_edges(Communicator& parent, std::vector<Edge> named, std::vector<Edge>& here) {
+    const auto is_rank = [&](std::int32_t rank) { return rank >= 0 && rank < parent.size; };
+    const bool good =
+        std::ranges::all_of(named, [&](const Edge& edge) { return is_rank(edge.from) && is_rank(edge.to); });
+    if (!good) named.clear();
     const auto ranks = static_cast<std::size_t>(parent.size);
     Parcels out = pack(named, ranks), in{std::vector<MPI_Count>(ranks), std::vector<MPI_Aint>(ranks), {}};
     constexpr MPI_Count item = sizeof in.bytes[0];
     const int counted = run_unraised(plan::Alltoall(dist_graph_create, out.bytes.data(), item, constants.byte,
                                                     in.bytes.data(), item, constants.byte, parent.handle));
-    const AllLearned all = tell_learned(dist_graph_create, parent, counted);
+    const AllLearned all =
+        tell_learned(dist_graph_create, parent, counted == MPI_SUCCESS && !good ? MPI_ERR_RANK : counted);
     if (all.code != MPI_SUCCESS) return all.code;
     in.lay_out();
     const int code = run_unraised(plan::Alltoallv(
@@ -110,13 +116,9 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
         return construct(begin_construction(dist_graph_create, *parent, membership_of(*parent), std::nullopt),
                          newcomm, call);
     const bool weighted = weights != constants.unweighted;
-    const std::vector<Edge> named =
-        edges_of_arguments(n, sources, degrees, destinations, weighted ? weights : nullptr);
-    const auto is_rank = [&](std::int32_t rank) { return rank >= 0 && rank < parent->size; };
-    if (!std::ranges::all_of(named, [&](const Edge& edge) { return is_rank(edge.from) && is_rank(edge.to); }))
-        return raise(parent, MPI_ERR_RANK);
     std::vector<Edge> here;
-    const int code = exchange_edges(*parent, named, here);
+    const int code = exchange_edges(
+        *parent, edges_of_arguments(n, sources, degrees, destinations, weighted ? weights : nullptr), here);
     return construct_learned(dist_graph_create, *parent, code, newcomm, [&] {
         Ends in, out;
         for (const Edge& edge : here) {

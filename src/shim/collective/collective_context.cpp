@@ -129,11 +129,12 @@ std::unique_ptr<CollectiveContext> CollectiveContext::for_persistent(std::uint64
     return std::unique_ptr<CollectiveContext>(new CollectiveContext(*this, number, tag_for_persistent()));
 }
 
-/// Only where the communicator has no further blocks are tags used again.
+/// Only where the communicator has no further blocks on its shadow communicator are tags used again.
 int CollectiveContext::tag_for_persistent() {
     auto& [first, count, used] = tags_for_persistent_;
     if (used == count) {
-        if (const TagBlocks more = take_blocks(); !more.none()) {
+        // Not where the blocks that are left are on another shadow communicator (give_blocks()).
+        if (const TagBlocks more = spare_.shadow == shadow_ ? take_blocks() : TagBlocks{}; !more.none()) {
             first = more.first * tags_of_block;
             count = more.count * tags_of_block;
         }

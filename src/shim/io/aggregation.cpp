@@ -267,9 +267,9 @@ Division divide(const std::vector<Offer>& offers) {
     Division division;
     std::int64_t pieces = 0, bytes = 0, window = offers[0].window;
     bool enabled = true;
+    for (const Offer& offer : offers) division.file_size = std::max(division.file_size, offer.file_size);
     for (const Offer& offer : offers) {
         window = std::min(window, offer.window);
-        division.file_size = std::max(division.file_size, offer.file_size);
         if (!offer.able || offer.hint < 0) return division;
         enabled = enabled && offer.hint > 0;
         if (offer.bytes == 0) continue;

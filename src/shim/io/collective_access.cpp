@@ -143,11 +143,14 @@ int read_divided(const char* call, File& file, const Division& division, const P
 int read_up_to_end(const Place& place, const Part& part, std::int64_t bytes, void* buf, MPI_Status* status) {
     const std::int64_t whole = bytes - bytes % place.file.etype_size;
     Buffer packed(static_cast<std::size_t>(whole) + 1);
+    MPI_Status of_library;
     if (int code = access_at(MPISEC_BOTH(File_read_at), place,
-                             Elements<void*>{packed.data(), whole, constants.byte}, MPI_STATUS_IGNORE);
+                             Elements<void*>{packed.data(), whole, constants.byte}, &of_library);
         code != MPI_SUCCESS)
         return code;
-    const auto read = static_cast<std::uint64_t>(whole);
+    MPI_Count bytes_read = 0;  // fewer where the file has become shorter
+    real.Get_elements_x(&of_library, constants.byte, &bytes_read);
+    const auto read = static_cast<std::uint64_t>(std::clamp<MPI_Count>(bytes_read, 0, whole));
     const int code = unpack(packed.data(), read, buf, part.count, part.type, part.facts);
     if (code == MPI_SUCCESS)
         write_status({.source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .bytes = read}, status);

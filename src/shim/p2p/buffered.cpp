@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "shim/p2p/backoff.hpp"
@@ -340,7 +341,8 @@ int detach_from_session(MPI_Session session, void* address, Size* size, Detach o
     if (*static_cast<void**>(address) == MPI_BUFFER_AUTOMATIC)
         --buffers_of_sessions.automatic;
     else
-        buffers_of_sessions.attached -= static_cast<std::size_t>(*size);
+        buffers_of_sessions.attached -=
+            std::min(buffers_of_sessions.attached, static_cast<std::size_t>(*size));
     return MPI_SUCCESS;
 }
 

@@ -54,14 +54,12 @@ struct Communicator {
     int rank = 0;
     int size = 0;
     bool inter = false;
-    bool crosses = false;     ///< some rank of it (of either group) is on another node
-    bool seals = false;       ///< some peer's messages are sealed
-    bool mixed = false;       ///< a receive from MPI_ANY_SOURCE may match a plain message
-    bool verifies = false;    ///< messages of this node have records (same_node.hpp)
-    bool freed = false;       ///< the user freed it; operations still hold it
-    bool free_later = false;  ///< the MPI library has yet to free it, when nothing holds it any more
-    std::shared_ptr<const Heir>
-        heir;                     ///< has its error handler once it is freed while operations still use it
+    bool crosses = false;         ///< some rank of it (of either group) is on another node
+    bool seals = false;           ///< some peer's messages are sealed
+    bool mixed = false;           ///< a receive from MPI_ANY_SOURCE may match a plain message
+    bool verifies = false;        ///< messages of this node have records (same_node.hpp)
+    bool freed = false;           ///< the user freed it; operations still hold it
+    bool free_later = false;      ///< the MPI library has yet to free it, when nothing holds it any more
     int persistent_requests = 0;  ///< they may be started after the user has freed it
     int holders = 0;              ///< operations that use it
     /// Numbers, by rank as used in source and destination arguments (remote group of an inter-communicator).
@@ -73,9 +71,11 @@ struct Communicator {
     SharedNumbers members;                      ///< of the local group, in rank order
     SharedNumbers remote_members;               ///< of the remote group; empty unless inter
     wire::ContextId context{};
-    std::shared_ptr<AttachedBuffer>
-        buffer;               ///< MPI_Comm_attach_buffer; null: a session's or the process's serves
+    /// MPI_Comm_attach_buffer; null: a session's or the process's serves.
+    std::shared_ptr<AttachedBuffer> buffer;
     bool of_session = false;  ///< made from a session's group, or from such a communicator
+    /// Has its error handler once it is freed while operations still use it. Under the Guard.
+    std::shared_ptr<const Heir> heir;
     /// Where its collectives meet; null unless it crosses nodes.
     std::shared_ptr<CollectiveContext> collective_context;
     int collectives = 0;                       ///< under way

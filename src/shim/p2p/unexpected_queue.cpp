@@ -62,14 +62,17 @@ int enqueue_unexpected(Communicator& comm, MPI_Message message, const MPI_Status
 
 ReceivedMessage* find_unexpected(Communicator& comm, int source, int tag) {
     ReceivedMessage* found = earliest(comm, source, tag);
-    // A message that is taken out of MPI before the program receives it completes a synchronous send, so no more are than it takes.
+    // Taking a message out of MPI completes a synchronous send, so no more are taken out than needed.
     if (!found || tag != MPI_ANY_TAG || found->is_first) return found;
     int flag = 0;
     MPI_Message message;
     MPI_Status status;
-    if (real.Improbe(found->source, MPI_ANY_TAG, comm.handle, &flag, &message, &status) != MPI_SUCCESS ||
-        !flag)
+    if (real.Improbe(found->source, MPI_ANY_TAG, comm.handle, &flag, &message, &status) != MPI_SUCCESS)
         return found;
+    if (!flag) {
+        found->is_first = true;
+        return found;
+    }
     status = from_named_source(found->source, status);
     ReceivedMessage* earlier = nullptr;
     if (enqueue_unexpected(comm, message, status, true, earlier) != MPI_SUCCESS) return found;

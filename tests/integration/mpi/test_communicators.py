@@ -27,3 +27,10 @@ def test_freed_with_messages_under_way(run, compile_mpi):
     app = compile_mpi(Path(__file__).with_name("heirs.c"), "mpich-5", flags=["-std=gnu11"])
     result = run([app], nodes=2, ranks=2, mpi="mpich-5", timeout=60).check()
     assert result.stdout.count("2500 rounds right") == 2, result.stdout + result.stderr
+
+
+def test_neighbors_in_any_order(run, compile_mpi):
+    """M5: long blocks along the edges of any graph."""
+    app = compile_mpi(Path(__file__).with_name("crossed_neighbors.c"), "mpich-5", flags=["-std=gnu11"])
+    result = run([app], nodes=4, ranks=4, mpi="mpich-5", timeout=60).check()
+    assert result.stdout.count("right") == 4, result.stdout + result.stderr
