@@ -30,7 +30,7 @@ def test_freed_with_messages_under_way(run, compile_mpi):
 
 
 def test_neighbors_in_any_order(run, compile_mpi):
-    """M5: long blocks along the edges of any graph."""
-    app = compile_mpi(Path(__file__).with_name("crossed_neighbors.c"), "mpich-5", flags=["-std=gnu11"])
-    result = run([app], nodes=4, ranks=4, mpi="mpich-5", timeout=60).check()
+    """M5: long blocks along the edges of any graph. (MPICH's long sends end before they are received.)"""
+    app = compile_mpi(Path(__file__).with_name("crossed_neighbors.c"), "openmpi-5", flags=["-std=gnu11"])
+    result = run([app], nodes=4, ranks=4, mpi="openmpi-5", timeout=60).check()
     assert result.stdout.count("right") == 4, result.stdout + result.stderr
