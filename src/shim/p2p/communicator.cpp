@@ -246,7 +246,7 @@ std::shared_ptr<const Heir> heir_of_handler(MPI_Comm comm) {
     if (!heir && real.Comm_dup(state.private_self, &made) == MPI_SUCCESS) {
         // Keeps the handler alive, so that no other handler gets its handle meanwhile.
         real.Comm_set_errhandler(made, handler);
-        heir = std::make_shared<const Heir>(made);
+        heir = std::shared_ptr<const Heir>(new Heir{made});
         registry.heirs[handler] = heir;
     }
     give_back_handler(handler);
