@@ -85,8 +85,8 @@ Result<std::string> parse_name(std::string_view text) {
 
 Result<std::string> parse_path(std::string_view text) {
     if (text.empty() || text.find('\0') != std::string_view::npos) return fail("a path is accepted");
-    if (text.starts_with("mpisec-key-"))
-        return std::string(text);  // a key instead of its file's path (keys::read_key_file)
+    // A key in the place of its file's path: keys::read_key_file() knows it by its beginning and does not show it.
+    if (text.starts_with("mpisec-key-")) return std::string(text);
     if (text != "~" && text.substr(0, 2) != "~/") {
         // The program may change its directory before the path is used.
         std::error_code failed;

@@ -40,8 +40,8 @@ class ReceivingBlocks {
   public:
     explicit ReceivingBlocks(Edges& edges) : edges_(edges) {}
     void add(int from, fabric::PlaintextBuffer block);
-    /// Receives a segment from each rank in turn, and calls `arrived` after each: a rank that has received everything waits for its oldest
-    /// segment, which must not wait here for all of another rank's.
+    /// Receives a segment from each rank in turn, and calls `arrived` after each. In turn, because a sender waits for its oldest segment: that
+    /// one must not wait here until another rank has sent everything.
     fabric::Task finish(std::function<void()> arrived = [] {});
 
   private:

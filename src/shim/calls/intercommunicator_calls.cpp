@@ -29,7 +29,7 @@ namespace mpisec::shim {
 namespace {
 
 /// Gets the value of each rank of the other group, in rank order. Afterwards all ranks of both groups are in the call. Returns an error
-/// code that was not raised.
+/// code that MPIsec has not raised yet.
 int exchange_values(Communicator& parent, const char* procedure, std::int32_t mine,
                     std::vector<std::int32_t>& of_remote) {
     of_remote.resize(parent.remote_members.size());

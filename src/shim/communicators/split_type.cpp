@@ -137,8 +137,8 @@ int ask_directory(Communicator& parent, const std::vector<Wish>& wishes, const s
     const bool sees =
         named == MPI_SUCCESS && asks(wishes[me]) && access(path(names[first].number).c_str(), F_OK) == 0;
     std::vector<std::int32_t> seen;
-    const int told =
-        gather(parent, std::int32_t{sees}, seen);  // also where the names did not come: others wait
+    // Also where the names did not come: the others are in this gather.
+    const int told = gather(parent, std::int32_t{sees}, seen);
     if (me == first && mine.error == 0) unlink(path(mine.number).c_str());
     if (named != MPI_SUCCESS || told != MPI_SUCCESS) return named != MPI_SUCCESS ? named : told;
     if (names[first].error != 0) return MPI_ERR_NO_SUCH_FILE;

@@ -138,8 +138,8 @@ int read_divided(const char* call, File& file, const Division& division, const P
     return finish(call, file, code, bytes, status);
 }
 
-/// A read by this rank alone of what lies before the end of the file. The library's would count all that was asked for where the view has
-/// gaps, other than its collective one.
+/// A read by this rank alone of what lies before the end of the file. Beyond that end the library's own would count all that was asked for
+/// where the view has gaps; its collective read does not.
 int read_up_to_end(const Place& place, const Part& part, std::int64_t bytes, void* buf, MPI_Status* status) {
     const std::int64_t whole = bytes - bytes % place.file.etype_size;
     Buffer packed(static_cast<std::size_t>(whole) + 1);

@@ -26,7 +26,7 @@ struct CommunicatorRegistry {
     std::vector<std::unique_ptr<Communicator>> freed_but_held;
     /// Stand-ins for the parents of communicators that have none, by realm. Not under the mutex; their counts are under the Guard.
     std::map<const Realm*, Communicator> no_parent;
-    /// One heir for each error handler, as long as it is needed: a handler that is freed later may have the same handle as another. Under the mutex.
+    /// One heir for each error handler, as long as it is needed: once it is gone, another handler may have the same handle. Under the mutex.
     std::map<MPI_Errhandler, std::weak_ptr<const Heir>> heirs;
 };
 
