@@ -5,7 +5,14 @@ set -u
 . "$(dirname "$0")/lib.sh"
 export MPISEC_LAB_TEST_REQUIRED=1  # what set-up should have brought and has not is a failure, not a skipped test
 failed=()
-run() { [[ " ${SKIP:-} " == *" ${1%%-*} "* ]] || step "$@" || failed+=("$1"); }
+run() { [[ " ${SKIP:-} " == *" ${1%%-*} "* ]] || step "$@" || failed+=("$1$(failed_tests "$1")"); }
+
+# Which tests of a step failed, from the list at the end of ctest's output: " (NAME, NAME)".
+failed_tests() {
+    local names
+    names=$(sed -n '/^The following tests FAILED:/,$ s/^[[:space:]]*[0-9]* - \(.*\) (.*/\1/p' "$logs/$1.log" | head -n 10 | paste -sd, | sed 's/,/, /g')
+    echo "${names:+ ($names)}"
+}
 
 unit_tests() { ctest --test-dir "build/$1" -j "$jobs" --output-on-failure --no-tests=error --timeout 300 "${@:2}"; }
 

@@ -44,6 +44,11 @@ class Peer {
         reap();
     }
     void signal(int number) const { kill(process_, number); }
+    /// It has ended, and is a zombie still.
+    void wait_for_end() const {
+        siginfo_t end;
+        waitid(P_PID, static_cast<id_t>(process_), &end, WEXITED | WNOWAIT);
+    }
     void reap() {
         if (process_ > 0) waitpid(process_, nullptr, 0);
         process_ = 0;
@@ -83,7 +88,7 @@ TEST(NodePeers, OneWhoseFirstThreadHasEndedIsAlive) {
 TEST(NodePeers, OneThatIsKilledIsDeadBeforeAndAfterItsParentHasWaited) {
     Peer peer(for_ever);
     peer.signal(SIGKILL);
-    usleep(100'000);
+    peer.wait_for_end();
     EXPECT_EQ(node_peers.dead(), peer_rank);
     peer.reap();
     EXPECT_EQ(node_peers.dead(), peer_rank);
