@@ -19,6 +19,7 @@
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/errors.hpp"
+#include "shim/runtime/handlers.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/runtime/waits.hpp"
 #include "shim/runtime/watchdog.hpp"
@@ -47,7 +48,7 @@ int raise_through(const char* call, MPI_Errhandler handler, MPI_Group group, int
         real.Comm_create_from_group(self, "org.mpisec.refused", constants.info_null, handler, &alone);
     real.Group_free(&self);
     if (made != MPI_SUCCESS || alone == constants.comm_null) return code;
-    real.Comm_call_errhandler(alone, code);
+    raise_by(code, [&] { real.Comm_call_errhandler(alone, code); });
     real.Comm_free(&alone);
     return code;
 }

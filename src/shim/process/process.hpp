@@ -125,6 +125,15 @@ struct DeviceWatch {
     std::atomic<bool> driver{false};                        ///< a CUDA driver was found
 };
 
+/// Procedures of the program's that handle errors (runtime/handlers.cpp); null from the first slot on that is unused.
+struct HandlerFunctions {
+    using Any = void();
+    static constexpr std::size_t slots = 32;
+    using OfOneKind = std::array<std::atomic<Any*>, slots>;
+    std::mutex lock;  ///< for writing
+    OfOneKind of_communicators{}, of_windows{}, of_files{};
+};
+
 struct Connection;
 
 /// The authenticated connections by file descriptor (sockets/connections.hpp): pages that are made when they are first needed.
@@ -221,6 +230,7 @@ struct Process {
     Trace* trace = nullptr;          ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
+    HandlerFunctions handler_functions;         ///< handlers.cpp
     FirstUse<LargeBuffers> large_buffers;       ///< pool.cpp
     FirstUse<NodePeers> node_peers;             ///< from MPI_Init to MPI_Finalize
     FirstUse<DeviceMemory> device_memory;       ///< device.cpp; the driver, and what copies go through

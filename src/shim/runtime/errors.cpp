@@ -13,6 +13,7 @@
 #include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/runtime/gate.hpp"
+#include "shim/runtime/handlers.hpp"
 #include "shim/runtime/state.hpp"
 
 namespace mpisec::shim {
@@ -78,7 +79,7 @@ int raise_on(MPI_Comm comm, int code, const char* call) {
     // Nobody's error: of a window that was freed, or without a world before the first communicator of a session.
     if (comm == constants.comm_null || comm == MPI_Comm{}) return code;
     if (is_fatal(comm)) end_fatally(code, call);
-    real.Comm_call_errhandler(comm, code);
+    raise_by(code, [&] { real.Comm_call_errhandler(comm, code); });
     return code;
 }
 
@@ -87,7 +88,7 @@ int raise_on_window(MPI_Win win, int code, const char* call) {
     MPI_Errhandler handler;
     const int got = real.Win_get_errhandler(win, &handler);
     if (is_fatal(got, handler)) end_fatally(code, call);
-    real.Win_call_errhandler(win, code);
+    raise_by(code, [&] { real.Win_call_errhandler(win, code); });
     return code;
 }
 
@@ -97,7 +98,8 @@ int raise_on_file(MPI_File file, int code, const char* call) {
     const int got = real.File_get_errhandler(file, &handler);
     if (is_fatal(got, handler)) end_fatally(code, call);
     // Open MPI takes MPI_FILE_NULL, to which the errors of opening go, for an error of this call: then no handler of the program's is called.
-    if (!(is_open_mpi && file == constants.file_null)) real.File_call_errhandler(file, code);
+    if (!(is_open_mpi && file == constants.file_null))
+        raise_by(code, [&] { real.File_call_errhandler(file, code); });
     return code;
 }
 

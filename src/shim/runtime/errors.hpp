@@ -7,7 +7,7 @@
 
 namespace mpisec::shim {
 
-/// Calls the error handler (MPI standard section 9.3) and returns `code`. Success passes through. A fatal handler ends the job, not only
+/// Calls the error handler (MPI standard section 9.3) and returns `code`, whatever the handler makes of it (handlers.hpp). Success passes through. A fatal handler ends the job, not only
 /// the processes of the communicator: the others may wait for them in MPI_Finalize. `call`: the procedure that failed, for the sentence
 /// that is then printed.
 int raise_on(MPI_Comm comm, int code, const char* call = "");
