@@ -129,6 +129,67 @@ static void of_a_freed_one(void) {
     CHECK(handled == !left_is_odd, "the handler was called %d times", handled);
 }
 
+static int becomes;
+static void change_of_communicator(MPI_Comm* comm, int* code, ...) {
+    (void)comm;
+    *code = becomes;
+}
+static void change_of_window(MPI_Win* win, int* code, ...) {
+    (void)win;
+    *code = becomes;
+}
+static void change_of_file(MPI_File* file, int* code, ...) {
+    (void)file;
+    *code = becomes;
+}
+
+/* A call returns what the handler has made of the code. (Plain libraries do so in some procedures only; MPICH 5 returns success after any
+ * handler.) */
+static void changed_by_the_handler(void) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Comm copy;
+    MPI_Win win;
+    MPI_File file;
+    MPI_Errhandler of_comm, of_win, of_file;
+    int data[4] = {0}, crosses = 0;
+    for (int other = 0; other < size; ++other) crosses |= !plain_to(other);
+    if (!crosses) return;
+    OK(MPI_Comm_create_errhandler(change_of_communicator, &of_comm));
+    OK(MPI_Win_create_errhandler(change_of_window, &of_win));
+    OK(MPI_File_create_errhandler(change_of_file, &of_file));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
+    OK(MPI_Comm_set_errhandler(copy, of_comm));
+    OK(MPI_Win_create(data, sizeof data, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+    OK(MPI_Win_set_errhandler(win, of_win));
+    OK(MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file));
+    OK(MPI_File_set_errhandler(file, of_file));
+    for (int i = 0; i < 2; ++i) {
+        const int want = becomes = i ? MPI_ERR_OTHER : MPI_SUCCESS;
+        int got[] = {MPI_Send(data, 1, MPI_INT, size, 5, copy), MPI_Bcast(data, 1, MPI_INT, size, copy),
+                     MPI_Put(data, 1, MPI_INT, size, 0, 1, MPI_INT, win),
+                     MPI_File_seek_shared(file, -1, MPI_SEEK_SET), want};
+        if (!plain_to(left) && !plain_to(right)) {
+            int in[4];
+            MPI_Request receive;
+            OK(MPI_Irecv(in, 1, MPI_INT, left, 5, copy, &receive));
+            OK(MPI_Send(data, 4, MPI_INT, right, 5, copy));
+            got[4] = MPI_Wait(&receive, MPI_STATUS_IGNORE);
+        }
+        for (int call = 0; call < 5; ++call)
+            CHECK(got[call] == want, "call %d returns %d, and the handler left %d", call, got[call], want);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
+    CHECK(class_of(MPI_Send(data, 1, MPI_INT, size, 5, copy)) == MPI_ERR_RANK,
+          "what an earlier handler left is returned");
+    OK(MPI_Errhandler_free(&of_comm));
+    OK(MPI_Errhandler_free(&of_win));
+    OK(MPI_Errhandler_free(&of_file));
+    OK(MPI_File_close(&file));
+    OK(MPI_Win_free(&win));
+    OK(MPI_Comm_free(&copy));
+}
+
 void rule_error_handlers(void) {
     MPI_Comm parent, made;
     int dims = size;
@@ -159,4 +220,5 @@ void rule_error_handlers(void) {
     of_no_file();
     of_a_freed_one();
     buffered_without_room();
+    changed_by_the_handler();
 }
