@@ -296,10 +296,7 @@ void release_type(MPI_Datatype kept) {
     const int frees = found->second.frees;
     cache.kept.erase(found);
     lock.unlock();
-    for (int i = 0; i < frees; ++i) {
-        MPI_Datatype type = kept;
-        Type_free(&type);
-    }
+    for (int i = 0; i < frees; ++i) free_without_guard(Type_free, kept);
 }
 
 int Type_free(MPI_Datatype* type) {

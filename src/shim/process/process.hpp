@@ -152,6 +152,7 @@ struct Duplications;
 struct FaultTolerance;
 struct IoFiles;
 struct LargeBuffers;
+struct LateFrees;
 struct LoadedSettings;
 struct LocalReductions;
 struct MatchedMessages;
@@ -223,11 +224,13 @@ struct Process {
     /// the crypto library, `ready`, the number of sessions, the phase. No thread waits for other processes while it holds
     /// this lock, except the one that ends protection. Taken before the Guard.
     RecursiveMutex life;
-    RecursiveMutex guard;            ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
-    FirstUse<WaitSlots> wait_slots;  ///< watchdog.cpp; of all threads that have waited
-    void (*move_all)() = nullptr;    ///< operation.hpp: progress(), for start-ups after that of MPI_Init
-    Watchdog* watchdog = nullptr;    ///< watchdog.cpp; from MPI_Init to MPI_Finalize
-    Trace* trace = nullptr;          ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
+    RecursiveMutex guard;                     ///< state.cpp; taken in MPI_THREAD_MULTIPLE programs only
+    FirstUse<LateFrees> late_frees;           ///< state.cpp; under the Guard
+    std::atomic<bool> has_late_frees{false};  ///< the same
+    FirstUse<WaitSlots> wait_slots;           ///< watchdog.cpp; of all threads that have waited
+    void (*move_all)() = nullptr;  ///< operation.hpp: progress(), for start-ups after that of MPI_Init
+    Watchdog* watchdog = nullptr;  ///< watchdog.cpp; from MPI_Init to MPI_Finalize
+    Trace* trace = nullptr;        ///< trace.cpp; from MPI_Init on, with MPISEC_TRACE
     ProgressThread* progress_thread = nullptr;  ///< progress_thread.cpp; MPISEC_PROGRESS=thread
     StatsWriter* stats_writer = nullptr;        ///< stats_writer.cpp; MPISEC_STATS_INTERVAL
     HandlerFunctions handler_functions;         ///< handlers.cpp

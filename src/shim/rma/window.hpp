@@ -163,6 +163,12 @@ class Service final : public Operation {
     Window& window_;
 };
 
+/// Memory of MPI_Alloc_mem.
+struct FreeMemory {
+    void operator()(void* base) const { real.Free_mem(base); }
+};
+using AllocatedMemory = std::unique_ptr<void, FreeMemory>;
+
 /// Everything is called under the Guard, except for what waits.
 class Window {
   public:
@@ -179,6 +185,7 @@ class Window {
     int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< attributes point to these
     WindowMemory memory;
     std::optional<fabric::SharedSegment> segment;  ///< memory that MPI_Win_allocate shared on this node
+    AllocatedMemory allocated;                     ///< or has from the library
     std::vector<Target> targets;                   ///< by rank
     std::vector<Origin> origins;                   ///< likewise
 

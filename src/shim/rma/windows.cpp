@@ -70,6 +70,7 @@ struct Making {
     WindowMemory memory{};
     /// shared memory that holds this rank's part and those of other ranks of its node
     std::optional<fabric::SharedSegment> segment{};
+    AllocatedMemory allocated{};
     std::vector<std::uint8_t*> near{};  ///< each rank's memory, behind its lock; null: not in `segment`
 };
 
@@ -95,6 +96,7 @@ int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr
     for (std::size_t i = 0; i < mine.near.size(); ++i)
         window->targets[i].near = parts[i].shared ? mine.near[i] : nullptr;
     window->segment = std::move(mine.segment);
+    window->allocated = std::move(mine.allocated);
     return MPI_SUCCESS;
 }
 
@@ -237,8 +239,12 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
         allocate_shared(mine);
         if (mine.part.code != MPI_SUCCESS) return;
         void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
-        const int code = base ? make_handle(info, &mine.win)
-                              : real.Win_allocate(size, 1, info, state.private_self, &base, &mine.win);
+        int code = MPI_SUCCESS;
+        if (!base) {
+            code = real.Alloc_mem(size, info, &base);
+            mine.allocated.reset(code == MPI_SUCCESS ? base : nullptr);
+        }
+        if (code == MPI_SUCCESS) code = make_handle(info, &mine.win);
         mine.part.code = class_of(code);
         NodeLock* lock =
             mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
@@ -267,19 +273,32 @@ int leave_together(const char* call, Window& window) {
     return code;
 }
 
+/// raise_on_window() for a window whose handle the library has freed, which had this error handler: on another window.
+int raise_on_freed(MPI_Errhandler handler, int code, const char* call) {
+    MPI_Win stand_in = constants.win_null;
+    if (code != MPI_SUCCESS && make_handle(constants.info_null, &stand_in) == MPI_SUCCESS) {
+        real.Win_set_errhandler(stand_in, handler);
+        raise_on_window(stand_in, code, call);
+        real.Win_free(&stand_in);
+    }
+    give_back_handler(handler);
+    return code;
+}
+
 }  // namespace
 
 int Win_free(MPI_Win* win) {
     constexpr const char* call = "MPI_Win_free";
     const auto window = find(*win);
-    int code = leave_together(call, *window);
-    const bool all_met = code == MPI_SUCCESS;
-    code = raise_on_window(*win, code, call);
-    window->close();
-    // Deletes attributes: the program's procedures may still ask about the window.
+    MPI_Errhandler handler;
+    if (int code = real.Win_get_errhandler(*win, &handler); code != MPI_SUCCESS) return code;
+    // Deletes attributes: the program's procedures may still use the window. The memory stays until all have met.
     const int freed = real.Win_free(win);
+    const int code = leave_together(call, *window);
+    window->close();
     forget(*window);
-    if (all_met) free_private(window->comm);
+    if (code == MPI_SUCCESS) free_private(window->comm);
+    raise_on_freed(handler, code, call);
     return code != MPI_SUCCESS ? code : freed;
 }
 

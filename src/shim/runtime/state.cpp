@@ -1,6 +1,36 @@
 #include "shim/runtime/state.hpp"
 
+#include <functional>
+#include <utility>
+#include <vector>
+
 namespace mpisec::shim {
+
+/// What is freed once the Guard is given back.
+struct LateFrees {
+    std::vector<std::function<void()>> waiting;
+};
+
+namespace {
+
+void add_late_free(std::function<void()> free) {
+    if (!state.thread_multiple) return free();
+    const Guard guard;
+    process.late_frees->waiting.push_back(std::move(free));
+    process.has_late_frees = true;
+}
+
+void run_late_frees() {
+    std::vector<std::function<void()>> due;
+    {
+        const Guard guard;
+        due.swap(process.late_frees->waiting);
+        process.has_late_frees = false;
+    }
+    for (const auto& free : due) free();
+}
+
+}  // namespace
 
 const config::Settings& settings() {
     return state.settings;
@@ -19,6 +49,21 @@ engine::Engine& engine_of_process() {
 
 RecursiveMutex& Guard::mutex() {
     return process.guard;
+}
+
+void Guard::leave() {
+    const bool frees = process.has_late_frees.load(std::memory_order_relaxed) && mutex().depth() == 1;
+    mutex().unlock();
+    if (frees) [[unlikely]]
+        run_late_frees();
+}
+
+void free_without_guard(int (*free)(MPI_Comm*), MPI_Comm comm) {
+    add_late_free([free, comm]() mutable { free(&comm); });
+}
+
+void free_without_guard(int (*free)(MPI_Datatype*), MPI_Datatype type) {
+    add_late_free([free, type]() mutable { free(&type); });
 }
 
 }  // namespace mpisec::shim

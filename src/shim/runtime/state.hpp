@@ -2,6 +2,8 @@
 // (M10).
 #pragma once
 
+#include <mpi.h>
+
 #include "shim/process/process.hpp"
 
 namespace mpisec::shim {
@@ -26,7 +28,7 @@ class Guard {
         if (holds_) mutex().lock();
     }
     ~Guard() {
-        if (holds_) mutex().unlock();
+        if (holds_) leave();
     }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
@@ -34,7 +36,8 @@ class Guard {
   private:
     friend class GuardPause;
     static RecursiveMutex& mutex();  ///< not inline: few programs get there
-    const bool holds_;               ///< another thread may set thread_multiple meanwhile
+    static void leave();
+    const bool holds_;  ///< another thread may set thread_multiple meanwhile
 };
 
 /// Gives the Guard back while it lives, for a procedure of the program's that may wait for a thread that is inside MPI. To be used by a
@@ -55,5 +58,10 @@ class GuardPause {
   private:
     bool pauses_;
 };
+
+/// Calls `free` of the library's once this thread has given the Guard back: it may delete attributes, and procedures of the program's that
+/// do that may wait for a thread that is inside MPI.
+void free_without_guard(int (*free)(MPI_Comm*), MPI_Comm comm);
+void free_without_guard(int (*free)(MPI_Datatype*), MPI_Datatype type);
 
 }  // namespace mpisec::shim

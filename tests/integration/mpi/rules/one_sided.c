@@ -280,10 +280,15 @@ static void asked(MPI_Win window, const int* cells) {
     OK(MPI_Group_free(&all));
 }
 
-/* An attribute that is deleted with the window finds it as it was. */
+/* An attribute that is deleted with the window finds it as it was, and all its ranks. */
 static int asked_at_the_end(MPI_Win window, int key, void* cells, void* counter) {
     (void)key;
     asked(window, cells);
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size, last_word = 1000 + rank;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(&last_word, 1, MPI_INT, right, 0, 1, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK(*(int*)cells == 1000 + left, "rank %d put %d as the window was freed", left, *(int*)cells);
     ++*(int*)counter;
     return MPI_SUCCESS;
 }

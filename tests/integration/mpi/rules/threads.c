@@ -207,6 +207,46 @@ static void duplicate(void) {
     OK(MPI_Comm_free_keyval(&key));
 }
 
+static int forget(MPI_Comm comm, int key, void* value, void* extra) {
+    (void)comm, (void)key, (void)value, (void)extra;
+    wait_for_holder();
+    return MPI_SUCCESS;
+}
+
+static int forget_type(MPI_Datatype type, int key, void* value, void* extra) {
+    (void)type, (void)key, (void)value, (void)extra;
+    wait_for_holder();
+    return MPI_SUCCESS;
+}
+
+/* What is freed before its persistent request is freed with it. */
+static void free_early(void) {
+    MPI_Comm made;
+    MPI_Request request;
+    int key;
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key, NULL));
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &made));
+    OK(MPI_Comm_set_attr(made, key, NULL));
+    OK(MPI_Send_init(&key, 1, MPI_INT, (rank + size / 2) % size, 341, made, &request));
+    OK(MPI_Comm_free(&made));
+    OK(MPI_Request_free(&request));
+    OK(MPI_Comm_free_keyval(&key));
+}
+
+static void free_type_early(void) {
+    MPI_Datatype type;
+    MPI_Request request;
+    int key;
+    OK(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget_type, &key, NULL));
+    OK(MPI_Type_vector(2, 1, 2, MPI_INT, &type));
+    OK(MPI_Type_commit(&type));
+    OK(MPI_Type_set_attr(type, key, NULL));
+    OK(MPI_Send_init(&key, 1, type, (rank + size / 2) % size, 341, MPI_COMM_WORLD, &request));
+    OK(MPI_Type_free(&type));
+    OK(MPI_Request_free(&request));
+    OK(MPI_Type_free_keyval(&key));
+}
+
 /* Two more threads of each rank: one holds the mutex and waits for a message, the other sends the peer's holder one. */
 static void while_held(void (*call)(void), int peer, MPI_Comm comm) {
     struct thread holder = {.peer = peer, .comm = comm}, releaser = holder;
@@ -276,6 +316,8 @@ void rule_threads(void) {
     if (size % 2 == 0 && !library_holds_lock()) {
         while_held(reduce, rank ^ 1, own[0]);
         while_held(duplicate, rank ^ 1, own[0]);
+        while_held(free_early, rank ^ 1, own[0]);
+        while_held(free_type_early, rank ^ 1, own[0]);
         with_window(rank ^ 1, own[0]);
     }
     for (int i = 0; i < THREADS; ++i) OK(MPI_Comm_free(&own[i]));
