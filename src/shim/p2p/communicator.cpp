@@ -281,7 +281,7 @@ void hold(Communicator& comm) {
 
 void release(Communicator& comm) {
     if (--comm.holders > 0 || !comm.freed) return;
-    if (comm.free_later) free_without_guard(real.Comm_free, comm.handle);
+    if (comm.free_later) free_without_guard([handle = comm.handle]() mutable { real.Comm_free(&handle); });
     CommunicatorRegistry& registry = *process.communicators;
     std::unique_lock lock(registry.mutex);
     std::erase_if(registry.freed_but_held, [&](const auto& held) { return held.get() == &comm; });

@@ -296,7 +296,7 @@ void release_type(MPI_Datatype kept) {
     const int frees = found->second.frees;
     cache.kept.erase(found);
     lock.unlock();
-    for (int i = 0; i < frees; ++i) free_without_guard(Type_free, kept);
+    for (int i = 0; i < frees; ++i) free_without_guard([type = kept]() mutable { Type_free(&type); });
 }
 
 int Type_free(MPI_Datatype* type) {

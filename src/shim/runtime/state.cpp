@@ -1,6 +1,5 @@
 #include "shim/runtime/state.hpp"
 
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,13 +11,6 @@ struct LateFrees {
 };
 
 namespace {
-
-void add_late_free(std::function<void()> free) {
-    if (!state.thread_multiple) return free();
-    const Guard guard;
-    process.late_frees->waiting.push_back(std::move(free));
-    process.has_late_frees = true;
-}
 
 void run_late_frees() {
     std::vector<std::function<void()>> due;
@@ -58,12 +50,11 @@ void Guard::leave() {
         run_late_frees();
 }
 
-void free_without_guard(int (*free)(MPI_Comm*), MPI_Comm comm) {
-    add_late_free([free, comm]() mutable { free(&comm); });
-}
-
-void free_without_guard(int (*free)(MPI_Datatype*), MPI_Datatype type) {
-    add_late_free([free, type]() mutable { free(&type); });
+void free_without_guard(std::function<void()> free) {
+    if (!state.thread_multiple) return free();
+    const Guard guard;
+    process.late_frees->waiting.push_back(std::move(free));
+    process.has_late_frees = true;
 }
 
 }  // namespace mpisec::shim

@@ -2,7 +2,7 @@
 // (M10).
 #pragma once
 
-#include <mpi.h>
+#include <functional>
 
 #include "shim/process/process.hpp"
 
@@ -59,9 +59,8 @@ class GuardPause {
     bool pauses_;
 };
 
-/// Calls `free` of the library's once this thread has given the Guard back: it may delete attributes, and procedures of the program's that
-/// do that may wait for a thread that is inside MPI.
-void free_without_guard(int (*free)(MPI_Comm*), MPI_Comm comm);
-void free_without_guard(int (*free)(MPI_Datatype*), MPI_Datatype type);
+/// Calls `free`, a procedure of the library's, once this thread has given the Guard back: it may delete attributes, and procedures of the
+/// program's that do that may wait for a thread that is inside MPI.
+void free_without_guard(std::function<void()> free);
 
 }  // namespace mpisec::shim
