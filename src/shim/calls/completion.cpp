@@ -26,6 +26,7 @@ struct Completed {
     int error = MPI_SUCCESS;
     bool raised = false;
     ErrorOwner owner{};
+    const char* call = "";  ///< that started it
 };
 
 /// Hands a complete operation's outcome to the program and takes the handle back (a persistent request becomes inactive).
@@ -38,7 +39,8 @@ Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status)
     const Outcome outcome = mine.operation->outcome();
     const Completed completed = outcome.error == MPI_SUCCESS
                                     ? Completed{}
-                                    : Completed{outcome.error, outcome.raised, mine.operation->error_owner()};
+                                    : Completed{outcome.error, outcome.raised, mine.operation->error_owner(),
+                                                mine.operation->wait_info().call};
     write_status(outcome, status);
     leave_work_list(*mine.operation);
     mine.operation.reset();
@@ -50,7 +52,7 @@ Completed hand_over(UserRequest& mine, MPI_Request* request, MPI_Status* status)
 }
 
 int raise_completed(const Completed& completed) {
-    return completed.raised ? completed.error : raise_at(completed.owner, completed.error);
+    return completed.raised ? completed.error : raise_at(completed.owner, completed.error, completed.call);
 }
 
 /// Advances what progress() does not advance; every caller calls progress() as well. True when complete; an inactive persistent request
@@ -121,7 +123,12 @@ class ErrorsInStatus {
     int result() {
         if (!any_) return MPI_SUCCESS;
         for (auto& [status, error] : touched_) status->MPI_ERROR = error;
-        return first_.raised ? MPI_ERR_IN_STATUS : raise_at(first_.owner, MPI_ERR_IN_STATUS);
+        if (first_.raised) return MPI_ERR_IN_STATUS;
+        // Of a job that ends nobody reads the statuses.
+        if (first_.owner.comm != MPI_Comm{} && !first_.owner.window && !first_.owner.file &&
+            is_fatal(first_.owner.comm))
+            end_fatally(first_.error, first_.call);
+        return raise_at(first_.owner, MPI_ERR_IN_STATUS, first_.call);
     }
 
   private:
@@ -179,7 +186,7 @@ int hand_over_all(Mixture& mixture, const std::vector<MPI_Status>& plain_statuse
             *status = plain_statuses[k];
             status->MPI_ERROR = kept;
         }
-        errors.add({plain_errors[k], plain_errors[k] != MPI_SUCCESS, {}}, status);
+        errors.add({plain_errors[k], plain_errors[k] != MPI_SUCCESS}, status);
     }
     return errors.result();
 }
@@ -339,7 +346,7 @@ int Testsome(int incount, MPI_Request* requests, int* outcount, int* indices, MP
             status->MPI_ERROR = kept;
         }
         const int error = code == MPI_ERR_IN_STATUS ? theirs.MPI_ERROR : code;
-        errors.add({error, error != MPI_SUCCESS, {}}, status);
+        errors.add({error, error != MPI_SUCCESS}, status);
         indices[found++] =
             plain.indices[static_cast<std::size_t>(plain_indices[static_cast<std::size_t>(k)])];
     }

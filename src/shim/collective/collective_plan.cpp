@@ -173,6 +173,12 @@ fabric::Plaintext CollectivePlan::give(const Elements& elements) {
     return scratch(elements);
 }
 
+fabric::Plaintext CollectivePlan::give_to_nobody(const Elements& elements) {
+    TypeFacts facts;
+    if (!facts_of(elements, facts)) return {};
+    return {address(elements), bytes_of(elements, facts)};
+}
+
 fabric::PlaintextBuffer CollectivePlan::take(const Elements& elements) {
     TypeFacts facts;
     if (!facts_of(elements, facts)) return {};

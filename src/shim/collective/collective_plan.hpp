@@ -62,6 +62,8 @@ class CollectivePlan {
 
     /// Bytes that the algorithm reads: the user's own memory, or a packed copy.
     fabric::Plaintext give(const Elements& elements);
+    /// As long as these bytes would be; nobody reads them.
+    fabric::Plaintext give_to_nobody(const Elements& elements);
     coll::Blocks give(const ElementBlocks& blocks);
     /// Room that the algorithm writes to: the user's own memory, or memory that is unpacked at the end.
     fabric::PlaintextBuffer take(const Elements& elements);

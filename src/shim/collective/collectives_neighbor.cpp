@@ -100,10 +100,11 @@ std::vector<int> all_places(std::size_t n) {
 }
 
 Plan allgather(Plan plan, const Neighbors& neighbors, const Elements& own, const ElementBlocks& from) {
-    const fabric::Plaintext data = plan->give(own);
-    plan->call.data = {const_cast<std::uint8_t*>(data.data()), data.size()};
     for (int rank : neighbors.destinations)
         if (rank != MPI_PROC_NULL) plan->call.destinations.push_back(rank);
+    const fabric::Plaintext data =
+        plan->call.destinations.empty() ? plan->give_to_nobody(own) : plan->give(own);
+    plan->call.data = {const_cast<std::uint8_t*>(data.data()), data.size()};
     plan->call.from = plan->take(real_ones(from, neighbors.sources, neighbors.order, plan->call.sources));
     return plan;
 }

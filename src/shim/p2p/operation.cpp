@@ -55,10 +55,10 @@ ErrorOwner Operation::error_owner() const {
     return {handler_owner(comm_), {}, {}, comm_ ? comm_->heir : nullptr};
 }
 
-int raise_at(const ErrorOwner& owner, int code) {
-    if (owner.window) return raise_on_window(*owner.window, code);
-    if (owner.file) return raise_on_file(*owner.file, code);
-    return raise_on(owner.comm, code);
+int raise_at(const ErrorOwner& owner, int code, const char* call) {
+    if (owner.window) return raise_on_window(*owner.window, code, call);
+    if (owner.file) return raise_on_file(*owner.file, code, call);
+    return raise_on(owner.comm, code, call);
 }
 
 Route route_unknown(MPI_Comm comm) {

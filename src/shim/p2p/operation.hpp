@@ -49,7 +49,7 @@ struct ErrorOwner {
     std::optional<MPI_File> file{};
     std::shared_ptr<const Heir> heir{};  ///< keeps `comm` when the request is gone
 };
-int raise_at(const ErrorOwner& owner, int code);
+int raise_at(const ErrorOwner& owner, int code, const char* call);
 
 class Operation {
   public:

@@ -15,6 +15,7 @@
 
 #include "base/error_line.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/exceptions.hpp"
 
 namespace mpisec::shim {
 
@@ -197,6 +198,7 @@ void resolve() {
 #pragma GCC diagnostic pop
     resolve_constants();
     find_library_text();
+    let_exceptions_through();
     gate.resolved.store(true, std::memory_order_release);
 }
 

@@ -103,6 +103,34 @@ void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout) 
     layout.count = 1, layout.extent = 0;
 }
 
+bool shorten(Layout& layout, std::uint64_t bytes) {
+    if (bytes == 0) {
+        layout = {};
+        return true;
+    }
+    std::uint64_t of_one = 0;
+    for (const Run& run : layout.runs) of_one += static_cast<std::uint64_t>(run.bytes);
+    const std::uint64_t whole = bytes / of_one, rest = bytes % of_one;
+    if (rest == 0) {
+        layout.count = whole;
+        return true;
+    }
+    if (Wide{whole + 1} * layout.runs.size() > most_runs) return false;
+    std::vector<Run> runs;
+    std::uint64_t left = bytes;
+    for (std::uint64_t i = 0; left > 0; ++i)
+        for (const Run& run : layout.runs) {
+            const std::uint64_t here = std::min(left, static_cast<std::uint64_t>(run.bytes));
+            if (here == 0) break;
+            runs.push_back(
+                {run.offset + static_cast<std::int64_t>(i) * layout.extent, static_cast<std::int64_t>(here)});
+            left -= here;
+        }
+    layout.runs = std::move(runs);
+    layout.count = 1, layout.extent = 0;
+    return true;
+}
+
 Wide Layout::bytes() const {
     Wide sum = 0;
     for (const Run& run : runs) sum += run.bytes;

@@ -176,6 +176,8 @@ int describe_arithmetic(const Access& access, const TypeLayout& type, DescribedA
     if (type.element == constants.datatype_null) return MPI_ERR_TYPE;
     header.element = shared_handle(type.element);
     header.op = shared_handle_of_op(access.op);
+    if (TypeFacts facts; !type_facts(type.element, facts) || header.bytes % facts.size != 0)
+        return MPI_ERR_TYPE;
     described.arithmetic = arithmetic_of(header);
     return described.arithmetic.error;
 }
@@ -197,8 +199,18 @@ int describe(const Access& access, DescribedAccess& described) {
         (type->element == constants.datatype_null || !is_predefined_type(access.type)))
         return MPI_ERR_TYPE;
     describe_elements(*type, access.count, described.layout);
-    const Wide bytes = described.layout.bytes();
+    Wide bytes = described.layout.bytes();
     if (bytes > (Wide{1} << 62)) return MPI_ERR_COUNT;
+    // As in messages, what is sent may be shorter than the room for it (MPI standard section 12.3).
+    if (access.kind == Kind::put || access.kind == Kind::accumulate) {
+        int error = MPI_SUCCESS;
+        const Wide given = bytes_of(access.origin, error);
+        if (error != MPI_SUCCESS) return error;
+        if (given > bytes) return MPI_ERR_TRUNCATE;
+        if (given < bytes && !shorten(described.layout, static_cast<std::uint64_t>(given)))
+            return MPI_ERR_TYPE;
+        bytes = given;
+    }
     described.header = {};
     described.arithmetic = {};
     Header& header = described.header;
@@ -212,7 +224,7 @@ int describe(const Access& access, DescribedAccess& described) {
     described.fetches = access.kind != Kind::put && access.kind != Kind::accumulate;
     const Elements& result = result_of(access);
     int error = MPI_SUCCESS;
-    if (described.fetches && bytes_of(result, error) != header.bytes && error == MPI_SUCCESS)
+    if (described.fetches && bytes_of(result, error) < header.bytes && error == MPI_SUCCESS)
         error = MPI_ERR_TRUNCATE;
     if (access.kind != Kind::get && !is_no_op(access) && error == MPI_SUCCESS &&
         bytes_of(access.origin, error) != header.bytes && error == MPI_SUCCESS)

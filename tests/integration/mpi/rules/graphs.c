@@ -26,6 +26,26 @@ static void graph(int weighted) {
     OK(MPI_Comm_free(&comm));
 }
 
+/* Rank 0 sends to nobody: its send buffer says nothing. (Plain MPICH looks at it all the same.) */
+static void sends_to_nobody(void) {
+    int from[64], ends = 0, to = 0;
+    if (!sealed || nodes == 1 || size > 64) return;
+    for (int other = 1; rank == 0 && other < size; ++other) from[ends++] = other;
+    MPI_Comm star;
+    MPI_Datatype every_other;
+    OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, ends, from, MPI_UNWEIGHTED, rank > 0, &to,
+                                      MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &star));
+    OK(MPI_Type_vector(2, 1, 2, MPI_INT, &every_other));
+    OK(MPI_Type_commit(&every_other));
+    int mine[3] = {rank, -1, 2 * rank}, got[128];
+    OK(MPI_Neighbor_allgather(rank ? mine : NULL, 1, every_other, got, 2, MPI_INT, star));
+    for (int i = 0; i < ends; ++i)
+        CHECK(got[2 * i] == from[i] && got[2 * i + 1] == 2 * from[i], "rank %d gave %d and %d", from[i],
+              got[2 * i], got[2 * i + 1]);
+    OK(MPI_Type_free(&every_other));
+    OK(MPI_Comm_free(&star));
+}
+
 static void parts_of_intercommunicator(void) {
     MPI_Comm half, inter, part;
     OK(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half));
@@ -95,5 +115,6 @@ void rule_graphs(void) {
     part_of_grid();
     graph(1);
     graph(0);
+    sends_to_nobody();
     if (size > 1) parts_of_intercommunicator();
 }

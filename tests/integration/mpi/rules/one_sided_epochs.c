@@ -95,7 +95,9 @@ static void wrong_calls(void) {
         EXPECT(put(other, -1, 1), MPI_ERR_DISP);
         EXPECT(put(other, 0, -1), MPI_ERR_COUNT);
         EXPECT(MPI_Accumulate(&value, 1, MPI_INT, other, 0, 1, MPI_INT, MPI_MAXLOC, window), MPI_ERR_OP);
-        EXPECT(MPI_Put(&value, 1, MPI_INT, other, 0, 2, MPI_INT, window), MPI_ERR_TRUNCATE);
+        int two[2] = {1, 2};
+        EXPECT(MPI_Put(two, 2, MPI_INT, other, 0, 1, MPI_INT, window), MPI_ERR_TRUNCATE);
+        EXPECT(MPI_Get(two, 1, MPI_INT, other, 0, 2, MPI_INT, window), MPI_ERR_TRUNCATE);
     }
     OK(put(MPI_PROC_NULL, 0, 1));
     OK(MPI_Win_unlock(other, window));
