@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "shim/collective/collectives.hpp"
 #include "shim/p2p/realms.hpp"
@@ -191,11 +192,24 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
     return MPI_SUCCESS;
 }
 
+namespace {
+
+/// What the other ranks are told of an error: its class where that is one of the MPI standard's, which means the same on every rank. An integrity
+/// error is raised only by a rank that has found one.
+std::uint8_t class_to_tell(int code) {
+    int error_class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    const bool is_standard = error_class <= MPI_ERR_LASTCODE && std::in_range<std::uint8_t>(error_class);
+    return static_cast<std::uint8_t>(is_standard ? error_class : MPI_ERR_OTHER);
+}
+
+}  // namespace
+
 AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
     // Ranks that made other calls do not come, nor do the dead.
     if (!parent.crosses || is_failure(code) || parent.collective_context->ended != MPI_SUCCESS)
         return {code, MPI_SUCCESS};
-    const std::uint8_t mine = code == MPI_SUCCESS;
+    const std::uint8_t mine = class_to_tell(code);
     std::vector<std::uint8_t> all(parent.collective_context->world_ranks().size());
     const int told =
         run_unraised(parent.inter ? plan::Allgather_of_both(procedure, &mine, 1, all.data(), parent.handle)
@@ -203,9 +217,10 @@ AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
                                                     constants.byte, parent.handle));
     if (code != MPI_SUCCESS) return {code, told};
     if (is_failure(told)) return {told, told};
-    if (told != MPI_SUCCESS || std::ranges::find(all, 0) == all.end()) return {MPI_SUCCESS, told};
+    const auto failed = std::ranges::find_if(all, [](std::uint8_t each) { return each != MPI_SUCCESS; });
+    if (told != MPI_SUCCESS || failed == all.end()) return {MPI_SUCCESS, told};
     say(std::string(procedure) + " fails here because it failed on another rank, which says why.");
-    return {MPI_ERR_OTHER, told};
+    return {*failed, told};
 }
 
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm) {

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from mpi_programs import YIELD, build
 
 
@@ -34,3 +35,11 @@ def test_neighbors_in_any_order(run, compile_mpi):
     app = compile_mpi(Path(__file__).with_name("crossed_neighbors.c"), "openmpi-5", flags=["-std=gnu11"])
     result = run([app], nodes=4, ranks=4, mpi="openmpi-5", timeout=60).check()
     assert result.stdout.count("right") == 4, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
+def test_all_ranks_hear_of_a_wrong_edge(run, compile_mpi, mpi):
+    """S8: of a rank that does not exist, which one rank has named: none waits for it, and each gets its error."""
+    app = compile_mpi(Path(__file__).with_name("wrong_edge.c"), mpi, flags=["-std=gnu11"])
+    result = run([app], nodes=2, ranks=4, mpi=mpi, timeout=60)
+    assert result.returncode == 0 and result.stdout.count("MPI_ERR_RANK, then right") == 4, result.stdout + result.stderr
