@@ -159,3 +159,25 @@ def test_a_meeting_that_is_attacked_leaves_nobody_behind(run, compile_mpi, call)
     result = run([victim, call], nodes=4, ranks=4, mpi="mpich-5", env=attack, timeout=30)
     said = sorted(re.findall(r"^rank \d: (\w+)$", result.stdout, re.MULTILINE))
     assert said == (["error", "made", "made", "made"] if call == "dup" else ["error"] * 4), result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("call, nodes, armed", [("create", 4, 1), ("allocate", 2, 0), ("file", 4, 1)])
+def test_a_window_that_is_attacked_leaves_nobody_behind(run, compile_mpi, tmp_path, call, nodes, armed):
+    """S8: whichever message of a window's or a file's constructor is attacked, no rank waits, in it or in what it made, for one on which it
+    failed: it fails on all, there or in the call that frees the window."""
+    adversary = compile_mpi(HERE / "adversary.c", "mpich-5", flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
+    victim = compile_mpi(HERE / "victim_meeting.c", "mpich-5", flags=["-std=gnu11"])
+
+    def make(attack):
+        what = tmp_path / "file" if call == "file" else call
+        result = run([victim, what, armed], nodes=nodes, ranks=4, timeout=30, env={"LD_PRELOAD": adversary, "MPISEC_LAB_ATTACK": attack})
+        everything = attack + "\n" + result.stdout + result.stderr
+        said = re.findall(r"^rank \d: (\w+)$", result.stdout, re.MULTILINE)
+        assert len(said) == 4, everything
+        return said, int(re.search(r"^(\d+) messages$", result.stdout, re.MULTILINE)[1]), everything
+
+    said, messages, everything = make("count")
+    assert said == ["made"] * 4 and messages >= 4, everything
+    for number in range(1, messages + 1):
+        said, _, everything = make(f"flip-segment:{number}:-1")
+        assert "error" in said and set(said) <= {"error", "failed"}, everything

@@ -24,16 +24,6 @@ static void disarm_after(const char* name) {
         printf("adversary: rank %d %s passed %d\n", rank, name, frames + segments);
 }
 
-static void leave_node_alone(void) {
-    MPI_Comm node;
-    int ends[2] = {-rank, rank}, most[2];
-    OK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    OK(MPI_Allreduce(ends, most, 2, MPI_INT, MPI_MAX, node));
-    OK(MPI_Comm_free(&node));
-    void* procedure = dlsym(RTLD_DEFAULT, "adversary_near");
-    if (procedure) ((void (*)(int, int))procedure)(-most[0], most[1]);
-}
-
 /* Never zero nor PREFILL, nor one bit away from these. */
 static unsigned char* content(int number, int n) {
     unsigned char* bytes = memory((size_t)n);
@@ -117,7 +107,7 @@ int main(int argc, char** argv) {
     make_shapes(shapes);
     for (int i = 0; i < SHAPES; ++i)
         if (shapes[i].comm != MPI_COMM_NULL) OK(MPI_Comm_set_errhandler(shapes[i].comm, MPI_ERRORS_RETURN));
-    leave_node_alone();
+    leave_node_alone(rank);
     for (int which = BARRIER; which < PROCEDURES; ++which) {
         int on_grid = which >= FIRST_NEIGHBOR;
         const struct shape* shape = &shapes[on_grid ? RING : atoi(argv[3])];

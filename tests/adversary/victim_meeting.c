@@ -1,26 +1,66 @@
-/* The ranks meet, or for "split" tell each other their colours, before MPI makes a communicator, and what the second one sends meanwhile is
- * attacked. Every rank says how its call ended; the job ends without MPI_Finalize, because MPI may have made what no rank has. */
+/* victim_meeting CALL ARMED: the ranks meet, or for "split" tell each other their colours, before MPI makes a communicator, and what rank ARMED
+ * (1) sends meanwhile is attacked; or they make a window ("create", "allocate", "dynamic") or open a file (its path), and free or close it
+ * again. Every rank says how its calls ended ("failed": the one that frees), and rank ARMED how many messages it sent in the first; the job
+ * ends without MPI_Finalize, because MPI may have made what no rank has. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "armed.h"
 
+static int rank;
+
+static const char* make_communicator(const char* call) {
+    MPI_Comm made;
+    const int code = strcmp(call, "split") == 0 ? MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &made)
+                                                : MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    return code == MPI_SUCCESS ? "made" : made == MPI_COMM_NULL ? "error" : "OTHER";
+}
+
+static int make_window(const char* call, MPI_Win* window) {
+    static char cells[64];
+    void* allocated;
+    if (strcmp(call, "create") == 0)
+        return MPI_Win_create(cells, sizeof cells, 1, MPI_INFO_NULL, MPI_COMM_WORLD, window);
+    if (strcmp(call, "allocate") == 0)
+        return MPI_Win_allocate(sizeof cells, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &allocated, window);
+    return MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, window);
+}
+
+static const char* freed_window(MPI_Win* window) {
+    MPI_Win_set_errhandler(*window, MPI_ERRORS_RETURN);
+    return MPI_Win_free(window) == MPI_SUCCESS ? "made" : "failed";
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    int rank, frames, segments;
+    int frames, segments;
+    const int armed = argc > 2 ? atoi(argv[2]) : 1;
+    const char *call = argc > 1 ? argv[1] : "dup", *end = "error";
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    leave_node_alone(rank);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) arm();
-    MPI_Comm made;
-    const int code = argc > 1 && strcmp(argv[1], "split") == 0
-                         ? MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &made)
-                         : MPI_Comm_dup(MPI_COMM_WORLD, &made);
-    if (rank == 1) disarm(&frames, &segments);
-    printf("rank %d: %s\n", rank, code == MPI_SUCCESS ? "made" : made == MPI_COMM_NULL ? "error" : "OTHER");
+    if (rank == armed) arm();
+    if (call[0] == '/') {
+        MPI_File file;
+        int code = MPI_File_open(MPI_COMM_WORLD, call, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+        if (rank == armed) disarm(&frames, &segments);
+        if (code == MPI_SUCCESS) end = MPI_File_close(&file) == MPI_SUCCESS ? "made" : "failed";
+    } else if (strcmp(call, "split") == 0 || strcmp(call, "dup") == 0) {
+        end = make_communicator(call);
+        if (rank == armed) disarm(&frames, &segments);
+    } else {
+        MPI_Win window;
+        const int code = make_window(call, &window);
+        if (rank == armed) disarm(&frames, &segments);
+        if (code == MPI_SUCCESS) end = freed_window(&window);
+    }
+    printf("rank %d: %s\n", rank, end);
+    if (rank == armed) printf("%d messages\n", segments);
     fflush(stdout);
     sleep(4); /* others may be on their way out of the call */
     _exit(0);

@@ -17,7 +17,7 @@ inline bool crosses(MPI_Win win) {
 /// In MPI_Finalize, when no rank sends any more: ends windows that the program has not freed.
 void close_windows();
 
-// Constructors, freeing, queries (windows.cpp)
+// Constructors (constructors.cpp), freeing and queries (windows.cpp)
 int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win);
 int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                  MPI_Win* win);

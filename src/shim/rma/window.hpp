@@ -7,7 +7,8 @@
 //   serving.cpp       the target: receives requests, does them in their order, answers
 //   origin.cpp        the operations as their origin starts them
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
-//   windows.cpp       constructors, freeing, and queries
+//   constructors.cpp  how all ranks make a window together
+//   windows.cpp       which windows there are, freeing, and queries
 #pragma once
 
 #include <mpi.h>
@@ -313,6 +314,11 @@ std::shared_ptr<Window> find(MPI_Win win);
 const std::shared_ptr<Window>* look_up(MPI_Win win);
 void remember(std::shared_ptr<Window> window);
 void forget(const Window& window);
+/// The library's window around no memory, of which only the handle, name, info, attributes and error handler are used: the library may
+/// open memory that is in its own windows to the network.
+int make_handle(MPI_Info info, MPI_Win* made);
+/// Frees a window's private communicator.
+void free_private(MPI_Comm comm);
 
 // Windows that the program does not see, with MPI_WIN_NULL as their handle, for memory that MPIsec itself shares among
 // ranks (src/shim/io). The caller must raise the error codes that these functions return.

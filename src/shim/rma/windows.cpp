@@ -1,24 +1,17 @@
-// Windows that cross nodes: construction, queries and freeing.
+// Windows that cross nodes: which there are, queries and freeing.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 
-#include "fabric/node_memory.hpp"
 #include "shim/collective/collective_context.hpp"
 #include "shim/collective/collectives.hpp"
-#include "shim/communicators/construction.hpp"
-#include "shim/p2p/realms.hpp"
 #include "shim/p2p/route.hpp"
-#include "shim/p2p/same_node.hpp"
-#include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"
 #include "shim/rma/window.hpp"
 #include "shim/runtime/errors.hpp"
-#include "shim/runtime/stats.hpp"
 
 namespace mpisec::shim {
 
@@ -32,20 +25,6 @@ struct RmaWindows {
 }  // namespace mpisec::shim
 
 namespace mpisec::shim::rma {
-namespace {
-
-/// Makes a communicator for the window's messages alone, which the program does not see.
-int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
-    MPI_Group group;
-    if (int code = real.Comm_group(parent.handle, &group); code != MPI_SUCCESS) return code;
-    const int code = construct(begin_construction(procedure, parent, membership_of(parent)), made,
-                               [&](MPI_Comm* copy) { return real.Comm_create(parent.handle, group, copy); });
-    real.Group_free(&group);
-    if (code != MPI_SUCCESS) return code;
-    real.Comm_set_errhandler(*made, constants.errors_return);
-    find_communicator(*made)->traffic = traffic_of_collective(procedure);
-    return MPI_SUCCESS;
-}
 
 void free_private(MPI_Comm comm) {
     Communicator* known = find_communicator(comm);
@@ -61,119 +40,6 @@ void free_private(MPI_Comm comm) {
     Guard guard;
     release(*known);
 }
-
-/// One rank's part of a window that is being made.
-struct Making {
-    const Communicator& own;           ///< the window's private communicator
-    MPI_Win win = constants.win_null;  ///< the library's window, of this process alone
-    Part part{};
-    WindowMemory memory{};
-    /// shared memory that holds this rank's part and those of other ranks of its node
-    std::optional<fabric::SharedSegment> segment{};
-    AllocatedMemory allocated{};
-    std::vector<std::uint8_t*> near{};  ///< each rank's memory, behind its lock; null: not in `segment`
-};
-
-/// Builds a window on its private communicator: `make` makes this rank's part, and the ranks tell each other of their
-/// parts. If no window can be made, frees that communicator and returns the error code without raising it.
-template <class Make>
-int build_window(const char* procedure, MPI_Comm own, Make make, std::shared_ptr<Window>& window) {
-    Making mine{.own = *find_communicator(own)};
-    make(mine);
-    std::vector<Part> parts(static_cast<std::size_t>(mine.own.size));
-    int code = run_collective(plan::Allgather(procedure, &mine.part, sizeof(Part), constants.byte,
-                                              parts.data(), sizeof(Part), constants.byte, own));
-    // What fails on one rank fails on all, so that no rank waits in a window that another rank does not have.
-    for (const Part& part : parts)
-        if (code == MPI_SUCCESS) code = part.code;
-    if (mine.part.code != MPI_SUCCESS) code = mine.part.code;
-    if (code != MPI_SUCCESS) {
-        if (mine.win != constants.win_null && mine.part.code == MPI_SUCCESS) real.Win_free(&mine.win);
-        free_private(own);
-        return code;
-    }
-    window = std::make_shared<Window>(mine.win, own, mine.own, std::move(mine.memory), parts);
-    for (std::size_t i = 0; i < mine.near.size(); ++i)
-        window->targets[i].near = parts[i].shared ? mine.near[i] : nullptr;
-    window->segment = std::move(mine.segment);
-    window->allocated = std::move(mine.allocated);
-    return MPI_SUCCESS;
-}
-
-/// Builds a window that the program gets.
-template <class Make>
-int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, Make make) {
-    Communicator* parent = find_communicator(comm);
-    if (auto error = bad_arguments(procedure, parent, win)) return *error;
-    if (parent->inter) return raise(parent, MPI_ERR_COMM);
-    MPI_Comm own = constants.comm_null;
-    if (int code = make_private(procedure, *parent, &own); code != MPI_SUCCESS) return code;
-    std::shared_ptr<Window> window;
-    if (int code = build_window(procedure, own, make, window); code != MPI_SUCCESS)
-        return raise(parent, code);
-    window->flavor = flavor;
-    *win = window->handle;
-    remember(std::move(window));
-    return MPI_SUCCESS;
-}
-
-/// Allocates memory for MPI_Win_allocate that all ranks of this node can reach, if there is enough: all of them are in
-/// this call.
-void allocate_shared(Making& mine) {
-    constexpr std::size_t alignment = 64;
-    constexpr std::int64_t longest_lock = NodeLock::bytes + alignment;
-    const Communicator& own = mine.own;
-    const auto ranks = static_cast<std::size_t>(own.size);
-    std::vector<std::int64_t> sizes(ranks);
-    if (run_collective(plan::Allgather("MPI_Win_allocate", &mine.part.size, 1, constants.int64, sizes.data(),
-                                       1, constants.int64, own.handle)) != MPI_SUCCESS)
-        return;
-    std::vector<std::size_t> places(ranks, SIZE_MAX);
-    std::size_t bytes = 0;
-    unsigned here = 0;
-    for (std::size_t i = 0; i < ranks; ++i) {
-        if (!own.is_local(static_cast<int>(i)) && static_cast<int>(i) != own.rank) continue;
-        if (sizes[i] < 0 || sizes[i] > PTRDIFF_MAX / own.size - longest_lock) return;
-        places[i] = bytes + NodeLock::bytes;
-        bytes = places[i] + (static_cast<std::size_t>(sizes[i]) + alignment - 1) / alignment * alignment;
-        ++here;
-    }
-    if (here < 2 || bytes == here * NodeLock::bytes) return;
-    // This must not be the name of the memory for the private communicator's collectives.
-    wire::ContextId context = own.context;
-    context[0] ^= 0xff;
-    const std::string name = memory_name(context, facts_of(own_number(own.members)).node);
-    auto memory = fabric::SharedSegment::attach(name, bytes, here);
-    if (!memory) return;  // too little shared memory: this rank uses messages inside its node too
-    mine.segment.emplace(std::move(*memory));
-    mine.near.resize(ranks);
-    for (std::size_t i = 0; i < ranks; ++i)
-        if (places[i] != SIZE_MAX) mine.near[i] = mine.segment->bytes().data() + places[i];
-    NodeLock::make(mine.near[static_cast<std::size_t>(own.rank)] - NodeLock::bytes);
-    mine.part.shared = 1;
-}
-
-/// The library's window around no memory, of which only the handle, name, info, attributes and error handler are used: the library may
-/// open memory that is in its own windows to the network.
-int make_handle(MPI_Info info, MPI_Win* made) {
-    void* nothing = nullptr;
-    return real.Win_allocate(0, 1, info, state.private_self, &nothing, made);
-}
-
-/// Finds arguments of MPI_Win_create and MPI_Win_allocate that MPI must refuse.
-int check_part(MPI_Aint size, MPI_Aint unit) {
-    if (size < 0) return MPI_ERR_SIZE;
-    return unit <= 0 ? MPI_ERR_DISP : MPI_SUCCESS;
-}
-
-/// An error class that means the same on every rank.
-int class_of(int code) {
-    int error_class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
-    return error_class;
-}
-
-}  // namespace
 
 const std::shared_ptr<Window>* look_up(MPI_Win win) {
     Guard guard;
@@ -224,42 +90,6 @@ void close_windows() {
     process.rma_window_count = 0;
 }
 
-int Win_create(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create", MPI_WIN_FLAVOR_CREATE, comm, win, [&](Making& mine) {
-        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
-        if (mine.part.code == MPI_SUCCESS) mine.part.code = class_of(make_handle(info, &mine.win));
-        mine.memory = WindowMemory(base, size, disp_unit);
-    });
-}
-
-int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
-                 MPI_Win* win) {
-    return make_window("MPI_Win_allocate", MPI_WIN_FLAVOR_ALLOCATE, comm, win, [&](Making& mine) {
-        mine.part = {size, disp_unit, check_part(size, disp_unit), 0};
-        allocate_shared(mine);
-        if (mine.part.code != MPI_SUCCESS) return;
-        void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.own.rank)] : nullptr;
-        int code = MPI_SUCCESS;
-        if (!base) {
-            code = real.Alloc_mem(size, info, &base);
-            mine.allocated.reset(code == MPI_SUCCESS ? base : nullptr);
-        }
-        if (code == MPI_SUCCESS) code = make_handle(info, &mine.win);
-        mine.part.code = class_of(code);
-        NodeLock* lock =
-            mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
-        mine.memory = WindowMemory(base, size, disp_unit, lock);
-        *static_cast<void**>(baseptr) = base;
-    });
-}
-
-int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-    return make_window("MPI_Win_create_dynamic", MPI_WIN_FLAVOR_DYNAMIC, comm, win, [&](Making& mine) {
-        mine.part = {0, 1, class_of(make_handle(info, &mine.win)), 0};
-        mine.memory = WindowMemory::dynamic();
-    });
-}
-
 namespace {
 
 /// Waits until all ranks have met and what they asked of each other until then has been answered.
@@ -300,19 +130,6 @@ int Win_free(MPI_Win* win) {
     if (code == MPI_SUCCESS) free_private(window->comm);
     raise_on_freed(handler, code, call);
     return code != MPI_SUCCESS ? code : freed;
-}
-
-int make_hidden(const char* call, Communicator& parent, void* base, MPI_Aint size,
-                std::shared_ptr<Window>& window) {
-    MPI_Comm own = constants.comm_null;
-    if (int code = make_private(call, parent, &own); code != MPI_SUCCESS) return code;
-    auto make = [&](Making& mine) {
-        mine.part = {size, 1, MPI_SUCCESS, 0};
-        mine.memory = WindowMemory(base, size, 1);
-    };
-    if (int code = build_window(call, own, make, window); code != MPI_SUCCESS) return code;
-    window->all_held = true;
-    return MPI_SUCCESS;
 }
 
 int leave_hidden(const char* call, Window& window) {
