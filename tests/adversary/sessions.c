@@ -1,9 +1,12 @@
 /* Communicators from groups of a session. Arguments: "world" (MPI_Init is called) or "sessions" (it is not),
  * then what to make one after the other: "all" processes, "pairs" of neighbours, pairs "across" (0 and 2, 1
- * and 3), "self", "all" to "nowhere", and the same with a "handler" of the program. Each process says how many
- * processes came out, or "refused" (there is no place for the result); at the end, whether something of this user's was left in
- * /dev/shm. MPISEC_LAB_SQUATTER: a command to run first. */
+ * and 3), "self", "all" to "nowhere", the same with a "handler" of the program, and, after another one, "lied": all processes, while liar.c
+ * has another private communicator made. Each process says how many processes came out, or "refused" (there is no place for the result), and
+ * after "lied" whether there are more "keys left" than before; at the end, whether something of this user's was left in /dev/shm.
+ * MPISEC_LAB_SQUATTER: a command to run first. */
+#define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int rank, size, called;
+static int rank, size, called, in_use; /* lines of keys, while there was a communicator */
 static MPI_Session session;
 
 static void say(const char* text) {
@@ -24,12 +27,35 @@ static void handle(MPI_Comm* comm, int* code, ...) {
     called = 1;
 }
 
+/* Cache lines of memory that is hidden from dumps and children in which anything is: keys. */
+static int lines_of_keys(void) {
+    static const char zeros[64];
+    FILE* maps = fopen("/proc/self/smaps", "r");
+    char text[4096], mode = '-', another;
+    unsigned long begin = 0, end = 0, from, to;
+    int lines = 0;
+    while (maps && fgets(text, sizeof text, maps)) {
+        if (sscanf(text, "%lx-%lx %c", &from, &to, &another) == 3) begin = from, end = to, mode = another;
+        if (strncmp(text, "VmFlags:", 8) != 0 || mode != 'r' || !strstr(text, " dd") ||
+            !(strstr(text, " wf") || strstr(text, " dc")))
+            continue;
+        for (const char* line = (const char*)begin; line < (const char*)end; line += sizeof zeros)
+            lines += memcmp(line, zeros, sizeof zeros) != 0;
+    }
+    if (maps) fclose(maps);
+    return lines;
+}
+
 static void make(const char* what, MPI_Group everyone) {
     int members[2] = {rank, rank}, n = 2;
     if (strcmp(what, "pairs") == 0) members[0] = rank / 2 * 2, members[1] = members[0] + 1;
     if (strcmp(what, "across") == 0) members[0] = rank % 2, members[1] = rank % 2 + 2;
     if (strcmp(what, "self") == 0) n = 1;
-    const int all = strcmp(what, "all") == 0 || strcmp(what, "handler") == 0 || strcmp(what, "nowhere") == 0;
+    const int lied = strcmp(what, "lied") == 0, keys = lied ? lines_of_keys() : 0;
+    const int all =
+        lied || strcmp(what, "all") == 0 || strcmp(what, "handler") == 0 || strcmp(what, "nowhere") == 0;
+    void (*lie)(const char*, int, int) = (void (*)(const char*, int, int))dlsym(RTLD_DEFAULT, "liar_lie");
+    if (lied) lie("Comm_create", 1, 0);
     MPI_Group group;
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Errhandler handler = MPI_ERRORS_RETURN;
@@ -43,6 +69,7 @@ static void make(const char* what, MPI_Group everyone) {
         handler != MPI_ERRORS_RETURN || strcmp(what, "nowhere") == 0 ? NULL : &comm);
     MPI_Group_free(&group);
     if (called) say("handler called");
+    if (lied) say(lines_of_keys() > keys ? "keys left" : in_use > keys ? "keys wiped" : "NO KEYS SEEN");
     if (code != MPI_SUCCESS || comm == MPI_COMM_NULL) {
         say(comm == MPI_COMM_NULL ? "refused" : "refused, but there is one");
         return;
@@ -56,6 +83,7 @@ static void make(const char* what, MPI_Group everyone) {
     say(text);
     char secret[40] = "what sessions.c sends, not for the wire";
     MPI_Bcast(secret, sizeof secret, MPI_CHAR, 0, comm);
+    in_use = lines_of_keys();
     MPI_Comm_free(&comm);
 }
 

@@ -149,6 +149,14 @@ def test_the_programs_error_handler_hears_of_an_error(sessions, mpi, model):
     assert sorted(said) == [("0", "refused"), ("1", "refused")], everything
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+def test_keys_of_a_session_that_is_refused_are_wiped(sessions, mpi):
+    """S5: where the processes have agreed on keys and one that is not as it should be is not handed out, the keys are wiped at once."""
+    _, said, everything = sessions(mpi, 2, 2, "sessions", "all", "lied", "all")
+    outcome = ["2", "keys wiped", "refused", "2"]
+    assert sorted(said) == sorted((str(rank), text) for rank in range(2) for text in outcome), everything
+
+
 @pytest.mark.parametrize("call", ["dup", "split"])
 def test_a_meeting_that_is_attacked_leaves_nobody_behind(run, compile_mpi, call):
     """S8: the rank that notices goes on through the meeting and MPI's constructor, where the others wait for it. What one does not know, because

@@ -135,9 +135,10 @@ int make_among_strangers(const FromGroup& call, MPI_Comm* newcomm) {
     const std::vector<Hello> hellos = meet_strangers(*newcomm, call.constructor(), place);
     if (may_be_one_node(hellos)) return make_on_node(call, hellos, *newcomm);
     Realm& realm = start_realm(*newcomm, hellos);
-    if (!are_processes(hellos, place.side, processes)) return wrong_group();
-    return hand_out_first(realm, create_from_group, call.constructor(), {numbers_of(call.group, realm), {}},
-                          *newcomm);
+    if (!are_processes(hellos, place.side, processes)) return give_up_realm(realm, wrong_group());
+    const int code = hand_out_first(realm, create_from_group, call.constructor(),
+                                    {numbers_of(call.group, realm), {}}, *newcomm);
+    return code == MPI_SUCCESS ? code : give_up_realm(realm, code);
 }
 
 int make(const FromGroup& call, MPI_Comm* newcomm) {

@@ -136,6 +136,27 @@ MPI_Comm merge(const char* procedure, Side& side, MPI_Group local, MPI_Comm inte
     return all;
 }
 
+/// Gives the program `made` when the two groups in it are those of the call.
+int hand_out_joined(const Joining& joining, Realm& realm, const Place& place,
+                    const std::vector<Hello>& hellos, MPI_Comm made) {
+    const auto& [procedure, call, side_of_call, local, remote, job_ranks, remote_job_ranks, judge] = joining;
+    const Membership sides = sides_of(realm, hellos);
+    // All processes of this side know who belongs to it without having been told.
+    const bool knows_remote = remote != constants.group_null;
+    if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members)
+        return report_wrong_communicator(procedure, "its local group is another than that of the call");
+    std::uint8_t fits = are_processes(hellos, 1 - place.side, remote_job_ranks) &&
+                        (!knows_remote || numbers_of(remote, realm) == sides.remote_members);
+    if (judge >= 0)
+        if (const int code = hand_down(sides.members, static_cast<std::size_t>(judge), &fits, sizeof fits,
+                                       no_parent(realm).context);
+            code != MPI_SUCCESS)
+            return code;
+    if (!fits)
+        return report_wrong_communicator(procedure, "its remote group is another than that of the call");
+    return hand_out_first(realm, procedure, call, sides, made);
+}
+
 }  // namespace
 
 int join_worlds(const Joining& joining, MPI_Comm made) {
@@ -152,21 +173,8 @@ int join_worlds(const Joining& joining, MPI_Comm made) {
     const std::vector<Hello> hellos = meet_strangers(all, call, place);
     Realm& realm = start_realm(all, hellos);
     real.Comm_free(&all);
-    const Membership sides = sides_of(realm, hellos);
-    // All processes of this side know who belongs to it without having been told.
-    const bool knows_remote = remote != constants.group_null;
-    if (!are_processes(hellos, place.side, job_ranks) || numbers_of(local, realm) != sides.members)
-        return report_wrong_communicator(procedure, "its local group is another than that of the call");
-    std::uint8_t fits = are_processes(hellos, 1 - place.side, remote_job_ranks) &&
-                        (!knows_remote || numbers_of(remote, realm) == sides.remote_members);
-    if (judge >= 0)
-        if (const int code = hand_down(sides.members, static_cast<std::size_t>(judge), &fits, sizeof fits,
-                                       no_parent(realm).context);
-            code != MPI_SUCCESS)
-            return code;
-    if (!fits)
-        return report_wrong_communicator(procedure, "its remote group is another than that of the call");
-    return hand_out_first(realm, procedure, call, sides, made);
+    const int code = hand_out_joined(joining, realm, place, hellos, made);
+    return code == MPI_SUCCESS ? code : give_up_realm(realm, code);
 }
 
 bool has_parents() {

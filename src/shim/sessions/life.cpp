@@ -263,6 +263,13 @@ void close_unused_realms() {
     for (Realm* realm : unused) close_realm(*realm);
 }
 
+int give_up_realm(Realm& realm, int code) {
+    take_all_unmatched(realm.channel);
+    Guard guard;
+    close_realm(realm);
+    return code;
+}
+
 void forget_one_node_groups() {
     forget_handles();
     for (Realm* realm : further_realms()) close_realm(*realm);

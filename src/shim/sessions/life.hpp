@@ -8,6 +8,8 @@
 
 namespace mpisec::shim {
 
+struct Realm;
+
 /// Reads the settings, unless they have been read already. Returns an empty string, or what is wrong with them. In a process that has
 /// not called MPI_Init all threads may call MPI from here on.
 std::string load_settings();
@@ -26,6 +28,9 @@ void close_gate();
 
 /// Frees what MPIsec has of realms whose last communicator the program has freed.
 void close_unused_realms();
+
+/// Frees what MPIsec has of a realm of which the program gets no communicator, because of the error `code`, and wipes its keys. Returns `code`.
+int give_up_realm(Realm& realm, int code);
 
 /// Frees what MPIsec has of groups that are proven to be on one node, in a process that has nothing to protect.
 void forget_one_node_groups();
