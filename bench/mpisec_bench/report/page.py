@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mpisec_bench.report import figures, palette, papers, svg, tables, wording
 from mpisec_bench.report.drawing import Plot, draw
+from mpisec_bench.report.figure_parts import Figure
 from mpisec_bench.report.reading import Result
 from mpisec_bench.report.summary import TITLES, Summary, lead
 from mpisec_bench.report.tables import Table
@@ -118,7 +119,7 @@ def _article(result: Result, said: dict[str, Result]) -> Article:
     return Article(result, tuple(blocks), tuple(_flat(result.conditions)), _line(result), _overlays(result))
 
 
-def _shown(result: Result, figure: figures.Figure) -> ShownFigure:
+def _shown(result: Result, figure: Figure) -> ShownFigure:
     key = f"{result.anchor}-{figure.plot.name}"
     return ShownFigure(
         key,

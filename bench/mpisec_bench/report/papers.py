@@ -12,6 +12,7 @@ from mpisec_bench.paper import bytes_of
 
 _DATA = Path(__file__).resolve().parent.parent / "data" / "papers.toml"
 PaperRow = tuple[str, Sequence[float]]  # size or kernel as printed, one value per column
+SHAPES = "Other machines, networks and years: compare the shapes, not the heights."  # in captions
 _CALLS = {"window": "pairs"}  # what the papers' numbers are filed under
 
 
