@@ -19,7 +19,6 @@
 #include "keys/schedule.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "base/bytes.hpp"
@@ -32,15 +31,6 @@ namespace {
 void require_alive(const Secret& secret) {
     if (!secret.alive()) [[unlikely]]
         die_of_wiped_secret();
-}
-
-void expand_pair(const Secret& job_secret, std::string_view label, const std::uint8_t (&pair)[12],
-                 Secret& out) {
-    require_alive(job_secret);
-    std::uint8_t info[64];
-    std::memcpy(info, label.data(), label.size());
-    std::memcpy(info + label.size(), pair, sizeof pair);
-    hkdf_expand(job_secret.span(), {info, label.size() + sizeof pair}, {out.data(), secret_bytes});
 }
 
 /// HKDF-Expand with a label and two fields.
@@ -63,18 +53,15 @@ PairSecret pair_secret(const Secret& job_secret, std::int32_t source, std::int32
     store_le(pair + 4, destination);
     store_le(pair + 8, epoch);
     PairSecret secret;
-    expand_pair(job_secret, "mpisec v1 pair aead", pair, secret.aead);
-    expand_pair(job_secret, "mpisec v1 pair message", pair, secret.message);
+    expand(job_secret, "mpisec v1 pair aead", pair, {}, {secret.aead.data(), secret_bytes});
+    expand(job_secret, "mpisec v1 pair message", pair, {}, {secret.message.data(), secret_bytes});
     return secret;
 }
 
 void message_key(const Secret& message_secret, std::uint64_t counter, std::uint8_t* out) {
-    require_alive(message_secret);
-    static constexpr std::string_view label = "mpisec v1 segments";
-    std::uint8_t info[label.size() + sizeof counter];
-    std::memcpy(info, label.data(), label.size());
-    store_le(info + label.size(), counter);
-    hkdf_expand(message_secret.span(), info, {out, secret_bytes});
+    std::uint8_t number[8];
+    store_le(number, counter);
+    expand(message_secret, "mpisec v1 segments", number, {}, {out, secret_bytes});
 }
 
 CollectiveSecret collective_secret(const Secret& job_secret, std::span<const std::uint8_t, 16> context,
