@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/hex.hpp"
+#include "config/calibration_file.hpp"
 #include "keys/hkdf.hpp"
 #include "keys/key_file.hpp"
 #include "shim/collective/collective_choice.hpp"
@@ -35,8 +36,7 @@ constexpr const char* wrong_private =
 void choose_crypto() {
     const std::lock_guard lock(process.life);
     if (state.world.selection.library[0]) return;
-    const config::Settings& all = state.settings;
-    auto selection = aead::select(all.aead, all.cache_dir.empty() ? "" : all.cache_dir + "/calibration.json");
+    auto selection = aead::select(state.settings.aead, config::calibration_path(state.settings));
     if (!selection) abort_job(selection.error().message);
     state.world.selection = *selection;
 }

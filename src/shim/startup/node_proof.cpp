@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/hex.hpp"
+#include "config/calibration_file.hpp"
 #include "fabric/node_arena.hpp"
 #include "fabric/node_memory.hpp"
 #include "fabric/pages.hpp"
@@ -59,12 +60,8 @@ keys::Digest aead_wish(const config::Settings& settings) {
     return keys::sha256(keys::as_bytes(settings.aead + "\n" + settings.plugin_dir));
 }
 
-std::string calibration_file(const config::Settings& settings) {
-    return settings.cache_dir.empty() ? "" : settings.cache_dir + "/calibration.json";
-}
-
 aead::Selection select_or_abort(const config::Settings& settings) {
-    auto selection = aead::select(settings.aead, calibration_file(settings));
+    auto selection = aead::select(settings.aead, config::calibration_path(settings));
     if (!selection) abort_job(selection.error().message);
     return *selection;
 }
