@@ -9,6 +9,7 @@
 
 #include "coll/allgather/allgather.hpp"
 #include "coll/allgather/shared_blocks.hpp"
+#include "coll/patterns/nodes.hpp"
 #include "coll/patterns/segments.hpp"
 
 namespace mpisec::coll {
@@ -160,7 +161,7 @@ Task allgather_pipeline(Fabric& fabric, const Blocks& blocks) {
     for (int step = 0; step < topology.nodes(); ++step) {
         if (lane && step > 0) co_await lane->take(step);
         if (step > 0) co_await fabric.node_barrier();
-        const int node = (fabric.node() - step + topology.nodes()) % topology.nodes();
+        const int node = node_after(topology, fabric.node(), -step);
         for (int rank : topology.members(node))
             if (rank != fabric.rank()) fabric.copy(blocks.of(rank), shared.of(rank));
     }

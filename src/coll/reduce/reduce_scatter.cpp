@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coll/entries.hpp"
+#include "coll/patterns/nodes.hpp"
 #include "coll/patterns/schedule.hpp"
 #include "coll/reduce/node_reduction.hpp"
 
@@ -154,7 +155,7 @@ class PartsExchange {
     void send() {
         const fabric::Topology& topology = fabric_.topology();
         for (int k = 1; k < topology.nodes(); ++k)
-            for (int to : topology.members((fabric_.node() + k) % topology.nodes()))
+            for (int to : topology.members(node_after(topology, fabric_.node(), k)))
                 if (parts_.carer(fabric_.node(), to) == fabric_.rank() && parts_.in_data(to).size > 0)
                     for (auto& one :
                          send_segments(edges_, to, vectors_.reduce(to), vectors_.call.reduction->element))
