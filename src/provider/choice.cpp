@@ -135,9 +135,14 @@ void pin(Choices& all, const char* name) {
     }
 }
 
+/// Another one where what is measured has changed, so that what an earlier version of MPIsec remembers does not count.
+constexpr const char* version_of_measurements = "2";
+
+/// What the measurements depend on.
 std::string measured_on() {
     std::string text = aead::calibration_key(aead::Cipher::aes_256_gcm, "").cpu + "; " +
-                       OpenSSL_version(OPENSSL_VERSION) + "; " + installed_plugins() + "2";
+                       OpenSSL_version(OPENSSL_VERSION) + "; " + installed_plugins() +
+                       version_of_measurements;
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
 }
